@@ -1,0 +1,28 @@
+# Compiler flags, sanitizers, ccache and a fast linker.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(FUSION_CCACHE ccache)
+if(FUSION_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${FUSION_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${FUSION_CCACHE})
+endif()
+
+# -O2 without debug information: the code that must be fast is generated, not this.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+
+set(FUSION_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+if(FUSION_SANITIZE)
+  add_compile_options(-fsanitize=${FUSION_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${FUSION_SANITIZE})
+endif()
+
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=gold FUSION_HAS_GOLD)
+if(FUSION_HAS_GOLD AND NOT FUSION_SANITIZE)
+  add_link_options(-fuse-ld=gold)
+endif()
+add_link_options(-Wl,--as-needed)
