@@ -1,0 +1,84 @@
+// An entry of the library of elementary functions, checked and ready for use. Built from
+// fusion::v1::FunctionDefinition by Catalog (catalog.h); proto/fusion/v1/catalog.proto documents each field.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/catalog.pb.h"
+#include "library/catalog/type.h"
+
+namespace fusion {
+
+// A parsed type pattern of an operand or result.
+struct TypePattern {
+  enum class Kind { kAny, kCollection, kElement };
+  Kind kind = Kind::kAny;
+  // kCollection: positions in Overload::dimensions, one per extent (empty: scalar).
+  std::vector<int> dimensions;
+  // kElement: one per dimension of the element: the name of a static parameter, or a constant in digits.
+  std::vector<std::string> shape;
+};
+
+struct Operand {
+  std::string name;
+  TypePattern pattern;
+  v1::ValueDomain domain = v1::REAL;
+};
+
+struct Dimension {
+  std::string name;
+  v1::DimensionKind kind = v1::PARALLEL;
+};
+
+// One way to compute an ELEMENT function (seed 000, section 4.2.2).
+struct Implementation {
+  v1::Granularity granularity = v1::THREAD;
+  v1::ThreadsPerElement threads = v1::ONE;
+  std::string routine;
+};
+
+// One signature of a function.
+struct Overload {
+  v1::Form form = v1::ENTRYWISE;
+  std::vector<Dimension> dimensions;
+  std::vector<Operand> operands;
+  TypePattern result;
+  std::string formula;
+  std::string routine;
+  v1::Monoid monoid = v1::MONOID_UNSPECIFIED;
+  std::string term_routine;
+  std::vector<int> term_operands;    // positions in operands
+  std::string finish_routine;
+  std::vector<int> finish_operands;  // positions in operands
+  std::vector<std::string> static_parameters;
+  std::vector<Implementation> implementations;
+  std::string constraint;
+  std::string flops;
+};
+
+// Values of the static parameters of an ELEMENT overload, in the order of Overload::static_parameters.
+using StaticParameters = std::vector<int>;
+
+struct ElementaryFunction {
+  std::string name;
+  std::string domain;
+  std::string documentation;
+  std::vector<Overload> overloads;
+  std::string source;  // C++ of the routines, for namespace-less inclusion after library/device/fusion_device.h
+  bool is_inline = false;  // came with a submission: untrusted
+};
+
+// Value of an integer expression over static parameters ("2*r*k*c", + - * / and parentheses), or an error.
+absl::StatusOr<int64_t> EvaluateExpression(const std::string& expression, const std::vector<std::string>& names,
+                                           const StaticParameters& values);
+// Value of a constraint: comparisons (< <= > >= == !=) of such expressions joined by &&. Empty: true.
+absl::StatusOr<bool> EvaluateConstraint(const std::string& constraint, const std::vector<std::string>& names,
+                                        const StaticParameters& values);
+
+// Threads that share one element for an implementation, given the shape of the result element.
+int ThreadsPerElement(const Implementation& implementation, const std::vector<int>& result_shape);
+
+}  // namespace fusion

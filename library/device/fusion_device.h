@@ -1,0 +1,311 @@
+// The device runtime that generated kernels are written against. One text serves CUDA (nvcc and NVRTC, sm_75 and later)
+// and host C++17; it includes no standard header under NVRTC.
+#ifndef FUSION_DEVICE_H_
+#define FUSION_DEVICE_H_
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define FUSION_CUDA 1
+#define FUSION_FN __device__ __forceinline__
+#define FUSION_UNROLL _Pragma("unroll")
+#define FUSION_RESTRICT __restrict__
+#else
+#define FUSION_CUDA 0
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#define FUSION_FN inline __attribute__((always_inline))
+#define FUSION_UNROLL _Pragma("GCC unroll 1024")
+#define FUSION_RESTRICT __restrict__
+#endif
+
+#include "fusion_math.h"
+
+typedef long long fu_index;
+
+// ---- Monoids of reductions ---------------------------------------------------------------------------------------
+
+template <class T>
+FUSION_FN T fu_infinity() {
+#if FUSION_CUDA
+  return (T)__longlong_as_double(0x7ff0000000000000LL);
+#else
+  return std::numeric_limits<T>::infinity();
+#endif
+}
+
+// Each monoid: Acc, the partial result; lift(term, index); combine; value(acc).
+template <class T>
+struct fu_sum {
+  typedef T Acc;
+  static FUSION_FN Acc identity() { return T(0); }
+  static FUSION_FN Acc lift(T term, fu_index) { return term; }
+  static FUSION_FN Acc combine(Acc a, Acc b) { return a + b; }
+  static FUSION_FN T value(Acc a) { return a; }
+};
+template <class T>
+struct fu_maximum {
+  typedef T Acc;
+  static FUSION_FN Acc identity() { return -fu_infinity<T>(); }
+  static FUSION_FN Acc lift(T term, fu_index) { return term; }
+  static FUSION_FN Acc combine(Acc a, Acc b) { return a < b || b != b ? b : a; }  // NaN wins
+  static FUSION_FN T value(Acc a) { return a; }
+};
+template <class T>
+struct fu_minimum {
+  typedef T Acc;
+  static FUSION_FN Acc identity() { return fu_infinity<T>(); }
+  static FUSION_FN Acc lift(T term, fu_index) { return term; }
+  static FUSION_FN Acc combine(Acc a, Acc b) { return b < a || b != b ? b : a; }
+  static FUSION_FN T value(Acc a) { return a; }
+};
+// The index of the largest entry, of equal ones the first; -1 of nothing. The index is returned as T: exact up to 2^24
+// entries in f32 and 2^53 in f64. A NaN counts as the largest.
+template <class T>
+struct fu_arg_max {
+  struct Acc {
+    T value;
+    fu_index index;
+  };
+  static FUSION_FN Acc identity() { return Acc{-fu_infinity<T>(), -1}; }
+  static FUSION_FN Acc lift(T term, fu_index index) { return Acc{term, index}; }
+  static FUSION_FN bool before(Acc a, Acc b) {  // a wins over b
+    if (a.index < 0 || b.index < 0) return b.index < 0;
+    bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    if (a_nan != b_nan) return a_nan;
+    if (a_nan || a.value == b.value) return a.index < b.index;
+    return a.value > b.value;
+  }
+  static FUSION_FN Acc combine(Acc a, Acc b) { return before(a, b) ? a : b; }
+  static FUSION_FN T value(Acc a) { return (T)a.index; }
+};
+
+// ---- Loads and stores of V consecutive entries -------------------------------------------------------------------
+
+// True when an address permits 16-byte accesses.
+template <class T>
+FUSION_FN bool fu_aligned(const T* pointer) {
+  return ((unsigned long long)pointer & 15) == 0;
+}
+
+#if FUSION_CUDA
+// One access of V entries, through the vector type of CUDA.
+template <class T, int V>
+struct fu_vector {
+  static FUSION_FN void load(T* out, const T* from) { out[0] = __ldg(from); }
+  static FUSION_FN void store(T* to, const T* in) { to[0] = in[0]; }
+};
+template <>
+struct fu_vector<float, 2> {
+  static FUSION_FN void load(float* out, const float* from) {
+    float2 x = __ldg(reinterpret_cast<const float2*>(from));
+    out[0] = x.x, out[1] = x.y;
+  }
+  static FUSION_FN void store(float* to, const float* in) {
+    *reinterpret_cast<float2*>(to) = make_float2(in[0], in[1]);
+  }
+};
+template <>
+struct fu_vector<float, 4> {
+  static FUSION_FN void load(float* out, const float* from) {
+    float4 x = __ldg(reinterpret_cast<const float4*>(from));
+    out[0] = x.x, out[1] = x.y, out[2] = x.z, out[3] = x.w;
+  }
+  static FUSION_FN void store(float* to, const float* in) {
+    *reinterpret_cast<float4*>(to) = make_float4(in[0], in[1], in[2], in[3]);
+  }
+};
+template <>
+struct fu_vector<double, 2> {
+  static FUSION_FN void load(double* out, const double* from) {
+    double2 x = __ldg(reinterpret_cast<const double2*>(from));
+    out[0] = x.x, out[1] = x.y;
+  }
+  static FUSION_FN void store(double* to, const double* in) {
+    *reinterpret_cast<double2*>(to) = make_double2(in[0], in[1]);
+  }
+};
+#endif
+
+// out[v] = base[index + v] for index + v < limit, else 0. `aligned`: base + index is a multiple of V entries.
+template <int V, class T>
+FUSION_FN void fu_load(T (&out)[V], const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned) {
+#if FUSION_CUDA
+  if (aligned && index + V <= limit) {
+    fu_vector<T, V>::load(out, base + index);
+    return;
+  }
+#endif
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v) out[v] = index + v < limit ? base[index + v] : T(0);
+}
+
+template <int V, class T>
+FUSION_FN void fu_store(T* base, const T (&in)[V], fu_index index, fu_index limit, bool aligned) {
+#if FUSION_CUDA
+  if (aligned && index + V <= limit) {
+    fu_vector<T, V>::store(base + index, in);
+    return;
+  }
+#endif
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v)
+    if (index + v < limit) base[index + v] = in[v];
+}
+
+// out[v] = from[v]; `from` is in shared memory and aligned to V entries.
+template <int V, class T>
+FUSION_FN void fu_load_shared(T (&out)[V], const T* from) {
+#if FUSION_CUDA
+  if (V * sizeof(T) == 16) {
+    float4 x = *reinterpret_cast<const float4*>(from);
+    const T* entries = reinterpret_cast<const T*>(&x);
+    FUSION_UNROLL
+    for (int v = 0; v < V; ++v) out[v] = entries[v];
+    return;
+  }
+#endif
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v) out[v] = from[v];
+}
+
+// ---- Staging: asynchronous copies to shared memory (sm_80), plain ones elsewhere -----------------------------------
+
+#if FUSION_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+FUSION_FN unsigned fu_shared_address(const void* pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
+template <int BYTES>
+FUSION_FN void fu_copy_async(void* to, const void* from) {
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(fu_shared_address(to)), "l"(from) : "memory");
+  else if (BYTES == 8)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(fu_shared_address(to)), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(fu_shared_address(to)), "l"(from) : "memory");
+}
+FUSION_FN void fu_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+FUSION_FN void fu_copy_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+#else
+template <int BYTES>
+FUSION_FN void fu_copy_async(void* to, const void* from) {
+  if (BYTES == 16) {
+    ((long long*)to)[0] = ((const long long*)from)[0];
+    ((long long*)to)[1] = ((const long long*)from)[1];
+  } else if (BYTES == 8) {
+    *(long long*)to = *(const long long*)from;
+  } else {
+    *(int*)to = *(const int*)from;
+  }
+}
+FUSION_FN void fu_copy_commit() {}
+template <int N>
+FUSION_FN void fu_copy_wait() {}
+#endif
+
+// Starts copying base[index .. index + V) to `to`, zeros beyond limit. The thread that calls it reads it back after
+// fu_copy_wait; no barrier is needed for that.
+template <int V, class T>
+FUSION_FN void fu_stage(T* to, const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned) {
+  if (V * sizeof(T) == 16 && aligned && index + V <= limit) {
+    fu_copy_async<16>(to, base + index);
+    return;
+  }
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v) {
+    if (index + v < limit)
+      fu_copy_async<sizeof(T)>(to + v, base + index + v);
+    else
+      to[v] = T(0);
+  }
+}
+
+// Copies `count` entries between device memory and shared memory with all threads of the block. `to` / `from` in shared
+// memory is aligned to 16 bytes. The copy in is asynchronous: fu_copy_commit, fu_copy_wait<0> and a barrier complete it.
+template <int THREADS, class T>
+FUSION_FN void fu_tile_in(T* to, const T* FUSION_RESTRICT from, fu_index count, int lane) {
+#if FUSION_CUDA
+  const int per = 16 / (int)sizeof(T);
+  fu_index done = 0;
+  if (fu_aligned(from)) {
+    done = count / per * per;
+    for (fu_index i = (fu_index)lane * per; i < done; i += THREADS * per) fu_copy_async<16>(to + i, from + i);
+  }
+  for (fu_index i = done + lane; i < count; i += THREADS) fu_copy_async<sizeof(T)>(to + i, from + i);
+#else
+  if (lane == 0) std::memcpy(to, from, count * sizeof(T));
+#endif
+}
+template <int THREADS, class T>
+FUSION_FN void fu_tile_out(T* to, const T* from, fu_index count, int lane) {
+#if FUSION_CUDA
+  const int per = 16 / (int)sizeof(T);
+  fu_index done = 0;
+  if (fu_aligned(to)) {
+    done = count / per * per;
+    for (fu_index i = (fu_index)lane * per; i < done; i += THREADS * per)
+      *reinterpret_cast<float4*>(to + i) = *reinterpret_cast<const float4*>(from + i);
+  }
+  for (fu_index i = done + lane; i < count; i += THREADS) to[i] = from[i];
+#else
+  if (lane == 0) std::memcpy(to, from, count * sizeof(T));
+#endif
+}
+
+// ---- Collectives ---------------------------------------------------------------------------------------------------
+
+#if FUSION_CUDA
+FUSION_FN float fu_shuffle_xor(float value, int mask) { return __shfl_xor_sync(~0u, value, mask); }
+FUSION_FN double fu_shuffle_xor(double value, int mask) { return __shfl_xor_sync(~0u, value, mask); }
+template <class T>
+FUSION_FN T fu_shuffle_xor(T value, int mask) {  // fu_arg_max::Acc
+  T other;
+  other.value = __shfl_xor_sync(~0u, value.value, mask);
+  other.index = __shfl_xor_sync(~0u, value.index, mask);
+  return other;
+}
+
+// Combines the values of all THREADS threads of a group (a warp, or the whole block); every thread gets the result.
+// `scratch` holds 2 x 32 entries; `parity` alternates between calls, so that one barrier a call is enough.
+template <class M, int THREADS>
+FUSION_FN typename M::Acc fu_group_reduce(typename M::Acc value, typename M::Acc* scratch, int& parity) {
+  FUSION_UNROLL
+  for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+  if (THREADS == 32) return value;
+  typename M::Acc* slot = scratch + 32 * parity;
+  parity ^= 1;
+  if ((threadIdx.x & 31) == 0) slot[threadIdx.x >> 5] = value;
+  __syncthreads();
+  value = (threadIdx.x & 31) < THREADS / 32 ? slot[threadIdx.x & 31] : M::identity();
+  FUSION_UNROLL
+  for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+  return value;
+}
+template <int THREADS>
+FUSION_FN void fu_group_barrier() {
+  if (THREADS == 32)
+    __syncwarp();
+  else
+    __syncthreads();
+}
+#else
+// The shared memory of a block on the host: one buffer per OpenMP thread, kept between calls.
+static inline void* fu_host_shared(unsigned long long bytes) {
+  struct Buffer {
+    void* data = nullptr;
+    unsigned long long size = 0;
+    ~Buffer() { std::free(data); }
+  };
+  static thread_local Buffer buffer;
+  if (buffer.size < bytes) {
+    std::free(buffer.data);
+    buffer.size = (bytes + 4095) / 4096 * 4096;
+    buffer.data = std::aligned_alloc(64, buffer.size);
+    if (!buffer.data) std::abort();
+  }
+  return buffer.data;
+}
+#endif
+
+#endif  // FUSION_DEVICE_H_

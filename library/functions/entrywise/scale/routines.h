@@ -1,0 +1,5 @@
+// y = s * x
+template <class T>
+FUSION_FN T scale_map(T s, T x) {
+  return s * x;
+}

@@ -1,0 +1,6 @@
+// y = 1 / (1 + exp(-x)). The exponential never overflows, so small results keep their relative accuracy.
+template <class T>
+FUSION_FN T sigmoid_map(T x) {
+  const T t = fu_exp(-fu_abs(x));
+  return (x < T(0) ? t : T(1)) / (T(1) + t);
+}

@@ -1,0 +1,5 @@
+// y = tanh(x)
+template <class T>
+FUSION_FN T tanh_map(T x) {
+  return fu_tanh(x);
+}
