@@ -1,0 +1,62 @@
+#include "server/plan/plan.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion {
+
+const char* SkeletonName(Skeleton skeleton) {
+  switch (skeleton) {
+    case Skeleton::kElement:
+      return "element";
+    case Skeleton::kVector:
+      return "vector";
+    case Skeleton::kRowPanel:
+      return "row_panel";
+    case Skeleton::kScalar:
+      return "scalar";
+  }
+  return "unknown";
+}
+
+std::string RunTimeEstimate::ToString() const {
+  return absl::StrFormat(
+      "%.3g us = max(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops) + launch %.3g us; occupancy %.2f, "
+      "%d registers, %d bytes shared",
+      total_seconds * 1e6, memory_seconds * 1e6, bytes, compute_seconds * 1e6, flops, launch_seconds * 1e6, occupancy,
+      registers, shared_bytes);
+}
+
+std::string FusionImplementation::Describe(const Graph& graph) const {
+  std::vector<std::string> names;
+  for (NodeId id : order) names.push_back(graph.value(graph.node(id).result).name);
+  std::string text = absl::StrCat("{", absl::StrJoin(names, " "), "} ", SkeletonName(skeleton), " T", parameters.threads);
+  if (skeleton == Skeleton::kElement) absl::StrAppend(&text, " E", parameters.elements_per_block);
+  if (parameters.vector_width > 1) absl::StrAppend(&text, " V", parameters.vector_width);
+  if (parameters.unroll > 1) absl::StrAppend(&text, " U", parameters.unroll);
+  if (skeleton == Skeleton::kRowPanel) {
+    if (parameters.chunks > 0) absl::StrAppend(&text, " C", parameters.chunks);
+    if (parameters.threads_per_row != parameters.threads) absl::StrAppend(&text, " R", parameters.threads_per_row);
+    if (parameters.stages > 0) absl::StrAppend(&text, " S", parameters.stages);
+  }
+  if (parameters.load_path == LoadPath::kStaged) absl::StrAppend(&text, " staged");
+  std::vector<std::string> choices;
+  bool any = false;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Node& node = graph.node(order[i]);
+    v1::Granularity granularity = implementations[i] == 0 ? v1::THREAD : v1::SUB_WARP;
+    std::string choice;
+    if (node.overload->form == v1::ELEMENT) {
+      const Implementation& implementation = node.overload->implementations[implementations[i]];
+      granularity = implementation.granularity;
+      choice = implementation.routine;
+    }
+    if (granularity != v1::THREAD) any = true;
+    choices.push_back(granularity == v1::THREAD ? "thread" : choice.empty() ? "entry" : choice);
+  }
+  if (any) absl::StrAppend(&text, " [", absl::StrJoin(choices, ","), "]");
+  return text;
+}
+
+}  // namespace fusion

@@ -1,0 +1,108 @@
+// Values that the search produces and the code generator consumes: fusions, fusion implementations, covers. No logic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/graph/graph.h"
+#include "server/plan/node_set.h"
+
+namespace fusion {
+
+// A set of nodes computed by one kernel.
+struct Fusion {
+  NodeSet nodes;
+};
+
+// The loop structure of a generated kernel (ARCHITECTURE.md, "Skeletons").
+enum class Skeleton {
+  kElement,   // tiles of a mapped list
+  kVector,    // one dimension: maps, and reductions to scalars
+  kRowPanel,  // rows of a matrix: maps, row and column reductions, row results used again on the same row
+  kScalar,    // scalars alone: one thread
+};
+const char* SkeletonName(Skeleton skeleton);  // "element", "vector", "row_panel", "scalar"
+
+// Where a variable of a fusion lives.
+enum class StorageClass { kRegisters, kShared };
+
+// Where one value lives on chip. offset and size in entries of the shared array, for kShared.
+struct PlacedValue {
+  ValueId value;
+  StorageClass storage = StorageClass::kRegisters;
+  int64_t offset = 0;
+  int64_t size = 0;
+};
+
+// How a row-panel fusion uses the two dimensions of its matrices. Set for kRowPanel.
+struct RowPanelRoles {
+  Extent rows;
+  Extent columns;
+  // For each node of the fusion (order of FusionImplementation::order) and each of its dimensions: 0 row, 1 column.
+  std::vector<std::vector<int>> roles;
+  // For each node: the pass over the row in which it is computed. A row reduction of pass p is complete in pass p + 1.
+  // kFinishPhase: computed after all rows, from column reductions or reductions to scalars.
+  std::vector<int> phases;
+  int phase_count = 1;
+};
+inline constexpr int kFinishPhase = 1 << 20;
+
+enum class LoadPath {
+  kDirect,  // each thread loads what it needs
+  kStaged,  // the block copies contiguous tiles to shared memory first, and results back from it
+};
+
+// Parameters of a skeleton. Unused ones keep their default.
+struct SkeletonParameters {
+  int threads = 128;           // per block
+  int elements_per_block = 0;  // kElement: elements of one tile
+  int vector_width = 1;        // kVector, kRowPanel: consecutive entries per thread and load
+  int chunks = 0;              // kRowPanel: columns / (threads_per_row * vector_width) held in registers; 0: run-time loop
+  int threads_per_row = 0;     // kRowPanel: 32 (a warp) or `threads` (the block)
+  int stages = 0;              // kRowPanel: rows in flight in shared memory (asynchronous copies); 0: plain loads
+  bool hold_columns = false;   // kRowPanel with chunks: operands over the columns stay in registers
+  int unroll = 1;              // kVector: vectors per thread and step
+  int blocks_per_multiprocessor = 1;  // persistent grid: blocks <= multiprocessors * this
+  LoadPath load_path = LoadPath::kDirect;
+  friend auto operator<=>(const SkeletonParameters&, const SkeletonParameters&) = default;
+};
+
+// Predicted time with its terms, seconds.
+struct RunTimeEstimate {
+  double bytes = 0;     // moved to and from device memory
+  double flops = 0;
+  double occupancy = 1; // resident threads / possible
+  double memory_seconds = 0;
+  double compute_seconds = 0;
+  double launch_seconds = 0;
+  double total_seconds = 0;
+  int registers = 0;    // estimated, per thread
+  int64_t shared_bytes = 0;
+  std::string ToString() const;
+};
+
+// Everything that is needed to generate the code of one kernel.
+struct FusionImplementation {
+  Fusion fusion;
+  std::vector<NodeId> order;         // linearization
+  std::vector<int> implementations;  // for each of `order`: position in Overload::implementations (ELEMENT), else 0
+  Skeleton skeleton = Skeleton::kElement;
+  SkeletonParameters parameters;
+  std::vector<PlacedValue> placement;  // kElement: every value that the kernel touches
+  int64_t shared_entries = 0;          // kElement: size of the shared array, in entries per element of the tile
+  RowPanelRoles row_panel;
+  std::vector<ValueId> loads;   // values read from device memory, ascending
+  std::vector<ValueId> stores;  // values written to device memory, ascending
+  RunTimeEstimate estimate;
+  // Deterministic, for people and logs: "{M1,v1} element T128 E128 staged [thread,thread]".
+  std::string Describe(const Graph& graph) const;
+};
+
+// Disjoint fusion implementations that together compute the graph, in an order in which they can run.
+struct Cover {
+  std::vector<int> members;  // positions in the list of fusion implementations, in schedule order
+  double predicted_seconds = 0;
+};
+
+}  // namespace fusion
