@@ -1,0 +1,65 @@
+#include "server/model/cost_model.h"
+
+#include <algorithm>
+
+namespace fusion {
+namespace {
+
+// Latency of device memory under load, seconds: about 700 ns on recent NVIDIA GPUs (Hopper: 650 to 800 ns by pointer
+// chasing under load; anything in that range orders candidates alike).
+constexpr double kMemoryLatencySeconds = 700e-9;
+// The least share of the bandwidth ever assumed.
+constexpr double kLeastShare = 0.02;
+
+}  // namespace
+
+int ResidentBlocks(const DeviceDescription& device, int threads, int registers, int64_t shared_bytes) {
+  if (threads > device.max_threads_per_block() || shared_bytes > device.shared_bytes_per_block()) return 0;
+  int64_t blocks = std::min<int64_t>(device.max_blocks_per_multiprocessor(),
+                                     device.max_threads_per_multiprocessor() / threads);
+  // Registers are given to warps in units of 8 per thread.
+  const int64_t per_block = int64_t{(registers + 7) / 8 * 8} * threads;
+  blocks = std::min(blocks, device.registers_per_multiprocessor() / std::max<int64_t>(per_block, 1));
+  if (shared_bytes > 0)  // 1 KiB of each block's shared memory belongs to the system
+    blocks = std::min(blocks, device.shared_bytes_per_multiprocessor() / (shared_bytes + 1024));
+  return static_cast<int>(blocks);
+}
+
+RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
+  RunTimeEstimate estimate;
+  estimate.bytes = traits.bytes_read + traits.bytes_written;
+  estimate.flops = traits.flops;
+  estimate.registers = traits.registers;
+  estimate.shared_bytes = traits.shared_bytes;
+  double share = 1;
+  double busy = 1;  // share of the multiprocessors that have a block
+  if (device_.target() == v1::CUDA) {
+    const int resident =
+        std::max(1, ResidentBlocks(device_, traits.threads, traits.registers, traits.shared_bytes));
+    const double per_multiprocessor =
+        std::min<double>(resident, std::max(1.0, double(traits.blocks) / device_.multiprocessors()));
+    busy = std::min(1.0, double(traits.blocks) / device_.multiprocessors());
+    estimate.occupancy =
+        std::min(1.0, per_multiprocessor * traits.threads / device_.max_threads_per_multiprocessor());
+    const double needed =
+        device_.copy_bytes_per_second() * kMemoryLatencySeconds / device_.multiprocessors();
+    const double in_flight = per_multiprocessor * traits.bytes_in_flight_per_block;
+    // Saturating rather than kinked: twice the bytes of Little's law are needed for the last tenth of the bandwidth.
+    const double load = in_flight / needed;
+    share = load / (load + 0.15) * std::min(1.0, load);
+    if (traits.bytes_in_flight_per_block <= 0) share = 1;
+    share = std::clamp(share * busy, kLeastShare, 1.0);
+  } else {
+    busy = std::min(1.0, double(traits.blocks) / device_.multiprocessors());
+  }
+  estimate.memory_seconds =
+      estimate.bytes / (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
+  estimate.compute_seconds =
+      traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
+  estimate.launch_seconds = traits.launches * device_.launch_seconds();
+  estimate.total_seconds =
+      std::max(estimate.memory_seconds, estimate.compute_seconds) + estimate.launch_seconds;
+  return estimate;
+}
+
+}  // namespace fusion

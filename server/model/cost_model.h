@@ -1,0 +1,41 @@
+// First cost model: bytes over measured bandwidth, arithmetic over peak, occupancy, launch overhead.
+#pragma once
+
+#include <cstdint>
+
+#include "server/model/device_description.h"
+#include "server/plan/plan.h"
+
+namespace fusion {
+
+// What a kernel does and needs, at the sizes of the submission.
+struct KernelTraits {
+  double bytes_read = 0;
+  double bytes_written = 0;
+  double flops = 0;
+  int launches = 1;
+  int threads = 128;        // per block
+  int64_t blocks = 1;       // of the grid
+  int registers = 32;       // per thread, estimated
+  int64_t shared_bytes = 0; // per block
+  double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
+  double access_efficiency = 1;   // share of the bytes moved that is asked for (strided accesses fetch more)
+  double compute_efficiency = 1;  // share of the peak that the routine reaches when alone
+};
+
+// Blocks of a kernel that fit a multiprocessor at once; 0 when not even one does.
+int ResidentBlocks(const DeviceDescription& device, int threads, int registers, int64_t shared_bytes);
+
+// seed 000, equation 4.3: t = max(sum of loads and stores, sum of computes), with the share of the bandwidth that the
+// occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus the launches. Thread safe.
+class CostModel {
+ public:
+  explicit CostModel(DeviceDescription device) : device_(WithDefaults(std::move(device))) {}
+  RunTimeEstimate Estimate(const KernelTraits& traits) const;
+  const DeviceDescription& device() const { return device_; }
+
+ private:
+  DeviceDescription device_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,59 @@
+// Fusible sets: the sets of nodes that one kernel may compute (seed 000, sections 4.2.2 and 4.3.1).
+//
+// A fusible set is convex (no path leaves it and comes back) and connected. Two nodes are adjacent when an edge joins
+// them, or when they read the same value: in BiCGK two products read the same matrix and nothing else joins them. A set
+// may have any number of outputs (the seed allows one).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "server/graph/graph.h"
+#include "server/plan/node_set.h"
+
+namespace fusion {
+
+// What enumeration needs to know of a graph.
+struct FusibleSetProblem {
+  std::vector<std::vector<int>> successors;      // of a DAG, nodes in a topological order
+  std::vector<std::vector<int>> sharing_groups;  // nodes that read the same value
+};
+
+struct FusibleSetOptions {
+  int max_nodes = 12;          // of one set
+  int64_t max_sets = 100'000;  // returned
+  // Sets looked at, wanted or not: bounds the time when may_extend refuses nearly all of very many.
+  int64_t max_candidates = 10'000'000;
+  // False: neither this set nor any superset of it is wanted. Empty: everything is. Called at most once per set, for
+  // convex connected sets only.
+  std::function<bool(const NodeSet&)> may_extend;
+};
+
+// Which limit left sets out.
+enum class EnumerationLimit {
+  kNone,           // the list is complete
+  kMaxNodes,       // larger sets exist (or were too many to look at); complete up to max_nodes
+  kMaxSets,        // complete up to the size before that of the last set
+  kMaxCandidates,  // likewise
+  kGraphTooLarge,  // more than kMaxReachabilityNodes nodes: single nodes only
+};
+const char* EnumerationLimitName(EnumerationLimit limit);  // "none", "max_nodes", ...
+
+// Above this many nodes the reachability bit vectors (nodes^2 / 4 bytes) are not built.
+inline constexpr int kMaxReachabilityNodes = 20'000;
+
+struct FusibleSets {
+  std::vector<NodeSet> sets;  // by size, then by members in lexicographic order; each once
+  EnumerationLimit limit = EnumerationLimit::kNone;
+};
+
+// All fusible sets within the limits. Time: sets * (adjacent nodes) * nodes / 64. Requires max_nodes >= 1,
+// max_sets >= 1, indices in range, and nodes in topological order. Thread safe.
+FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const FusibleSetOptions& options);
+
+// The same for a graph; node i is NodeId{i}. A shared literal or scalar does not connect: it costs no traffic to speak of.
+FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options);
+FusibleSetProblem FusibleSetProblemOf(const Graph& graph);
+
+}  // namespace fusion

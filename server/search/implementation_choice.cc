@@ -1,0 +1,123 @@
+#include "server/search/implementation_choice.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/search/fusion_shape.h"
+
+namespace fusion {
+
+double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) {
+  double points = 1;
+  for (const NodeDimension& dimension : node.dimensions)
+    points *= dimension.extent.name.empty() ? dimension.extent.constant : sizes.at(dimension.extent.name);
+  if (node.overload->form == v1::ENTRYWISE) points *= graph.value(node.result).type.element_entries();
+  auto flops = EvaluateExpression(node.overload->flops, node.overload->static_parameters, node.static_parameters);
+  return points * (flops.ok() ? static_cast<double>(*flops) : 1.0);
+}
+
+FusionImplementation FusionShape::Base() const {
+  FusionImplementation implementation;
+  implementation.fusion.nodes = nodes;
+  for (int member : members) implementation.order.push_back(NodeId{member});
+  implementation.implementations.assign(members.size(), 0);
+  implementation.skeleton = skeleton.skeleton;
+  implementation.row_panel = skeleton.row_panel;
+  implementation.loads = loads;
+  implementation.stores = stores;
+  return implementation;
+}
+
+KernelTraits FusionShape::Traits() const {
+  KernelTraits traits;
+  traits.bytes_read = bytes_read;
+  traits.bytes_written = bytes_written;
+  traits.flops = entry_bytes == 8 && cuda() ? 2 * flops : flops;  // f64 at half the rate of f32 at best
+  traits.launches = grid_reductions > 0 ? 2 : 1;
+  return traits;
+}
+
+FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes, const CostModel& model,
+                          SkeletonAnswer skeleton) {
+  FusionShape shape{.graph = graph, .sizes = sizes, .model = model, .nodes = nodes, .members = nodes.Members(),
+                    .skeleton = std::move(skeleton)};
+  FindLoadsAndStores(graph, nodes, &shape.loads, &shape.stores);
+  for (ValueId value : shape.loads) shape.bytes_read += graph.value(value).type.Bytes(sizes);
+  for (ValueId value : shape.stores) shape.bytes_written += graph.value(value).type.Bytes(sizes);
+  for (size_t i = 0; i < shape.members.size(); ++i) {
+    const Node& node = shape.node(shape.members[i]);
+    shape.flops += NodeFlops(graph, node, sizes);
+    shape.entry_bytes = std::max(shape.entry_bytes, DataTypeBytes(graph.value(node.result).type.data_type));
+    const bool row_reduction = shape.skeleton.skeleton == Skeleton::kRowPanel && node.dimensions.size() == 2 &&
+                               node.is_reduction() &&
+                               shape.skeleton.row_panel.roles[i][node.result_map[0]] == 0;
+    if (node.is_reduction() && !row_reduction) ++shape.grid_reductions;
+  }
+  return shape;
+}
+
+std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
+                                                  const CostModel& model, const ImplementationOptions& options,
+                                                  std::string* reason) {
+  SkeletonAnswer skeleton = ChooseSkeleton(graph, nodes);
+  if (!skeleton.feasible) {
+    *reason = skeleton.reason;
+    return {};
+  }
+  const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, std::move(skeleton));
+  std::vector<FusionImplementation> all;
+  switch (shape.skeleton.skeleton) {
+    case Skeleton::kElement:
+      ChooseElement(shape, options.max_combinations, &all, reason);
+      break;
+    case Skeleton::kVector:
+    case Skeleton::kScalar:
+      ChooseVector(shape, &all);
+      break;
+    case Skeleton::kRowPanel:
+      ChooseRowPanel(shape, &all, reason);
+      break;
+  }
+  std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
+    return a.estimate.total_seconds < b.estimate.total_seconds;
+  });
+  constexpr double kHopeless = 4;  // times the best prediction
+  while (!all.empty() && (static_cast<int>(all.size()) > options.keep ||
+                          all.back().estimate.total_seconds > kHopeless * all.front().estimate.total_seconds))
+    all.pop_back();
+  return all;
+}
+
+FusionImplementation ReferenceImplementation(const Graph& graph, NodeId id, const SizeValues& sizes,
+                                             const CostModel& model) {
+  NodeSet nodes;
+  nodes.Add(id.value);
+  const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, ChooseSkeleton(graph, nodes));
+  FusionImplementation implementation = shape.Base();
+  SkeletonParameters& parameters = implementation.parameters;
+  parameters.blocks_per_multiprocessor = shape.cuda() ? 8 : 4;
+  switch (implementation.skeleton) {
+    case Skeleton::kElement:
+      parameters.threads = parameters.elements_per_block = 64;
+      PlaceElementValues(shape, &implementation);
+      break;
+    case Skeleton::kVector:
+    case Skeleton::kScalar:
+      parameters.threads = 256;
+      break;
+    case Skeleton::kRowPanel: {
+      parameters.threads = parameters.threads_per_row = 256;
+      // Column accumulators in shared memory; where they do not fit, in (spilled) registers.
+      const int64_t columns = shape.Size(implementation.row_panel.columns);
+      if (shape.grid_reductions > 0 && columns * 16 > model.device().shared_bytes_per_block()) {
+        parameters.threads = parameters.threads_per_row = 1024;
+        parameters.blocks_per_multiprocessor = 1;
+        parameters.chunks = static_cast<int>((columns + 1023) / 1024);
+      }
+      break;
+    }
+  }
+  return implementation;
+}
+
+}  // namespace fusion

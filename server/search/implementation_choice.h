@@ -1,0 +1,32 @@
+// The implementations of one fusion: skeleton parameters and implementations of its functions, with predicted times.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/graph/graph.h"
+#include "server/model/cost_model.h"
+#include "server/plan/plan.h"
+
+namespace fusion {
+
+struct ImplementationOptions {
+  int keep = 8;               // the best predicted ones of each fusion
+  int max_combinations = 64;  // of function implementations within one fusion
+};
+
+// All that fits the device, best predicted first, at most `keep`; those predicted more than four times as slow as the best
+// are dropped. Deterministic. Empty when no skeleton can compute the fusion or nothing fits; then *reason says why.
+std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
+                                                  const CostModel& model, const ImplementationOptions& options,
+                                                  std::string* reason);
+
+// The simplest implementation of one node, in f64: what the reference of a measurement is made of. Slow and of any size.
+FusionImplementation ReferenceImplementation(const Graph& graph, NodeId node, const SizeValues& sizes,
+                                             const CostModel& model);
+
+// Floating-point operations of one node at the given sizes.
+double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes);
+
+}  // namespace fusion

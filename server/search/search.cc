@@ -1,0 +1,48 @@
+#include "server/search/search.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/search/fusible_sets.h"
+
+namespace fusion {
+
+absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& sizes, const CostModel& model,
+                                          const SearchOptions& options) {
+  if (graph.node_count() > kMaxSearchedNodes)
+    return absl::ResourceExhaustedError(absl::StrCat("the graph has ", graph.node_count(),
+                                                     " nodes; the search takes at most ", kMaxSearchedNodes));
+  FusibleSetOptions set_options;
+  set_options.max_nodes = std::min(options.max_fusion_nodes, graph.node_count());
+  set_options.max_sets = std::max<int64_t>(options.max_fusions, graph.node_count());
+  set_options.max_candidates = 20 * set_options.max_sets;
+  const FusibleSets sets = EnumerateFusibleSets(graph, set_options);
+
+  SearchSpace space;
+  space.fusible_sets = static_cast<int64_t>(sets.sets.size());
+  if (sets.limit != EnumerationLimit::kNone)
+    space.notes.push_back(absl::StrCat("fusible sets limited by ", EnumerationLimitName(sets.limit), ": ", sets.sets.size(),
+                                       " sets of up to ", set_options.max_nodes, " nodes"));
+  space.unfused.assign(graph.node_count(), -1);
+  for (const NodeSet& nodes : sets.sets) {
+    std::string reason;
+    std::vector<FusionImplementation> implementations =
+        ImplementFusion(graph, nodes, sizes, model, options.implementation, &reason);
+    const int size = nodes.Size();
+    if (implementations.empty()) {
+      if (size > 1) continue;
+      const Node& node = graph.node(NodeId{nodes.Members()[0]});
+      return absl::ResourceExhaustedError(absl::StrCat(graph.value(node.result).name, " = ", node.function->name,
+                                                       "(...): no kernel fits the device ", model.device().name(), ": ",
+                                                       reason.empty() ? "no skeleton computes it" : reason));
+    }
+    if (size == 1) space.unfused[nodes.Members()[0]] = static_cast<int>(space.implementations.size());
+    if (static_cast<int>(space.fusions_by_size.size()) <= size) space.fusions_by_size.resize(size + 1);
+    ++space.fusions_by_size[size];
+    for (FusionImplementation& implementation : implementations)
+      space.implementations.push_back(std::move(implementation));
+  }
+  return space;
+}
+
+}  // namespace fusion

@@ -1,0 +1,39 @@
+// The state space of a graph: its fusible sets and their implementations.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/graph/graph.h"
+#include "server/model/cost_model.h"
+#include "server/plan/plan.h"
+#include "server/search/implementation_choice.h"
+
+namespace fusion {
+
+struct SearchOptions {
+  int max_fusion_nodes = 16;
+  int64_t max_fusions = 4000;  // fusible sets that are implemented
+  ImplementationOptions implementation;
+};
+
+// What a search found. Every node has at least its single-node fusion.
+struct SearchSpace {
+  int64_t fusible_sets = 0;                          // convex, connected, within the limits
+  std::vector<int64_t> fusions_by_size;              // [k]: feasible fusions of k nodes
+  std::vector<FusionImplementation> implementations; // of feasible fusions; grouped by fusion, best predicted first
+  std::vector<int> unfused;                          // for each node: position of the best single-node implementation
+  std::vector<std::string> notes;                    // limits that were applied
+};
+
+// Largest graph that is searched.
+inline constexpr int kMaxSearchedNodes = 2000;
+
+// ResourceExhausted: the graph is too large, or a node fits no skeleton on this device (the message names node, limit and
+// the device's value).
+absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& sizes, const CostModel& model,
+                                          const SearchOptions& options);
+
+}  // namespace fusion
