@@ -1,0 +1,47 @@
+// The generated code of all fusion implementations that the candidates of a job use, each lowered and printed once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/worker.pb.h"
+#include "server/codegen/fusion_code.h"
+#include "server/graph/graph.h"
+#include "server/plan/plan.h"
+
+namespace fusion {
+
+// One unit of building.
+struct CodeUnit {
+  FusionCode code;
+  std::string source;       // of the device's language, standing alone
+  v1::BuildTask build;
+};
+
+// Content address of a build, "sha256:<hex>" over source, target, arch, options and compiler, each with its length in
+// front, so that moving text between fields changes the key.
+std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_version);
+
+// Not thread safe. Units live as long as the library.
+class CodeLibrary {
+ public:
+  CodeLibrary(const Graph& graph, const v1::DeviceDescription& device) : graph_(graph), device_(device) {}
+
+  // The unit of an implementation; equal code gives the same unit. force_f64: for the reference.
+  absl::StatusOr<const CodeUnit*> Add(const FusionImplementation& implementation, bool force_f64);
+  // In the order in which they were added.
+  const std::vector<std::unique_ptr<CodeUnit>>& units() const { return units_; }
+  std::vector<v1::BuildTask> BuildTasks() const;
+
+ private:
+  const Graph& graph_;
+  const v1::DeviceDescription device_;
+  std::vector<std::unique_ptr<CodeUnit>> units_;
+  std::map<std::string, const CodeUnit*> by_key_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,131 @@
+#include <cctype>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/codegen/printer.h"
+
+namespace fusion {
+
+std::string SubstituteLaneVariables(const std::string& text, const std::string& suffix) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      out += text[i];
+      continue;
+    }
+    size_t end = i + 1;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+    out.append(text, i + 1, end - i - 1);
+    out += suffix;
+    i = end - 1;
+  }
+  return out;
+}
+
+namespace {
+
+class CudaPrinter {
+ public:
+  explicit CudaPrinter(const ir::Kernel& kernel) : kernel_(kernel) {}
+
+  std::string Print() {
+    std::vector<std::string> parameters;
+    for (const ir::Parameter& parameter : kernel_.parameters)
+      parameters.push_back(absl::StrCat(parameter.type, " ", parameter.name));
+    absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" __global__ void __launch_bounds__(", kernel_.threads,
+                    ", ", kernel_.minimum_blocks, ")\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");
+    const int groups = kernel_.threads / kernel_.group_threads;
+    Line(1, groups == 1 ? "const int lane = threadIdx.x;"
+                        : absl::StrCat("const int lane = threadIdx.x % ", kernel_.group_threads, ";"));
+    Line(1, absl::StrCat("const int lanes = ", kernel_.group_threads, ";"));
+    Line(1, "const fu_index block = blockIdx.x, grid = gridDim.x;");
+    Line(1, groups == 1 ? "const fu_index group = block, groups = grid;"
+                        : absl::StrCat("const fu_index group = block * ", groups, " + threadIdx.x / ",
+                                       kernel_.group_threads, ", groups = grid * ", groups, ";"));
+    if (kernel_.uses_shared) {
+      Line(1, "extern __shared__ __align__(128) unsigned char fu_shared[];");
+      Line(1, "char* shared = (char*)fu_shared;");
+    }
+    if (NeedsScratch(kernel_.body)) {
+      Line(1, "__shared__ double2 fu_scratch[64];");
+      Line(1, "int fu_parity = 0;");
+    }
+    Line(1, "(void)lanes; (void)grid; (void)group; (void)groups;");
+    for (const ir::LaneVariable& variable : kernel_.lane_variables) {
+      Line(1, absl::StrCat(variable.type, " ", variable.name, variable.extents, ";"));
+      if (variable.initial.empty()) continue;
+      if (variable.extents.empty()) {
+        Line(1, absl::StrCat(variable.name, " = ", variable.initial, ";"));
+      } else {
+        Line(1, "FUSION_UNROLL");
+        Line(1, absl::StrCat("for (int i = 0; i < ", variable.entries, "; ++i) (&", variable.name,
+                             FirstEntry(variable.extents), ")[i] = ", variable.initial, ";"));
+      }
+    }
+    for (const ir::Statement& statement : kernel_.body) Print(statement, 1);
+    absl::StrAppend(&out_, "}\n");
+    return std::move(out_);
+  }
+
+ private:
+  static std::string FirstEntry(const std::string& extents) {
+    std::string first;
+    for (char c : extents)
+      if (c == '[') first += "[0]";
+    return first;
+  }
+  static bool NeedsScratch(const std::vector<ir::Statement>& body) {
+    for (const ir::Statement& statement : body)
+      if (statement.kind == ir::Statement::Kind::kReduce || NeedsScratch(statement.body)) return true;
+    return false;
+  }
+  void Line(int depth, const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n"); }
+  void Lines(int depth, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) Line(depth, SubstituteLaneVariables(line, ""));
+  }
+
+  void Print(const ir::Statement& statement, int depth) {
+    switch (statement.kind) {
+      case ir::Statement::Kind::kText:
+        Line(depth, statement.text);
+        break;
+      case ir::Statement::Kind::kLoop:
+      case ir::Statement::Kind::kIf:
+        Line(depth, statement.kind == ir::Statement::Kind::kLoop ? absl::StrCat(statement.text, " {")
+                                                                 : absl::StrCat("if (", statement.text, ") {"));
+        for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kLanePhase:
+        if (statement.strided)
+          Line(depth, absl::StrCat("for (fu_index item = lane; item < ", statement.items, "; item += lanes) {"));
+        else
+          Line(depth, statement.items.empty() ? "{" : absl::StrCat("if (lane < ", statement.items, ") {"));
+        Lines(depth + 1, statement.lines);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kLeader:
+        Line(depth, "if (lane == 0) {");
+        Lines(depth + 1, statement.lines);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kReduce:
+        Line(depth, absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = fu_group_reduce<",
+                                 statement.monoid, ", ", kernel_.group_threads, ">(", statement.source, ", (",
+                                 statement.monoid, "::Acc*)fu_scratch, fu_parity);"));
+        break;
+      case ir::Statement::Kind::kBarrier:
+        Line(depth, absl::StrCat("fu_group_barrier<", kernel_.group_threads, ">();"));
+        break;
+    }
+  }
+
+  const ir::Kernel& kernel_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string PrintCuda(const ir::Kernel& kernel) { return CudaPrinter(kernel).Print(); }
+
+}  // namespace fusion

@@ -1,0 +1,290 @@
+// Element skeleton: blocks walk over tiles of a mapped list. Elements are stored as an array of structures, so a tile of
+// one operand is one contiguous range.
+//
+// Nodes of thread granularity run with one thread per element. Others (SUB_WARP) spread the threads of the block over
+// (element, thread of element) pairs and exchange operands through shared memory. Consecutive nodes of thread
+// granularity share a lane phase; every change of phase is a barrier.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/codegen/lowering_context.h"
+
+namespace fusion {
+namespace {
+
+class ElementLowering {
+ public:
+  explicit ElementLowering(LoweringContext& context)
+      : context_(context),
+        graph_(context.graph),
+        implementation_(context.implementation),
+        parameters_(context.implementation.parameters) {}
+
+  absl::StatusOr<FusionCode> Lower() {
+    const int tile = parameters_.elements_per_block;
+    if (tile <= 0 || tile > parameters_.threads)
+      return absl::InternalError("element skeleton: elements per block must be between 1 and the threads");
+    EmitScalars();
+    std::vector<ir::Statement> body;
+    body.push_back(ir::Text("const fu_index first = tile * tile_elements;"));
+    body.push_back(
+        ir::Text("const int active = (int)(count - first < tile_elements ? count - first : tile_elements);"));
+    EmitLoads(&body);
+    EmitPhases(&body);
+    EmitStores(&body);
+    body_.push_back(ir::Text(absl::StrCat("const fu_index count = ", context_.Size(Extent{.name = kElementsSize}), ";")));
+    body_.push_back(ir::Text(absl::StrCat("const fu_index tile_elements = ", tile, ";")));
+    body_.push_back(ir::Text("const fu_index tiles = (count + tile_elements - 1) / tile_elements;"));
+    body_.push_back(ir::Loop("for (fu_index tile = block; tile < tiles; tile += grid)", std::move(body)));
+
+    ir::Kernel kernel{.name = context_.kernel_name(""),
+                      .comment = context_.comment(),
+                      .threads = parameters_.threads,
+                      .group_threads = parameters_.threads};
+    SharedRule shared{.fixed_bytes = SharedTileBytes()};
+    kernel.uses_shared = shared.fixed_bytes > 0;
+    kernel.shared_bytes = absl::StrCat(shared.fixed_bytes);
+    kernel.lane_variables = lane_variables_;
+    kernel.body = std::move(body_);
+    FusionCode code;
+    code.launches.push_back(context_.FinishKernel(
+        std::move(kernel),
+        GridRule{.extents = {Extent{.name = kElementsSize}},
+                 .items_per_block = tile,
+                 .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor},
+        shared));
+    return code;
+  }
+
+ private:
+  int WidestEntryBytes() const {
+    int bytes = 4;
+    for (const PlacedValue& placed : implementation_.placement)
+      bytes = std::max(bytes, context_.TypeBytes(placed.value));
+    return bytes;
+  }
+  int64_t SharedTileBytes() const {
+    return implementation_.shared_entries * parameters_.elements_per_block * WidestEntryBytes();
+  }
+  const PlacedValue* Placement(ValueId value) const {
+    for (const PlacedValue& placed : implementation_.placement)
+      if (placed.value == value) return &placed;
+    return nullptr;
+  }
+  bool Shared(ValueId value) const {
+    const PlacedValue* placed = Placement(value);
+    return placed != nullptr && placed->storage == StorageClass::kShared;
+  }
+  int Entries(ValueId value) const { return graph_.value(value).type.element_entries(); }
+  bool Mapped(ValueId value) const { return graph_.value(value).type.mapped; }
+
+  // The tile of a shared value, as a pointer to its first entry.
+  std::string SharedTile(ValueId value) const {
+    return absl::StrCat("((", context_.CType(value), "*)(shared + ",
+                        Placement(value)->offset * parameters_.elements_per_block * WidestEntryBytes(), "))");
+  }
+  // The entries of element `element` of a value, as a pointer (const for reading).
+  std::string ElementPointer(ValueId value, const std::string& element) {
+    if (Shared(value)) return absl::StrCat("(", SharedTile(value), " + ", element, " * ", Entries(value), ")");
+    return "$r_" + context_.Name(value);
+  }
+  // Whether registers of this value live across lane phases.
+  bool Carried(ValueId value) const { return std::find(carried_.begin(), carried_.end(), value) != carried_.end(); }
+  std::string RegisterName(ValueId value) const {
+    return absl::StrCat(Carried(value) ? "$" : "", "r_", context_.Name(value));
+  }
+
+  v1::Granularity GranularityOf(size_t position) const {
+    const Node& node = graph_.node(implementation_.order[position]);
+    const int choice = implementation_.implementations[position];
+    if (node.overload->form != v1::ELEMENT) return choice == 0 ? v1::THREAD : v1::SUB_WARP;
+    return node.overload->implementations[choice].granularity;
+  }
+  bool IsScalarNode(const Node& node) const { return node.dimensions.empty(); }
+
+  std::string Scalar(ValueId value, const std::string& c_type) {
+    return context_.ProducedHere(value) ? "u_" + context_.Name(value) : context_.ScalarInput(value, c_type);
+  }
+
+  void EmitScalars() {
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (!IsScalarNode(node)) continue;
+      std::vector<std::string> arguments;
+      for (ValueId operand : node.operands) arguments.push_back(Scalar(operand, context_.CType(node)));
+      const std::string name = context_.Name(node.result);
+      body_.push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
+                                            context_.Call(node, node.overload->routine, arguments), ";")));
+      if (context_.Stored(node.result))
+        body_.push_back(
+            ir::If("block == 0", {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
+    }
+  }
+
+  void EmitLoads(std::vector<ir::Statement>* body) {
+    std::vector<std::string> copies;
+    for (ValueId value : implementation_.loads) {
+      if (!Mapped(value) || !Shared(value)) continue;
+      copies.push_back(absl::StrCat("fu_tile_in<", parameters_.threads, ">(", SharedTile(value), ", ",
+                                    context_.Pointer(value), " + first * ", Entries(value), ", (fu_index)active * ",
+                                    Entries(value), ", lane);"));
+    }
+    if (copies.empty()) return;
+    copies.push_back("fu_copy_commit();");
+    copies.push_back("fu_copy_wait<0>();");
+    body->push_back(ir::Collective(std::move(copies)));
+    body->push_back(ir::Barrier());
+  }
+
+  void EmitStores(std::vector<ir::Statement>* body) {
+    std::vector<std::string> copies;
+    for (ValueId value : implementation_.stores) {
+      if (!Mapped(value) || !Shared(value)) continue;
+      copies.push_back(absl::StrCat("fu_tile_out<", parameters_.threads, ">(", context_.Pointer(value), " + first * ",
+                                    Entries(value), ", ", SharedTile(value), ", (fu_index)active * ", Entries(value),
+                                    ", lane);"));
+    }
+    if (!copies.empty()) {
+      body->push_back(ir::Barrier());
+      body->push_back(ir::Collective(std::move(copies)));
+    }
+    if (SharedTileBytes() > 0) body->push_back(ir::Barrier());  // the next tile overwrites shared memory
+  }
+
+  // Groups the nodes into lane phases of one granularity.
+  struct Phase {
+    v1::Granularity granularity = v1::THREAD;
+    std::vector<size_t> positions;
+  };
+  std::vector<Phase> Phases() const {
+    std::vector<Phase> phases;
+    for (size_t i = 0; i < implementation_.order.size(); ++i) {
+      if (IsScalarNode(graph_.node(implementation_.order[i]))) continue;
+      const v1::Granularity granularity = GranularityOf(i);
+      const bool join = !phases.empty() && granularity == v1::THREAD && phases.back().granularity == v1::THREAD;
+      if (!join) phases.push_back({.granularity = granularity});
+      phases.back().positions.push_back(i);
+    }
+    return phases;
+  }
+
+  void EmitPhases(std::vector<ir::Statement>* body) {
+    const std::vector<Phase> phases = Phases();
+    // Register values that are produced in one thread phase and read in another must live across phases.
+    for (size_t p = 0; p < phases.size(); ++p)
+      for (size_t position : phases[p].positions) {
+        const Node& node = graph_.node(implementation_.order[position]);
+        for (ValueId operand : node.operands)
+          for (size_t q = 0; q < p; ++q)
+            for (size_t other : phases[q].positions)
+              if (graph_.node(implementation_.order[other]).result == operand && !Shared(operand) && !Carried(operand))
+                carried_.push_back(operand);
+      }
+    for (ValueId value : carried_)
+      lane_variables_.push_back({.type = context_.CType(value),
+                                 .name = "r_" + context_.Name(value),
+                                 .extents = absl::StrCat("[", Entries(value), "]"),
+                                 .entries = Entries(value)});
+    for (size_t p = 0; p < phases.size(); ++p) {
+      if (p > 0) body->push_back(ir::Barrier());
+      if (phases[p].granularity == v1::THREAD)
+        EmitThreadPhase(phases[p], body);
+      else
+        EmitSubWarpPhase(phases[p].positions[0], body);
+    }
+  }
+
+  // One operand as the routine wants it: a pointer to entries, or a value for scalars.
+  std::string OperandText(const Node& node, size_t k, const std::string& element) {
+    const ValueId value = node.operands[k];
+    if (!Mapped(value)) return Scalar(value, context_.CType(node));
+    std::string pointer = Shared(value) ? ElementPointer(value, element) : RegisterName(value);
+    return graph_.value(value).type.element_shape.empty() ? pointer + "[0]" : pointer;
+  }
+
+  void EmitThreadPhase(const Phase& phase, std::vector<ir::Statement>* body) {
+    std::vector<std::string> lines;
+    std::set<ValueId> loaded;
+    for (size_t position : phase.positions) {
+      const Node& node = graph_.node(implementation_.order[position]);
+      // Direct loads stand just before their first use.
+      for (ValueId value : node.operands) {
+        if (!Mapped(value) || Shared(value) || context_.ProducedHere(value) || !loaded.insert(value).second) continue;
+        lines.push_back(absl::StrCat(context_.CType(value), " r_", context_.Name(value), "[", Entries(value), "];"));
+        lines.push_back("FUSION_UNROLL");
+        lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) r_", context_.Name(value), "[k] = ",
+                                     context_.Pointer(value), "[(first + lane) * ", Entries(value), " + k];"));
+      }
+      const ValueId result = node.result;
+      if (!Shared(result) && !Carried(result))
+        lines.push_back(absl::StrCat(context_.CType(result), " r_", context_.Name(result), "[", Entries(result), "];"));
+      const std::string target = Shared(result) ? ElementPointer(result, "lane") : RegisterName(result);
+      if (node.overload->form == v1::ELEMENT) {
+        std::vector<std::string> arguments;
+        for (size_t k = 0; k < node.operands.size(); ++k) arguments.push_back(OperandText(node, k, "lane"));
+        arguments.push_back(target);
+        const Implementation& choice = node.overload->implementations[implementation_.implementations[position]];
+        lines.push_back(context_.Call(node, choice.routine, arguments) + ";");
+      } else {
+        lines.push_back("FUSION_UNROLL");
+        lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", target, "[k] = ",
+                                     context_.Call(node, node.overload->routine, EntryOperands(node, "lane", "k")), ";"));
+      }
+      if (context_.Stored(result) && !Shared(result)) {
+        lines.push_back("FUSION_UNROLL");
+        lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", context_.Pointer(result),
+                                     "[(first + lane) * ", Entries(result), " + k] = ", target, "[k];"));
+      }
+    }
+    body->push_back(ir::LanePhase(std::move(lines), "active"));
+  }
+
+  // Entry `entry` of each operand of an entry-by-entry node; scalars and SCALAR elements are broadcast.
+  std::vector<std::string> EntryOperands(const Node& node, const std::string& element, const std::string& entry) {
+    std::vector<std::string> texts;
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      const ValueId value = node.operands[k];
+      std::string text = OperandText(node, k, element);
+      if (Mapped(value) && !graph_.value(value).type.element_shape.empty()) text += "[" + entry + "]";
+      texts.push_back(text);
+    }
+    return texts;
+  }
+
+  void EmitSubWarpPhase(size_t position, std::vector<ir::Statement>* body) {
+    const Node& node = graph_.node(implementation_.order[position]);
+    const bool element_form = node.overload->form == v1::ELEMENT;
+    const Implementation* choice =
+        element_form ? &node.overload->implementations[implementation_.implementations[position]] : nullptr;
+    const int per_element = element_form ? ThreadsPerElement(*choice, graph_.value(node.result).type.element_shape)
+                                         : Entries(node.result);
+    std::vector<std::string> lines = {absl::StrCat("const int element = (int)(item / ", per_element, ");"),
+                                      absl::StrCat("const int part = (int)(item % ", per_element, ");")};
+    const std::string target = ElementPointer(node.result, "element");
+    if (element_form) {
+      std::vector<std::string> arguments = {"part"};
+      for (size_t k = 0; k < node.operands.size(); ++k) arguments.push_back(OperandText(node, k, "element"));
+      arguments.push_back(target);
+      lines.push_back(context_.Call(node, choice->routine, arguments) + ";");
+    } else {
+      lines.push_back(absl::StrCat(target, "[part] = ",
+                                   context_.Call(node, node.overload->routine, EntryOperands(node, "element", "part")),
+                                   ";"));
+    }
+    body->push_back(ir::StridedPhase(std::move(lines), absl::StrCat("(fu_index)active * ", per_element)));
+  }
+
+  LoweringContext& context_;
+  const Graph& graph_;
+  const FusionImplementation& implementation_;
+  const SkeletonParameters& parameters_;
+  std::vector<ir::Statement> body_;
+  std::vector<ir::LaneVariable> lane_variables_;
+  std::vector<ValueId> carried_;
+};
+
+}  // namespace
+
+absl::StatusOr<FusionCode> LowerElement(LoweringContext& context) { return ElementLowering(context).Lower(); }
+
+}  // namespace fusion

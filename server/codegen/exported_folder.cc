@@ -1,0 +1,275 @@
+#include "server/codegen/exported_folder.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "library/catalog/embedded_files.h"
+#include "server/codegen/exported_launch.h"
+#include "server/codegen/printer.h"
+
+namespace fusion {
+namespace {
+
+std::string SizeArguments(const Graph& graph, const std::string& type) {
+  std::string text;
+  for (const Size& size : graph.sizes()) absl::StrAppend(&text, type, "n_", size.name, ", ");
+  return text;
+}
+
+std::string Header(const Graph& graph, const ExportRequest& request) {
+  const bool cuda = request.language == Language::kCuda;
+  std::string inputs, outputs;
+  for (ValueId id : graph.inputs()) {
+    const Value& value = graph.value(id);
+    absl::StrAppend(&inputs, "//   ", value.name, "  ", value.type.ToString(),
+                    value.type.is_scalar() ? ", by value" : "", "\n");
+  }
+  for (ValueId id : graph.outputs())
+    absl::StrAppend(&outputs, "//   ", graph.value(id).name, "  ", graph.value(id).type.ToString(), "\n");
+  return absl::StrCat(
+      "// ", graph.name(), ": ", request.description,
+      "\n// Matrices are row major without padding; MATRIXrxc, VECTORn and SCALAR are lists of n_elements small elements, "
+      "each\n// stored contiguously. Pointers are to ", cuda ? "device" : "host",
+      " memory and must not overlap.\n// Inputs:\n", inputs, "// Outputs:\n", outputs,
+      "#ifndef FUSED_H_\n#define FUSED_H_\n\n#include <stddef.h>\n#include <stdint.h>\n",
+      cuda ? "#include <cuda_runtime_api.h>\n" : "",
+      "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+      "enum {\n"
+      "  FUSED_OK = 0,\n"
+      "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, or a null pointer to data that is not empty\n"
+      "  FUSED_SIZE_TOO_LARGE = 2,       // these kernels were specialised for fewer columns, or shared memory is short\n"
+      "  FUSED_WORKSPACE_TOO_SMALL = 3,  // less than fused_workspace_bytes\n"
+      "  FUSED_DEVICE_ERROR = 4          // a launch failed",
+      cuda ? "; cudaGetLastError tells" : "",
+      "\n};\n\n"
+      "// A text for a code; static storage.\n"
+      "const char* fused_error_string(int code);\n\n"
+      "// Bytes of workspace (intermediate results) for these sizes on the current device.\n"
+      "size_t fused_workspace_bytes(", TrimComma(SizeArguments(graph, "int64_t ")), ");\n\n",
+      cuda ? "// Launches everything on the stream and returns without waiting.\n"
+           : "// Computes everything with OpenMP threads.\n",
+      "int fused_launch(", LaunchParameters(graph, cuda), ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+}
+
+std::string Source(const Graph& graph, const ExportRequest& request) {
+  const bool cuda = request.language == Language::kCuda;
+  std::string source = absl::StrCat("#include \"fused.h\"\n\n#include \"fusion_device.h\"\n");
+  std::set<std::string> done;
+  for (const FusionCode* code : request.fusions)
+    for (const ElementaryFunction* function : code->functions)
+      if (done.insert(function->name).second) absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
+  for (const FusionCode* code : request.fusions)
+    for (const KernelLaunch& launch : code->launches)
+      absl::StrAppend(&source, "\n", cuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
+  absl::StrAppend(&source, "\n", PrintLaunchCode(graph, request.fusions, {.cuda = cuda}));
+  return source;
+}
+
+std::string Reference(const Graph& graph, const ExportRequest& request) {
+  std::string source =
+      "// The same computation in f64, one function after the other, on the host: the reference of the example.\n"
+      "#include <stddef.h>\n#include <stdint.h>\n\n#include <vector>\n\n#include \"fusion_device.h\"\n";
+  std::set<std::string> done;
+  for (const FusionCode* code : request.reference)
+    for (const ElementaryFunction* function : code->functions)
+      if (done.insert(function->name).second) absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
+  for (const FusionCode* code : request.reference)
+    for (const KernelLaunch& launch : code->launches) {
+      ir::Kernel kernel = launch.kernel;
+      kernel.name = "reference_" + kernel.name;
+      std::string text = PrintHost(kernel);
+      absl::StrAppend(&source, "\n", absl::StrReplaceAll(text, {{"extern \"C\" void", "static void"}}));
+    }
+  absl::StrAppend(&source, "\n",
+                  PrintLaunchCode(graph, request.reference, {.cuda = false, .force_f64 = true, .reference = true}));
+  return source;
+}
+
+std::string Example(const Graph& graph, const ExportRequest& request) {
+  const bool cuda = request.language == Language::kCuda;
+  std::string text = absl::StrCat(
+      "// Runs the fused code on random data, compares with the f64 reference, and times it.\n"
+      "// Usage: example [size=value]...   sizes: ",
+      absl::StrJoin(graph.sizes(), ", ",
+                    [&](std::string* out, const Size& size) {
+                      absl::StrAppend(out, size.name, "=", request.sizes.at(size.name));
+                    }),
+      "\n#include <algorithm>\n#include <chrono>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n"
+      "#include <cstring>\n#include <random>\n#include <vector>\n\n#include \"fused.h\"\n\n");
+  if (cuda)
+    absl::StrAppend(&text, "#include <cuda_runtime.h>\n#define CHECK(call)                                        \\\n"
+                           "  do {                                                     \\\n"
+                           "    cudaError_t e = (call);                                \\\n"
+                           "    if (e != cudaSuccess) {                                \\\n"
+                           "      std::fprintf(stderr, \"%s\\n\", cudaGetErrorString(e)); \\\n"
+                           "      return 1;                                            \\\n"
+                           "    }                                                      \\\n"
+                           "  } while (0)\n\n");
+  absl::StrAppend(&text, "int fused_reference(", ReferenceParameters(graph), ");\n\n",
+                  "template <class T>\nstd::vector<T> Random(int64_t n, double low, double high, unsigned seed) {\n"
+                  "  std::mt19937 engine(seed);\n  std::uniform_real_distribution<double> draw(low, high);\n"
+                  "  std::vector<T> values(n);\n  for (T& value : values) value = (T)draw(engine);\n  return values;\n}\n"
+                  "template <class T>\nstd::vector<double> Widen(const std::vector<T>& values) {\n"
+                  "  return std::vector<double>(values.begin(), values.end());\n}\n"
+                  "// Largest |out - reference| / max(|reference|, rms(reference)); infinite when a value is not finite.\n"
+                  "template <class T>\ndouble RelativeError(const std::vector<T>& out, const std::vector<double>& reference) {\n"
+                  "  double square = 0, error = 0;\n  for (double r : reference) square += r * r;\n"
+                  "  const double rms = reference.empty() ? 0 : std::sqrt(square / reference.size());\n"
+                  "  for (size_t i = 0; i < out.size(); ++i) {\n"
+                  "    if (std::isnan(reference[i]) && std::isnan((double)out[i])) continue;\n"
+                  "    const double difference = std::fabs(out[i] - reference[i]);\n"
+                  "    if (difference == 0) continue;\n"
+                  "    const double relative = difference / std::max(std::fabs(reference[i]), rms);\n"
+                  "    if (!(relative <= error)) error = std::isnan(relative) ? INFINITY : relative;\n  }\n  return error;\n}\n\n"
+                  "int main(int argc, char** argv) {\n");
+  for (const Size& size : graph.sizes())
+    absl::StrAppend(&text, "  int64_t n_", size.name, " = ", request.sizes.at(size.name), ";\n");
+  absl::StrAppend(&text, "  for (int i = 1; i < argc; ++i) {\n    const char* equals = std::strchr(argv[i], '=');\n"
+                         "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n    bool known = false;\n");
+  for (const Size& size : graph.sizes())
+    absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"", size.name,
+                    "\", length)) n_", size.name, " = std::atoll(equals + 1), known = true;\n");
+  absl::StrAppend(&text, "    if (!known) {\n      std::fprintf(stderr, \"unknown argument %s\\n\", argv[i]);\n      return 2;\n"
+                         "    }\n  }\n");
+  std::vector<std::string> launch, reference;
+  int seed = 1;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    const std::string type = DataTypeCName(value.type.data_type), name = value.name;
+    const bool positive = i < request.positive_inputs.size() && request.positive_inputs[i];
+    absl::StrAppend(&text, "  std::vector<", type, "> h_", name, " = Random<", type, ">(", EntriesText(value), ", ",
+                    positive ? "0.25, 1.25" : "-0.5, 1.0", ", ", seed++, ");\n  std::vector<double> d_", name,
+                    " = Widen(h_", name, ");\n");
+    if (value.type.is_scalar()) {
+      launch.push_back(absl::StrCat("h_", name, "[0]"));
+      reference.push_back(absl::StrCat("d_", name, "[0]"));
+    } else {
+      launch.push_back(absl::StrCat(cuda ? "g_" : "h_", name, cuda ? "" : ".data()"));
+      reference.push_back(absl::StrCat("d_", name, ".data()"));
+    }
+  }
+  for (ValueId id : graph.outputs()) {
+    const Value& value = graph.value(id);
+    const std::string type = DataTypeCName(value.type.data_type), name = value.name;
+    absl::StrAppend(&text, "  std::vector<", type, "> h_", name, "(", EntriesText(value), ", (", type,
+                    ")NAN);\n  std::vector<double> d_", name, "(", EntriesText(value), ", 0);\n");
+    launch.push_back(absl::StrCat(cuda ? "g_" : "h_", name, cuda ? "" : ".data()"));
+    reference.push_back(absl::StrCat("d_", name, ".data()"));
+  }
+  const std::string sizes = TrimComma(SizeArguments(graph, ""));
+  absl::StrAppend(&text, "  const size_t workspace_bytes = fused_workspace_bytes(", sizes, ");\n");
+  if (cuda) {
+    for (const auto* list : {&graph.inputs(), &graph.outputs()})
+      for (ValueId id : *list) {
+        const Value& value = graph.value(id);
+        if (value.is_input && value.type.is_scalar()) continue;
+        const std::string type = DataTypeCName(value.type.data_type), name = value.name;
+        absl::StrAppend(&text, "  ", type, "* g_", name, ";\n  CHECK(cudaMalloc((void**)&g_", name, ", std::max<size_t>(h_",
+                        name, ".size() * sizeof(", type, "), 16)));\n  CHECK(cudaMemcpy(g_", name, ", h_", name,
+                        ".data(), h_", name, ".size() * sizeof(", type, "), cudaMemcpyHostToDevice));\n");
+      }
+    absl::StrAppend(&text, "  void* workspace;\n  CHECK(cudaMalloc(&workspace, std::max<size_t>(workspace_bytes, 16)));\n");
+  } else {
+    absl::StrAppend(&text, "  std::vector<char> workspace_memory(workspace_bytes + 256);\n"
+                           "  void* workspace = (void*)(((uintptr_t)workspace_memory.data() + 255) / 256 * 256);\n");
+  }
+  launch.push_back(sizes);
+  launch.push_back("workspace, workspace_bytes");
+  if (cuda) launch.push_back("(cudaStream_t)0");
+  reference.push_back(sizes);
+  absl::StrAppend(&text, "  double best = INFINITY;\n  for (int run = 0; run < 10; ++run) {\n");
+  if (cuda)
+    absl::StrAppend(&text, "    cudaEvent_t start, stop;\n    CHECK(cudaEventCreate(&start));\n    CHECK(cudaEventCreate(&stop));\n"
+                           "    CHECK(cudaEventRecord(start));\n");
+  else
+    absl::StrAppend(&text, "    const auto start = std::chrono::steady_clock::now();\n");
+  absl::StrAppend(&text, "    const int code = fused_launch(", absl::StrJoin(launch, ", "),
+                  ");\n    if (code != FUSED_OK) {\n      std::fprintf(stderr, \"fused_launch: %s\\n\", fused_error_string(code));\n"
+                  "      return 1;\n    }\n");
+  if (cuda)
+    absl::StrAppend(&text, "    CHECK(cudaEventRecord(stop));\n    CHECK(cudaEventSynchronize(stop));\n    float ms;\n"
+                           "    CHECK(cudaEventElapsedTime(&ms, start, stop));\n    best = std::min(best, ms * 1e-3);\n"
+                           "    CHECK(cudaEventDestroy(start));\n    CHECK(cudaEventDestroy(stop));\n");
+  else
+    absl::StrAppend(&text, "    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - "
+                           "start).count());\n");
+  absl::StrAppend(&text, "  }\n");
+  if (cuda)
+    for (ValueId id : graph.outputs()) {
+      const Value& value = graph.value(id);
+      absl::StrAppend(&text, "  CHECK(cudaMemcpy(h_", value.name, ".data(), g_", value.name, ", h_", value.name,
+                      ".size() * sizeof(", DataTypeCName(value.type.data_type), "), cudaMemcpyDeviceToHost));\n");
+    }
+  absl::StrAppend(&text, "  if (fused_reference(", absl::StrJoin(reference, ", "), ") != 0) {\n"
+                         "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  }\n  bool good = true;\n");
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const std::string& name = graph.value(graph.outputs()[i]).name;
+    const double tolerance = i < request.tolerances.size() ? request.tolerances[i] : 1e-4;
+    absl::StrAppend(&text, "  {\n    const double error = RelativeError(h_", name, ", d_", name,
+                    ");\n    const double bound = ", absl::StrFormat("%.3g", tolerance),
+                    ";\n    std::printf(\"", name,
+                    ": largest relative error %.3g, bound %.3g: %s\\n\", error, bound, error <= bound ? \"OK\" : "
+                    "\"WRONG\");\n    good = good && error <= bound;\n  }\n");
+  }
+  absl::StrAppend(&text, "  std::printf(\"best of 10 runs: %.3f us\\n\", best * 1e6);\n  return good ? 0 : 1;\n}\n");
+  return text;
+}
+
+std::string BuildFile(bool cuda) {
+  if (cuda)
+    return "cmake_minimum_required(VERSION 3.18)\nproject(fused LANGUAGES CXX CUDA)\n"
+           "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES 80 90)\nendif()\n"
+           "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CUDA_STANDARD 17)\nif(NOT CMAKE_BUILD_TYPE)\n"
+           "  set(CMAKE_BUILD_TYPE Release)\nendif()\nadd_library(fused STATIC fused.cu)\n"
+           "add_executable(example example.cu reference.cc)\ntarget_link_libraries(example PRIVATE fused)\n"
+           "find_package(OpenMP)\nif(OpenMP_CXX_FOUND)\n"
+           "  set_source_files_properties(reference.cc PROPERTIES COMPILE_OPTIONS \"${OpenMP_CXX_FLAGS}\")\n"
+           "  target_link_libraries(example PRIVATE OpenMP::OpenMP_CXX)\nendif()\n";
+  return "cmake_minimum_required(VERSION 3.18)\nproject(fused LANGUAGES CXX)\nset(CMAKE_CXX_STANDARD 17)\n"
+         "if(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n"
+         "add_compile_options(-O3 -march=native -fno-math-errno -fno-trapping-math)\nfind_package(OpenMP)\n"
+         "add_library(fused STATIC fused.cc)\nadd_executable(example example.cc reference.cc)\n"
+         "target_link_libraries(example PRIVATE fused)\nif(OpenMP_CXX_FOUND)\n"
+         "  target_link_libraries(fused PUBLIC OpenMP::OpenMP_CXX)\nendif()\n";
+}
+
+std::string Readme(const Graph& graph, const ExportRequest& request) {
+  const bool cuda = request.language == Language::kCuda;
+  return absl::StrCat("# ", graph.name(), "\n\n", request.description, "\n\n- `fused.h`, `",
+                      cuda ? "fused.cu" : "fused.cc",
+                      "`: the code, with `fusion_device.h` and `fusion_math.h` beside it\n"
+                      "- `example.", cuda ? "cu" : "cc",
+                      "`: runs it on random data and compares with `reference.cc`, which computes the same in f64\n\n",
+                      cuda ? "    nvcc -O3 -std=c++17 -arch=sm_90 fused.cu example.cu reference.cc -o example && ./example\n"
+                           : "    g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example && "
+                             "./example\n",
+                      "\nor `cmake -B build && cmake --build build && build/example`.\n");
+}
+
+}  // namespace
+
+v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request) {
+  const bool cuda = request.language == Language::kCuda;
+  v1::Artifact artifact;
+  auto add = [&](const std::string& path, std::string content) {
+    v1::ArtifactFile* file = artifact.add_files();
+    file->set_path(path);
+    file->set_content(std::move(content));
+  };
+  add("CMakeLists.txt", BuildFile(cuda));
+  add("README.md", Readme(graph, request));
+  add(cuda ? "example.cu" : "example.cc", Example(graph, request));
+  add(cuda ? "fused.cu" : "fused.cc", Source(graph, request));
+  add("fused.h", Header(graph, request));
+  add("fusion_device.h", EmbeddedFiles().at("device/fusion_device.h"));
+  add("fusion_math.h", EmbeddedFiles().at("device/fusion_math.h"));
+  add("reference.cc", Reference(graph, request));
+  return artifact;
+}
+
+}  // namespace fusion

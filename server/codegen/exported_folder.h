@@ -1,0 +1,28 @@
+// The folder that a person takes away: sources that build alone with nvcc (or a C++ compiler), an example that runs and
+// verifies them against an f64 reference, and how to build it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fusion/v1/artifact.pb.h"
+#include "server/codegen/fusion_code.h"
+#include "server/graph/graph.h"
+
+namespace fusion {
+
+struct ExportRequest {
+  Language language = Language::kCuda;
+  std::vector<const FusionCode*> fusions;    // in schedule order
+  std::vector<const FusionCode*> reference;  // unfused, f64, lowered for the host; in schedule order
+  SizeValues sizes;                          // defaults of the example
+  std::vector<double> tolerances;            // one per output
+  std::vector<bool> positive_inputs;         // one per input: the example draws it from (0.25, 1.25)
+  std::string description;                   // for the comment at the top
+};
+
+// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, fusion_math.h, reference.cc, example.cu (or example.cc),
+// CMakeLists.txt, README.md, graph.fuse is added by the caller. Deterministic.
+v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request);
+
+}  // namespace fusion

@@ -1,0 +1,243 @@
+#include "server/codegen/exported_launch.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace fusion {
+namespace {
+
+std::string ExtentText(const Extent& extent) {
+  return extent.name.empty() ? absl::StrCat("INT64_C(", extent.constant, ")") : "n_" + extent.name;
+}
+
+std::string Parameters(const Graph& graph, bool force_f64) {
+  std::string text;
+  auto type = [&](const Value& value) { return force_f64 ? "double" : DataTypeCName(value.type.data_type); };
+  for (ValueId id : graph.inputs()) {
+    const Value& value = graph.value(id);
+    if (value.type.is_scalar())
+      absl::StrAppend(&text, type(value), " ", value.name, ", ");
+    else
+      absl::StrAppend(&text, "const ", type(value), "* ", value.name, ", ");
+  }
+  for (ValueId id : graph.outputs()) absl::StrAppend(&text, type(graph.value(id)), "* ", graph.value(id).name, ", ");
+  for (const Size& size : graph.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
+  return text;
+}
+
+class LaunchPrinter {
+ public:
+  LaunchPrinter(const Graph& graph, const std::vector<const FusionCode*>& fusions, const LaunchCodeOptions& options)
+      : graph_(graph), fusions_(fusions), options_(options) {
+    for (const FusionCode* code : fusions_)
+      for (const KernelLaunch& launch : code->launches)
+        for (const KernelArgument& argument : launch.arguments) {
+          if (argument.kind != KernelArgument::Kind::kPointer) continue;
+          const Value& value = graph_.value(argument.value);
+          if (value.producer && !value.is_output) temporaries_.insert(argument.value);
+        }
+  }
+
+  std::string Print() {
+    if (!options_.cuda && !options_.reference) Text("#ifdef _OPENMP\n#include <omp.h>\n#endif\n");
+    Text("namespace {\n");
+    Text("// Where intermediate results lie in the workspace, and the grids.\nstruct Layout {");
+    for (ValueId id : temporaries_) Text(absl::StrCat("  size_t t_", graph_.value(id).name, " = 0;"));
+    for (size_t f = 0; f < fusions_.size(); ++f) {
+      for (size_t k = 0; k < fusions_[f]->launches.size(); ++k) Text(absl::StrCat("  int64_t grid_", f, "_", k, " = 1;"));
+      for (size_t s = 0; s < fusions_[f]->workspace.size(); ++s) Text(absl::StrCat("  size_t w_", f, "_", s, " = 0;"));
+    }
+    Text("  size_t bytes = 0;\n};\n");
+    Text("size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }\n");
+    Text("int64_t Blocks(int64_t items, int64_t per_block, int64_t most) {\n"
+         "  int64_t blocks = (items + per_block - 1) / per_block;\n"
+         "  return blocks < 1 ? 1 : blocks < most ? blocks : most;\n}\n");
+    Text(absl::StrCat("Layout MakeLayout(int64_t multiprocessors", SizeParameters().empty() ? "" : ", ", SizeParameters(),
+                      ") {"));
+    Text("  (void)multiprocessors;\n  Layout layout;");
+    for (ValueId id : temporaries_) {
+      Text(absl::StrCat("  layout.t_", graph_.value(id).name, " = layout.bytes;"));
+      Text(absl::StrCat("  layout.bytes += Align((size_t)(", EntriesText(graph_.value(id)), ") * ", TypeBytes(id), ");"));
+    }
+    Text("  // Scratch is shared by the fusions, which run one after the other.\n"
+         "  const size_t results = layout.bytes;\n  size_t scratch = results, most = results;\n  (void)scratch;");
+    for (size_t f = 0; f < fusions_.size(); ++f) {
+      const FusionCode& code = *fusions_[f];
+      for (size_t k = 0; k < code.launches.size(); ++k) {
+        const GridRule& grid = code.launches[k].grid;
+        if (grid.extents.empty()) continue;
+        Text(absl::StrCat("  layout.grid_", f, "_", k, " = Blocks(",
+                          absl::StrJoin(grid.extents, " * ",
+                                        [](std::string* out, const Extent& e) { absl::StrAppend(out, ExtentText(e)); }),
+                          ", ", grid.items_per_block, ", multiprocessors * ", grid.blocks_per_multiprocessor, ");"));
+      }
+      if (code.workspace.empty()) continue;
+      Text("  scratch = results;");
+      for (size_t s = 0; s < code.workspace.size(); ++s) {
+        const WorkspaceSlot& slot = code.workspace[s];
+        Text(absl::StrCat("  layout.w_", f, "_", s, " = scratch;"));
+        Text(absl::StrCat("  scratch += Align((size_t)(layout.grid_", f, "_", slot.launch, " * ",
+                          code.launches[slot.launch].grid.groups_per_block, " * ", ExtentText(slot.extent), ") * ",
+                          slot.entry_bytes, ");"));
+      }
+      Text("  most = scratch > most ? scratch : most;");
+    }
+    Text("  layout.bytes = most;\n  return layout;\n}\n}  // namespace\n");
+    options_.reference ? PrintReference() : PrintLaunch();
+    return std::move(out_);
+  }
+
+ private:
+  void Text(const std::string& line) { absl::StrAppend(&out_, line, "\n"); }
+  std::string SizeParameters() const {
+    std::string text;
+    for (const Size& size : graph_.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
+    return TrimComma(std::move(text));
+  }
+  std::string SizeArguments() const {
+    std::string text;
+    for (const Size& size : graph_.sizes()) absl::StrAppend(&text, ", n_", size.name);
+    return text;
+  }
+  int TypeBytes(ValueId id) const {
+    return options_.force_f64 ? 8 : DataTypeBytes(graph_.value(id).type.data_type);
+  }
+
+  void PrintReference() {
+    Text(absl::StrCat("int fused_reference(", ReferenceParameters(graph_), ") {"));
+    Text(absl::StrCat("  const Layout layout = MakeLayout(64", SizeArguments(), ");"));
+    Text("  std::vector<double> memory(layout.bytes / sizeof(double) + 32);");
+    Text("  char* const workspace = (char*)(((uintptr_t)memory.data() + 255) / 256 * 256);\n  (void)workspace;");
+    PrintLaunches();
+    Text("  return 0;\n}");
+  }
+
+  void PrintLaunch() {
+    const bool cuda = options_.cuda;
+    Text("extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n      return \"ok\";\n"
+         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative or a pointer is null\";\n"
+         "    case FUSED_SIZE_TOO_LARGE:\n      return \"a size is larger than these kernels were specialised for\";\n"
+         "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than fused_workspace_bytes\";\n"
+         "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch failed\";\n  }\n  return \"unknown code\";\n}\n");
+    Text("static int64_t fused_multiprocessors() {");
+    if (cuda)
+      Text("  int device = 0, count = 1;\n  cudaGetDevice(&device);\n"
+           "  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);\n  return count > 0 ? count : 1;\n}\n");
+    else
+      Text("#ifdef _OPENMP\n  return omp_get_max_threads();\n#else\n  return 1;\n#endif\n}\n");
+    Text(absl::StrCat("extern \"C\" size_t fused_workspace_bytes(", SizeParameters(), ") {\n  return MakeLayout(fused_multiprocessors()",
+                      SizeArguments(), ").bytes;\n}\n"));
+    Text(absl::StrCat("extern \"C\" int fused_launch(", LaunchParameters(graph_, cuda), ") {"));
+    for (const Size& size : graph_.sizes()) Text(absl::StrCat("  if (n_", size.name, " < 0) return FUSED_INVALID_ARGUMENT;"));
+    for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
+      for (ValueId id : *list) {
+        const Value& value = graph_.value(id);
+        if (value.is_input && value.type.is_scalar()) continue;
+        Text(absl::StrCat("  if (", value.name, " == nullptr && ", EntriesText(value), " > 0) return FUSED_INVALID_ARGUMENT;"));
+      }
+    for (const FusionCode* code : fusions_)
+      if (code->column_limit.limit > 0)
+        Text(absl::StrCat("  if (", ExtentText(code->column_limit.extent), " > ", code->column_limit.limit,
+                          ") return FUSED_SIZE_TOO_LARGE;"));
+    Text(absl::StrCat("  const Layout layout = MakeLayout(fused_multiprocessors()", SizeArguments(), ");"));
+    Text("  if (layout.bytes > 0 && (workspace_memory == nullptr || workspace_bytes < layout.bytes)) return "
+         "FUSED_WORKSPACE_TOO_SMALL;\n  char* const workspace = (char*)workspace_memory;\n  (void)workspace;");
+    PrintLaunches();
+    Text("  return FUSED_OK;\n}");
+  }
+
+  std::string ArgumentText(size_t f, const KernelArgument& argument) const {
+    switch (argument.kind) {
+      case KernelArgument::Kind::kPointer: {
+        const Value& value = graph_.value(argument.value);
+        if (!temporaries_.count(argument.value)) return value.name;
+        const std::string type = options_.force_f64 ? "double" : DataTypeCName(value.type.data_type);
+        return absl::StrCat("(", type, "*)(workspace + layout.t_", value.name, ")");
+      }
+      case KernelArgument::Kind::kScalar:
+        return graph_.value(argument.value).name;
+      case KernelArgument::Kind::kSize:
+        return absl::StrCat("(fu_index)n_", argument.size);
+      case KernelArgument::Kind::kWorkspace:
+        return absl::StrCat("(", absl::StripSuffix(argument.c_type, " FUSION_RESTRICT"), ")(workspace + layout.w_", f, "_",
+                            argument.index, ")");
+      case KernelArgument::Kind::kGroups:
+        return absl::StrCat("(fu_index)(layout.grid_", f, "_", argument.index, " * ",
+                            fusions_[f]->launches[argument.index].grid.groups_per_block, ")");
+    }
+    return "";
+  }
+
+  void PrintLaunches() {
+    for (size_t f = 0; f < fusions_.size(); ++f)
+      for (size_t k = 0; k < fusions_[f]->launches.size(); ++k) {
+        const KernelLaunch& launch = fusions_[f]->launches[k];
+        std::string name = (options_.reference ? "reference_" : "") + launch.kernel.name;
+        std::vector<std::string> arguments;
+        for (const KernelArgument& argument : launch.arguments) arguments.push_back(ArgumentText(f, argument));
+        if (options_.cuda) {
+          std::string shared = absl::StrCat("(size_t)(", launch.shared.fixed_bytes);
+          if (launch.shared.bytes_per_entry > 0)
+            absl::StrAppend(&shared, " + ", launch.shared.bytes_per_entry, " * ", ExtentText(launch.shared.extent));
+          shared += ")";
+          if (launch.kernel.uses_shared) {
+            Text(absl::StrCat("  if (cudaFuncSetAttribute((const void*)", name,
+                              ", cudaFuncAttributeMaxDynamicSharedMemorySize, (int)", shared,
+                              ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));
+          }
+          Text(absl::StrCat("  ", name, "<<<(unsigned)layout.grid_", f, "_", k, ", ", launch.kernel.threads, ", ", shared,
+                            ", stream>>>(", absl::StrJoin(arguments, ", "), ");"));
+          Text("  if (cudaPeekAtLastError() != cudaSuccess) return FUSED_DEVICE_ERROR;");
+        } else {
+          Text("  {");
+          std::vector<std::string> addresses;
+          for (size_t i = 0; i < arguments.size(); ++i) {
+            std::string type = launch.arguments[i].c_type;
+            type = std::string(absl::StripSuffix(type, " FUSION_RESTRICT"));
+            Text(absl::StrCat("    ", type, " a", i, " = ", arguments[i], ";"));
+            addresses.push_back(absl::StrCat("(void*)&a", i));
+          }
+          Text(absl::StrCat("    void* const arguments[] = {", absl::StrJoin(addresses, ", "), "};"));
+          Text(absl::StrCat("    ", name, "(layout.grid_", f, "_", k, ", arguments);"));
+          Text("  }");
+        }
+      }
+  }
+
+  const Graph& graph_;
+  const std::vector<const FusionCode*>& fusions_;
+  const LaunchCodeOptions& options_;
+  std::set<ValueId> temporaries_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string TrimComma(std::string text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.pop_back();
+  return text;
+}
+
+std::string EntriesText(const Value& value) {
+  std::vector<std::string> factors;
+  for (const Extent& extent : value.type.extents) factors.push_back(ExtentText(extent));
+  if (value.type.mapped && value.type.element_entries() > 1) factors.push_back(absl::StrCat(value.type.element_entries()));
+  return factors.empty() ? "1" : absl::StrJoin(factors, " * ");
+}
+
+std::string LaunchParameters(const Graph& graph, bool cuda) {
+  return absl::StrCat(Parameters(graph, false), "void* workspace_memory, size_t workspace_bytes",
+                      cuda ? ", cudaStream_t stream" : "");
+}
+std::string ReferenceParameters(const Graph& graph) { return TrimComma(Parameters(graph, true)); }
+
+std::string PrintLaunchCode(const Graph& graph, const std::vector<const FusionCode*>& fusions,
+                            const LaunchCodeOptions& options) {
+  return LaunchPrinter(graph, fusions, options).Print();
+}
+
+}  // namespace fusion

@@ -1,0 +1,29 @@
+// The host code of an exported folder: workspace layout, argument checks, launches. Internal to server/codegen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/codegen/fusion_code.h"
+#include "server/graph/graph.h"
+
+namespace fusion {
+
+struct LaunchCodeOptions {
+  bool cuda = true;
+  bool force_f64 = false;
+  bool reference = false;  // fused_reference: static kernels called reference_*, workspace allocated inside
+};
+
+// fused_error_string, fused_workspace_bytes and fused_launch; or fused_reference.
+std::string PrintLaunchCode(const Graph& graph, const std::vector<const FusionCode*>& fusions,
+                            const LaunchCodeOptions& options);
+
+// "const float* A, float alpha, float* F, int64_t n_m, void* workspace, size_t workspace_bytes, cudaStream_t stream"
+std::string LaunchParameters(const Graph& graph, bool cuda);
+std::string ReferenceParameters(const Graph& graph);
+// Entries of a value as text over n_<size>: "n_m * n_n", "n_elements * 9", "1".
+std::string EntriesText(const Value& value);
+std::string TrimComma(std::string text);
+
+}  // namespace fusion

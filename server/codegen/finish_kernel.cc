@@ -1,0 +1,185 @@
+// The second kernel of a fusion with reductions over the whole grid: combines the partial results in a fixed order,
+// finishes them and computes what depends on them alone (maps over the columns, scalars).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/codegen/lowering_context.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kColumnsPerBlock = 32;  // CUDA: one warp of columns; the other warps take slices of the partial results
+
+class FinishLowering {
+ public:
+  FinishLowering(LoweringContext& context, const std::vector<GridReduction>& reductions,
+                 const std::vector<NodeId>& early_scalars, const std::vector<NodeId>& nodes, const Extent& columns)
+      : context_(context),
+        graph_(context.graph),
+        reductions_(reductions),
+        early_scalars_(early_scalars),
+        nodes_(nodes),
+        columns_(columns) {}
+
+  absl::StatusOr<KernelLaunch> Lower() {
+    // On the host lanes are columns and there is one slice.
+    columns_per_block_ = context_.options.cuda ? kColumnsPerBlock : kThreads;
+    slices_ = kThreads / columns_per_block_;
+    bool has_columns = false, has_scalars = false;
+    for (const GridReduction& reduction : reductions_) (reduction.per_column ? has_columns : has_scalars) = true;
+    for (NodeId node : nodes_)
+      if (graph_.node(node).dimensions.empty()) has_scalars = true;
+    std::vector<ir::Statement> body;
+    EmitEarlyScalars(&body);
+    if (has_columns) EmitColumns(&body);
+    if (has_scalars) {
+      std::vector<ir::Statement> scalars;
+      EmitScalars(&scalars);
+      body.push_back(ir::If("block == 0", std::move(scalars)));
+    }
+    ir::Kernel kernel{.name = context_.kernel_name("_finish"),
+                      .comment = absl::StrCat("Completes the reductions of: ", context_.comment()),
+                      .threads = kThreads,
+                      .group_threads = kThreads};
+    kernel.uses_shared = shared_bytes_ > 0;
+    kernel.shared_bytes = absl::StrCat(shared_bytes_);
+    kernel.lane_variables = lane_variables_;
+    kernel.body = std::move(body);
+    GridRule grid{.items_per_block = columns_per_block_, .blocks_per_multiprocessor = 16};
+    if (has_columns) grid.extents = {columns_};
+    return context_.FinishKernel(std::move(kernel), grid, {.fixed_bytes = shared_bytes_});
+  }
+
+ private:
+  // The text of an operand: vectors over columns at column j, scalars.
+  std::string OperandText(const Node& node, int position) {
+    const ValueId value = node.operands[position];
+    if (node.operand_maps[position].empty()) {
+      if (computed_.count(value)) return "u_" + context_.Name(value);
+      return context_.ProducedHere(value) ? absl::StrCat(context_.Pointer(value), "[0]")
+                                          : context_.ScalarInput(value, context_.CType(node));
+    }
+    if (computed_.count(value)) return "r_" + context_.Name(value);
+    return absl::StrCat(context_.Pointer(value), "[j]");
+  }
+  std::vector<std::string> OperandTexts(const Node& node) {
+    std::vector<std::string> texts(node.operands.size());
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      // The terms' operands are not needed here, and may be matrices.
+      const auto& finish = node.overload->finish_operands;
+      if (node.is_reduction() && std::find(finish.begin(), finish.end(), static_cast<int>(k)) == finish.end()) continue;
+      texts[k] = OperandText(node, static_cast<int>(k));
+    }
+    return texts;
+  }
+
+  void EmitEarlyScalars(std::vector<ir::Statement>* body) {
+    for (NodeId id : early_scalars_) {
+      const Node& node = graph_.node(id);
+      body->push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", context_.Name(node.result), " = ",
+                                            context_.Call(node, node.overload->routine, OperandTexts(node)), ";")));
+      computed_.insert(node.result);
+    }
+  }
+
+  void EmitColumns(std::vector<ir::Statement>* body) {
+    const std::string n = context_.Size(columns_);
+    std::vector<ir::Statement> tile;
+    std::vector<std::string> partial = {
+        absl::StrCat("const fu_index j = base + lane % ", columns_per_block_, ";"),
+        absl::StrCat("const int slice = lane / ", columns_per_block_, ";")};
+    std::vector<std::string> complete = {"const fu_index j = base + lane;"};
+    for (const GridReduction& reduction : reductions_) {
+      if (!reduction.per_column) continue;
+      const Node& node = graph_.node(reduction.node);
+      const std::string name = context_.Name(node.result), monoid = context_.MonoidName(node);
+      const std::string slot = context_.Workspace(reduction.workspace_slot, monoid + "::Acc");
+      const std::string shared = absl::StrCat("((", monoid, "::Acc*)(shared + ", shared_bytes_, "))");
+      shared_bytes_ += int64_t{kThreads} * context_.AccumulatorBytes(node);
+      partial.push_back(absl::StrCat(monoid, "::Acc p_", name, " = ", monoid, "::identity();"));
+      partial.push_back(absl::StrCat("if (j < ", n, ") for (fu_index b = slice; b < ", context_.Groups(0), "; b += ",
+                                     slices_, ") p_", name, " = ", monoid, "::combine(p_", name, ", ", slot, "[b * ", n,
+                                     " + j]);"));
+      partial.push_back(absl::StrCat(shared, "[lane] = p_", name, ";"));
+      complete.push_back(absl::StrCat(monoid, "::Acc q_", name, " = ", monoid, "::identity();"));
+      complete.push_back(absl::StrCat("for (int slice = 0; slice < ", slices_, "; ++slice) q_", name, " = ", monoid,
+                                      "::combine(q_", name, ", ", shared, "[slice * ", columns_per_block_, " + lane]);"));
+      complete.push_back(absl::StrCat("const ", context_.CType(node), " r_", name, " = ",
+                                      ReductionFinish(context_, node, "q_" + name, OperandTexts(node)), ";"));
+      computed_.insert(node.result);
+      if (context_.Stored(node.result))
+        complete.push_back(absl::StrCat(context_.Pointer(node.result), "[j] = r_", name, ";"));
+    }
+    for (NodeId id : nodes_) {
+      const Node& node = graph_.node(id);
+      if (node.dimensions.empty()) continue;
+      const std::string name = context_.Name(node.result);
+      complete.push_back(absl::StrCat("const ", context_.CType(node), " r_", name, " = ",
+                                      context_.Call(node, node.overload->routine, OperandTexts(node)), ";"));
+      computed_.insert(node.result);
+      if (context_.Stored(node.result))
+        complete.push_back(absl::StrCat(context_.Pointer(node.result), "[j] = r_", name, ";"));
+    }
+    tile.push_back(ir::LanePhase(std::move(partial)));
+    tile.push_back(ir::Barrier());
+    tile.push_back(ir::LanePhase(
+        std::move(complete),
+        absl::StrCat("(", n, " - base < ", columns_per_block_, " ? ", n, " - base : ", columns_per_block_, ")")));
+    tile.push_back(ir::Barrier());
+    body->push_back(ir::Loop(absl::StrCat("for (fu_index base = block * ", columns_per_block_, "; base < ", n,
+                                          "; base += grid * ", columns_per_block_, ")"),
+                             std::move(tile)));
+  }
+
+  void EmitScalars(std::vector<ir::Statement>* body) {
+    std::vector<std::string> leader;
+    for (const GridReduction& reduction : reductions_) {
+      if (reduction.per_column) continue;
+      const Node& node = graph_.node(reduction.node);
+      const std::string name = context_.Name(node.result), monoid = context_.MonoidName(node);
+      lane_variables_.push_back({.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
+      body->push_back(ir::LanePhase({absl::StrCat("for (fu_index b = lane; b < ", context_.Groups(0), "; b += lanes) $acc_", name, " = ", monoid,
+                        "::combine($acc_", name, ", ", context_.Workspace(reduction.workspace_slot, monoid + "::Acc"),
+                        "[b]);")}));
+      body->push_back(ir::Reduce(monoid, "acc_" + name, "total_" + name));
+      leader.push_back(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
+                                    ReductionFinish(context_, node, "total_" + name, OperandTexts(node)), ";"));
+      computed_.insert(node.result);
+      if (context_.Stored(node.result))
+        leader.push_back(absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";"));
+    }
+    for (NodeId id : nodes_) {
+      const Node& node = graph_.node(id);
+      if (!node.dimensions.empty()) continue;
+      const std::string name = context_.Name(node.result);
+      leader.push_back(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
+                                    context_.Call(node, node.overload->routine, OperandTexts(node)), ";"));
+      computed_.insert(node.result);
+      if (context_.Stored(node.result))
+        leader.push_back(absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";"));
+    }
+    body->push_back(ir::Leader(std::move(leader)));
+  }
+
+  LoweringContext& context_;
+  const Graph& graph_;
+  const std::vector<GridReduction>& reductions_;
+  const std::vector<NodeId>& early_scalars_;
+  const std::vector<NodeId>& nodes_;
+  const Extent columns_;
+  int columns_per_block_ = 0, slices_ = 0;
+  int64_t shared_bytes_ = 0;
+  std::set<ValueId> computed_;
+  std::vector<ir::LaneVariable> lane_variables_;
+};
+
+}  // namespace
+
+absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context, const std::vector<GridReduction>& reductions,
+                                               const std::vector<NodeId>& early_scalars,
+                                               const std::vector<NodeId>& nodes, const Extent& columns) {
+  return FinishLowering(context, reductions, early_scalars, nodes, columns).Lower();
+}
+
+}  // namespace fusion

@@ -1,0 +1,78 @@
+#include "server/codegen/fusion_code.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "library/catalog/embedded_files.h"
+#include "server/codegen/lowering_context.h"
+#include "server/codegen/printer.h"
+
+namespace fusion {
+namespace {
+
+int64_t ExtentValue(const Extent& extent, const SizeValues& sizes) {
+  return extent.name.empty() ? extent.constant : sizes.at(extent.name);
+}
+
+// The device runtime as one text, with its own includes pasted in.
+std::string RuntimeText() {
+  const auto& files = EmbeddedFiles();
+  return absl::StrReplaceAll(files.at("device/fusion_device.h"),
+                             {{"#include \"fusion_math.h\"\n", files.at("device/fusion_math.h")}});
+}
+
+}  // namespace
+
+int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors) {
+  if (rule.extents.empty()) return 1;
+  int64_t items = 1;
+  for (const Extent& extent : rule.extents) items *= ExtentValue(extent, sizes);
+  const int64_t blocks = (items + rule.items_per_block - 1) / rule.items_per_block;
+  return std::clamp<int64_t>(blocks, 1, int64_t{multiprocessors} * rule.blocks_per_multiprocessor);
+}
+
+int64_t SharedBytes(const SharedRule& rule, const SizeValues& sizes) {
+  return rule.fixed_bytes + (rule.bytes_per_entry ? rule.bytes_per_entry * ExtentValue(rule.extent, sizes) : 0);
+}
+
+int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
+                       int multiprocessors) {
+  const GridRule& grid = grids[slot.launch];
+  return slot.entry_bytes * GridBlocks(grid, sizes, multiprocessors) * grid.groups_per_block *
+         ExtentValue(slot.extent, sizes);
+}
+
+absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
+                                       const LoweringOptions& options) {
+  LoweringContext context(graph, implementation, options);
+  absl::StatusOr<FusionCode> code = absl::InternalError("unknown skeleton");
+  switch (implementation.skeleton) {
+    case Skeleton::kElement:
+      code = LowerElement(context);
+      break;
+    case Skeleton::kVector:
+    case Skeleton::kScalar:
+      code = LowerVector(context);
+      break;
+    case Skeleton::kRowPanel:
+      code = LowerRowPanel(context);
+      break;
+  }
+  if (!code.ok()) return code;
+  code->functions.assign(context.functions().begin(), context.functions().end());
+  std::sort(code->functions.begin(), code->functions.end(),
+            [](const ElementaryFunction* a, const ElementaryFunction* b) { return a->name < b->name; });
+  return code;
+}
+
+std::string PrintSource(const FusionCode& code, Language language, bool standalone) {
+  std::string source = standalone ? RuntimeText() : "#include \"fusion_device.h\"\n";
+  for (const ElementaryFunction* function : code.functions)
+    absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
+  for (const KernelLaunch& launch : code.launches)
+    absl::StrAppend(&source, "\n", language == Language::kCuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
+  return source;
+}
+
+}  // namespace fusion

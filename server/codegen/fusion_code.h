@@ -1,0 +1,93 @@
+// What lowering a fusion implementation gives: kernels in IR, and how to launch them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/codegen/kernel_ir.h"
+#include "server/graph/graph.h"
+#include "server/plan/plan.h"
+
+namespace fusion {
+
+struct KernelArgument {
+  enum class Kind {
+    kPointer,    // address of a value in device memory
+    kScalar,     // an input scalar, by value
+    kSize,       // a named size, as a 64-bit integer
+    kWorkspace,  // address of workspace slot `index`
+    kGroups,     // number of groups (grid * groups per block) of launch `index`, as a 64-bit integer
+  };
+  Kind kind = Kind::kPointer;
+  ValueId value;
+  std::string size;
+  int index = 0;
+  std::string c_type;  // of the kernel parameter
+  std::string name;
+  bool is_output = false;  // kPointer: the kernel writes it
+};
+
+// blocks = clamp(ceil(product of extents / items_per_block), 1, multiprocessors * blocks_per_multiprocessor).
+struct GridRule {
+  std::vector<Extent> extents;  // empty: one block
+  int64_t items_per_block = 1;
+  int blocks_per_multiprocessor = 1;
+  int groups_per_block = 1;
+};
+int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors);
+
+// bytes = fixed + per_entry * extent (if any).
+struct SharedRule {
+  int64_t fixed_bytes = 0;
+  int64_t bytes_per_entry = 0;
+  Extent extent{.constant = 0};
+};
+int64_t SharedBytes(const SharedRule& rule, const SizeValues& sizes);
+
+// Partial results between the kernels of one fusion: bytes = entry_bytes * groups of `launch` * extent.
+struct WorkspaceSlot {
+  std::string name;
+  int entry_bytes = 4;
+  int launch = 0;
+  Extent extent{.constant = 1};
+};
+int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
+                       int multiprocessors);
+
+struct KernelLaunch {
+  ir::Kernel kernel;
+  std::vector<KernelArgument> arguments;  // in the order of kernel.parameters
+  GridRule grid;
+  SharedRule shared;
+};
+
+// The code of one fusion implementation: usually one kernel; two when reductions over the whole grid are finished.
+struct FusionCode {
+  std::vector<KernelLaunch> launches;
+  std::vector<WorkspaceSlot> workspace;
+  std::vector<const ElementaryFunction*> functions;  // whose routines it uses, by name
+  // Largest value of an extent that the code was specialised for; limit 0: none.
+  struct ExtentLimit {
+    Extent extent;
+    int64_t limit = 0;
+  } column_limit;
+};
+
+struct LoweringOptions {
+  bool force_f64 = false;  // every f32 becomes f64: the reference
+  bool cuda = true;        // vector loads and asynchronous copies make sense
+};
+
+// Lowers a fusion implementation. `prefix` begins the names of kernels; the rest comes from the results' names.
+// Internal (a bug of the search) when the implementation does not fit its skeleton.
+absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
+                                       const LoweringOptions& options);
+
+// A compilable translation unit: device runtime, routines, kernels. `standalone`: the runtime is pasted in instead of
+// included.
+enum class Language { kCuda, kHost };
+std::string PrintSource(const FusionCode& code, Language language, bool standalone);
+
+}  // namespace fusion

@@ -1,0 +1,115 @@
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/codegen/printer.h"
+
+namespace fusion {
+namespace {
+
+class HostPrinter {
+ public:
+  explicit HostPrinter(const ir::Kernel& kernel) : kernel_(kernel) {}
+
+  std::string Print() {
+    absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" void ", kernel_.name,
+                    "(long long grid, void* const* arguments) {\n");
+    for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
+      const ir::Parameter& parameter = kernel_.parameters[i];
+      Line(1, absl::StrCat("const auto a_", i, " = *(", Unqualified(parameter.type), " const*)arguments[", i, "];"));
+    }
+    // Groups of one block share nothing, so each is an iteration of its own.
+    const int groups_per_block = kernel_.threads / kernel_.group_threads;
+    Line(1, absl::StrCat("const fu_index groups = grid * ", groups_per_block, ";"));
+    Line(1, "#pragma omp parallel for schedule(static)");
+    Line(1, "for (fu_index group = 0; group < groups; ++group) {");
+    Line(2, absl::StrCat("const fu_index block = group / ", groups_per_block, ";"));
+    for (size_t i = 0; i < kernel_.parameters.size(); ++i)
+      Line(2, absl::StrCat(kernel_.parameters[i].type, " ", kernel_.parameters[i].name, " = a_", i, ";"));
+    Line(2, absl::StrCat("const int lanes = ", kernel_.group_threads, ";"));
+    Line(2, "(void)lanes; (void)block;");
+    if (kernel_.uses_shared)
+      Line(2, absl::StrCat("char* const shared = (char*)fu_host_shared(", kernel_.shared_bytes, ");"));
+    for (const ir::LaneVariable& variable : kernel_.lane_variables) {
+      Line(2, absl::StrCat("alignas(64) ", variable.type, " ", variable.name, "[", kernel_.group_threads, "]",
+                           variable.extents, ";"));
+      if (!variable.initial.empty()) {
+        std::string first = "[0]";
+        for (char c : variable.extents)
+          if (c == '[') first += "[0]";
+        Line(2, absl::StrCat("for (int i = 0; i < ", kernel_.group_threads * variable.entries, "; ++i) (&", variable.name,
+                             first, ")[i] = ", variable.initial, ";"));
+      }
+    }
+    for (const ir::Statement& statement : kernel_.body) Print(statement, 2);
+    Line(1, "}");
+    absl::StrAppend(&out_, "}\n");
+    return std::move(out_);
+  }
+
+ private:
+  // Without the restrict qualifier, for the cast.
+  static std::string Unqualified(std::string type) {
+    const std::string restrict_word = " FUSION_RESTRICT";
+    if (absl::EndsWith(type, restrict_word)) type.resize(type.size() - restrict_word.size());
+    return type;
+  }
+  void Line(int depth, const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n"); }
+  void Lines(int depth, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) Line(depth, SubstituteLaneVariables(line, "[lane]"));
+  }
+
+  void Print(const ir::Statement& statement, int depth) {
+    switch (statement.kind) {
+      case ir::Statement::Kind::kText:
+        Line(depth, statement.text);
+        break;
+      case ir::Statement::Kind::kLoop:
+      case ir::Statement::Kind::kIf:
+        Line(depth, statement.kind == ir::Statement::Kind::kLoop ? absl::StrCat(statement.text, " {")
+                                                                 : absl::StrCat("if (", statement.text, ") {"));
+        for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kLanePhase:
+        if (statement.collective) {
+          Line(depth, "{");
+          Line(depth + 1, "const int lane = 0;");
+        } else {
+          Line(depth, "#pragma GCC ivdep");
+          if (statement.strided)
+            Line(depth, absl::StrCat("for (fu_index item = 0, item_end = ", statement.items,
+                                     "; item < item_end; ++item) {"));
+          else
+            Line(depth, absl::StrCat("for (int lane = 0, lane_end = (int)(",
+                                     statement.items.empty() ? "lanes" : statement.items,
+                                     "); lane < lane_end; ++lane) {"));
+        }
+        Lines(depth + 1, statement.lines);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kLeader:
+        Line(depth, "{");
+        Line(depth + 1, "const int lane = 0; (void)lane;");
+        Lines(depth + 1, statement.lines);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kReduce:
+        Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, " = ", statement.monoid,
+                                 "::identity();"));
+        Line(depth, absl::StrCat("for (int lane = 0; lane < lanes; ++lane) ", statement.target, " = ",
+                                 statement.monoid, "::combine(", statement.target, ", ", statement.source,
+                                 "[lane]);"));
+        break;
+      case ir::Statement::Kind::kBarrier:
+        break;
+    }
+  }
+
+  const ir::Kernel& kernel_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string PrintHost(const ir::Kernel& kernel) { return HostPrinter(kernel).Print(); }
+
+}  // namespace fusion

@@ -1,0 +1,87 @@
+#include "server/codegen/kernel_ir.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion::ir {
+
+Statement Text(std::string text) { return {.kind = Statement::Kind::kText, .text = std::move(text)}; }
+Statement Loop(std::string header, std::vector<Statement> body) {
+  return {.kind = Statement::Kind::kLoop, .text = std::move(header), .body = std::move(body)};
+}
+Statement If(std::string condition, std::vector<Statement> body) {
+  return {.kind = Statement::Kind::kIf, .text = std::move(condition), .body = std::move(body)};
+}
+Statement LanePhase(std::vector<std::string> lines, std::string items) {
+  return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .items = std::move(items)};
+}
+Statement StridedPhase(std::vector<std::string> lines, std::string items) {
+  return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .items = std::move(items), .strided = true};
+}
+Statement Collective(std::vector<std::string> lines) {
+  return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .collective = true};
+}
+Statement Leader(std::vector<std::string> lines) {
+  return {.kind = Statement::Kind::kLeader, .lines = std::move(lines)};
+}
+Statement Reduce(std::string monoid, std::string source, std::string target) {
+  return {.kind = Statement::Kind::kReduce,
+          .monoid = std::move(monoid),
+          .source = std::move(source),
+          .target = std::move(target)};
+}
+Statement Barrier() { return {.kind = Statement::Kind::kBarrier}; }
+
+namespace {
+
+void Append(const Statement& statement, int depth, std::string* out) {
+  const std::string indent(2 * depth, ' ');
+  auto lines = [&](const std::vector<std::string>& body) {
+    for (const std::string& line : body) absl::StrAppend(out, indent, "  | ", line, "\n");
+  };
+  switch (statement.kind) {
+    case Statement::Kind::kText:
+      absl::StrAppend(out, indent, statement.text, "\n");
+      break;
+    case Statement::Kind::kLoop:
+    case Statement::Kind::kIf:
+      absl::StrAppend(out, indent, statement.kind == Statement::Kind::kLoop ? "loop " : "if ", statement.text, "\n");
+      for (const Statement& inner : statement.body) Append(inner, depth + 1, out);
+      break;
+    case Statement::Kind::kLanePhase:
+      absl::StrAppend(out, indent, statement.collective ? "collective" : "lanes",
+                      statement.items.empty() ? "" : absl::StrCat(" < ", statement.items),
+                      statement.strided ? " strided" : "", "\n");
+      lines(statement.lines);
+      break;
+    case Statement::Kind::kLeader:
+      absl::StrAppend(out, indent, "leader\n");
+      lines(statement.lines);
+      break;
+    case Statement::Kind::kReduce:
+      absl::StrAppend(out, indent, "reduce ", statement.target, " = ", statement.monoid, " over lanes of ",
+                      statement.source, "\n");
+      break;
+    case Statement::Kind::kBarrier:
+      absl::StrAppend(out, indent, "barrier\n");
+      break;
+  }
+}
+
+}  // namespace
+
+std::string ToString(const Kernel& kernel) {
+  std::string out = absl::StrCat("kernel ", kernel.name, "  // ", kernel.comment, "\n  threads ", kernel.threads,
+                                 ", groups of ", kernel.group_threads, "\n");
+  for (const Parameter& parameter : kernel.parameters)
+    absl::StrAppend(&out, "  parameter ", parameter.type, " ", parameter.name, "\n");
+  for (const LaneVariable& variable : kernel.lane_variables)
+    absl::StrAppend(&out, "  lane ", variable.type, " ", variable.name, variable.extents,
+                    variable.initial.empty() ? "" : absl::StrCat(" = ", variable.initial), "\n");
+  if (kernel.uses_shared) absl::StrAppend(&out, "  shared ", kernel.shared_bytes, " bytes\n");
+  for (const Statement& statement : kernel.body) Append(statement, 1, &out);
+  return out;
+}
+
+}  // namespace fusion::ir

@@ -1,0 +1,81 @@
+// Kernel IR: what a fusion implementation is lowered to before it is printed as CUDA C++ or host C++.
+//
+// A kernel is a tree of statements that a *group* of lanes executes together (a block of threads, or a warp). Lane
+// phases are the parallel parts: each lane runs the lines once (or once per item). Between two lane phases lies a
+// barrier where the lowering puts one. CUDA prints lanes as threads; the host prints each lane phase as a loop over
+// lanes and blocks as OpenMP iterations, so barriers vanish and variables that live from one phase to the next become
+// arrays over lanes.
+//
+// Text is C++ common to both. Names of lane variables are written with a dollar, "$acc += x;", because the host must
+// index them. Always in scope: lane, lanes (int); block, grid, group, groups (fu_index); shared (char*, when used).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fusion::ir {
+
+struct Parameter {
+  std::string type;  // "const float* FUSION_RESTRICT", "float", "fu_index"
+  std::string name;
+};
+
+// A variable of each lane that lives across lane phases.
+struct LaneVariable {
+  std::string type;
+  std::string name;
+  std::string extents;  // "[8][4]" or ""
+  std::string initial;  // expression for every entry, or "" for none
+  int entries = 1;      // product of extents
+};
+
+struct Statement {
+  enum class Kind {
+    kText,       // `text`, executed by every lane alike: uniform
+    kLoop,       // `text` is the header "for (...)"; uniform trip count
+    kIf,         // `text` is a uniform condition
+    kLanePhase,  // `lines` for each lane; with `items`: for lanes below it, or (strided) for each item
+    kLeader,     // `lines` by one lane of the group
+    kReduce,     // `target` = monoid over the lanes' `source`; every lane gets it
+    kBarrier,    // between lane phases that exchange data through shared memory
+  };
+  Kind kind = Kind::kText;
+  std::string text;
+  std::vector<std::string> lines;
+  std::string items;     // kLanePhase: number of active lanes or items; empty: all lanes
+  bool strided = false;  // kLanePhase: items may exceed lanes; the index is called `item`
+  bool collective = false;  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs it once, as lane 0
+  std::string monoid;    // kReduce: "fu_sum<float>"
+  std::string source;    // kReduce: a lane variable
+  std::string target;    // kReduce: declared here
+  std::vector<Statement> body;  // kLoop, kIf
+};
+
+Statement Text(std::string text);
+Statement Loop(std::string header, std::vector<Statement> body);
+Statement If(std::string condition, std::vector<Statement> body);
+Statement LanePhase(std::vector<std::string> lines, std::string items = "");
+Statement StridedPhase(std::vector<std::string> lines, std::string items);
+Statement Collective(std::vector<std::string> lines);
+Statement Leader(std::vector<std::string> lines);
+Statement Reduce(std::string monoid, std::string source, std::string target);
+Statement Barrier();
+
+struct Kernel {
+  std::string name;
+  std::string comment;  // what it computes
+  std::vector<Parameter> parameters;
+  int threads = 128;    // per block
+  int group_threads = 128;  // lanes of a group; threads, or 32
+  int minimum_blocks = 1;   // blocks per multiprocessor that registers must permit (launch bounds)
+  bool uses_shared = false;
+  std::string shared_bytes;  // expression over size parameters, for the host
+  std::vector<LaneVariable> lane_variables;
+  std::vector<Statement> body;
+};
+
+// As text, for --dump-dir and golden tests.
+std::string ToString(const Kernel& kernel);
+
+}  // namespace fusion::ir

@@ -1,0 +1,174 @@
+#include "server/codegen/lowering_context.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion {
+
+LoweringContext::LoweringContext(const Graph& graph, const FusionImplementation& implementation,
+                                 const LoweringOptions& options)
+    : graph(graph), implementation(implementation), options(options) {}
+
+std::string LoweringContext::CType(ValueId value) const {
+  return options.force_f64 ? "double" : DataTypeCName(graph.value(value).type.data_type);
+}
+int LoweringContext::TypeBytes(ValueId value) const {
+  return options.force_f64 ? 8 : DataTypeBytes(graph.value(value).type.data_type);
+}
+std::string LoweringContext::Name(ValueId value) const { return graph.value(value).name; }
+
+bool LoweringContext::ProducedHere(ValueId value) const {
+  const auto& producer = graph.value(value).producer;
+  return producer.has_value() && InFusion(*producer);
+}
+bool LoweringContext::Stored(ValueId value) const {
+  return std::binary_search(implementation.stores.begin(), implementation.stores.end(), value);
+}
+
+std::string LoweringContext::Pointer(ValueId value) {
+  std::string name = "g_" + Name(value);
+  for (const KernelArgument& argument : arguments_)
+    if (argument.name == name) return name;
+  const bool written = ProducedHere(value);
+  arguments_.push_back({.kind = KernelArgument::Kind::kPointer,
+                        .value = value,
+                        .c_type = absl::StrCat(written ? "" : "const ", CType(value), "* FUSION_RESTRICT"),
+                        .name = name,
+                        .is_output = written});
+  return name;
+}
+
+std::string LoweringContext::Size(const Extent& extent) {
+  if (extent.name.empty()) return absl::StrCat(extent.constant, "LL");
+  std::string name = "n_" + extent.name;
+  for (const KernelArgument& argument : arguments_)
+    if (argument.name == name) return name;
+  arguments_.push_back(
+      {.kind = KernelArgument::Kind::kSize, .size = extent.name, .c_type = "fu_index", .name = name});
+  return name;
+}
+
+std::string LoweringContext::Sizes(const std::vector<Extent>& extents) {
+  if (extents.empty()) return "1LL";
+  std::vector<std::string> factors;
+  for (const Extent& extent : extents) factors.push_back(Size(extent));
+  return absl::StrJoin(factors, " * ");
+}
+
+std::string LoweringContext::Workspace(int slot, const std::string& c_type) {
+  std::string name = absl::StrCat("w_", slot);
+  for (const KernelArgument& argument : arguments_)
+    if (argument.name == name) return name;
+  arguments_.push_back({.kind = KernelArgument::Kind::kWorkspace,
+                        .index = slot,
+                        .c_type = absl::StrCat(c_type, "* FUSION_RESTRICT"),
+                        .name = name,
+                        .is_output = true});
+  return name;
+}
+
+std::string LoweringContext::Groups(int launch) {
+  std::string name = "partials";
+  for (const KernelArgument& argument : arguments_)
+    if (argument.name == name) return name;
+  arguments_.push_back(
+      {.kind = KernelArgument::Kind::kGroups, .index = launch, .c_type = "fu_index", .name = name});
+  return name;
+}
+
+std::string LoweringContext::ScalarInput(ValueId id, const std::string& c_type) {
+  const Value& value = graph.value(id);
+  if (value.literal.has_value()) return absl::StrFormat("%s(%.17g)", c_type, *value.literal);
+  if (value.is_input) {
+    std::string name = "s_" + Name(id);
+    for (const KernelArgument& argument : arguments_)
+      if (argument.name == name) return name;
+    arguments_.push_back(
+        {.kind = KernelArgument::Kind::kScalar, .value = id, .c_type = CType(id), .name = name});
+    return name;
+  }
+  return absl::StrCat(Pointer(id), "[0]");
+}
+
+std::string LoweringContext::Call(const Node& node, const std::string& routine,
+                                  const std::vector<std::string>& arguments) {
+  functions_.insert(node.function);
+  std::vector<std::string> parameters = {CType(node)};
+  for (int value : node.static_parameters) parameters.push_back(absl::StrCat(value));
+  return absl::StrCat(routine, "<", absl::StrJoin(parameters, ", "), ">(", absl::StrJoin(arguments, ", "), ")");
+}
+
+std::string LoweringContext::MonoidName(const Node& node) const {
+  const char* name = "fu_sum";
+  if (node.overload->monoid == v1::MAX) name = "fu_maximum";
+  if (node.overload->monoid == v1::MIN) name = "fu_minimum";
+  if (node.overload->monoid == v1::ARG_MAX) name = "fu_arg_max";
+  return absl::StrCat(name, "<", CType(node), ">");
+}
+
+int LoweringContext::AccumulatorBytes(const Node& node) const {
+  return node.overload->monoid == v1::ARG_MAX ? 16 : TypeBytes(node.result);
+}
+
+KernelLaunch LoweringContext::FinishKernel(ir::Kernel kernel, GridRule grid, SharedRule shared) {
+  for (const KernelArgument& argument : arguments_) kernel.parameters.push_back({argument.c_type, argument.name});
+  KernelLaunch launch{std::move(kernel), std::move(arguments_), std::move(grid), std::move(shared)};
+  arguments_.clear();
+  return launch;
+}
+
+std::string LoweringContext::kernel_name(const std::string& suffix) const {
+  std::string name = "fused";
+  for (NodeId node : implementation.order) {
+    if (name.size() > 80) {
+      absl::StrAppend(&name, "_and_more");
+      break;
+    }
+    absl::StrAppend(&name, "_", Name(graph.node(node).result));
+  }
+  return name + suffix;
+}
+
+std::string LoweringContext::comment() const {
+  std::vector<std::string> calls;
+  for (NodeId id : implementation.order) {
+    const Node& node = graph.node(id);
+    std::vector<std::string> operands;
+    for (ValueId operand : node.operands) operands.push_back(Name(operand));
+    calls.push_back(
+        absl::StrCat(Name(node.result), " = ", node.function->name, "(", absl::StrJoin(operands, ", "), ")"));
+    if (calls.size() == 12 && implementation.order.size() > 13) {
+      calls.push_back(absl::StrCat("and ", implementation.order.size() - 12, " more"));
+      break;
+    }
+  }
+  return absl::StrJoin(calls, "; ");
+}
+
+std::string ReductionTerm(LoweringContext& context, const Node& node, const std::vector<std::string>& operands) {
+  std::vector<std::string> arguments;
+  for (int position : node.overload->term_operands) arguments.push_back(operands[position]);
+  return context.Call(node, node.overload->term_routine, arguments);
+}
+
+std::string ReductionFinish(LoweringContext& context, const Node& node, const std::string& accumulated,
+                            const std::vector<std::string>& operands) {
+  std::string value = absl::StrCat(context.MonoidName(node), "::value(", accumulated, ")");
+  if (node.overload->finish_routine.empty()) return value;
+  std::vector<std::string> arguments = {value,
+                                        absl::StrCat("(", context.CType(node), ")(", ReductionExtent(context, node), ")")};
+  for (int position : node.overload->finish_operands) arguments.push_back(operands[position]);
+  return context.Call(node, node.overload->finish_routine, arguments);
+}
+
+std::string ReductionExtent(LoweringContext& context, const Node& node) {
+  std::vector<Extent> extents;
+  for (const NodeDimension& dimension : node.dimensions)
+    if (dimension.kind == v1::REDUCTION) extents.push_back(dimension.extent);
+  return context.Sizes(extents);
+}
+
+}  // namespace fusion

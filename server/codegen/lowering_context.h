@@ -1,0 +1,83 @@
+// Shared by the skeletons: names, parameters and the C++ text of nodes. Internal to server/codegen.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/codegen/fusion_code.h"
+
+namespace fusion {
+
+// Everything about one kernel under construction.
+class LoweringContext {
+ public:
+  LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options);
+
+  const Graph& graph;
+  const FusionImplementation& implementation;
+  const LoweringOptions& options;
+
+  std::string CType(ValueId value) const;     // "float" / "double"
+  int TypeBytes(ValueId value) const;
+  std::string CType(const Node& node) const { return CType(node.result); }
+  // C identifier of a value: its name.
+  std::string Name(ValueId value) const;
+  bool InFusion(NodeId node) const { return implementation.fusion.nodes.Contains(node.value); }
+  bool ProducedHere(ValueId value) const;
+  bool Stored(ValueId value) const;
+
+  // Parameters of the kernel being built; each is added once, on first use, in a deterministic order.
+  std::string Pointer(ValueId value);                 // "g_A", to read or write
+  std::string Size(const Extent& extent);             // "n_m" or "512LL"
+  std::string Sizes(const std::vector<Extent>& extents);  // product
+  std::string Workspace(int slot, const std::string& c_type);
+  std::string Groups(int launch);
+  // The text of a scalar that exists before the kernel starts: literal, by-value parameter, or load. `c_type` casts.
+  std::string ScalarInput(ValueId value, const std::string& c_type);
+
+  // routine<T>(arguments...)
+  std::string Call(const Node& node, const std::string& routine, const std::vector<std::string>& arguments);
+  // "fu_sum<float>"
+  std::string MonoidName(const Node& node) const;
+  std::string Accumulator(const Node& node) const { return MonoidName(node) + "::Acc"; }
+  int AccumulatorBytes(const Node& node) const;
+
+  // Takes what was collected for this kernel and starts the next one.
+  KernelLaunch FinishKernel(ir::Kernel kernel, GridRule grid, SharedRule shared);
+
+  const std::set<const ElementaryFunction*>& functions() const { return functions_; }
+  std::string kernel_name(const std::string& suffix) const;
+  std::string comment() const;
+
+ private:
+  std::vector<KernelArgument> arguments_;
+  std::set<const ElementaryFunction*> functions_;
+};
+
+// The term of a reduction and its finish, given the text of each operand.
+std::string ReductionTerm(LoweringContext& context, const Node& node, const std::vector<std::string>& operands);
+std::string ReductionFinish(LoweringContext& context, const Node& node, const std::string& accumulated,
+                            const std::vector<std::string>& operands);
+// Product of the extents of the reduction dimensions, as text.
+std::string ReductionExtent(LoweringContext& context, const Node& node);
+
+// A result that is complete only when the whole grid is done, and what remains to be computed from such results.
+struct GridReduction {
+  NodeId node;
+  int workspace_slot = 0;
+  bool per_column = false;  // else a scalar
+};
+// The kernel that combines the partial results of launch 0, finishes them and computes the nodes of the finish phase.
+// `early_scalars`: scalars of the fusion that were at hand before the reductions; computed again where they are needed.
+absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context, const std::vector<GridReduction>& reductions,
+                                               const std::vector<NodeId>& early_scalars,
+                                               const std::vector<NodeId>& nodes, const Extent& columns);
+
+absl::StatusOr<FusionCode> LowerElement(LoweringContext& context);
+absl::StatusOr<FusionCode> LowerVector(LoweringContext& context);
+absl::StatusOr<FusionCode> LowerRowPanel(LoweringContext& context);
+
+}  // namespace fusion

@@ -1,0 +1,41 @@
+// From the code of the fusions of a cover to what a worker runs: a fusion::v1::Program with every size, grid and offset
+// resolved to numbers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/program.pb.h"
+#include "server/codegen/fusion_code.h"
+#include "server/graph/graph.h"
+
+namespace fusion {
+
+// The code of one fusion with its binary.
+struct CompiledFusion {
+  const FusionCode* code = nullptr;
+  std::string binary;  // digest of the device code
+};
+
+struct ProgramOptions {
+  std::string name;
+  int multiprocessors = 1;
+  bool force_f64 = false;
+};
+
+// Buffers have the id of their value. Fusions run in the order given; results that are no graph output become
+// temporaries.
+v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes, const std::vector<CompiledFusion>& fusions,
+                         const ProgramOptions& options);
+
+// The inputs and outputs of a session. Domains say what random values an input may have: POSITIVE when a value computed
+// from it enters an operand that must be positive or not zero.
+void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
+
+// Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the number of
+// operations on the longest path, and with the square root of the reduction lengths on it (rounding errors of a blocked
+// sum behave like a random walk; Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
+std::vector<double> OutputTolerances(const Graph& graph, const SizeValues& sizes);
+
+}  // namespace fusion

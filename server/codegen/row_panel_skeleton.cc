@@ -1,0 +1,528 @@
+// Row-panel skeleton: a group of threads (a block, or a warp) holds one row of the matrices at a time and walks over rows
+// with a persistent grid. Each lane owns the same columns in every row, so column reductions stay with the lane until the
+// end; a row reduction is complete when the group has reduced it, so its result can be used on the same row (ATAX,
+// softmax) without a second pass over memory.
+//
+// With chunks > 0 a lane's part of the row has a static size and lives in registers (or in the lane's own slots of a ring
+// of shared-memory stages filled by asynchronous copies). With chunks == 0 the row is walked in a run-time loop, read again
+// in each phase, and column reductions are accumulated in shared memory: any width.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/codegen/lowering_context.h"
+
+namespace fusion {
+namespace {
+
+class RowPanelLowering {
+ public:
+  explicit RowPanelLowering(LoweringContext& context)
+      : context_(context),
+        graph_(context.graph),
+        implementation_(context.implementation),
+        parameters_(context.implementation.parameters),
+        panel_(context.implementation.row_panel) {}
+
+  absl::StatusOr<FusionCode> Lower() {
+    rows_ = context_.Size(panel_.rows);
+    columns_ = context_.Size(panel_.columns);
+    group_threads_ = parameters_.threads_per_row;
+    groups_per_block_ = parameters_.threads / group_threads_;
+    for (size_t i = 0; i < implementation_.order.size(); ++i) position_[implementation_.order[i]] = i;
+    FindHeldValues();
+    shared_.extent = panel_.columns;
+    FusionCode code;
+    CreateReductions(&code);
+
+    EmitScalars();
+    EmitPrologue();
+    std::vector<ir::Statement> row_body;
+    EmitRow(&row_body);
+    body_.push_back(ir::Loop(absl::StrCat("for (fu_index row = group; row < ", rows_, "; row += groups)"),
+                             std::move(row_body)));
+    EmitPartials();
+
+    ir::Kernel kernel{.name = context_.kernel_name(""),
+                      .comment = context_.comment(),
+                      .threads = parameters_.threads,
+                      .group_threads = group_threads_};
+    kernel.uses_shared = shared_.fixed_bytes > 0 || shared_.bytes_per_entry > 0;
+    kernel.shared_bytes = absl::StrCat(shared_.fixed_bytes, " + ", shared_.bytes_per_entry, " * ", columns_);
+    kernel.lane_variables = lane_variables_;
+    kernel.body = std::move(body_);
+    code.launches.push_back(context_.FinishKernel(std::move(kernel),
+                                                  GridRule{.extents = {panel_.rows},
+                                                           .items_per_block = groups_per_block_,
+                                                           .blocks_per_multiprocessor =
+                                                               parameters_.blocks_per_multiprocessor,
+                                                           .groups_per_block = groups_per_block_},
+                                                  shared_));
+    if (static_chunks())
+      code.column_limit = {panel_.columns, int64_t{parameters_.chunks} * group_threads_ * parameters_.vector_width};
+    if (!reductions_.empty()) {
+      std::vector<NodeId> early_scalars, finish_nodes;
+      for (size_t i = 0; i < implementation_.order.size(); ++i) {
+        const NodeId id = implementation_.order[i];
+        if (panel_.phases[i] == kFinishPhase)
+          finish_nodes.push_back(id);
+        else if (SpaceOf(graph_.node(id)) == Shape::kScalar)
+          early_scalars.push_back(id);
+      }
+      auto finish = LowerFinishKernel(context_, reductions_, early_scalars, finish_nodes, panel_.columns);
+      if (!finish.ok()) return finish.status();
+      code.launches.push_back(*std::move(finish));
+    }
+    return code;
+  }
+
+ private:
+  enum class Shape { kScalar, kRow, kColumn, kMatrix };
+
+  bool static_chunks() const { return parameters_.chunks > 0; }
+  const std::vector<int>& Roles(const Node& node) const { return panel_.roles[position_.at(node.id)]; }
+  int Phase(const Node& node) const { return panel_.phases[position_.at(node.id)]; }
+  // The shape of an operand (or, with k = -1, of the result) in terms of rows and columns.
+  Shape ShapeOf(const Node& node, int k) const {
+    const std::vector<int>& map = k < 0 ? node.result_map : node.operand_maps[k];
+    if (map.empty()) return Shape::kScalar;
+    if (map.size() == 2) return Shape::kMatrix;
+    return Roles(node)[map[0]] == 0 ? Shape::kRow : Shape::kColumn;
+  }
+  // The shape of the points that the node is computed at: what it reads, not what it gives.
+  Shape SpaceOf(const Node& node) const {
+    bool row = false, column = false;
+    for (int role : Roles(node)) (role == 0 ? row : column) = true;
+    return row && column ? Shape::kMatrix : row ? Shape::kRow : column ? Shape::kColumn : Shape::kScalar;
+  }
+  bool IsColumnReduction(const Node& node) const {
+    return node.is_reduction() && SpaceOf(node) == Shape::kMatrix && ShapeOf(node, -1) == Shape::kColumn;
+  }
+  bool IsRowReduction(const Node& node) const {
+    return node.is_reduction() && SpaceOf(node) == Shape::kMatrix && ShapeOf(node, -1) == Shape::kRow;
+  }
+  bool IsScalarReduction(const Node& node) const {
+    return node.is_reduction() && ShapeOf(node, -1) == Shape::kScalar;
+  }
+  bool Staged(ValueId value) const {
+    return parameters_.stages > 0 && std::find(staged_.begin(), staged_.end(), value) != staged_.end();
+  }
+  bool Held(ValueId value) const { return std::find(held_.begin(), held_.end(), value) != held_.end(); }
+  bool HeldColumn(ValueId value) const {
+    return std::find(held_columns_.begin(), held_columns_.end(), value) != held_columns_.end();
+  }
+
+  // Matrix values that are needed in a later phase than the one in which they are first at hand; and column operands that
+  // stay in registers across rows.
+  void FindHeldValues() {
+    std::map<ValueId, int> first;
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (Phase(node) == kFinishPhase) continue;
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        const ValueId value = node.operands[k];
+        const Shape shape = ShapeOf(node, static_cast<int>(k));
+        if (shape == Shape::kMatrix) {
+          const bool input = !context_.ProducedHere(value);
+          if (input && parameters_.stages > 0) {
+            if (!Staged(value)) staged_.push_back(value);
+            continue;
+          }
+          auto [it, inserted] =
+              first.emplace(value, input ? Phase(node) : Phase(graph_.node(*graph_.value(value).producer)));
+          if (static_chunks() && Phase(node) > it->second && !Held(value)) held_.push_back(value);
+        }
+        if (shape == Shape::kColumn && static_chunks() && parameters_.hold_columns && !context_.ProducedHere(value) &&
+            !HeldColumn(value))
+          held_columns_.push_back(value);
+      }
+    }
+    for (ValueId value : held_)
+      lane_variables_.push_back(ChunkVariable(context_.CType(value), "r_" + context_.Name(value), ""));
+    for (ValueId value : held_columns_)
+      lane_variables_.push_back(ChunkVariable(context_.CType(value), "c_" + context_.Name(value), ""));
+  }
+  ir::LaneVariable ChunkVariable(std::string type, std::string name, std::string initial) const {
+    return {.type = std::move(type),
+            .name = std::move(name),
+            .extents = absl::StrCat("[", parameters_.chunks, "][", parameters_.vector_width, "]"),
+            .initial = std::move(initial),
+            .entries = parameters_.chunks * parameters_.vector_width};
+  }
+
+  void CreateReductions(FusionCode* code) {
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (!node.is_reduction() || IsRowReduction(node)) continue;
+      const bool per_column = IsColumnReduction(node);
+      reductions_.push_back(
+          {.node = id, .workspace_slot = static_cast<int>(code->workspace.size()), .per_column = per_column});
+      code->workspace.push_back({.name = context_.Name(node.result),
+                                 .entry_bytes = context_.AccumulatorBytes(node),
+                                 .extent = per_column ? panel_.columns : Extent{.constant = 1}});
+    }
+    // The ring of stages: one slot of chunks * vector width entries per lane, stage and matrix.
+    for (ValueId value : staged_) {
+      stage_offset_[value] = shared_.fixed_bytes;
+      shared_.fixed_bytes += int64_t{parameters_.stages} * parameters_.chunks * parameters_.threads *
+                             parameters_.vector_width * context_.TypeBytes(value);
+    }
+    // Largest entries first, so that each array of accumulators is aligned.
+    std::vector<GridReduction> by_size = reductions_;
+    std::stable_sort(by_size.begin(), by_size.end(), [&](const GridReduction& a, const GridReduction& b) {
+      return context_.AccumulatorBytes(graph_.node(a.node)) > context_.AccumulatorBytes(graph_.node(b.node));
+    });
+    for (const GridReduction& reduction : by_size) {
+      const Node& node = graph_.node(reduction.node);
+      const std::string name = "acc_" + context_.Name(node.result), monoid = context_.MonoidName(node);
+      if (!reduction.per_column) {
+        body_.push_back(ir::Text(absl::StrCat(monoid, "::Acc ", name, " = ", monoid, "::identity();")));
+      } else if (static_chunks()) {
+        lane_variables_.push_back(ChunkVariable(monoid + "::Acc", name, monoid + "::identity()"));
+      } else {
+        // Shared accumulators of this group: entries [group in block][columns].
+        body_.push_back(ir::Text(absl::StrCat(
+            monoid, "::Acc* const ", name, " = (", monoid, "::Acc*)(shared + ", shared_.bytes_per_entry, " * ", columns_,
+            ")", groups_per_block_ == 1 ? "" : absl::StrCat(" + (group % ", groups_per_block_, ") * ", columns_), ";")));
+        shared_.bytes_per_entry += int64_t{context_.AccumulatorBytes(node)} * groups_per_block_;
+        body_.push_back(ChunkLoop({absl::StrCat(name, "[j + v] = ", monoid, "::identity();")}, true));
+      }
+    }
+  }
+
+  // A loop over all columns of the row, outside or inside of the lane phase. `per_entry`: the lines stand in a loop over
+  // v with the guard j + v < columns.
+  ir::Statement ChunkLoop(std::vector<std::string> lines, bool per_entry) {
+    const int width = parameters_.vector_width;
+    if (per_entry) {
+      lines.insert(lines.begin(), {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (",
+                                                                 Guard(), ") {")});
+      lines.push_back("}");
+    }
+    if (static_chunks()) {
+      lines.insert(lines.begin(),
+                   {"FUSION_UNROLL", absl::StrCat("for (int c = 0; c < ", parameters_.chunks, "; ++c) {"),
+                    absl::StrCat("const fu_index j = ((fu_index)c * lanes + lane) * ", width, ";")});
+      lines.push_back("}");
+      return ir::LanePhase(std::move(lines));
+    }
+    lines.insert(lines.begin(), absl::StrCat("const fu_index j = column + (fu_index)lane * ", width, ";"));
+    const std::string remaining =
+        width == 1 ? absl::StrCat(columns_, " - column") : absl::StrCat("(", columns_, " - column + ", width - 1, ") / ", width);
+    return ir::Loop(
+        absl::StrCat("for (fu_index column = 0; column < ", columns_, "; column += (fu_index)lanes * ", width, ")"),
+        {ir::LanePhase(std::move(lines), absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))});
+  }
+  // True for entries inside the row. In a run-time loop over single columns lanes are bounded already.
+  std::string Guard() const {
+    return !static_chunks() && parameters_.vector_width == 1 ? "true" : absl::StrCat("j + v < ", columns_);
+  }
+
+  std::string ScalarText(ValueId value, const std::string& c_type) {
+    return context_.ProducedHere(value) ? "u_" + context_.Name(value) : context_.ScalarInput(value, c_type);
+  }
+
+  void EmitScalars() {
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (SpaceOf(node) != Shape::kScalar || Phase(node) == kFinishPhase) continue;
+      std::vector<std::string> arguments;
+      for (ValueId operand : node.operands) arguments.push_back(ScalarText(operand, context_.CType(node)));
+      const std::string name = context_.Name(node.result);
+      body_.push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
+                                            context_.Call(node, node.overload->routine, arguments), ";")));
+      if (context_.Stored(node.result))
+        body_.push_back(
+            ir::If("block == 0", {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
+    }
+  }
+
+  // Aligned rows permit vector accesses: the base and the length of a row are multiples of 16 bytes.
+  std::string Aligned(ValueId value, bool matrix) {
+    if (parameters_.vector_width == 1) return "true";
+    std::string flag = absl::StrCat(matrix ? "am_" : "av_", context_.Name(value));
+    if (flags_.insert(flag).second)
+      flag_statements_.push_back(ir::Text(absl::StrCat(
+          "const bool ", flag, " = fu_aligned(", context_.Pointer(value), ")",
+          matrix ? absl::StrCat(" && ", columns_, " % ", parameters_.vector_width, " == 0") : "", ";")));
+    return flag;
+  }
+  void FlushFlags(std::vector<ir::Statement>* body) {
+    body->insert(body->end(), flag_statements_.begin(), flag_statements_.end());
+    flag_statements_.clear();
+  }
+  std::string Load(const std::string& target, const std::string& base, ValueId value, bool matrix) {
+    const int width = parameters_.vector_width;
+    if (width == 1 && !static_chunks()) return absl::StrCat(target, "[0] = ", base, "[j];");
+    return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ", Aligned(value, matrix), ");");
+  }
+  std::string StageSlot(ValueId value, const std::string& stage) const {
+    return absl::StrCat("((", context_.CType(value), "*)(shared + ", stage_offset_.at(value), ") + ((", stage, " * ",
+                        parameters_.chunks, " + c) * ", parameters_.threads, " + (group % ", groups_per_block_,
+                        ") * lanes + lane) * ", parameters_.vector_width, ")");
+  }
+  void StageRow(const std::string& row, const std::string& stage, std::vector<ir::Statement>* body) {
+    std::vector<std::string> lines;
+    for (ValueId value : staged_)
+      lines.push_back(absl::StrCat("fu_stage<", parameters_.vector_width, ">(", StageSlot(value, stage), ", ",
+                                   context_.Pointer(value), " + ", row, " * ", columns_, ", j, ", columns_, ", ",
+                                   Aligned(value, true), ");"));
+    std::vector<ir::Statement> copy = {ChunkLoop(std::move(lines), false)};
+    FlushFlags(&body_);
+    body->push_back(ir::If(absl::StrCat(row, " < ", rows_), std::move(copy)));
+    body->push_back(ir::LanePhase({"fu_copy_commit();"}));
+  }
+
+  void EmitPrologue() {
+    if (!held_columns_.empty()) {
+      std::vector<std::string> lines;
+      for (ValueId value : held_columns_)
+        lines.push_back(Load(absl::StrCat("$c_", context_.Name(value), "[c]"), context_.Pointer(value), value, false));
+      ir::Statement loop = ChunkLoop(std::move(lines), false);
+      FlushFlags(&body_);
+      body_.push_back(std::move(loop));
+    }
+    if (parameters_.stages > 0) {
+      for (int stage = 0; stage + 1 < parameters_.stages; ++stage)
+        StageRow(absl::StrCat("(group + ", stage, " * groups)"), absl::StrCat(stage), &body_);
+      body_.push_back(ir::Text("int stage = 0;"));
+    }
+  }
+
+  void EmitRow(std::vector<ir::Statement>* body) {
+    if (parameters_.stages > 0) {
+      body->push_back(ir::Text(absl::StrCat("const int filled = (stage + ", parameters_.stages - 1, ") % ",
+                                            parameters_.stages, ";")));
+      StageRow(absl::StrCat("(row + ", parameters_.stages - 1, " * groups)"), "filled", body);
+      body->push_back(ir::LanePhase({absl::StrCat("fu_copy_wait<", parameters_.stages - 1, ">();")}));
+    }
+    // Operands over the rows, one entry a row.
+    std::set<ValueId> loaded;
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (Phase(node) == kFinishPhase) continue;
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        const ValueId value = node.operands[k];
+        if (ShapeOf(node, static_cast<int>(k)) != Shape::kRow || context_.ProducedHere(value) ||
+            !loaded.insert(value).second)
+          continue;
+        body->push_back(ir::Text(absl::StrCat("const ", context_.CType(value), " u_", context_.Name(value), " = ",
+                                              context_.Pointer(value), "[row];")));
+      }
+    }
+    for (int phase = 0; phase < panel_.phase_count; ++phase) EmitPhase(phase, body);
+    if (parameters_.stages > 0)
+      body->push_back(ir::Text(absl::StrCat("stage = stage + 1 == ", parameters_.stages, " ? 0 : stage + 1;")));
+  }
+
+  void EmitPhase(int phase, std::vector<ir::Statement>* body) {
+    // Row maps first: the matrix part of this phase may read them, and they never read it, since a row reduction is
+    // complete one phase later.
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (Phase(node) == phase && SpaceOf(node) == Shape::kRow) EmitRowNode(node, body);
+    }
+    std::vector<std::string> lines;
+    available_.clear();
+    std::vector<const Node*> row_reductions;
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (Phase(node) != phase) continue;
+      if (SpaceOf(node) == Shape::kMatrix) {
+        EmitMatrixNode(node, phase, &lines);
+        if (IsRowReduction(node)) row_reductions.push_back(&node);
+      }
+    }
+    if (lines.empty()) return;
+    for (const Node* node : row_reductions) {
+      const std::string monoid = context_.MonoidName(*node), name = "row_" + context_.Name(node->result);
+      lane_variables_.push_back({.type = monoid + "::Acc", .name = name});
+      body->push_back(ir::LanePhase({absl::StrCat("$", name, " = ", monoid, "::identity();")}));
+    }
+    ir::Statement loop = ChunkLoop(std::move(lines), false);
+    FlushFlags(&body_);
+    body->push_back(std::move(loop));
+    for (const Node* node : row_reductions) {
+      const std::string name = context_.Name(node->result);
+      body->push_back(ir::Reduce(context_.MonoidName(*node), "row_" + name, "total_" + name));
+      std::vector<std::string> operands(node->operands.size());
+      for (int k : node->overload->finish_operands) operands[k] = RowOperand(*node, k);
+      body->push_back(ir::Text(absl::StrCat("const ", context_.CType(*node), " u_", name, " = ",
+                                            ReductionFinish(context_, *node, "total_" + name, operands), ";")));
+      if (context_.Stored(node->result))
+        body->push_back(ir::Leader({absl::StrCat(context_.Pointer(node->result), "[row] = u_", name, ";")}));
+    }
+  }
+  std::string RowOperand(const Node& node, int k) {
+    return ShapeOf(node, k) == Shape::kScalar ? ScalarText(node.operands[k], context_.CType(node))
+                                              : "u_" + context_.Name(node.operands[k]);
+  }
+
+  void EmitRowNode(const Node& node, std::vector<ir::Statement>* body) {
+    std::vector<std::string> operands;
+    for (size_t k = 0; k < node.operands.size(); ++k) operands.push_back(RowOperand(node, static_cast<int>(k)));
+    const std::string name = context_.Name(node.result);
+    if (node.is_reduction()) {
+      const std::string monoid = context_.MonoidName(node);
+      body->push_back(ir::Text(absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
+                                            ReductionTerm(context_, node, operands), ", row));")));
+      return;
+    }
+    body->push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
+                                          context_.Call(node, node.overload->routine, operands), ";")));
+    if (context_.Stored(node.result))
+      body->push_back(ir::Leader({absl::StrCat(context_.Pointer(node.result), "[row] = u_", name, ";")}));
+  }
+
+  // Makes a value over (row, column) or over columns available as an array of vector_width entries in the chunk loop, and
+  // gives its name. Recomputes what an earlier phase computed and did not hold.
+  std::string ChunkOperand(const Node& node, int k, int phase, std::vector<std::string>* lines) {
+    const ValueId value = node.operands[k];
+    const Shape shape = ShapeOf(node, k);
+    const std::string name = context_.Name(value);
+    if (shape == Shape::kColumn) {
+      if (HeldColumn(value)) return absl::StrCat("$c_", name, "[c]");
+      const std::string local = "c_" + name;
+      if (!available_.insert(local).second) return local;
+      const auto& producer = graph_.value(value).producer;
+      if (context_.ProducedHere(value)) {
+        EmitChunkMap(graph_.node(*producer), local, phase, lines);
+        return local;
+      }
+      lines->push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+      lines->push_back(Load(local, context_.Pointer(value), value, false));
+      return local;
+    }
+    const std::string local = "r_" + name;
+    if (available_.count(local)) return Held(value) ? absl::StrCat("$", local, "[c]") : local;
+    if (context_.ProducedHere(value)) {
+      const Node& producer = graph_.node(*graph_.value(value).producer);
+      if (Held(value)) return absl::StrCat("$", local, "[c]");  // computed in its phase, which is earlier
+      available_.insert(local);
+      EmitChunkMap(producer, local, phase, lines);
+      return local;
+    }
+    available_.insert(local);
+    if (Staged(value)) {
+      lines->push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+      lines->push_back(absl::StrCat("fu_load_shared<", parameters_.vector_width, ">(", local, ", ",
+                                    StageSlot(value, "stage"), ");"));
+      return local;
+    }
+    const std::string base = absl::StrCat("(", context_.Pointer(value), " + row * ", columns_, ")");
+    if (Held(value)) {
+      if (FirstPhase(value) == phase) lines->push_back(Load(absl::StrCat("$", local, "[c]"), base, value, true));
+      return absl::StrCat("$", local, "[c]");
+    }
+    lines->push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+    lines->push_back(Load(local, base, value, true));
+    return local;
+  }
+  int FirstPhase(ValueId value) const {
+    int first = kFinishPhase;
+    for (NodeId id : graph_.value(value).consumers)
+      if (context_.InFusion(id)) first = std::min(first, Phase(graph_.node(id)));
+    return first;
+  }
+
+  std::vector<std::string> EntryOperands(const Node& node, int phase, std::vector<std::string>* lines) {
+    std::vector<std::string> operands;
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      const Shape shape = ShapeOf(node, static_cast<int>(k));
+      if (shape == Shape::kScalar || shape == Shape::kRow) {
+        operands.push_back(RowOperand(node, static_cast<int>(k)));
+      } else if (node.is_reduction() && !IsTermOperand(node, static_cast<int>(k))) {
+        operands.push_back("");  // read when the reduction is finished
+      } else {
+        operands.push_back(ChunkOperand(node, static_cast<int>(k), phase, lines) + "[v]");
+      }
+    }
+    return operands;
+  }
+  static bool IsTermOperand(const Node& node, int k) {
+    const auto& terms = node.overload->term_operands;
+    return std::find(terms.begin(), terms.end(), k) != terms.end();
+  }
+
+  // target[v] = routine(operands) for the entries of the chunk.
+  void EmitChunkMap(const Node& node, const std::string& target, int phase, std::vector<std::string>* lines) {
+    const std::vector<std::string> operands = EntryOperands(node, phase, lines);
+    const bool held = Held(node.result) && target == "r_" + context_.Name(node.result);
+    if (!held)
+      lines->push_back(absl::StrCat(context_.CType(node), " ", target, "[", parameters_.vector_width, "];"));
+    lines->push_back("FUSION_UNROLL");
+    lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
+                                  held ? absl::StrCat("$", target, "[c]") : target, "[v] = ",
+                                  context_.Call(node, node.overload->routine, operands), ";"));
+  }
+
+  void EmitMatrixNode(const Node& node, int phase, std::vector<std::string>* lines) {
+    const std::string name = context_.Name(node.result);
+    if (!node.is_reduction()) {
+      const std::string local = "r_" + name;
+      if (available_.insert(local).second) EmitChunkMap(node, local, phase, lines);
+      if (context_.Stored(node.result)) {
+        const std::string source = Held(node.result) ? absl::StrCat("$", local, "[c]") : local;
+        const std::string base = absl::StrCat("(", context_.Pointer(node.result), " + row * ", columns_, ")");
+        if (parameters_.vector_width == 1 && !static_chunks())
+          lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
+        else
+          lines->push_back(absl::StrCat("fu_store<", parameters_.vector_width, ">(", base, ", ", source, ", j, ", columns_,
+                                        ", ", Aligned(node.result, true), ");"));
+      }
+      return;
+    }
+    const std::vector<std::string> operands = EntryOperands(node, phase, lines);
+    const std::string monoid = context_.MonoidName(node);
+    const bool by_row = IsRowReduction(node);
+    const std::string accumulator = by_row             ? absl::StrCat("$row_", name)
+                                    : static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
+                                                      : absl::StrCat("acc_", name, "[j + v]");
+    lines->push_back("FUSION_UNROLL");
+    lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
+                                  Guard() == "true" ? "" : absl::StrCat("if (", Guard(), ") "), accumulator, " = ", monoid,
+                                  "::combine(", accumulator, ", ", monoid, "::lift(",
+                                  ReductionTerm(context_, node, operands), ", ", by_row ? "j + v" : "row", "));"));
+  }
+
+  // Partial results of this group go to the workspace; the finish kernel combines them.
+  void EmitPartials() {
+    std::vector<std::string> lines, leader;
+    for (const GridReduction& reduction : reductions_) {
+      const Node& node = graph_.node(reduction.node);
+      const std::string name = "acc_" + context_.Name(node.result);
+      const std::string slot = context_.Workspace(reduction.workspace_slot, context_.Accumulator(node));
+      if (reduction.per_column)
+        lines.push_back(absl::StrCat(slot, "[group * ", columns_, " + j + v] = ",
+                                     static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"),
+                                     ";"));
+      else
+        leader.push_back(absl::StrCat(slot, "[group] = ", name, ";"));
+    }
+    if (!lines.empty()) body_.push_back(ChunkLoop(std::move(lines), true));
+    if (!leader.empty()) body_.push_back(ir::Leader(std::move(leader)));
+  }
+
+  LoweringContext& context_;
+  const Graph& graph_;
+  const FusionImplementation& implementation_;
+  const SkeletonParameters& parameters_;
+  const RowPanelRoles& panel_;
+  std::string rows_, columns_;
+  int group_threads_ = 0, groups_per_block_ = 1;
+  std::map<NodeId, size_t> position_;
+  std::vector<ValueId> staged_, held_, held_columns_;
+  std::map<ValueId, int64_t> stage_offset_;
+  std::vector<GridReduction> reductions_;
+  SharedRule shared_;
+  std::vector<ir::LaneVariable> lane_variables_;
+  std::vector<ir::Statement> body_;
+  std::vector<ir::Statement> flag_statements_;
+  std::set<std::string> flags_;
+  std::set<std::string> available_;
+};
+
+}  // namespace
+
+absl::StatusOr<FusionCode> LowerRowPanel(LoweringContext& context) { return RowPanelLowering(context).Lower(); }
+
+}  // namespace fusion

@@ -1,0 +1,177 @@
+// Vector skeleton: one dimension (a flattened matrix counts as one), grid-stride over tiles of threads * vector width.
+// Maps are computed where they stand; reductions leave one partial result per block and are finished by a second
+// kernel, in a fixed order: the same bits on every run.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/codegen/lowering_context.h"
+
+namespace fusion {
+namespace {
+
+class VectorLowering {
+ public:
+  explicit VectorLowering(LoweringContext& context)
+      : context_(context), graph_(context.graph), parameters_(context.implementation.parameters) {}
+
+  absl::StatusOr<FusionCode> Lower() {
+    const FusionImplementation& implementation = context_.implementation;
+    for (NodeId id : implementation.order) {
+      const Node& node = graph_.node(id);
+      if (node.dimensions.empty()) {
+        (DependsOnReduction(node) ? late_scalars_ : early_scalars_).push_back(id);
+      } else {
+        vector_nodes_.push_back(id);
+        if (extents_.empty())
+          for (const NodeDimension& dimension : node.dimensions) extents_.push_back(dimension.extent);
+      }
+    }
+    EmitScalars();
+    if (!vector_nodes_.empty()) EmitLoop();
+    FusionCode code;
+    std::vector<GridReduction> reductions;
+    for (NodeId id : vector_nodes_) {
+      const Node& node = graph_.node(id);
+      if (!node.is_reduction()) continue;
+      const std::string name = context_.Name(node.result);
+      const int slot = static_cast<int>(code.workspace.size());
+      code.workspace.push_back({.name = name, .entry_bytes = context_.AccumulatorBytes(node)});
+      body_.push_back(ir::Reduce(context_.MonoidName(node), "acc_" + name, "total_" + name));
+      body_.push_back(
+          ir::Leader({absl::StrCat(context_.Workspace(slot, context_.Accumulator(node)), "[group] = total_", name, ";")}));
+      reductions.push_back({.node = id, .workspace_slot = slot});
+    }
+    ir::Kernel kernel{.name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads,
+                      .group_threads = parameters_.threads};
+    kernel.lane_variables = lane_variables_;
+    kernel.body = std::move(body_);
+    GridRule grid{.extents = extents_,
+                  .items_per_block = int64_t{parameters_.threads} * parameters_.vector_width * parameters_.unroll,
+                  .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor};
+    code.launches.push_back(context_.FinishKernel(std::move(kernel), grid, {}));
+    if (!reductions.empty()) {
+      auto finish = LowerFinishKernel(context_, reductions, early_scalars_, late_scalars_, Extent{.constant = 0});
+      if (!finish.ok()) return finish.status();
+      code.launches.push_back(*std::move(finish));
+    }
+    return code;
+  }
+
+ private:
+  bool DependsOnReduction(const Node& node) const {
+    for (ValueId operand : node.operands) {
+      const auto& producer = graph_.value(operand).producer;
+      if (!producer || !context_.InFusion(*producer)) continue;
+      const Node& other = graph_.node(*producer);
+      if (other.is_reduction() || (other.dimensions.empty() && DependsOnReduction(other))) return true;
+    }
+    return false;
+  }
+
+  // The text of a scalar operand inside the loop.
+  std::string Scalar(ValueId value, const std::string& c_type) {
+    return context_.ProducedHere(value) ? "u_" + context_.Name(value) : context_.ScalarInput(value, c_type);
+  }
+
+  void EmitScalars() {
+    for (NodeId id : early_scalars_) {
+      const Node& node = graph_.node(id);
+      std::vector<std::string> arguments;
+      for (ValueId operand : node.operands) arguments.push_back(Scalar(operand, context_.CType(node)));
+      const std::string name = context_.Name(node.result);
+      body_.push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
+                                            context_.Call(node, node.overload->routine, arguments), ";")));
+      if (context_.Stored(node.result))
+        body_.push_back(
+            ir::If("block == 0", {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
+    }
+  }
+
+  void EmitLoop() {
+    const int width = parameters_.vector_width, unroll = parameters_.unroll, threads = parameters_.threads;
+    const bool simple = width == 1 && unroll == 1;  // lanes are bounded, so no access needs a guard
+    body_.push_back(ir::Text(absl::StrCat("const fu_index extent = ", context_.Sizes(extents_), ";")));
+    std::vector<std::string> lines;
+    if (unroll > 1) {
+      lines.push_back("FUSION_UNROLL");
+      lines.push_back(absl::StrCat("for (int u = 0; u < ", unroll, "; ++u) {"));
+      lines.push_back(absl::StrCat("const fu_index i = base + ((fu_index)u * lanes + lane) * ", width, ";"));
+    } else {
+      lines.push_back(width == 1 ? "const fu_index i = base + lane;"
+                                 : absl::StrCat("const fu_index i = base + (fu_index)lane * ", width, ";"));
+    }
+    for (ValueId value : context_.implementation.loads) {
+      if (graph_.value(value).type.is_scalar()) continue;
+      const std::string name = context_.Name(value), pointer = context_.Pointer(value);
+      lines.push_back(absl::StrCat(context_.CType(value), " r_", name, "[", width, "];"));
+      if (simple)
+        lines.push_back(absl::StrCat("r_", name, "[0] = ", pointer, "[i];"));
+      else
+        lines.push_back(absl::StrCat("fu_load<", width, ">(r_", name, ", ", pointer, ", i, extent, ", Aligned(value), ");"));
+    }
+    for (NodeId id : vector_nodes_) EmitNode(graph_.node(id), simple, &lines);
+    for (ValueId value : context_.implementation.stores) {
+      if (graph_.value(value).type.is_scalar()) continue;
+      const std::string name = context_.Name(value), pointer = context_.Pointer(value);
+      if (simple)
+        lines.push_back(absl::StrCat(pointer, "[i] = r_", name, "[0];"));
+      else
+        lines.push_back(absl::StrCat("fu_store<", width, ">(", pointer, ", r_", name, ", i, extent, ", Aligned(value), ");"));
+    }
+    if (unroll > 1) lines.push_back("}");
+    const int64_t tile = int64_t{threads} * width * unroll;
+    const std::string remaining = width == 1 ? "extent - base" : absl::StrCat("(extent - base + ", width - 1, ") / ", width);
+    body_.push_back(ir::Loop(
+        absl::StrCat("for (fu_index base = group * ", tile, "; base < extent; base += groups * ", tile, ")"),
+        {ir::LanePhase(lines, unroll > 1 ? "" : absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))}));
+  }
+
+  void EmitNode(const Node& node, bool simple, std::vector<std::string>* lines) {
+    const int width = parameters_.vector_width;
+    const std::string name = context_.Name(node.result), type = context_.CType(node);
+    std::vector<std::string> operands;
+    for (size_t k = 0; k < node.operands.size(); ++k)
+      operands.push_back(node.operand_maps[k].empty() ? Scalar(node.operands[k], type)
+                                                      : absl::StrCat("r_", context_.Name(node.operands[k]), "[v]"));
+    if (!node.is_reduction()) {
+      lines->push_back(absl::StrCat(type, " r_", name, "[", width, "];"));
+      lines->push_back("FUSION_UNROLL");
+      lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) r_", name, "[v] = ",
+                                    context_.Call(node, node.overload->routine, operands), ";"));
+      return;
+    }
+    const std::string monoid = context_.MonoidName(node);
+    lane_variables_.push_back(
+        {.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
+    lines->push_back("FUSION_UNROLL");
+    lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) ", simple ? "" : "if (i + v < extent) ", "$acc_",
+                                  name, " = ", monoid, "::combine($acc_", name, ", ", monoid, "::lift(",
+                                  ReductionTerm(context_, node, operands), ", i + v));"));
+  }
+
+  // A uniform flag: whether vector accesses to the value are aligned. Declared on first use.
+  std::string Aligned(ValueId value) {
+    if (parameters_.vector_width == 1) return "true";
+    std::string flag = "a_" + context_.Name(value);
+    if (std::find(flags_.begin(), flags_.end(), flag) == flags_.end()) {
+      flags_.push_back(flag);
+      body_.push_back(ir::Text(absl::StrCat("const bool ", flag, " = fu_aligned(", context_.Pointer(value), ");")));
+    }
+    return flag;
+  }
+
+  LoweringContext& context_;
+  const Graph& graph_;
+  const SkeletonParameters& parameters_;
+  std::vector<NodeId> early_scalars_, late_scalars_, vector_nodes_;
+  std::vector<Extent> extents_;
+  std::vector<ir::LaneVariable> lane_variables_;
+  std::vector<ir::Statement> body_;
+  std::vector<std::string> flags_;
+};
+
+}  // namespace
+
+absl::StatusOr<FusionCode> LowerVector(LoweringContext& context) { return VectorLowering(context).Lower(); }
+
+}  // namespace fusion
