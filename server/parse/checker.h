@@ -1,0 +1,20 @@
+// Names, types and structure: from a source as written to a graph.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "library/catalog/catalog.h"
+#include "server/graph/graph.h"
+#include "server/parse/error_list.h"
+#include "server/parse/syntax.h"
+
+namespace fusion {
+
+// Checks everything and reports everything that is wrong, each once: a variable whose call failed has its
+// declared type, and names in statements that could not be read are left alone. Null when `errors` is not
+// empty afterwards. Linear in the size of the tree, apart from suggestions for the first errors.
+std::shared_ptr<const Graph> CheckGraph(const SyntaxTree& tree, const std::string& name,
+                                        std::shared_ptr<const Catalog> catalog, ErrorList* errors);
+
+}  // namespace fusion

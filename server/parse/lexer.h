@@ -1,0 +1,60 @@
+// Characters of a .fuse text to tokens with positions.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "server/parse/error_list.h"
+#include "server/parse/location.h"
+
+namespace fusion {
+
+enum class TokenKind {
+  kName,    // letters, digits and _, not starting with a digit
+  kNumber,  // starts with a digit, or with a sign or point and then a digit; takes all letters that follow:
+            // "1.0f"
+  kSymbol,  // one of = , ; ( ) [ ] < > + - * /
+  kEnd,
+};
+
+struct Token {
+  TokenKind kind = TokenKind::kEnd;
+  absl::string_view text;  // in the source
+  SourcePosition position;
+};
+
+// Position of the first byte that is no UTF-8 (RFC 3629: no overlong forms, no surrogates), if any. Columns
+// count characters, from 1.
+struct BadByte {
+  SourcePosition position;
+  unsigned char byte = 0;
+};
+std::optional<BadByte> FindBadByte(absl::string_view text);
+
+// One pass over a text that is valid UTF-8. Comments ("//" to the end of the line, "/* */") are skipped.
+// Characters that begin no token are reported, a run of them once, and skipped. Not thread safe; `text` must
+// outlive the tokens.
+class Lexer {
+ public:
+  Lexer(absl::string_view text, ErrorList* errors);
+  Token Next();
+  bool ended_in_comment() const { return ended_in_comment_; }
+
+ private:
+  char Peek(size_t ahead = 0) const { return offset_ + ahead < text_.size() ? text_[offset_ + ahead] : '\0'; }
+  void Advance();
+  void SkipBlanksAndComments();
+  void SkipStrayCharacters();
+  bool AtNumber() const;
+  Token Take(TokenKind kind, size_t bytes);
+  size_t NumberLength() const;
+
+  absl::string_view text_;
+  ErrorList* errors_;
+  size_t offset_ = 0;
+  SourcePosition position_{1, 1};
+  bool ended_in_comment_ = false;
+};
+
+}  // namespace fusion

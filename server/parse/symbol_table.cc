@@ -1,0 +1,153 @@
+#include "server/parse/symbol_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/parse/similar_name.h"
+#include "server/parse/size_limits.h"
+#include "server/parse/type_name.h"
+
+namespace fusion {
+
+SymbolTable::SymbolTable(const SyntaxTree& tree, ErrorList* errors) : tree_(tree), errors_(errors) {
+  symbols_.reserve(tree.sizes.size() + tree.variables.size());
+  positions_.reserve(tree.sizes.size() + tree.variables.size());
+  for (const SizeSyntax& size : tree.sizes) DeclareSize(size);
+  int last_type = -1;
+  std::optional<Type> type;
+  for (const VariableSyntax& variable : tree.variables) {
+    if (variable.type != last_type) type = CheckType(tree.types[variable.type], variable.name.order);
+    last_type = variable.type;
+    if (variable.name.text == kElementsSize) {
+      errors_->Add(variable.name.location, "elements is the length of mapped lists; choose another name");
+      EnterUnknown(variable.name);
+      continue;
+    }
+    Symbol symbol{variable.name};
+    symbol.type = type;
+    Declare(variable.name, std::move(symbol));
+  }
+}
+
+void SymbolTable::DeclareSize(const SizeSyntax& size) {
+  if (size.value && (*size.value < 1 || *size.value > kLargestSize)) {
+    errors_->Add(size.value_location, absl::StrCat("size ", Shown(size.name.text),
+                                                   " must be from 1 to 2^62, but it is ", *size.value));
+  }
+  Symbol symbol{size.name};
+  symbol.is_size = true;
+  Declare(size.name, std::move(symbol));
+}
+
+void SymbolTable::Declare(const NameSyntax& name, Symbol symbol) {
+  std::string bad = BadNameMessage(name.text);
+  if (!bad.empty()) {
+    errors_->Add(name.location, std::move(bad));
+    if (!name.text.empty()) EnterUnknown(name);
+    return;
+  }
+  const auto [it, is_new] = positions_.try_emplace(name.text, static_cast<int>(symbols_.size()));
+  if (is_new) {
+    symbols_.push_back(std::move(symbol));
+    return;
+  }
+  const Symbol& first = symbols_[it->second];
+  errors_->Add(name.location,
+               absl::StrCat(Shown(name.text), " is already declared", first.is_size ? " as a size " : " ",
+                            first.name.location.InWords()));
+}
+
+std::optional<Type> SymbolTable::CheckType(const TypeSyntax& type, int order) {
+  if (!type.type) return std::nullopt;
+  bool good = true;
+  int64_t constant_bytes = DataTypeBytes(type.type->data_type);
+  for (size_t i = 0; i < type.extents.size(); ++i) {
+    const Extent& extent = type.type->extents[i];
+    const auto fail = [&](std::string message) {
+      good = false;
+      errors_->Add(type.extents[i], std::move(message));
+    };
+    if (extent.name.empty()) {
+      if (extent.constant < 1 || extent.constant > kLargestSize) {
+        fail(absl::StrCat("a size must be from 1 to 2^62, but it is ", extent.constant));
+      } else if (!MultiplyBytes(extent.constant, &constant_bytes)) {
+        fail(absl::StrCat(type.type->ToString(), " has more than 2^62 bytes"));
+      }
+      continue;
+    }
+    if (extent.name == kElementsSize) {
+      fail(
+          "elements is the length of mapped lists (SCALAR, VECTORn, MATRIXrxc); give this collection a size "
+          "of its own");
+      continue;
+    }
+    const auto found = positions_.find(extent.name);
+    if (found == positions_.end()) {
+      good = false;
+      if (tree_.unclear.contains(extent.name) || !reported_sizes_.insert(extent.name).second) continue;
+      const std::string similar = errors_->MaySuggest() ? Similar(extent.name, /*is_size=*/true) : "";
+      fail(absl::StrCat(
+          "size ", Shown(extent.name), " is not declared",
+          similar.empty() ? absl::StrCat("; add: size ", Shown(extent.name), ";") : DidYouMean(similar)));
+    } else if (!symbols_[found->second].is_size) {
+      if (symbols_[found->second].known) fail(absl::StrCat(Shown(extent.name), " is a variable, not a size"));
+      good = false;
+    } else if (symbols_[found->second].name.order > order && !symbols_[found->second].order_reported) {
+      symbols_[found->second].order_reported = true;
+      errors_->Add(
+          type.extents[i],
+          absl::StrCat("size ", Shown(extent.name), " is used before its declaration ",
+                       symbols_[found->second].name.location.InWords(), "; move the declaration up"));
+    }
+  }
+  return good ? type.type : std::nullopt;
+}
+
+int SymbolTable::Use(const NameSyntax& use, absl::string_view hint) {
+  const auto found = positions_.find(use.text);
+  if (found != positions_.end()) {
+    Symbol& symbol = symbols_[found->second];
+    if (symbol.is_size) {
+      errors_->Add(use.location, absl::StrCat(Shown(use.text), " is a size, not a variable"));
+      return -1;
+    }
+    if (symbol.known && symbol.name.order > use.order && !symbol.order_reported) {
+      symbol.order_reported = true;
+      errors_->Add(use.location, absl::StrCat(Shown(use.text), " is used before its declaration ",
+                                              symbol.name.location.InWords(), "; move the declaration up"));
+    }
+    return found->second;
+  }
+  if (use.text.empty()) {
+    errors_->Add(use.location, BadNameMessage(use.text));
+    return -1;
+  }
+  if (!tree_.unclear.contains(use.text)) {
+    const std::string similar = errors_->MaySuggest() ? Similar(use.text, /*is_size=*/false) : "";
+    errors_->Add(use.location, absl::StrCat(Shown(use.text), " is not declared",
+                                            !similar.empty() ? DidYouMean(similar)
+                                            : hint.empty()   ? "; declare it with its type"
+                                                             : std::string(hint)));
+    // Meant is probably the similar one: nothing is said of its being unused or not computed.
+    if (!similar.empty())
+      symbols_[positions_[similar]].used = symbols_[positions_[similar]].value_reported = true;
+  }
+  return EnterUnknown(use);
+}
+
+int SymbolTable::EnterUnknown(const NameSyntax& use) {
+  Symbol symbol{use};
+  symbol.known = false;
+  const auto [it, is_new] = positions_.try_emplace(use.text, static_cast<int>(symbols_.size()));
+  if (is_new) symbols_.push_back(std::move(symbol));
+  return it->second;
+}
+
+std::string SymbolTable::Similar(absl::string_view name, bool is_size) {
+  std::vector<absl::string_view> candidates;
+  for (const Symbol& symbol : symbols_)
+    if (symbol.known && symbol.is_size == is_size) candidates.push_back(symbol.name.text);
+  return SimilarName(name, candidates);
+}
+
+}  // namespace fusion

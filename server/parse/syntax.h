@@ -1,0 +1,73 @@
+// A source as it is written, before names and types are checked: what the .fuse parser and the protobuf
+// reader make and the checker reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "library/catalog/type.h"
+#include "server/parse/location.h"
+
+namespace fusion {
+
+// Views are into the source, which must outlive the tree. `order` counts statements; a protobuf graph has all
+// its declarations before its calls.
+struct NameSyntax {
+  absl::string_view text;
+  Location location;
+  int order = 0;
+};
+
+struct SizeSyntax {
+  NameSyntax name;
+  std::optional<int64_t> value;  // as written: may be 0 or negative
+  Location value_location;
+};
+
+// The type of one or more variables.
+struct TypeSyntax {
+  std::optional<Type> type;  // absent: wrong, and reported
+  std::vector<Location> extents;
+  Location location;
+};
+
+struct VariableSyntax {
+  NameSyntax name;
+  int type = 0;  // position in SyntaxTree::types
+};
+
+struct ArgumentSyntax {
+  absl::string_view name;  // empty: the literal
+  double literal = 0;
+  Location location;
+};
+
+struct CallSyntax {
+  NameSyntax result;
+  std::string function;  // "gemv", "mmul33", "mmul<3,3>"
+  Location function_location;
+  std::vector<ArgumentSyntax> arguments;
+};
+
+struct SyntaxTree {
+  std::vector<SizeSyntax> sizes;
+  std::vector<TypeSyntax> types;
+  std::vector<VariableSyntax> variables;
+  std::vector<NameSyntax> inputs;
+  std::vector<CallSyntax> calls;
+  std::vector<NameSyntax> outputs;
+  Location return_location;  // or the end of the source, where it is missing
+  bool has_return = false;
+  bool return_unclear = false;  // a statement that could not be read may have been it
+  bool result_unclear = false;  // such a statement computes a variable, but does not say which
+  bool complete = true;         // false: reading stopped at a limit
+
+  // Names in statements that could not be read: what they mean is unknown, so nothing is reported about them.
+  absl::flat_hash_set<absl::string_view> unclear;
+};
+
+}  // namespace fusion

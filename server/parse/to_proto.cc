@@ -1,0 +1,72 @@
+#include <string>
+
+#include "google/protobuf/util/json_util.h"
+#include "server/parse/parse.h"
+
+namespace fusion {
+namespace {
+
+v1::VariableType TypeToProto(const Type& type) {
+  v1::VariableType proto;
+  proto.set_data_type(type.data_type);
+  proto.set_mapped(type.mapped);
+  for (int size : type.element_shape) proto.add_element_shape(size);
+  if (type.mapped) return proto;
+  for (const Extent& extent : type.extents) {
+    if (extent.name.empty()) {
+      proto.add_extents()->set_constant(extent.constant);
+    } else {
+      proto.add_extents()->set_size(extent.name);
+    }
+  }
+  return proto;
+}
+
+}  // namespace
+
+v1::Graph ToProto(const Graph& graph) {
+  v1::Graph proto;
+  proto.set_name(graph.name());
+  for (const Size& size : graph.sizes()) {
+    v1::SizeDeclaration* declaration = proto.add_sizes();
+    declaration->set_name(size.name);
+    if (size.default_value) declaration->set_default_value(*size.default_value);
+  }
+  for (const Value& value : graph.values()) {
+    if (value.literal) continue;
+    v1::VariableDeclaration* declaration = proto.add_variables();
+    declaration->set_name(value.name);
+    *declaration->mutable_type() = TypeToProto(value.type);
+  }
+  for (ValueId id : graph.inputs()) proto.add_inputs(graph.value(id).name);
+  for (const Node& node : graph.nodes()) {
+    v1::Call* call = proto.add_calls();
+    call->set_result(graph.value(node.result).name);
+    call->set_function(node.function->name);
+    for (ValueId id : node.operands) {
+      const Value& operand = graph.value(id);
+      if (operand.literal) {
+        call->add_arguments()->set_literal(*operand.literal);
+      } else {
+        call->add_arguments()->set_variable(operand.name);
+      }
+    }
+  }
+  for (ValueId id : graph.outputs()) proto.add_outputs(graph.value(id).name);
+  for (const v1::FunctionDefinition& definition : graph.catalog().definitions()) {
+    const ElementaryFunction* function = graph.catalog().Find(definition.name());
+    if (function != nullptr && function->is_inline) *proto.add_functions() = definition;
+  }
+  return proto;
+}
+
+std::string PrintJson(const Graph& graph) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(ToProto(graph), &json, options);
+  return status.ok() ? json : "";
+}
+
+}  // namespace fusion
