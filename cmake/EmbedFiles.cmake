@@ -1,7 +1,7 @@
 # fusion_embed_files(OUTPUT file.cc BASE dir FILES a b ...)
 #
-# Writes a C++ file that defines fusion::EmbeddedFiles() (library/catalog/embedded_files.h): the content of each file
-# by its path relative to BASE. Runs at build time, again whenever one of the files changes.
+# Writes a C++ file that defines fusion::EmbeddedFiles() (library/catalog/embedded_files.h): the content of each
+# file by its path relative to BASE. Runs at build time, again whenever one of the files changes.
 set(FUSION_EMBED_FILES_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
 function(fusion_embed_files)

@@ -33,7 +33,8 @@ int EditDistance(std::string_view a, std::string_view b) {
         d[i][j] = static_cast<int>(i + j);
         continue;
       }
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      d[i][j] =
+          std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
       }
@@ -91,9 +92,9 @@ absl::Status Catalog::Add(const v1::FunctionDefinition& definition, bool is_inli
   absl::StatusOr<ElementaryFunction> function = CheckDefinition(definition, nullptr);
   if (!function.ok()) return function.status();
   if (Find(function->name) != nullptr) {
-    return absl::AlreadyExistsError(absl::StrCat("function \"", function->name,
-                                                 is_inline ? "\" exists in the library; give it another name"
-                                                           : "\" is described twice"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("function \"", function->name,
+                     is_inline ? "\" exists in the library; give it another name" : "\" is described twice"));
   }
   // One kernel may include the routines of several functions.
   std::set<std::string> routines;
@@ -117,8 +118,9 @@ absl::Status Catalog::Add(const v1::FunctionDefinition& definition, bool is_inli
 }
 
 void Catalog::ComputeHash() {
-  std::sort(definitions_.begin(), definitions_.end(),
-            [](const v1::FunctionDefinition& a, const v1::FunctionDefinition& b) { return a.name() < b.name(); });
+  std::sort(
+      definitions_.begin(), definitions_.end(),
+      [](const v1::FunctionDefinition& a, const v1::FunctionDefinition& b) { return a.name() < b.name(); });
   std::string all;
   for (const v1::FunctionDefinition& definition : definitions_) {
     std::string bytes = definition.SerializeAsString();
@@ -147,7 +149,8 @@ std::string Catalog::Suggest(std::string_view name) const {
     int limit = written.size() <= 3 ? 1 : 2;
     for (const auto& [candidate, function] : functions_) {
       int distance = EditDistance(written, candidate);
-      if (distance > limit || distance >= best_distance || distance >= static_cast<int>(written.size())) continue;
+      if (distance > limit || distance >= best_distance || distance >= static_cast<int>(written.size()))
+        continue;
       best = candidate;
       best_distance = distance;
     }
@@ -159,7 +162,8 @@ FunctionName SplitAlias(const Catalog& catalog, std::string_view name) {
   if (catalog.Find(name) != nullptr) return {std::string(name), "", false};
   size_t open = name.find('<');
   if (open != std::string_view::npos && name.back() == '>') {
-    return {std::string(name.substr(0, open)), std::string(name.substr(open + 1, name.size() - open - 2)), true};
+    return {std::string(name.substr(0, open)), std::string(name.substr(open + 1, name.size() - open - 2)),
+            true};
   }
   // The longest known function that leaves digits: names may themselves end in one (nrm2).
   std::string_view base = WithoutDigits(name);

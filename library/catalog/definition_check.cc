@@ -95,7 +95,8 @@ class Checker {
     for (int i = 0; i < in.dimensions_size(); ++i) {
       const v1::Dimension& dimension = in.dimensions(i);
       if (!IsIdentifier(dimension.name()) || !names.insert(dimension.name()).second) {
-        return Error("dimensions", absl::StrCat("dimension \"", dimension.name(), "\" must be an identifier of its own"),
+        return Error("dimensions",
+                     absl::StrCat("dimension \"", dimension.name(), "\" must be an identifier of its own"),
                      i);
       }
       out->dimensions.push_back({dimension.name(), dimension.kind()});
@@ -106,7 +107,8 @@ class Checker {
     for (int i = 0; i < in.static_parameters_size(); ++i) {
       if (!IsIdentifier(in.static_parameters(i)) || !names.insert(in.static_parameters(i)).second) {
         return Error("static_parameters",
-                     absl::StrCat("static parameter \"", in.static_parameters(i), "\" must be an identifier of its own"),
+                     absl::StrCat("static parameter \"", in.static_parameters(i),
+                                  "\" must be an identifier of its own"),
                      i);
       }
       out->static_parameters.push_back(in.static_parameters(i));
@@ -121,11 +123,13 @@ class Checker {
     for (int i = 0; i < in.operands_size(); ++i) {
       const v1::OperandDefinition& operand = in.operands(i);
       if (!IsIdentifier(operand.name()) || !names.insert(operand.name()).second) {
-        return Error("operands", absl::StrCat("operand \"", operand.name(), "\" must be an identifier of its own"), i);
+        return Error("operands",
+                     absl::StrCat("operand \"", operand.name(), "\" must be an identifier of its own"), i);
       }
       absl::StatusOr<TypePattern> pattern = ParseTypePattern(operand.type(), out->dimensions);
       if (!pattern.ok()) {
-        return Error("operands", absl::StrCat("operand ", operand.name(), ": ", pattern.status().message()), i);
+        return Error("operands", absl::StrCat("operand ", operand.name(), ": ", pattern.status().message()),
+                     i);
       }
       out->operands.push_back({operand.name(), *std::move(pattern), operand.domain()});
     }
@@ -148,9 +152,10 @@ class Checker {
     for (size_t i = 0; i < overload.operands.size(); ++i) {
       const TypePattern& pattern = overload.operands[i].pattern;
       if (pattern.kind != expected && !is_scalar(pattern)) {
-        return Error("operands", absl::StrCat("operand ", overload.operands[i].name, ": the type \"",
-                                              in.operands(static_cast<int>(i)).type(), "\" does not suit form ",
-                                              v1::Form_Name(overload.form)),
+        return Error("operands",
+                     absl::StrCat("operand ", overload.operands[i].name, ": the type \"",
+                                  in.operands(static_cast<int>(i)).type(), "\" does not suit form ",
+                                  v1::Form_Name(overload.form)),
                      static_cast<int>(i));
       }
       if (!is_scalar(pattern)) ++non_scalars;
@@ -169,27 +174,32 @@ class Checker {
     }
     if (overload.form == v1::MAP || overload.form == v1::REDUCE) return CheckIndexSpace(overload, bound);
     if (!overload.dimensions.empty()) return Error("dimensions", "dimensions belong to MAP and REDUCE");
-    return overload.form == v1::ELEMENT ? CheckStaticParameters(overload, bound_parameters) : absl::OkStatus();
+    return overload.form == v1::ELEMENT ? CheckStaticParameters(overload, bound_parameters)
+                                        : absl::OkStatus();
   }
 
   absl::Status CheckIndexSpace(const Overload& overload, const std::set<int>& bound) const {
     int reductions = 0;
     for (int d = 0; d < static_cast<int>(overload.dimensions.size()); ++d) {
       const Dimension& dimension = overload.dimensions[d];
-      bool in_result = std::count(overload.result.dimensions.begin(), overload.result.dimensions.end(), d) > 0;
+      bool in_result =
+          std::count(overload.result.dimensions.begin(), overload.result.dimensions.end(), d) > 0;
       bool parallel = dimension.kind == v1::PARALLEL;
       reductions += parallel ? 0 : 1;
       if (bound.count(d) == 0) {
         return Error("dimensions", absl::StrCat("dimension ", dimension.name, " is in no operand"), d);
       }
       if (parallel != in_result) {
-        return Error("result", absl::StrCat("dimension ", dimension.name, " is ",
-                                            parallel ? "parallel, so it must be" : "a reduction, so it must not be",
-                                            " in the result"));
+        return Error("result",
+                     absl::StrCat("dimension ", dimension.name, " is ",
+                                  parallel ? "parallel, so it must be" : "a reduction, so it must not be",
+                                  " in the result"));
       }
     }
-    if (overload.form == v1::MAP && reductions > 0) return Error("dimensions", "a MAP has parallel dimensions only");
-    if (overload.form == v1::REDUCE && reductions == 0) return Error("dimensions", "a REDUCE needs a reduction");
+    if (overload.form == v1::MAP && reductions > 0)
+      return Error("dimensions", "a MAP has parallel dimensions only");
+    if (overload.form == v1::REDUCE && reductions == 0)
+      return Error("dimensions", "a REDUCE needs a reduction");
     return absl::OkStatus();
   }
 
@@ -219,9 +229,12 @@ class Checker {
       case v1::REDUCE:
         if (out->monoid == v1::MONOID_UNSPECIFIED) return Error("monoid", "the monoid is missing");
         status = CheckRoutine("term_routine", out->term_routine);
-        if (status.ok() && !out->finish_routine.empty()) status = CheckRoutine("finish_routine", out->finish_routine);
-        if (status.ok()) status = ResolveOperands("term_operands", in.term_operands(), *out, &out->term_operands);
-        if (status.ok()) status = ResolveOperands("finish_operands", in.finish_operands(), *out, &out->finish_operands);
+        if (status.ok() && !out->finish_routine.empty())
+          status = CheckRoutine("finish_routine", out->finish_routine);
+        if (status.ok())
+          status = ResolveOperands("term_operands", in.term_operands(), *out, &out->term_operands);
+        if (status.ok())
+          status = ResolveOperands("finish_operands", in.finish_operands(), *out, &out->finish_operands);
         if (status.ok() && out->term_operands.empty()) {
           for (size_t i = 0; i < out->operands.size(); ++i) out->term_operands.push_back(static_cast<int>(i));
         }
@@ -252,9 +265,9 @@ class Checker {
     for (int operand : overload.finish_operands) {
       for (int dimension : overload.operands[operand].pattern.dimensions) {
         if (overload.dimensions[dimension].kind == v1::REDUCTION) {
-          return Error("finish_operands", absl::StrCat("operand ", overload.operands[operand].name,
-                                                       " has the reduction dimension ",
-                                                       overload.dimensions[dimension].name));
+          return Error("finish_operands",
+                       absl::StrCat("operand ", overload.operands[operand].name,
+                                    " has the reduction dimension ", overload.dimensions[dimension].name));
         }
       }
     }
@@ -262,9 +275,11 @@ class Checker {
   }
 
   absl::Status CheckRoutine(absl::string_view field, const std::string& routine, int index = -1) const {
-    if (!IsIdentifier(routine)) return Error(field, absl::StrCat("the name of a routine is missing (", field, ")"), index);
+    if (!IsIdentifier(routine))
+      return Error(field, absl::StrCat("the name of a routine is missing (", field, ")"), index);
     if (!DefinesRoutine(definition_.source(), routine)) {
-      return Error(field, absl::StrCat("routine \"", routine, "\" is not defined in the source (routines.h)"), index);
+      return Error(field, absl::StrCat("routine \"", routine, "\" is not defined in the source (routines.h)"),
+                   index);
     }
     return absl::OkStatus();
   }
@@ -290,8 +305,7 @@ class Checker {
             ? EvaluateConstraint(overload.constraint, overload.static_parameters, values).status()
             : ParseEqualDimensions(overload.constraint, overload.dimensions).status();
     if (!constraint.ok()) return Error("constraint", absl::StrCat("constraint: ", constraint.message()));
-    absl::StatusOr<int64_t> flops =
-        EvaluateExpression(overload.flops, overload.static_parameters, values);
+    absl::StatusOr<int64_t> flops = EvaluateExpression(overload.flops, overload.static_parameters, values);
     if (!flops.ok()) return Error("flops", absl::StrCat("flops: ", flops.status().message()));
     if (*flops < 0) return Error("flops", "flops must not be negative");
     return absl::OkStatus();
@@ -309,8 +323,8 @@ absl::StatusOr<ElementaryFunction> CheckDefinition(const v1::FunctionDefinition&
   return Checker(definition, locate).Run();
 }
 
-absl::StatusOr<std::vector<std::pair<int, int>>> ParseEqualDimensions(const std::string& constraint,
-                                                                      const std::vector<Dimension>& dimensions) {
+absl::StatusOr<std::vector<std::pair<int, int>>> ParseEqualDimensions(
+    const std::string& constraint, const std::vector<Dimension>& dimensions) {
   std::vector<std::pair<int, int>> pairs;
   if (constraint.empty()) return pairs;
   for (absl::string_view comparison : absl::StrSplit(constraint, "&&")) {
@@ -336,7 +350,8 @@ std::vector<std::string> RoutineNames(const Overload& overload) {
   for (const std::string* name : {&overload.routine, &overload.term_routine, &overload.finish_routine}) {
     if (!name->empty()) names.push_back(*name);
   }
-  for (const Implementation& implementation : overload.implementations) names.push_back(implementation.routine);
+  for (const Implementation& implementation : overload.implementations)
+    names.push_back(implementation.routine);
   return names;
 }
 

@@ -22,17 +22,17 @@ struct DefinitionPlace {
 // "blas1/axpy/function.textproto:12:3", or "" when the description comes from no file.
 using DefinitionLocator = std::function<std::string(const DefinitionPlace&)>;
 
-// Checks everything that can be checked without a compiler: names are identifiers, patterns parse, dimensions and
-// static parameters are bound by operands, each routine stands in the source, the operands of term and finish exist,
-// flops and constraints evaluate. InvalidArgument names the place, the function and what to change; the first error
-// only.
+// Checks everything that can be checked without a compiler: names are identifiers, patterns parse, dimensions
+// and static parameters are bound by operands, each routine stands in the source, the operands of term and
+// finish exist, flops and constraints evaluate. InvalidArgument names the place, the function and what to
+// change; the first error only.
 absl::StatusOr<ElementaryFunction> CheckDefinition(const v1::FunctionDefinition& definition,
                                                    const DefinitionLocator& locate);
 
 // A constraint of MAP or REDUCE: "i == j" joined by &&, dimensions that must have the same size. Positions in
 // `dimensions`.
-absl::StatusOr<std::vector<std::pair<int, int>>> ParseEqualDimensions(const std::string& constraint,
-                                                                      const std::vector<Dimension>& dimensions);
+absl::StatusOr<std::vector<std::pair<int, int>>> ParseEqualDimensions(
+    const std::string& constraint, const std::vector<Dimension>& dimensions);
 
 // All routines that an overload names: entrywise, map, term, finish and implementations.
 std::vector<std::string> RoutineNames(const Overload& overload);

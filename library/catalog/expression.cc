@@ -1,5 +1,5 @@
-// Integer expressions over static parameters: flops and constraints of function descriptions. They may come with a
-// submission, so depth and overflow are checked.
+// Integer expressions over static parameters: flops and constraints of function descriptions. They may come
+// with a submission, so depth and overflow are checked.
 #include <cctype>
 #include <cstdint>
 #include <limits>
@@ -19,7 +19,8 @@ constexpr int kMaximumDepth = 64;
 // factor = number | name | "-" factor | "(" expression ")".
 class ExpressionParser {
  public:
-  ExpressionParser(absl::string_view text, const std::vector<std::string>& names, const StaticParameters& values)
+  ExpressionParser(absl::string_view text, const std::vector<std::string>& names,
+                   const StaticParameters& values)
       : text_(text), names_(names), values_(values) {}
 
   absl::StatusOr<int64_t> Expression() {
@@ -58,7 +59,8 @@ class ExpressionParser {
   bool AtEnd() { return Next() == '\0'; }
 
   absl::Status Error(absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(what, " at column ", position_ + 1, " of \"", text_, "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " at column ", position_ + 1, " of \"", text_, "\""));
   }
 
  private:
@@ -139,7 +141,8 @@ class ExpressionParser {
 
 }  // namespace
 
-absl::StatusOr<int64_t> EvaluateExpression(const std::string& expression, const std::vector<std::string>& names,
+absl::StatusOr<int64_t> EvaluateExpression(const std::string& expression,
+                                           const std::vector<std::string>& names,
                                            const StaticParameters& values) {
   ExpressionParser parser(expression, names, values);
   absl::StatusOr<int64_t> value = parser.Expression();

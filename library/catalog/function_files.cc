@@ -40,7 +40,8 @@ class FirstError : public pb::io::ErrorCollector {
 };
 
 // The place of a field in the text, of what contains it when it is absent.
-std::string Locate(const std::string& file, const pb::TextFormat::ParseInfoTree& tree, const DefinitionPlace& place) {
+std::string Locate(const std::string& file, const pb::TextFormat::ParseInfoTree& tree,
+                   const DefinitionPlace& place) {
   const pb::Descriptor* message = v1::FunctionDefinition::descriptor();
   const pb::TextFormat::ParseInfoTree* scope = &tree;
   pb::TextFormat::ParseLocation location;
@@ -71,10 +72,12 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
 absl::StatusOr<std::vector<std::filesystem::path>> SubfoldersInOrder(const std::filesystem::path& directory) {
   std::error_code error;
   std::vector<std::filesystem::path> folders;
-  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end;
+       it.increment(error)) {
     if (it->is_directory()) folders.push_back(it->path());
   }
-  if (error) return absl::NotFoundError(absl::StrCat("cannot list ", directory.string(), ": ", error.message()));
+  if (error)
+    return absl::NotFoundError(absl::StrCat("cannot list ", directory.string(), ": ", error.message()));
   std::sort(folders.begin(), folders.end());
   return folders;
 }
@@ -90,14 +93,15 @@ absl::StatusOr<v1::FunctionDefinition> ParseFunctionFiles(const FunctionFiles& f
   parser.WriteLocationsTo(&tree);
   v1::FunctionDefinition definition;
   if (!parser.ParseFromString(files.description, &definition)) {
-    return absl::InvalidArgumentError(error.text().empty() ? absl::StrCat(file, ": cannot be parsed") : error.text());
+    return absl::InvalidArgumentError(error.text().empty() ? absl::StrCat(file, ": cannot be parsed")
+                                                           : error.text());
   }
   DefinitionLocator locate = [&](const DefinitionPlace& place) { return Locate(file, tree, place); };
   std::filesystem::path folder(files.folder);
   if (definition.name() != folder.filename().string()) {
-    return absl::InvalidArgumentError(absl::StrCat(locate({.field = "name"}), ": the name must be that of the folder, \"",
-                                                   folder.filename().string(), "\", but it is \"", definition.name(),
-                                                   "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat(locate({.field = "name"}), ": the name must be that of the folder, \"",
+                     folder.filename().string(), "\", but it is \"", definition.name(), "\""));
   }
   std::string domain = folder.parent_path().filename().string();
   if (definition.domain() != domain) {
@@ -106,8 +110,8 @@ absl::StatusOr<v1::FunctionDefinition> ParseFunctionFiles(const FunctionFiles& f
                                                    "\", but it is \"", definition.domain(), "\""));
   }
   if (!definition.source().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(locate({.field = "source"}), ": in the library folder the source stands in ", kSourceFile));
+    return absl::InvalidArgumentError(absl::StrCat(
+        locate({.field = "source"}), ": in the library folder the source stands in ", kSourceFile));
   }
   definition.set_source(files.source);
   absl::StatusOr<ElementaryFunction> checked = CheckDefinition(definition, locate);
@@ -137,7 +141,8 @@ std::vector<FunctionFiles> EmbeddedFunctionFiles() {
   std::vector<FunctionFiles> all;
   for (const auto& [path, content] : EmbeddedFiles()) {
     absl::string_view folder = path;
-    if (!absl::StartsWith(path, "functions/") || !absl::ConsumeSuffix(&folder, "/function.textproto")) continue;
+    if (!absl::StartsWith(path, "functions/") || !absl::ConsumeSuffix(&folder, "/function.textproto"))
+      continue;
     auto source = EmbeddedFiles().find(absl::StrCat(folder, "/", kSourceFile));
     all.push_back({absl::StrCat("library/", folder), content,
                    source == EmbeddedFiles().end() ? std::string() : source->second});

@@ -16,8 +16,8 @@ struct FunctionFiles {
   std::string source;       // routines.h
 };
 
-// Parses and checks one function; `source` becomes FunctionDefinition::source. InvalidArgument: "file:line:column:
-// what is wrong", the first error only.
+// Parses and checks one function; `source` becomes FunctionDefinition::source. InvalidArgument:
+// "file:line:column: what is wrong", the first error only.
 absl::StatusOr<v1::FunctionDefinition> ParseFunctionFiles(const FunctionFiles& files);
 
 // Reads every <directory>/<domain>/<name>/ in order of path. NotFound when a file is missing.

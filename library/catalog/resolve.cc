@@ -25,10 +25,11 @@ bool IsScalarPattern(const TypePattern& pattern) {
 
 // "gemv(a, A, x)"
 std::string Signature(const std::string& name, const Overload& overload) {
-  return absl::StrCat(name, "(",
-                      absl::StrJoin(overload.operands, ", ",
-                                    [](std::string* out, const Operand& operand) { out->append(operand.name); }),
-                      ")");
+  return absl::StrCat(
+      name, "(",
+      absl::StrJoin(overload.operands, ", ",
+                    [](std::string* out, const Operand& operand) { out->append(operand.name); }),
+      ")");
 }
 
 // Tries one overload. Operands are taken in order; the first that does not fit ends the attempt.
@@ -67,10 +68,11 @@ class Attempt {
   // "x must be vector[n] because A is matrix[m,n], but it is vector[m]"
   bool FailOperand(int operand, const std::string& expected, const std::set<int>& because) {
     std::vector<std::string> reasons;
-    for (int other : because) reasons.push_back(absl::StrCat(overload_.operands[other].name, " is ", Actual(other)));
+    for (int other : because)
+      reasons.push_back(absl::StrCat(overload_.operands[other].name, " is ", Actual(other)));
     return Fail(absl::StrCat(overload_.operands[operand].name, " must be ", expected,
-                             reasons.empty() ? "" : " because ", absl::StrJoin(reasons, " and "), ", but it is ",
-                             Actual(operand)));
+                             reasons.empty() ? "" : " because ", absl::StrJoin(reasons, " and "),
+                             ", but it is ", Actual(operand)));
   }
 
   bool MatchDataType(int operand) {
@@ -104,7 +106,8 @@ class Attempt {
       return true;
     }
     Type actual = types_[operand].value_or(Type::Scalar(v1::F32));
-    if (actual.mapped == any_.mapped && actual.element_shape == any_.element_shape && actual.extents == any_.extents) {
+    if (actual.mapped == any_.mapped && actual.element_shape == any_.element_shape &&
+        actual.extents == any_.extents) {
       return true;
     }
     return FailOperand(operand, any_.ToString(), {any_binder_});
@@ -201,7 +204,8 @@ class Attempt {
     call_.result.data_type = types_[data_type_binder_]->data_type;
     bool mapped = any_binder_ >= 0 && any_.mapped;
     if (overload_.form == v1::ELEMENT) {
-      mapped = std::any_of(types_.begin(), types_.end(), [](const auto& t) { return t.has_value() && t->mapped; });
+      mapped =
+          std::any_of(types_.begin(), types_.end(), [](const auto& t) { return t.has_value() && t->mapped; });
       if (!mapped) return Fail("at least one operand must be an element (SCALAR, VECTORn or MATRIXrxc)");
     }
     for (size_t i = 0; i < types_.size(); ++i) {
@@ -216,7 +220,8 @@ class Attempt {
   bool CheckConstraint() {
     if (overload_.constraint.empty()) return true;
     if (overload_.form == v1::ELEMENT) {
-      absl::StatusOr<bool> holds = EvaluateConstraint(overload_.constraint, overload_.static_parameters, parameters_);
+      absl::StatusOr<bool> holds =
+          EvaluateConstraint(overload_.constraint, overload_.static_parameters, parameters_);
       if (holds.ok() && *holds) return true;
       std::vector<std::string> values;
       for (size_t p = 0; p < parameters_.size(); ++p) {
@@ -230,8 +235,9 @@ class Attempt {
     for (auto [a, b] : *pairs) {
       if (extents_[a] == extents_[b]) continue;
       if (extent_binders_[a] == extent_binders_[b]) return FailOperand(extent_binders_[a], "square", {});
-      return Fail(absl::StrCat("dimensions ", overload_.dimensions[a].name, " (", extents_[a].ToString(), ") and ",
-                               overload_.dimensions[b].name, " (", extents_[b].ToString(), ") must be equal"));
+      return Fail(absl::StrCat("dimensions ", overload_.dimensions[a].name, " (", extents_[a].ToString(),
+                               ") and ", overload_.dimensions[b].name, " (", extents_[b].ToString(),
+                               ") must be equal"));
     }
     return true;
   }
@@ -261,8 +267,9 @@ class Attempt {
     }
     bool by_pattern = overload_.form == v1::MAP || overload_.form == v1::REDUCE;
     for (size_t i = 0; i < types_.size(); ++i) {
-      call_.operand_maps.push_back(by_pattern ? overload_.operands[i].pattern.dimensions
-                                              : Identity(types_[i].has_value() ? types_[i]->extents.size() : 0));
+      call_.operand_maps.push_back(by_pattern
+                                       ? overload_.operands[i].pattern.dimensions
+                                       : Identity(types_[i].has_value() ? types_[i]->extents.size() : 0));
     }
     call_.result_map = by_pattern ? overload_.result.dimensions : Identity(call_.result.extents.size());
     return true;
@@ -290,8 +297,8 @@ class Attempt {
   std::vector<int> parameter_binders_;
 };
 
-// A suffix repeats what the operands say already, so it is only compared: with the shape of the first VECTOR or
-// MATRIX operand, one number for a square one, or all static parameters.
+// A suffix repeats what the operands say already, so it is only compared: with the shape of the first VECTOR
+// or MATRIX operand, one number for a square one, or all static parameters.
 absl::Status CheckSuffix(const std::string& name, absl::Span<const std::optional<Type>> operands,
                          const ResolvedCall& call, const std::string& suffix) {
   if (suffix.empty()) return absl::OkStatus();
@@ -306,20 +313,23 @@ absl::Status CheckSuffix(const std::string& name, absl::Span<const std::optional
     }
     bool square = numbers.size() == 1 &&
                   std::all_of(shape.begin(), shape.end(), [&](int extent) { return extent == numbers[0]; });
-    if (suffix == digits || numbers == shape || numbers == call.static_parameters || square) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(Signature(name, *call.overload), ": the sizes \"", suffix,
-                                                   "\" in the name do not fit: ", call.overload->operands[i].name,
-                                                   " is ", operands[i]->ToString(), "; write ", name, " or ", name,
-                                                   digits));
+    if (suffix == digits || numbers == shape || numbers == call.static_parameters || square)
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(Signature(name, *call.overload), ": the sizes \"", suffix,
+                     "\" in the name do not fit: ", call.overload->operands[i].name, " is ",
+                     operands[i]->ToString(), "; write ", name, " or ", name, digits));
   }
   return absl::InvalidArgumentError(absl::StrCat(Signature(name, *call.overload), ": the sizes \"", suffix,
-                                                 "\" in the name need a VECTORn or MATRIXrxc operand; write ", name));
+                                                 "\" in the name need a VECTORn or MATRIXrxc operand; write ",
+                                                 name));
 }
 
 }  // namespace
 
 absl::StatusOr<ResolvedCall> ResolveCall(const ElementaryFunction& function,
-                                         absl::Span<const std::optional<Type>> operands, const std::string& suffix) {
+                                         absl::Span<const std::optional<Type>> operands,
+                                         const std::string& suffix) {
   int best = -1;
   std::string message;
   std::set<std::string> signatures;

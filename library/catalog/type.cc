@@ -23,7 +23,9 @@ std::string Extent::ToString() const { return name.empty() ? absl::StrCat(consta
 
 Type Type::Scalar(DataType data_type) { return Type{.data_type = data_type}; }
 
-Type Type::Vector(DataType data_type, Extent n) { return Type{.data_type = data_type, .extents = {std::move(n)}}; }
+Type Type::Vector(DataType data_type, Extent n) {
+  return Type{.data_type = data_type, .extents = {std::move(n)}};
+}
 
 Type Type::Matrix(DataType data_type, Extent rows, Extent columns) {
   return Type{.data_type = data_type, .extents = {std::move(rows), std::move(columns)}};
@@ -59,10 +61,9 @@ std::string Type::ToString() const {
   static constexpr const char* kNames[] = {"scalar", "vector", "matrix"};
   std::string text = absl::StrCat(prefix, kNames[extents.size()]);
   if (extents.empty()) return text;
-  return absl::StrCat(text, "[",
-                      absl::StrJoin(extents, ",",
-                                    [](std::string* out, const Extent& e) { out->append(e.ToString()); }),
-                      "]");
+  return absl::StrCat(
+      text, "[",
+      absl::StrJoin(extents, ",", [](std::string* out, const Extent& e) { out->append(e.ToString()); }), "]");
 }
 
 }  // namespace fusion

@@ -16,9 +16,9 @@ namespace {
 constexpr int kMaximumElementExtent = 32;
 
 absl::Status Malformed(absl::string_view text, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "type \"", text, "\": ", why,
-      "; write any, scalar, vector[i], matrix[i,j], SCALAR, VECTOR<n> or MATRIX<r,c>"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("type \"", text, "\": ", why,
+                   "; write any, scalar, vector[i], matrix[i,j], SCALAR, VECTOR<n> or MATRIX<r,c>"));
 }
 
 // "matrix[i,j]" -> head "matrix", arguments {"i", "j"}. False when the brackets do not stand like that.
@@ -74,7 +74,8 @@ bool IsIdentifier(absl::string_view text) {
                      [](unsigned char c) { return c < 128 && (std::isalnum(c) || c == '_'); });
 }
 
-absl::StatusOr<TypePattern> ParseTypePattern(absl::string_view text, const std::vector<Dimension>& dimensions) {
+absl::StatusOr<TypePattern> ParseTypePattern(absl::string_view text,
+                                             const std::vector<Dimension>& dimensions) {
   if (text == "any") return TypePattern{.kind = TypePattern::Kind::kAny};
   if (text == "scalar") return TypePattern{.kind = TypePattern::Kind::kCollection};
   if (text == "SCALAR") return TypePattern{.kind = TypePattern::Kind::kElement};
@@ -99,7 +100,8 @@ std::string TypePatternToString(const TypePattern& pattern, const std::vector<Di
       return "any";
     case TypePattern::Kind::kElement: {
       if (pattern.shape.empty()) return "SCALAR";
-      return absl::StrCat(pattern.shape.size() == 1 ? "VECTOR<" : "MATRIX<", absl::StrJoin(pattern.shape, ","), ">");
+      return absl::StrCat(pattern.shape.size() == 1 ? "VECTOR<" : "MATRIX<",
+                          absl::StrJoin(pattern.shape, ","), ">");
     }
     case TypePattern::Kind::kCollection:
       break;

@@ -1,5 +1,5 @@
-// Type patterns of operands and results in function descriptions; the forms are listed at OperandDefinition in
-// proto/fusion/v1/catalog.proto.
+// Type patterns of operands and results in function descriptions; the forms are listed at OperandDefinition
+// in proto/fusion/v1/catalog.proto.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@
 namespace fusion {
 
 // "matrix[i,j]" with dimensions {i, j} -> {kCollection, {0, 1}}. Errors say what a pattern may look like.
-absl::StatusOr<TypePattern> ParseTypePattern(absl::string_view text, const std::vector<Dimension>& dimensions);
+absl::StatusOr<TypePattern> ParseTypePattern(absl::string_view text,
+                                             const std::vector<Dimension>& dimensions);
 
 // The inverse of ParseTypePattern.
 std::string TypePatternToString(const TypePattern& pattern, const std::vector<Dimension>& dimensions);

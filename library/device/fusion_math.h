@@ -1,6 +1,6 @@
-// Mathematics for the routines of elementary functions, for float and double. Included by fusion_device.h, which
-// includes <cmath> on the host. Accuracy is that of the CUDA or C library: at most 2 ulp for f32 and f64, except where
-// said; results for zeros, infinities and NaN are those of C (ISO/IEC 9899, annex F).
+// Mathematics for the routines of elementary functions, for float and double. Included by fusion_device.h,
+// which includes <cmath> on the host. Accuracy is that of the CUDA or C library: at most 2 ulp for f32 and
+// f64, except where said; results for zeros, infinities and NaN are those of C (ISO/IEC 9899, annex F).
 #ifndef FUSION_MATH_H_
 #define FUSION_MATH_H_
 
@@ -31,7 +31,8 @@ FUSION_FN double fu_erf(double x) { return erf(x); }
 FUSION_FN float fu_abs(float x) { return fabsf(x); }
 FUSION_FN double fu_abs(double x) { return fabs(x); }
 
-// As fmin and fmax of C: of a number and a NaN the number. (The reductions MAX and MIN are different: there NaN wins.)
+// As fmin and fmax of C: of a number and a NaN the number. (The reductions MAX and MIN are different: there
+// NaN wins.)
 FUSION_FN float fu_min(float x, float y) { return fminf(x, y); }
 FUSION_FN double fu_min(double x, double y) { return fmin(x, y); }
 FUSION_FN float fu_max(float x, float y) { return fmaxf(x, y); }

@@ -16,5 +16,6 @@ FUSION_FN void maddi_entry(int thread, const T* a, T s, T* result) {
 template <class T, int n>
 FUSION_FN void maddi_row(int thread, const T* a, T s, T* result) {
   FUSION_UNROLL
-  for (int j = 0; j < n; ++j) result[thread * n + j] = thread == j ? a[thread * n + j] + s : a[thread * n + j];
+  for (int j = 0; j < n; ++j)
+    result[thread * n + j] = thread == j ? a[thread * n + j] + s : a[thread * n + j];
 }

@@ -1,7 +1,7 @@
 // s = det(A)
 
-// Gaussian elimination. The largest entry of the column comes to the pivot row by conditional swaps of whole rows, so
-// that every index is a constant and the matrix stays in registers.
+// Gaussian elimination. The largest entry of the column comes to the pivot row by conditional swaps of whole
+// rows, so that every index is a constant and the matrix stays in registers.
 template <class T, int n>
 FUSION_FN T mdet_eliminate(const T* a) {
   T m[n * n];
