@@ -15,12 +15,13 @@ bool Collide(const ActiveInterval& a, const ActiveInterval& b) {
 std::vector<int> OrderOfFirstUse(const std::vector<ActiveInterval>& variables) {
   std::vector<int> order(variables.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return variables[a].first < variables[b].first; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return variables[a].first < variables[b].first; });
   return order;
 }
 
-// Builds allocations from the bottom up: (offset, rank) of the variables placed one after another increases. A variable
-// comes to rest on what is placed below it, so its offset is the height over its positions.
+// Builds allocations from the bottom up: (offset, rank) of the variables placed one after another increases.
+// A variable comes to rest on what is placed below it, so its offset is the height over its positions.
 class Search {
  public:
   Search(const std::vector<ActiveInterval>& variables, int64_t max_steps)
@@ -85,7 +86,8 @@ class Search {
       if (--steps_left_ < 0) return;
       const int index = unplaced_[candidate.rank];
       const ActiveInterval& variable = variables_[index];
-      const std::vector<int64_t> heights(height_.begin() + variable.first, height_.begin() + variable.last + 1);
+      const std::vector<int64_t> heights(height_.begin() + variable.first,
+                                         height_.begin() + variable.last + 1);
       for (int at = variable.first; at <= variable.last; ++at) {
         height_[at] = candidate.offset + variable.size;
         to_come_[at] -= variable.size;
@@ -102,7 +104,8 @@ class Search {
     }
   }
 
-  // Of every allocation that goes on from here. What is still to come lies above `offset`, so a gap below is lost.
+  // Of every allocation that goes on from here. What is still to come lies above `offset`, so a gap below is
+  // lost.
   int64_t LeastSize(int64_t offset) const {
     int64_t least = 0;
     for (size_t at = 0; at < height_.size(); ++at) {
@@ -117,7 +120,7 @@ class Search {
   int64_t steps_left_;
   Allocation best_;
   std::vector<int64_t> offsets_;
-  std::vector<int> unplaced_;     // by rank: the variable, or -1 once placed
+  std::vector<int> unplaced_;  // by rank: the variable, or -1 once placed
   int placed_ = 0;
   std::vector<int64_t> height_;   // by position: top of what is placed
   std::vector<int64_t> to_come_;  // by position: sizes of the variables not placed

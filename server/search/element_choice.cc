@@ -180,7 +180,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
         parameters.elements_per_block = tile.elements;
         KernelTraits traits = shape.Traits();
         traits.threads = tile.threads;
-        traits.registers = value_words + 28;
+        traits.registers = value_words + (any_thread && shape.cuda() ? 44 : 24);  // addresses and the insides of routines
         traits.shared_bytes = implementation.shared_entries * tile.elements * shape.entry_bytes;
         if (traits.shared_bytes > device.shared_bytes_per_block()) {
           *reason = absl::StrCat("a tile of ", tile.elements, " elements needs ", traits.shared_bytes,

@@ -18,15 +18,17 @@ NodeSet SetOf(const Members& members) {
   return set;
 }
 
-// Grows sets level by level: those of k + 1 nodes are those of k nodes plus one adjacent node that keeps them convex.
+// Grows sets level by level: those of k + 1 nodes are those of k nodes plus one adjacent node that keeps them
+// convex.
 //
-// This misses nothing: every convex connected set S of two or more nodes contains a v such that S - v is convex and
-// connected. Take the adjacency graph of S (edges of both kinds). If it has no cut vertex, let v be any source of the
-// subgraph of S. Otherwise take a leaf block with its one cut vertex c. Restricted to the block the data edges are
-// acyclic, so the block has a source and a sink, different when it has a data edge, and any node is both when it has
-// none: one of them is a v != c. All edges of v lie in the block, so v is a source or sink of all of S, and S - v is
-// connected. Removing a source v keeps a set convex: a path that leaves S - v and comes back would pass through v
-// itself, for S is convex, and so enter v from S, but a source has no such edge. Sinks likewise.
+// This misses nothing: every convex connected set S of two or more nodes contains a v such that S - v is
+// convex and connected. Take the adjacency graph of S (edges of both kinds). If it has no cut vertex, let v
+// be any source of the subgraph of S. Otherwise take a leaf block with its one cut vertex c. Restricted to
+// the block the data edges are acyclic, so the block has a source and a sink, different when it has a data
+// edge, and any node is both when it has none: one of them is a v != c. All edges of v lie in the block, so v
+// is a source or sink of all of S, and S - v is connected. Removing a source v keeps a set convex: a path
+// that leaves S - v and comes back would pass through v itself, for S is convex, and so enter v from S, but a
+// source has no such edge. Sinks likewise.
 //
 // By the same argument may_extend, false for all supersets of what it refuses, cuts off no wanted set.
 class Enumerator {
@@ -48,7 +50,8 @@ class Enumerator {
       std::vector<Members> next;
       Extend(level, next, size == options_.max_nodes);
       if (size == options_.max_nodes) {
-        if (!next.empty() || result_.limit != EnumerationLimit::kNone) result_.limit = EnumerationLimit::kMaxNodes;
+        if (!next.empty() || result_.limit != EnumerationLimit::kNone)
+          result_.limit = EnumerationLimit::kMaxNodes;
         return std::move(result_);
       }
       level = std::move(next);
@@ -75,7 +78,8 @@ class Enumerator {
     return groups;
   }
 
-  // Takes a convex connected set, seen for the first time, into the next level if it is wanted and within the limits.
+  // Takes a convex connected set, seen for the first time, into the next level if it is wanted and within the
+  // limits.
   void Offer(Members members, std::vector<Members>& level) {
     if (options_.may_extend && !options_.may_extend(SetOf(members))) return;
     if (static_cast<int64_t>(result_.sets.size() + level.size()) >= options_.max_sets) {
@@ -85,7 +89,8 @@ class Enumerator {
     level.push_back(std::move(members));
   }
 
-  // All wanted sets with one node more than those of `level`; the first one only when `any` is set. Stops at a limit.
+  // All wanted sets with one node more than those of `level`; the first one only when `any` is set. Stops at
+  // a limit.
   void Extend(const std::vector<Members>& level, std::vector<Members>& next, bool any) {
     absl::flat_hash_set<Members> seen;
     for (const Members& members : level) {
@@ -104,7 +109,8 @@ class Enumerator {
           result_.limit = EnumerationLimit::kMaxCandidates;
           return;
         }
-        // The set is convex, so a node is not both above and below, and neither when a shared value alone joins it.
+        // The set is convex, so a node is not both above and below, and neither when a shared value alone
+        // joins it.
         if (below.Contains(node) && below.Intersects(reachability_.ancestors(node))) continue;
         if (above.Contains(node) && above.Intersects(reachability_.descendants(node))) continue;
         Members extended = members;
@@ -137,7 +143,8 @@ class Enumerator {
   }
 
   const FusibleSetOptions& options_;
-  // Adjacency by shared values stays in groups: written out it would be quadratic for a value that all nodes read.
+  // Adjacency by shared values stays in groups: written out it would be quadratic for a value that all nodes
+  // read.
   const std::vector<std::vector<int>>& sharing_groups_;
   const Reachability reachability_;
   const std::vector<std::vector<int>> joined_by_edge_;
@@ -161,11 +168,16 @@ FusibleSets SingleNodes(int count, const FusibleSetOptions& options) {
 
 const char* EnumerationLimitName(EnumerationLimit limit) {
   switch (limit) {
-    case EnumerationLimit::kNone: return "none";
-    case EnumerationLimit::kMaxNodes: return "max_nodes";
-    case EnumerationLimit::kMaxSets: return "max_sets";
-    case EnumerationLimit::kMaxCandidates: return "max_candidates";
-    case EnumerationLimit::kGraphTooLarge: return "graph_too_large";
+    case EnumerationLimit::kNone:
+      return "none";
+    case EnumerationLimit::kMaxNodes:
+      return "max_nodes";
+    case EnumerationLimit::kMaxSets:
+      return "max_sets";
+    case EnumerationLimit::kMaxCandidates:
+      return "max_candidates";
+    case EnumerationLimit::kGraphTooLarge:
+      return "graph_too_large";
   }
   return "unknown";
 }

@@ -1,8 +1,8 @@
 // Fusible sets: the sets of nodes that one kernel may compute (seed 000, sections 4.2.2 and 4.3.1).
 //
-// A fusible set is convex (no path leaves it and comes back) and connected. Two nodes are adjacent when an edge joins
-// them, or when they read the same value: in BiCGK two products read the same matrix and nothing else joins them. A set
-// may have any number of outputs (the seed allows one).
+// A fusible set is convex (no path leaves it and comes back) and connected. Two nodes are adjacent when an
+// edge joins them, or when they read the same value: in BiCGK two products read the same matrix and nothing
+// else joins them. A set may have any number of outputs (the seed allows one).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct FusibleSetOptions {
   int64_t max_sets = 100'000;  // returned
   // Sets looked at, wanted or not: bounds the time when may_extend refuses nearly all of very many.
   int64_t max_candidates = 10'000'000;
-  // False: neither this set nor any superset of it is wanted. Empty: everything is. Called at most once per set, for
-  // convex connected sets only.
+  // False: neither this set nor any superset of it is wanted. Empty: everything is. Called at most once per
+  // set, for convex connected sets only.
   std::function<bool(const NodeSet&)> may_extend;
 };
 
@@ -52,7 +52,8 @@ struct FusibleSets {
 // max_sets >= 1, indices in range, and nodes in topological order. Thread safe.
 FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const FusibleSetOptions& options);
 
-// The same for a graph; node i is NodeId{i}. A shared literal or scalar does not connect: it costs no traffic to speak of.
+// The same for a graph; node i is NodeId{i}. A shared literal or scalar does not connect: it costs no traffic
+// to speak of.
 FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options);
 FusibleSetProblem FusibleSetProblemOf(const Graph& graph);
 

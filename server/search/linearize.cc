@@ -103,8 +103,8 @@ class Search {
     return false;
   }
 
-  // Sum of sizes active at the position of `node`, which comes right after `placed`. Depends on the set alone, not on
-  // its order: this is why the memory of hopeless sets is exact.
+  // Sum of sizes active at the position of `node`, which comes right after `placed`. Depends on the set
+  // alone, not on its order: this is why the memory of hopeless sets is exact.
   int64_t ActiveWith(uint64_t placed, int node) const {
     const uint64_t after = placed | Bit(node);
     int64_t size = 0;
@@ -130,7 +130,8 @@ class Search {
 
 }  // namespace
 
-std::vector<ActiveInterval> ActiveIntervals(const LinearizationProblem& problem, const std::vector<int>& order) {
+std::vector<ActiveInterval> ActiveIntervals(const LinearizationProblem& problem,
+                                            const std::vector<int>& order) {
   std::vector<int> position(problem.node_count, 0);
   for (size_t i = 0; i < order.size(); ++i) position[order[i]] = static_cast<int>(i);
   const int end = std::max(problem.node_count - 1, 0);
@@ -168,8 +169,8 @@ Linearization Linearize(const LinearizationProblem& problem, const LinearizeOpti
   const int64_t bound = LowerBound(problem);
   best.proved_optimal = best.active_size == bound;
   if (best.proved_optimal || problem.node_count > kMaxLinearizedNodes) return best;
-  // Each order found is the first of all within its limit, and the next limit is below what it reached: so the last one
-  // is the first of all optimal ones.
+  // Each order found is the first of all within its limit, and the next limit is below what it reached: so
+  // the last one is the first of all optimal ones.
   Search search(problem, options.max_steps);
   while (!best.proved_optimal) {
     const std::vector<int> order = search.FirstOrder(best.active_size - 1);

@@ -1,4 +1,5 @@
-// Linearization: the order of the nodes of a fusion that keeps least on chip at once (seed 000, section 4.3.4).
+// Linearization: the order of the nodes of a fusion that keeps least on chip at once (seed 000,
+// section 4.3.4).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@ struct FusionVariable {
   int64_t size = 0;   // any unit
   int producer = -1;  // node that computes it; -1: loaded, just before the first consumer
   std::vector<int> consumers;
-  bool from_start = false;  // of a loaded one: loaded before the first node, not just before the first consumer
-  bool to_end = false;      // stored after the last node, not as soon as it is computed
+  bool from_start =
+      false;            // of a loaded one: loaded before the first node, not just before the first consumer
+  bool to_end = false;  // stored after the last node, not as soon as it is computed
 };
 
 struct LinearizationProblem {
@@ -45,25 +47,28 @@ struct LinearizeOptions {
 // Above this many nodes the first topological order is taken as it is, unproved unless it meets the bound.
 inline constexpr int kMaxLinearizedNodes = 64;
 
-// The order with the least M_lb; among equals the lexicographically first. Seed 000, Listing 4.4, with a bound (the best
-// M_lb so far) and a memory of the sets of placed nodes that cannot be completed below it, so at most one visit per
-// down-set and improvement. At the step limit, the best order so far. Requires an acyclic problem with indices in range.
+// The order with the least M_lb; among equals the lexicographically first. Seed 000, Listing 4.4, with a
+// bound (the best M_lb so far) and a memory of the sets of placed nodes that cannot be completed below it, so
+// at most one visit per down-set and improvement. At the step limit, the best order so far. Requires an
+// acyclic problem with indices in range.
 Linearization Linearize(const LinearizationProblem& problem, const LinearizeOptions& options = {});
 
 // M_lb of one order. Requires each node exactly once.
 int64_t ActiveSize(const LinearizationProblem& problem, const std::vector<int>& order);
 
 // For each variable the positions at which it is active.
-std::vector<ActiveInterval> ActiveIntervals(const LinearizationProblem& problem, const std::vector<int>& order);
+std::vector<ActiveInterval> ActiveIntervals(const LinearizationProblem& problem,
+                                            const std::vector<int>& order);
 
-// The problem of one fusion of a graph. Node i is the i-th member of `nodes`, ascending; variable i is values[i].
+// The problem of one fusion of a graph. Node i is the i-th member of `nodes`, ascending; variable i is
+// values[i].
 struct FusionVariables {
   LinearizationProblem problem;
   std::vector<NodeId> nodes;
   std::vector<ValueId> values;  // ascending: all that the fusion touches, without literals
 };
-// size_of gives the on-chip size of a value. `staged`: inputs are held from the start, and results that leave the
-// fusion (graph outputs, or read outside) to the end, as when a tile is copied in and out as a whole.
+// size_of gives the on-chip size of a value. `staged`: inputs are held from the start, and results that leave
+// the fusion (graph outputs, or read outside) to the end, as when a tile is copied in and out as a whole.
 FusionVariables FusionVariablesOf(const Graph& graph, const NodeSet& nodes,
                                   const std::function<int64_t(const Value&)>& size_of, bool staged);
 

@@ -1,0 +1,157 @@
+#include "server/cover/cover_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/cover/ranked_partitions.h"
+#include "server/cover/set_problem.h"
+
+namespace fusion {
+namespace {
+
+// The covers of the partitions seen so far: each set of a partition by one of its columns, in order of time,
+// each once. A choice is a position in every set's list of columns, fastest first. Its followers raise one
+// position, not left of the one raised last, so each choice is reached by one way, from one that is no
+// slower.
+class ColumnChoices {
+ public:
+  ColumnChoices(const CoverProblem& problem, const SetProblem& reduced)
+      : problem_(problem), reduced_(reduced) {}
+
+  void AddPartition(Partition partition) {
+    Push({0, static_cast<int>(partitions_.size()), 0, std::vector<int>(partition.sets.size(), 0)}, partition);
+    partitions_.push_back(std::move(partition));
+  }
+  double NextSeconds() const {
+    return choices_.empty() ? std::numeric_limits<double>::infinity() : choices_.top().seconds;
+  }
+  // Requires a finite NextSeconds().
+  CoverSolution Next() {
+    Choice choice = choices_.top();
+    choices_.pop();
+    const Partition& partition = partitions_[choice.partition];
+    CoverSolution cover;
+    cover.seconds = choice.seconds;
+    for (size_t i = 0; i < partition.sets.size(); ++i)
+      cover.columns.push_back(reduced_.sets[partition.sets[i]].columns[choice.positions[i]]);
+    for (int i = choice.raised; i < static_cast<int>(partition.sets.size()); ++i) {
+      if (choice.positions[i] + 1 == static_cast<int>(reduced_.sets[partition.sets[i]].columns.size()))
+        continue;
+      Choice follower = choice;
+      follower.raised = i;
+      ++follower.positions[i];
+      Push(std::move(follower), partition);
+    }
+    return cover;
+  }
+
+ private:
+  struct Choice {
+    double seconds;
+    int partition;
+    int raised;
+    std::vector<int> positions;
+    bool operator>(const Choice& other) const {
+      return std::tie(seconds, partition, positions) >
+             std::tie(other.seconds, other.partition, other.positions);
+    }
+  };
+
+  void Push(Choice choice, const Partition& partition) {
+    choice.seconds = 0;
+    for (size_t i = 0; i < partition.sets.size(); ++i)
+      choice.seconds +=
+          problem_.columns[reduced_.sets[partition.sets[i]].columns[choice.positions[i]]].seconds;
+    choices_.push(std::move(choice));
+  }
+
+  const CoverProblem& problem_;
+  const SetProblem& reduced_;
+  std::vector<Partition> partitions_;
+  std::priority_queue<Choice, std::vector<Choice>, std::greater<>> choices_;
+};
+
+// Each node by itself: always schedulable. Nothing when some node has no column of its own.
+std::optional<Partition> SingleNodes(const SetProblem& problem) {
+  std::vector<int> chosen;
+  for (size_t set = 0; set < problem.sets.size(); ++set)
+    if (problem.sets[set].members.size() == 1) chosen.push_back(static_cast<int>(set));
+  if (!problem.IsExactCover(chosen)) return std::nullopt;
+  return Partition{ScheduleOrder(problem, chosen).value(), problem.Seconds(chosen)};
+}
+
+absl::Status CheckOptions(const CoverOptions& options) {
+  if (options.count < 1) return absl::InvalidArgumentError("the number of covers must be at least 1");
+  if (!(options.time_limit.count() > 0)) return absl::InvalidArgumentError("the time limit must be positive");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const CoverOptions& options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  const Deadline deadline = DeadlineAfter(options.time_limit);
+  absl::StatusOr<SetProblem> reduced = MakeSetProblem(problem);
+  if (!reduced.ok()) return reduced.status();
+
+  CoverResult result;
+  result.notes = reduced->notes;
+  PartitionSolver solver(*reduced, deadline);
+  RankedPartitions partitions(solver);
+  ColumnChoices choices(problem, *reduced);
+  std::set<std::vector<int>> taken;  // partitions, their sets ascending
+  auto take = [&](Partition partition) {
+    std::vector<int> ascending = partition.sets;
+    std::sort(ascending.begin(), ascending.end());
+    if (taken.insert(std::move(ascending)).second) choices.AddPartition(std::move(partition));
+  };
+  bool first = true, filled_up = false;
+  while (static_cast<int>(result.covers.size()) < options.count) {
+    if (choices.NextSeconds() < INFINITY && choices.NextSeconds() <= partitions.NextBound()) {
+      result.covers.push_back(choices.Next());
+      continue;
+    }
+    std::optional<Partition> partition = partitions.Next();
+    if (options.lp_text && first) *options.lp_text = solver.Text();
+    first = false;
+    if (partition) {
+      take(std::move(*partition));
+    } else if (!partitions.complete() && !filled_up) {
+      filled_up = true;
+      for (Partition& met : solver.met()) take(std::move(met));
+      if (std::optional<Partition> single = SingleNodes(*reduced)) take(std::move(*single));
+    } else if (choices.NextSeconds() == INFINITY) {
+      break;
+    }
+  }
+  const bool complete = partitions.complete();
+  if (result.covers.empty()) {
+    if (complete) return absl::InvalidArgumentError("no choice of columns is a schedulable cover");
+    return absl::DeadlineExceededError("no cover was found within the time limit");
+  }
+  std::sort(result.covers.begin(), result.covers.end(), [](const CoverSolution& a, const CoverSolution& b) {
+    return std::tie(a.seconds, a.columns) < std::tie(b.seconds, b.columns);
+  });
+  result.proved_optimal = partitions.first_is_optimal();
+  result.bound_seconds = result.proved_optimal ? result.covers[0].seconds : solver.LowerBound({});
+  result.exhausted = complete && static_cast<int>(result.covers.size()) < options.count;
+  for (const std::string& note : solver.notes()) result.notes.push_back(note);
+  if (!complete) {
+    const auto sure =
+        std::count_if(result.covers.begin(), result.covers.end(),
+                      [&](const CoverSolution& cover) { return cover.seconds <= partitions.lost_bound(); });
+    result.notes.push_back(absl::StrCat("the search for covers was not finished (time limit ",
+                                        options.time_limit.count(), " s): ", sure, " of ",
+                                        result.covers.size(), " covers are known to be the fastest"));
+  }
+  return result;
+}
+
+}  // namespace fusion

@@ -1,0 +1,67 @@
+// Covers: choices of disjoint node sets that together compute the graph, in an order in which they can run,
+// of minimum predicted time (seed 000, section 4.3.5; seed 003). A 0/1 program for lp_solve, with cuts
+// against covers that no order can run, and the k best in order.
+//
+// A cover is schedulable when the graph whose nodes are its sets (an edge where an edge of the DAG crosses)
+// has no cycle. Convex sets do not ensure it: with the edges c->b, a->b, c->d, a->d the sets {a,d} and {c,b}
+// wait for each other.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/plan/node_set.h"
+
+namespace fusion {
+
+struct CoverProblem {
+  int node_count = 0;
+  std::vector<std::vector<int>> successors;  // of a DAG, one list per node; any order of nodes
+  struct Column {
+    NodeSet nodes;
+    double seconds = 0;  // finite, > 0
+  };
+  std::vector<Column> columns;  // several may have the same nodes
+};
+
+struct CoverSolution {
+  // In schedule order: of the sets that can run next, the one with the smallest node.
+  std::vector<int> columns;
+  double seconds = 0;  // sum over the columns
+  friend bool operator==(const CoverSolution&, const CoverSolution&) = default;
+};
+
+struct CoverOptions {
+  int count = 1;                                                        // covers wanted, >= 1
+  std::chrono::duration<double> time_limit = std::chrono::seconds(10);  // > 0
+  // When set, receives the 0/1 program of the best cover, with its cuts, in lp_solve's .lp format.
+  std::string* lp_text = nullptr;
+};
+
+struct CoverResult {
+  std::vector<CoverSolution> covers;  // each once, by seconds (then by columns): the `count` best
+  bool proved_optimal = false;        // covers[0] is the best of all
+  double bound_seconds = 0;           // no cover is faster; covers[0].seconds when proved_optimal
+  bool exhausted = false;             // fewer covers exist than were asked for
+  std::vector<std::string> notes;     // what a limit or a numerical failure cost, for people
+};
+
+// lp_solve is the engine; what it answers is checked (exact cover, schedulable, objective computed anew), and
+// replaced by DownSetCovers or by the cover of single nodes, with a note, when it is wrong. At the time
+// limit: the best covers found, with a bound; the k-th is then the k-th best found. InvalidArgument: a node
+// in no column (named), an index out of range, a cycle, an empty column, a time that is not finite and
+// positive, or no schedulable cover. DeadlineExceeded: no cover was found in time. Thread safe.
+absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const CoverOptions& options);
+
+// The same by listing every cover. For tests: exponential, and does not look at the time.
+absl::StatusOr<CoverResult> BruteForceCovers(const CoverProblem& problem, const CoverOptions& options);
+
+// The best cover alone, by dynamic programming over down-sets (sets of nodes closed under predecessors):
+// whatever has run after some steps of a schedule is one. Ignores `count`. Up to kMaxDownSetNodes nodes, else
+// InvalidArgument; DeadlineExceeded at the time limit.
+absl::StatusOr<CoverResult> DownSetCovers(const CoverProblem& problem, const CoverOptions& options);
+inline constexpr int kMaxDownSetNodes = 24;
+
+}  // namespace fusion

@@ -1,0 +1,19 @@
+// The second engine: dynamic programming over down-sets.
+#pragma once
+
+#include <vector>
+
+#include "server/cover/deadline.h"
+#include "server/cover/partition.h"
+#include "server/cover/set_problem.h"
+
+namespace fusion {
+
+// The fastest partition made of the `allowed` sets. kOptimal or kNone; kUnknown when the deadline passes.
+// Every prefix of a schedule computes a down-set, and a set can follow when the down-set holds the
+// predecessors of its nodes and none of its nodes; so the best partition is a shortest path through the
+// down-sets. Requires node_count <= kMaxDownSetNodes.
+PartitionResult BestDownSetPartition(const SetProblem& problem, const std::vector<int>& allowed,
+                                     Deadline deadline);
+
+}  // namespace fusion

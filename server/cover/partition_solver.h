@@ -1,0 +1,80 @@
+// The best choice of sets in a part of the space of covers: with some sets in it and others not.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/cover/linear_program.h"
+#include "server/cover/partition.h"
+#include "server/cover/schedule.h"
+#include "server/cover/set_problem.h"
+
+namespace fusion {
+
+// A part of the space of covers.
+struct Branch {
+  std::vector<int> forced;     // sets that are in the cover, disjoint
+  std::vector<int> forbidden;  // sets that are not
+};
+
+// Solves branches of one problem. Cuts found for one branch hold for all and are kept. Not thread safe.
+class PartitionSolver {
+ public:
+  // `problem` must outlive the solver.
+  PartitionSolver(const SetProblem& problem, Deadline deadline);
+
+  PartitionResult Solve(const Branch& branch);
+
+  // No cover of the branch is faster; infinity when it can be seen to hold none. Cheap: no program is solved.
+  double LowerBound(const Branch& branch) const;
+  // The 0/1 program of the whole problem with the cuts so far.
+  std::string Text() const;
+
+  // Schedulable covers met on the way, from solutions that were not; each once. For when time runs out.
+  std::vector<Partition> met() const;
+
+  // Failures of lp_solve that were repaired or not; for people.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  // What is left of a problem once a branch has decided some sets.
+  struct Rest {
+    std::vector<int> chosen;      // decided to be in the cover
+    std::vector<int> candidates;  // undecided, disjoint from the chosen, ascending
+    std::vector<int> rows;        // nodes that no chosen set covers, ascending
+    bool feasible = true;
+  };
+  Rest Reduce(const Branch& branch) const;
+  std::unique_ptr<LinearProgram> Program(const Rest& rest) const;
+  // Adds a cut as it stands once a branch has decided some sets; false when it cannot be kept.
+  static bool AddCut(const Cut& cut, const Rest& rest, LinearProgram& program);
+  PartitionResult SolveRest(const Rest& rest);
+  PartitionResult SolveProgram(const Rest& rest);
+  // The answer of lp_solve was wrong: the same by other means.
+  PartitionResult Repair(const Rest& rest, const std::string& reason);
+
+  void Meet(std::optional<Partition> partition);
+
+  void SetPrices();
+  // What every partition of `rest` costs at least, in seconds: the prices of all nodes and the excess of the
+  // chosen.
+  double PricedSeconds(const Rest& rest) const;
+
+  const SetProblem& problem_;
+  const Deadline deadline_;
+  double scale_;  // costs in the program are seconds * scale_
+  // A cover costs at least price_of_all_ plus the excess of its sets, from prices of nodes and cuts
+  // (SetPrices).
+  double price_of_all_ = 0;
+  std::vector<double> excess_;  // per set, >= 0, seconds
+  std::set<Cut> cuts_;
+  size_t priced_cuts_ = 0;                     // cuts that the prices know
+  std::map<std::vector<int>, Partition> met_;  // by sets, ascending
+  std::vector<std::string> notes_;
+};
+
+}  // namespace fusion

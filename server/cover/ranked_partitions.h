@@ -1,0 +1,58 @@
+// Partitions in order of time, each once (Lawler-Murty).
+//
+// Seed 000, Listing 4.5, takes members of the best cover away one at a time and queues what is left; the same
+// cover then turns up in several queued problems, and the queue's order is not that of the covers. Here the
+// space of covers without the best one, {S1 .. Sk}, is split into disjoint parts: part i holds the covers
+// with S1 .. S(i-1) and without Si. (E. L. Lawler, "A procedure for computing the K best solutions to
+// discrete optimization problems", Management Science 18 (1972); K. G. Murty, Operations Research 16 (1968).)
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "server/cover/partition_solver.h"
+
+namespace fusion {
+
+class RankedPartitions {
+ public:
+  // `solver` must outlive this.
+  explicit RankedPartitions(PartitionSolver& solver);
+
+  // The next partition; nothing when there is none left. In non-decreasing order of seconds as long as
+  // complete().
+  std::optional<Partition> Next();
+  // Next() is not faster than this; infinity when there is none. A part not solved yet counts with its
+  // parent's time.
+  double NextBound() const;
+  // No partition that is missing, because its part of the space could not be solved, is faster than this;
+  // infinity when none is missing.
+  double lost_bound() const { return lost_bound_; }
+  bool complete() const { return lost_bound_ == std::numeric_limits<double>::infinity(); }
+  // The first partition is the fastest of all.
+  bool first_is_optimal() const { return first_is_optimal_; }
+
+ private:
+  struct Part {
+    double seconds = 0;  // of the partition, or a bound on it
+    int number = 0;      // in order of creation: breaks ties
+    bool solved = false;
+    Branch branch;
+    Partition partition;
+  };
+  struct Later {
+    bool operator()(const Part& a, const Part& b) const;
+  };
+  void Push(Part part);
+  void Split(const Part& part);
+
+  PartitionSolver& solver_;
+  std::priority_queue<Part, std::vector<Part>, Later> parts_;
+  int parts_made_ = 0;
+  double lost_bound_ = std::numeric_limits<double>::infinity();
+  bool first_is_optimal_ = false;
+};
+
+}  // namespace fusion

@@ -1,0 +1,115 @@
+#include "server/search/fusible_sets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace fusion {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+std::vector<std::vector<int>> Members(const FusibleSets& found) {
+  std::vector<std::vector<int>> sets;
+  for (const NodeSet& set : found.sets) sets.push_back(set.Members());
+  return sets;
+}
+
+FusibleSetProblem Chain(int count) {
+  FusibleSetProblem problem;
+  problem.successors.resize(count);
+  for (int node = 0; node + 1 < count; ++node) problem.successors[node] = {node + 1};
+  return problem;
+}
+
+TEST(EnumerateFusibleSets, OrdersBySizeThenMembers) {
+  const FusibleSets found = EnumerateFusibleSets(Chain(3), {});
+  EXPECT_THAT(Members(found), ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2), ElementsAre(0, 1),
+                                          ElementsAre(1, 2), ElementsAre(0, 1, 2)));
+  EXPECT_EQ(found.limit, EnumerationLimit::kNone);
+}
+
+// BiCGK: q = A p and s = A' r have nothing in common but A.
+TEST(EnumerateFusibleSets, JoinsConsumersOfOneValue) {
+  FusibleSetProblem problem;
+  problem.successors.resize(2);
+  EXPECT_EQ(EnumerateFusibleSets(problem, {}).sets.size(), 2u);
+  problem.sharing_groups = {{0, 1}};
+  EXPECT_THAT(Members(EnumerateFusibleSets(problem, {})), Contains(ElementsAre(0, 1)));
+}
+
+TEST(EnumerateFusibleSets, AllowsSeveralOutputsButNoWayAround) {
+  // 0 feeds 1 and 2, and 1 feeds 3, and 2 feeds 3.
+  FusibleSetProblem problem;
+  problem.successors = {{1, 2}, {3}, {3}, {}};
+  const auto sets = Members(EnumerateFusibleSets(problem, {}));
+  EXPECT_THAT(sets, Contains(ElementsAre(0, 1, 2)));
+  EXPECT_THAT(sets, Contains(ElementsAre(0, 1)));  // 0 is also read outside
+  EXPECT_THAT(sets, Not(Contains(ElementsAre(0, 1, 3))));
+}
+
+TEST(EnumerateFusibleSets, SaysWhichLimitCutIt) {
+  FusibleSetOptions options;
+  options.max_nodes = 2;
+  FusibleSets found = EnumerateFusibleSets(Chain(4), options);
+  EXPECT_EQ(found.sets.size(), 7u);
+  EXPECT_EQ(found.limit, EnumerationLimit::kMaxNodes);
+
+  options = {};
+  options.max_sets = 6;
+  found = EnumerateFusibleSets(Chain(4), options);
+  EXPECT_EQ(found.sets.size(), 6u);
+  EXPECT_EQ(found.limit, EnumerationLimit::kMaxSets);
+  options.max_sets = 10;  // all there are
+  EXPECT_EQ(EnumerateFusibleSets(Chain(4), options).limit, EnumerationLimit::kNone);
+
+  options = {};
+  options.max_candidates = 5;
+  found = EnumerateFusibleSets(Chain(4), options);
+  EXPECT_EQ(found.limit, EnumerationLimit::kMaxCandidates);
+  EXPECT_GE(found.sets.size(), 4u);
+
+  found = EnumerateFusibleSets(Chain(kMaxReachabilityNodes + 1), {});
+  EXPECT_EQ(found.limit, EnumerationLimit::kGraphTooLarge);
+  EXPECT_EQ(found.sets.size(), static_cast<size_t>(kMaxReachabilityNodes + 1));
+  EXPECT_STREQ(EnumerationLimitName(found.limit), "graph_too_large");
+}
+
+TEST(EnumerateFusibleSets, LeavesOutWhatIsRefusedAndAsksOnce) {
+  FusibleSetOptions options;
+  std::set<std::vector<int>> asked;
+  options.may_extend = [&](const NodeSet& set) {
+    EXPECT_TRUE(asked.insert(set.Members()).second);
+    return !(set.Contains(1) && set.Size() > 1);
+  };
+  const FusibleSets found = EnumerateFusibleSets(Chain(4), options);
+  EXPECT_THAT(Members(found),
+              ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2), ElementsAre(3), ElementsAre(2, 3)));
+  EXPECT_THAT(asked, Not(Contains(ElementsAre(0, 1, 2))));  // both of its parts were refused
+}
+
+// Very many readers of one value, all refused together: bounded by the candidates looked at.
+TEST(EnumerateFusibleSets, StopsWhenNothingIsWanted) {
+  FusibleSetProblem problem;
+  problem.successors.resize(3000);
+  problem.sharing_groups.emplace_back();
+  for (int node = 0; node < 3000; ++node) problem.sharing_groups[0].push_back(node);
+  FusibleSetOptions options;
+  options.max_candidates = 100'000;
+  options.may_extend = [](const NodeSet& set) { return set.Size() == 1; };
+  const FusibleSets found = EnumerateFusibleSets(problem, options);
+  EXPECT_EQ(found.limit, EnumerationLimit::kMaxCandidates);
+  EXPECT_EQ(found.sets.size(), 3000u);
+}
+
+TEST(EnumerateFusibleSets, TakesAGraphWithoutNodes) {
+  const FusibleSets found = EnumerateFusibleSets(FusibleSetProblem(), {});
+  EXPECT_TRUE(found.sets.empty());
+  EXPECT_EQ(found.limit, EnumerationLimit::kNone);
+}
+
+}  // namespace
+}  // namespace fusion
