@@ -1,0 +1,203 @@
+// What the store keeps, as plain values. Messages are kept as the bytes that their sender serialised: the
+// store knows no protobuf. Each field says which message of proto/fusion/v1 its bytes are.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fusion {
+
+// Time of day, UTC, to the microsecond.
+using Timestamp = std::chrono::sys_time<std::chrono::microseconds>;
+
+// Numbers equal those of v1::JobState.
+enum class JobState { kQueued = 1, kRunning = 2, kSucceeded = 3, kFailed = 4, kCancelled = 5 };
+// SUCCEEDED, FAILED and CANCELLED: a job in such a state never changes again.
+bool IsTerminal(JobState state);
+const char* JobStateName(JobState state);
+
+struct JobRecord {
+  std::string id;          // "jobs/<hex>"; empty on CreateJob: the store makes one
+  std::string request_id;  // chosen by the client; empty: none
+  JobState state = JobState::kQueued;
+  std::string target;  // name of a v1::Target
+  std::string graph_name;
+  std::string graph_hash;
+  std::string graph_summary;  // v1::GraphSummary
+  std::string request;        // v1::SubmitRequest
+  std::string error;          // google.rpc.Status, empty unless FAILED or CANCELLED with a reason
+  std::string result;         // v1::JobResult, empty until SUCCEEDED
+  Timestamp created{};
+  Timestamp updated{};
+};
+
+struct CreatedJob {
+  JobRecord job;
+  bool created = false;  // false: the request_id was known, and this is the job it made
+};
+
+// Fields that are set replace those of the job.
+struct JobUpdate {
+  std::optional<JobState> state;
+  std::optional<std::string> graph_name;
+  std::optional<std::string> graph_hash;
+  std::optional<std::string> graph_summary;
+  std::optional<std::string> error;
+  std::optional<std::string> result;
+  // Appended to the events of the job in the same transaction (the last event of a job goes with its last
+  // state).
+  std::optional<std::string> event;  // v1::JobEvent
+};
+
+struct JobPage {
+  std::vector<JobRecord> jobs;  // newest first; request, error and result are left empty
+  std::string next_page_token;  // empty: no more
+};
+
+struct EventRecord {
+  int64_t sequence = 0;  // 1, 2, 3 ... in each job
+  Timestamp time{};
+  std::string event;  // v1::JobEvent; its own sequence and time fields are the reader's to fill
+};
+
+enum class TaskKind { kBuild = 1, kTime = 2 };
+enum class TaskState { kQueued = 1, kRunning = 2, kDone = 3, kFailed = 4, kCancelled = 5 };
+// Why a task is FAILED. A program that does not compile or crashes is no failure of its task but its result.
+enum class TaskFailure { kNone = 0, kWorkerLost = 1, kWorkerFailed = 2 };
+bool IsTerminal(TaskState state);
+const char* TaskStateName(TaskState state);
+
+// What a device must be like to run a task. An empty arch or device_uuid means any.
+struct TaskRequirements {
+  std::string target;  // name of a v1::Target
+  std::string arch;
+  std::string device_uuid;
+};
+
+// What a worker offers. An empty arch means every arch of the target.
+struct Capability {
+  std::string target;
+  std::string arch;
+  std::string device_uuid;
+};
+
+struct TaskSpec {
+  std::string key;  // equal keys: equal work
+  TaskKind kind = TaskKind::kBuild;
+  TaskRequirements requirements;
+  std::string payload;  // v1::BuildTask or v1::TimeTask
+  int priority = 0;     // larger first, then oldest first
+};
+
+struct TaskRecord {
+  std::string id;  // "tasks/<hex>"
+  std::string key;
+  TaskKind kind = TaskKind::kBuild;
+  TaskState state = TaskState::kQueued;
+  TaskRequirements requirements;
+  int priority = 0;
+  int64_t fence = 0;     // raised by every claim; a result counts only with the newest
+  int attempts = 0;      // claims
+  int failures = 0;      // claims that ended with the worker saying that it failed
+  int lost_workers = 0;  // claims that ended with the worker gone
+  std::string worker;    // last holder
+  std::string instance;
+  Timestamp lease_until{};
+  TaskFailure failure = TaskFailure::kNone;
+  std::string failure_message;
+  Timestamp created{};
+  Timestamp updated{};
+  std::string payload;
+  std::string result;  // v1::BuildResult or v1::TimeResult, empty until DONE
+};
+
+struct EnsuredTask {
+  TaskRecord task;
+  bool created = false;  // false: the work was known already
+};
+
+// A task as its holder knows it.
+struct TaskHold {
+  std::string task;
+  int64_t fence = 0;
+};
+
+// A line of the build cache.
+struct BuildRecord {
+  std::string key;
+  std::string outcome;        // name of a v1::Outcome: OK or COMPILE_ERROR
+  std::string binary_digest;  // "sha256:<hex>"; empty unless OK
+  std::string log;
+  double seconds = 0;
+  Timestamp created{};
+};
+
+// How often a task is tried.
+struct RetryPolicy {
+  int lost_workers = 2;  // FAILED with kWorkerLost when so many workers were lost to it
+  int failures = 3;      // FAILED with kWorkerFailed when so many claims ended with a worker's own failure
+  // The worker that failed a task gets it again only after this long; others may have it at once.
+  std::chrono::microseconds backoff = std::chrono::seconds(2);
+};
+
+struct MeasurementRecord {
+  int64_t number = 0;  // assigned by the store, ascending
+  std::string job;
+  std::string candidate_key;
+  std::string graph_hash;
+  std::string sizes;         // "m=4093,n=5001", names in order
+  std::string device_class;  // v1::DeviceDescription.name
+  std::string device_uuid;
+  std::string arch;
+  std::string driver;
+  std::string toolkit;
+  std::string library_hash;
+  int method_version = 0;
+  std::string outcome;  // name of a v1::Outcome
+  double median_seconds = 0;
+  double low_seconds = 0;
+  double high_seconds = 0;
+  std::string raw;         // v1::ProgramMeasurement with its samples
+  std::string conditions;  // v1::MeasurementConditions
+  Timestamp created{};
+};
+
+// Fields that are not empty (not 0) must be equal.
+struct MeasurementQuery {
+  std::string job;
+  std::string candidate_key;
+  std::string graph_hash;
+  std::string sizes;
+  std::string device_class;
+  std::string device_uuid;
+  std::string arch;
+  std::string driver;
+  std::string toolkit;
+  std::string library_hash;
+  int method_version = 0;
+  std::string outcome;
+  int limit = 1000;
+};
+
+struct DeviceRecord {
+  std::string uuid;
+  std::string device_class;
+  std::string description;  // v1::DeviceDescription
+  Timestamp last_seen{};
+};
+
+struct DeviceBenchmarkRecord {
+  std::string device_class;
+  std::string driver;
+  std::string library_hash;  // empty: does not depend on the library
+  std::string quantity;      // "copy_bandwidth"
+  std::string parameter;     // "bytes=268435456"
+  double value = 0;
+  std::string unit;  // "bytes/second"
+  Timestamp created{};
+};
+
+}  // namespace fusion

@@ -1,0 +1,111 @@
+// The build cache, blobs and artifacts.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "db/store/sqlite_store.h"
+#include "library/catalog/sha256.h"
+
+namespace fusion {
+
+absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::FindBuilds(
+    const std::vector<std::string>& keys) {
+  Reader reader(*this);
+  std::map<std::string, BuildRecord> builds;
+  for (const std::string& key : keys) {
+    Statement query = reader->Query(
+        "SELECT outcome, binary_digest, seconds, created_micros, log FROM builds WHERE key = ?1 "
+        "AND (binary_digest = '' OR binary_digest IN (SELECT digest FROM blobs))",
+        key);
+    absl::StatusOr<bool> row = query.Step();
+    if (!row.ok()) return row.status();
+    if (!*row) continue;
+    builds[key] = BuildRecord{.key = key,
+                              .outcome = query.Text(0),
+                              .binary_digest = query.Text(1),
+                              .log = query.Text(4),
+                              .seconds = query.Real(2),
+                              .created = query.Time(3)};
+  }
+  return builds;
+}
+
+absl::Status InsertBuild(Database& database, const BuildRecord& build) {
+  return database
+      .Query(
+          "INSERT OR REPLACE INTO builds (key, outcome, binary_digest, seconds, created_micros, log) "
+          "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+          build.key, build.outcome, build.binary_digest, build.seconds, build.created, build.log)
+      .Run();
+}
+
+absl::Status SqliteStore::PutBuild(const BuildRecord& build) {
+  return Write([&](Database& database) { return InsertBuild(database, build); });
+}
+
+absl::StatusOr<std::string> SqliteStore::PutBlob(std::string_view data, const std::string& expected_digest,
+                                                 Timestamp now) {
+  const std::string digest = absl::StrCat("sha256:", Sha256Hex(data));
+  if (!expected_digest.empty() && expected_digest != digest) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the bytes have the digest ", digest, ", not ", expected_digest));
+  }
+  absl::Status stored = Write([&](Database& database) -> absl::Status {
+    // Written even when the digest is known: that repairs bytes that were damaged on the disk.
+    return database
+        .Query(
+            "INSERT INTO blobs (digest, size_bytes, created_micros, data) VALUES (?1, ?2, ?3, ?4) "
+            "ON CONFLICT (digest) DO UPDATE SET size_bytes = excluded.size_bytes, data = excluded.data "
+            "WHERE data <> excluded.data",
+            digest, data.size(), now, Bytes{data})
+        .Run();
+  });
+  if (!stored.ok()) return stored;
+  return digest;
+}
+
+absl::StatusOr<std::string> SqliteStore::GetBlob(const std::string& digest) {
+  std::string data;
+  {
+    Reader reader(*this);
+    Statement query = reader->Query("SELECT data FROM blobs WHERE digest = ?1", digest);
+    absl::StatusOr<bool> row = query.Step();
+    if (!row.ok()) return row.status();
+    if (!*row) return absl::NotFoundError(absl::StrCat("there is no blob ", digest));
+    data = query.Text(0);
+  }
+  if (absl::StrCat("sha256:", Sha256Hex(data)) != digest) {
+    return absl::DataLossError(absl::StrCat("store ", path_, ": the bytes of blob ", digest,
+                                            " do not match their digest; restore a backup"));
+  }
+  return data;
+}
+
+absl::StatusOr<bool> SqliteStore::HasBlob(const std::string& digest) {
+  Reader reader(*this);
+  return reader->Query("SELECT 1 FROM blobs WHERE digest = ?1", digest).Step();
+}
+
+absl::Status SqliteStore::PutArtifact(const std::string& job, int rank, const std::string& digest) {
+  return Write([&](Database& database) -> absl::Status {
+    absl::Status stored =
+        database
+            .Query("INSERT OR REPLACE INTO artifacts (job, rank, digest) VALUES (?1, ?2, ?3)", job, rank,
+                   digest)
+            .Run();
+    if (!absl::IsFailedPrecondition(stored)) return stored;
+    if (rank < 1)
+      return absl::InvalidArgumentError(absl::StrCat("the rank of an artifact is 1 or more, not ", rank));
+    return absl::NotFoundError(absl::StrCat("artifact of ", job, ": no such job, or no blob ", digest));
+  });
+}
+
+absl::StatusOr<std::string> SqliteStore::GetArtifact(const std::string& job, int rank) {
+  Reader reader(*this);
+  Statement query = reader->Query("SELECT digest FROM artifacts WHERE job = ?1 AND rank = ?2", job, rank);
+  absl::StatusOr<bool> row = query.Step();
+  if (!row.ok()) return row.status();
+  if (!*row) return absl::NotFoundError(absl::StrCat("job ", job, " has no artifact of rank ", rank));
+  return query.Text(0);
+}
+
+}  // namespace fusion

@@ -1,0 +1,188 @@
+#include "db/store/sqlite_database.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+
+Statement::Statement(Statement&& other) noexcept
+    : database_(other.database_),
+      statement_(std::exchange(other.statement_, nullptr)),
+      error_(std::move(other.error_)) {}
+
+Statement::~Statement() {
+  if (statement_ == nullptr) return;
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  if (!error_.ok()) return error_;
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return error_ = database_->Error(code, "");
+}
+
+absl::Status Statement::Run() {
+  return ForEach([] {});
+}
+
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_, column); }
+double Statement::Real(int column) const { return sqlite3_column_double(statement_, column); }
+Timestamp Statement::Time(int column) const { return Timestamp(std::chrono::microseconds(Int(column))); }
+
+std::string Statement::Text(int column) const {
+  const void* data = sqlite3_column_blob(statement_, column);
+  if (data == nullptr) return "";
+  return std::string(static_cast<const char*>(data), sqlite3_column_bytes(statement_, column));
+}
+
+void Statement::BindError(int code) {
+  if (code != SQLITE_OK && error_.ok()) error_ = database_->Error(code, "binding a value");
+}
+
+void Statement::Bind(int position, int64_t value) {
+  if (error_.ok()) BindError(sqlite3_bind_int64(statement_, position, value));
+}
+void Statement::Bind(int position, double value) {
+  if (error_.ok()) BindError(sqlite3_bind_double(statement_, position, value));
+}
+void Statement::Bind(int position, std::string_view value) {
+  if (!error_.ok()) return;
+  // A null pointer would bind NULL.
+  const char* data = value.data() == nullptr ? "" : value.data();
+  BindError(sqlite3_bind_text64(statement_, position, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+}
+void Statement::Bind(int position, Bytes bytes) {
+  if (!error_.ok()) return;
+  const char* data = bytes.value.data() == nullptr ? "" : bytes.value.data();
+  BindError(sqlite3_bind_blob64(statement_, position, data, bytes.value.size(), SQLITE_TRANSIENT));
+}
+void Statement::Bind(int position, std::nullptr_t) {
+  if (error_.ok()) BindError(sqlite3_bind_null(statement_, position));
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path, Mode mode,
+                                                         std::chrono::milliseconds busy_timeout) {
+  std::unique_ptr<Database> database(new Database(path));
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_READWRITE;
+  if (mode == Mode::kReadWrite) flags |= SQLITE_OPEN_CREATE;
+  const int code = sqlite3_open_v2(path.c_str(), &database->connection_, flags, nullptr);
+  if (code != SQLITE_OK) return database->Error(code, "opening");
+  sqlite3_busy_timeout(database->connection_, static_cast<int>(busy_timeout.count()));
+  if (mode == Mode::kReadOnly) {
+    // Not SQLITE_OPEN_READONLY: readers of a write-ahead log must be able to write its index.
+    absl::Status set = database->Execute("PRAGMA query_only = ON");
+    if (!set.ok()) return set;
+  }
+  return database;
+}
+
+Database::~Database() {
+  for (auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close(connection_);
+}
+
+Statement Database::Prepare(std::string_view sql) {
+  auto found = statements_.find(sql);
+  if (found == statements_.end()) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (code != SQLITE_OK)
+      return Statement(this, nullptr, Error(code, absl::StrCat("preparing '", std::string(sql), "'")));
+    found = statements_.emplace(sql, statement).first;
+  }
+  if (sqlite3_stmt_busy(found->second)) {
+    return Statement(this, nullptr,
+                     absl::InternalError(absl::StrCat("statement is in use: '", std::string(sql), "'")));
+  }
+  return Statement(this, found->second, absl::OkStatus());
+}
+
+absl::Status Database::Execute(const std::string& sql) {
+  const int code = sqlite3_exec(connection_, sql.c_str(), nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : Error(code, "");
+}
+
+absl::StatusOr<int64_t> Database::Integer(const std::string& sql) {
+  Statement statement = Query(sql);
+  absl::StatusOr<bool> row = statement.Step();
+  if (!row.ok()) return row.status();
+  if (!*row) return absl::InternalError(absl::StrCat("no row from '", sql, "'"));
+  return statement.Int(0);
+}
+
+int64_t Database::changes() const { return sqlite3_changes64(connection_); }
+int64_t Database::last_row_number() const { return sqlite3_last_insert_rowid(connection_); }
+
+absl::Status Database::CopyTo(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<Database>> copy = Open(path, Mode::kReadWrite, std::chrono::seconds(5));
+  if (!copy.ok()) return copy.status();
+  sqlite3_backup* backup = sqlite3_backup_init((*copy)->connection_, "main", connection_, "main");
+  if (backup == nullptr) return (*copy)->Error(sqlite3_errcode((*copy)->connection_), "copying");
+  const int code = sqlite3_backup_step(backup, -1);
+  sqlite3_backup_finish(backup);
+  if (code != SQLITE_DONE) return (*copy)->Error(code, "copying");
+  // The copy is one file, without a write-ahead log beside it.
+  return (*copy)->Execute("PRAGMA journal_mode = DELETE");
+}
+
+absl::Status Database::Error(int code, const std::string& doing) const {
+  const char* words = connection_ != nullptr && sqlite3_errcode(connection_) != SQLITE_OK
+                          ? sqlite3_errmsg(connection_)
+                          : sqlite3_errstr(code);
+  const auto message = [&](const char* what) {
+    return absl::StrCat("store ", path_, ": ", what, doing.empty() ? "" : ", ", doing, " (", words, ")");
+  };
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(message("the disk is full or the size limit is reached"));
+    case SQLITE_TOOBIG:
+    case SQLITE_NOMEM:
+      return absl::ResourceExhaustedError(message("a value is too large"));
+    case SQLITE_CORRUPT:
+      return absl::DataLossError(message("the file is damaged; restore a backup"));
+    case SQLITE_NOTADB:
+      return absl::DataLossError(message("the file is not a database"));
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(message("the file is locked by another process"));
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return absl::PermissionDeniedError(message("the file cannot be written"));
+    case SQLITE_CANTOPEN:
+      return absl::PermissionDeniedError(
+          message("the file cannot be opened: check that its folder exists and is writable"));
+    case SQLITE_CONSTRAINT:
+      return absl::FailedPreconditionError(message("a rule of the schema forbids it"));
+    case SQLITE_IOERR:
+      return absl::InternalError(message("the disk gave an error"));
+    default:
+      return absl::InternalError(message("database error"));
+  }
+}
+
+Transaction::Transaction(Database& database) : database_(database) {
+  status_ = database_.Query("BEGIN IMMEDIATE").Run();
+  open_ = status_.ok();
+}
+
+Transaction::~Transaction() {
+  // After a full disk or an I/O error SQLite may have rolled back by itself; then this is an error without
+  // effect.
+  if (open_) database_.Query("ROLLBACK").Run().IgnoreError();
+}
+
+absl::Status Transaction::Commit() {
+  absl::Status committed = database_.Query("COMMIT").Run();
+  if (committed.ok()) open_ = false;
+  return committed;
+}
+
+}  // namespace fusion

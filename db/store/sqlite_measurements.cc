@@ -1,0 +1,142 @@
+// Measurements, devices and benchmark tables.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "db/store/sqlite_store.h"
+
+namespace fusion {
+
+absl::Status SqliteStore::AddMeasurements(const std::vector<MeasurementRecord>& measurements) {
+  return Write([&](Database& database) -> absl::Status {
+    for (const MeasurementRecord& m : measurements) {
+      absl::Status inserted =
+          database
+              .Query(
+                  "INSERT INTO measurements (job, candidate_key, graph_hash, sizes, device_class, "
+                  "device_uuid, arch, "
+                  "driver, toolkit, library_hash, method_version, outcome, median_seconds, low_seconds, "
+                  "high_seconds, created_micros, conditions, raw) "
+                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                  m.job, m.candidate_key, m.graph_hash, m.sizes, m.device_class, m.device_uuid, m.arch,
+                  m.driver, m.toolkit, m.library_hash, m.method_version, m.outcome, m.median_seconds,
+                  m.low_seconds, m.high_seconds, m.created, Bytes{m.conditions}, Bytes{m.raw})
+              .Run();
+      if (!inserted.ok()) return inserted;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<MeasurementRecord>> SqliteStore::FindMeasurements(const MeasurementQuery& query) {
+  // Each set of fields asked for is its own statement, so that SQLite can choose an index for it.
+  std::string conditions;
+  const auto require = [&](bool given, const char* condition) {
+    if (given) absl::StrAppend(&conditions, conditions.empty() ? " WHERE " : " AND ", condition);
+  };
+  require(!query.job.empty(), "job = ?1");
+  require(!query.candidate_key.empty(), "candidate_key = ?2");
+  require(!query.graph_hash.empty(), "graph_hash = ?3");
+  require(!query.sizes.empty(), "sizes = ?4");
+  require(!query.device_class.empty(), "device_class = ?5");
+  require(!query.device_uuid.empty(), "device_uuid = ?6");
+  require(!query.arch.empty(), "arch = ?7");
+  require(!query.driver.empty(), "driver = ?8");
+  require(!query.toolkit.empty(), "toolkit = ?9");
+  require(!query.library_hash.empty(), "library_hash = ?10");
+  require(query.method_version != 0, "method_version = ?11");
+  require(!query.outcome.empty(), "outcome = ?12");
+
+  Reader reader(*this);
+  std::vector<MeasurementRecord> found;
+  Statement rows = reader->Query(
+      absl::StrCat(
+          "SELECT number, job, candidate_key, graph_hash, sizes, device_class, device_uuid, arch, driver, "
+          "toolkit, library_hash, method_version, outcome, median_seconds, low_seconds, high_seconds, "
+          "created_micros, conditions, raw FROM measurements",
+          conditions, " ORDER BY number DESC LIMIT ?13"),
+      query.job, query.candidate_key, query.graph_hash, query.sizes, query.device_class, query.device_uuid,
+      query.arch, query.driver, query.toolkit, query.library_hash, query.method_version, query.outcome,
+      std::max(query.limit, 0));
+  absl::Status read = rows.ForEach([&] {
+    MeasurementRecord m;
+    m.number = rows.Int(0);
+    m.job = rows.Text(1);
+    m.candidate_key = rows.Text(2);
+    m.graph_hash = rows.Text(3);
+    m.sizes = rows.Text(4);
+    m.device_class = rows.Text(5);
+    m.device_uuid = rows.Text(6);
+    m.arch = rows.Text(7);
+    m.driver = rows.Text(8);
+    m.toolkit = rows.Text(9);
+    m.library_hash = rows.Text(10);
+    m.method_version = static_cast<int>(rows.Int(11));
+    m.outcome = rows.Text(12);
+    m.median_seconds = rows.Real(13);
+    m.low_seconds = rows.Real(14);
+    m.high_seconds = rows.Real(15);
+    m.created = rows.Time(16);
+    m.conditions = rows.Text(17);
+    m.raw = rows.Text(18);
+    found.push_back(std::move(m));
+  });
+  if (!read.ok()) return read;
+  return found;
+}
+
+absl::Status SqliteStore::UpsertDevice(const DeviceRecord& device) {
+  if (device.uuid.empty()) return absl::InvalidArgumentError("a device needs a uuid");
+  return Write([&](Database& database) {
+    return database
+        .Query(
+            "INSERT OR REPLACE INTO devices (uuid, device_class, last_seen_micros, description) "
+            "VALUES (?1, ?2, ?3, ?4)",
+            device.uuid, device.device_class, device.last_seen, Bytes{device.description})
+        .Run();
+  });
+}
+
+absl::StatusOr<std::vector<DeviceRecord>> SqliteStore::Devices() {
+  Reader reader(*this);
+  std::vector<DeviceRecord> devices;
+  Statement rows =
+      reader->Query("SELECT uuid, device_class, description, last_seen_micros FROM devices ORDER BY uuid");
+  absl::Status read = rows.ForEach([&] {
+    devices.push_back(DeviceRecord{rows.Text(0), rows.Text(1), rows.Text(2), rows.Time(3)});
+  });
+  if (!read.ok()) return read;
+  return devices;
+}
+
+absl::Status SqliteStore::PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) {
+  return Write([&](Database& database) {
+    return database
+        .Query(
+            "INSERT OR REPLACE INTO device_benchmarks (device_class, driver, library_hash, quantity, "
+            "parameter, "
+            "value, unit, created_micros) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            benchmark.device_class, benchmark.driver, benchmark.library_hash, benchmark.quantity,
+            benchmark.parameter, benchmark.value, benchmark.unit, benchmark.created)
+        .Run();
+  });
+}
+
+absl::StatusOr<std::vector<DeviceBenchmarkRecord>> SqliteStore::DeviceBenchmarks(
+    const std::string& device_class, const std::string& driver) {
+  Reader reader(*this);
+  std::vector<DeviceBenchmarkRecord> benchmarks;
+  Statement rows = reader->Query(
+      "SELECT device_class, driver, library_hash, quantity, parameter, value, unit, created_micros "
+      "FROM device_benchmarks WHERE device_class = ?1 AND (?2 = '' OR driver = ?2) "
+      "ORDER BY driver, library_hash, quantity, parameter",
+      device_class, driver);
+  absl::Status read = rows.ForEach([&] {
+    benchmarks.push_back(DeviceBenchmarkRecord{rows.Text(0), rows.Text(1), rows.Text(2), rows.Text(3),
+                                               rows.Text(4), rows.Real(5), rows.Text(6), rows.Time(7)});
+  });
+  if (!read.ok()) return read;
+  return benchmarks;
+}
+
+}  // namespace fusion

@@ -1,0 +1,110 @@
+#include "db/store/sqlite_store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "db/store/migrations.h"
+
+namespace fusion {
+
+absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, const StoreOptions& options) {
+  absl::StatusOr<std::unique_ptr<SqliteStore>> store = SqliteStore::Open(path, options);
+  if (!store.ok()) return store.status();
+  return std::unique_ptr<Store>(*std::move(store));
+}
+
+absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path,
+                                                               const StoreOptions& options) {
+  if (path.empty() || path.front() == ':' || path.rfind("file:", 0) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the store needs the name of a file, not '", path, "'"));
+  }
+  if (options.readers < 1)
+    return absl::InvalidArgumentError("the store needs at least one reading connection");
+  std::unique_ptr<SqliteStore> store(new SqliteStore(path, options));
+  if (options.exclusive) {
+    absl::StatusOr<std::unique_ptr<StoreLock>> lock = StoreLock::Acquire(path + ".lock");
+    if (!lock.ok()) return lock.status();
+    store->lock_ = *std::move(lock);
+  }
+
+  absl::StatusOr<std::unique_ptr<Database>> writer =
+      Database::Open(path, Database::Mode::kReadWrite, options.busy_timeout);
+  if (!writer.ok()) return writer.status();
+  store->writer_ = *std::move(writer);
+  // synchronous = FULL: a transaction that returned is on the disk even when the power fails.
+  absl::Status prepared = store->writer_->Execute(
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
+  if (!prepared.ok()) return prepared;
+  if (options.max_bytes > 0) {
+    absl::StatusOr<int64_t> page_bytes = store->writer_->Integer("PRAGMA page_size");
+    if (!page_bytes.ok()) return page_bytes.status();
+    prepared = store->writer_->Execute(
+        absl::StrCat("PRAGMA max_page_count = ", std::max<int64_t>(1, options.max_bytes / *page_bytes)));
+    if (!prepared.ok()) return prepared;
+  }
+  prepared = Migrate(*store->writer_, EmbeddedMigrations());
+  if (!prepared.ok()) return prepared;
+
+  for (int i = 0; i < options.readers; ++i) {
+    absl::StatusOr<std::unique_ptr<Database>> reader =
+        Database::Open(path, Database::Mode::kReadOnly, options.busy_timeout);
+    if (!reader.ok()) return reader.status();
+    store->readers_.push_back(*std::move(reader));
+  }
+  return store;
+}
+
+SqliteStore::Reader::Reader(SqliteStore& store) : store_(store) {
+  std::unique_lock<std::mutex> lock(store_.readers_mutex_);
+  store_.reader_free_.wait(lock, [&] { return !store_.readers_.empty(); });
+  database_ = std::move(store_.readers_.back());
+  store_.readers_.pop_back();
+}
+
+SqliteStore::Reader::~Reader() {
+  {
+    std::lock_guard<std::mutex> lock(store_.readers_mutex_);
+    store_.readers_.push_back(std::move(database_));
+  }
+  store_.reader_free_.notify_one();
+}
+
+absl::Status SqliteStore::Backup(const std::string& path) {
+  if (std::filesystem::exists(path)) {
+    return absl::AlreadyExistsError(absl::StrCat("backup: ", path, " exists; name a new file"));
+  }
+  Reader reader(*this);
+  return WriteBackup(*reader, path);
+}
+
+absl::Status SqliteStore::CheckIntegrity() {
+  Reader reader(*this);
+  std::vector<std::string> findings;
+  {
+    Statement check = reader->Query("PRAGMA integrity_check(20)");
+    absl::Status read = check.ForEach([&] { findings.push_back(check.Text(0)); });
+    if (!read.ok()) return read;
+  }
+  if (findings == std::vector<std::string>{"ok"}) findings.clear();
+  Statement check = reader->Query("PRAGMA foreign_key_check");
+  absl::Status read = check.ForEach([&] {
+    findings.push_back(absl::StrCat("row ", check.Int(1), " of ", check.Text(0), " refers to a row of ",
+                                    check.Text(2), " that does not exist"));
+  });
+  if (!read.ok()) return read;
+  if (findings.empty()) return absl::OkStatus();
+  std::string message = absl::StrCat("store ", path_, " is damaged; restore a backup");
+  for (const std::string& finding : findings) absl::StrAppend(&message, "\n  ", finding);
+  return absl::DataLossError(message);
+}
+
+std::string RandomId(const char* prefix) {
+  thread_local std::random_device device;
+  return absl::StrFormat("%s%08x%08x", prefix, device(), device());
+}
+
+}  // namespace fusion

@@ -1,0 +1,136 @@
+// The SQLite implementation of Store. Private to db/store; its parts are in sqlite_jobs.cc, sqlite_tasks.cc,
+// sqlite_task_claims.cc, sqlite_builds.cc and sqlite_measurements.cc.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "db/store/sqlite_database.h"
+#include "db/store/store.h"
+#include "db/store/store_lock.h"
+
+namespace fusion {
+
+class SqliteStore final : public Store {
+ public:
+  static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& path,
+                                                           const StoreOptions& options);
+
+  absl::StatusOr<CreatedJob> CreateJob(const JobRecord& job, Timestamp now) override;
+  absl::StatusOr<JobRecord> GetJob(const std::string& id) override;
+  absl::StatusOr<JobPage> ListJobs(int page_size, const std::string& page_token) override;
+  absl::StatusOr<JobRecord> UpdateJob(const std::string& id, const JobUpdate& update, Timestamp now) override;
+  absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() override;
+  absl::StatusOr<int64_t> AppendEvent(const std::string& job, const std::string& event,
+                                      Timestamp now) override;
+  absl::StatusOr<std::vector<EventRecord>> EventsAfter(const std::string& job, int64_t sequence,
+                                                       int limit) override;
+
+  absl::StatusOr<std::vector<EnsuredTask>> EnsureTasks(const std::string& job,
+                                                       const std::vector<TaskSpec>& specs,
+                                                       Timestamp now) override;
+  absl::StatusOr<TaskRecord> GetTask(const std::string& id) override;
+  absl::StatusOr<std::vector<TaskRecord>> ClaimTasks(const std::string& worker, const std::string& instance,
+                                                     const std::vector<Capability>& capabilities,
+                                                     TaskKind kind, int count, Timestamp now,
+                                                     std::chrono::microseconds lease) override;
+  absl::StatusOr<std::vector<TaskRecord>> HeldTasks(const std::string& worker,
+                                                    const std::string& instance) override;
+  absl::StatusOr<std::vector<TaskHold>> RenewLeases(const std::vector<TaskHold>& holds, Timestamp now,
+                                                    std::chrono::microseconds lease) override;
+  absl::StatusOr<bool> CompleteTask(const TaskHold& hold, const std::string& result, const BuildRecord* build,
+                                    Timestamp now) override;
+  absl::StatusOr<bool> ReleaseTask(const TaskHold& hold, const std::string& message, Timestamp now) override;
+  absl::StatusOr<std::vector<TaskRecord>> ExpireLeases(Timestamp now) override;
+  absl::StatusOr<std::vector<TaskRecord>> LoseTasks(const std::string& worker,
+                                                    const std::string& new_instance, Timestamp now) override;
+  absl::StatusOr<std::vector<TaskRecord>> CancelJobTasks(const std::string& job, Timestamp now) override;
+  absl::StatusOr<std::vector<TaskRecord>> CancelOrphanTasks(Timestamp now) override;
+  absl::StatusOr<int64_t> AdoptRunning(Timestamp now, std::chrono::microseconds grace) override;
+  absl::StatusOr<std::string> JobDevice(const std::string& job) override;
+  absl::Status SetDrained(const std::string& worker, const std::string& instance) override;
+  absl::StatusOr<std::map<std::string, std::string>> DrainedWorkers() override;
+
+  absl::StatusOr<std::map<std::string, BuildRecord>> FindBuilds(
+      const std::vector<std::string>& keys) override;
+  absl::Status PutBuild(const BuildRecord& build) override;
+  absl::StatusOr<std::string> PutBlob(std::string_view data, const std::string& expected_digest,
+                                      Timestamp now) override;
+  absl::StatusOr<std::string> GetBlob(const std::string& digest) override;
+  absl::StatusOr<bool> HasBlob(const std::string& digest) override;
+  absl::Status PutArtifact(const std::string& job, int rank, const std::string& digest) override;
+  absl::StatusOr<std::string> GetArtifact(const std::string& job, int rank) override;
+
+  absl::Status AddMeasurements(const std::vector<MeasurementRecord>& measurements) override;
+  absl::StatusOr<std::vector<MeasurementRecord>> FindMeasurements(const MeasurementQuery& query) override;
+  absl::Status UpsertDevice(const DeviceRecord& device) override;
+  absl::StatusOr<std::vector<DeviceRecord>> Devices() override;
+  absl::Status PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) override;
+  absl::StatusOr<std::vector<DeviceBenchmarkRecord>> DeviceBenchmarks(const std::string& device_class,
+                                                                      const std::string& driver) override;
+
+  absl::Status Backup(const std::string& path) override;
+  absl::Status CheckIntegrity() override;
+
+ private:
+  SqliteStore(std::string path, const StoreOptions& options) : path_(std::move(path)), options_(options) {}
+
+  // Runs body(database), which returns a Status or StatusOr, as one transaction on the writing connection. An
+  // error undoes everything.
+  template <typename Body>
+  std::invoke_result_t<Body, Database&> Write(Body&& body) {
+    std::lock_guard<std::mutex> lock(write_mutex_);
+    Transaction transaction(*writer_);
+    if (!transaction.status().ok()) return transaction.status();
+    auto result = body(*writer_);
+    if (!result.ok()) return result;
+    absl::Status committed = transaction.Commit();
+    if (!committed.ok()) return committed;
+    return result;
+  }
+
+  // A reading connection for one call; waits until one is free.
+  class Reader {
+   public:
+    explicit Reader(SqliteStore& store);
+    ~Reader();
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    Database* operator->() { return database_.get(); }
+    Database& operator*() { return *database_; }
+
+   private:
+    SqliteStore& store_;
+    std::unique_ptr<Database> database_;
+  };
+
+  // Constant after Open.
+  const std::string path_;
+  const StoreOptions options_;
+  std::unique_ptr<StoreLock> lock_;
+
+  std::mutex write_mutex_;
+  std::unique_ptr<Database> writer_;  // guarded by write_mutex_
+
+  std::mutex readers_mutex_;
+  std::condition_variable reader_free_;
+  std::vector<std::unique_ptr<Database>> readers_;  // guarded by readers_mutex_; those not in use
+};
+
+// "<prefix><16 random hex digits>". Random, so that an id is never that of another store's task or job.
+std::string RandomId(const char* prefix);
+
+// Columns of the table tasks in the order that ReadTask expects.
+extern const char kTaskColumns[];
+TaskRecord ReadTask(const Statement& row);
+const char* TaskKindName(TaskKind kind);
+
+// Adds or replaces a line of the build cache, inside the caller's transaction.
+absl::Status InsertBuild(Database& database, const BuildRecord& build);
+
+}  // namespace fusion

@@ -1,0 +1,181 @@
+// Everything that must outlive the server process: jobs and their events, the task queue, the build cache,
+// blobs, measurements and benchmark tables. One implementation, SQLite (OpenSqliteStore).
+//
+// Every call that changes something is one transaction: when it returns OK the change is on the disk, when it
+// returns an error nothing changed. Time comes from the caller; the store reads no clock.
+//
+// Thread safety: all calls may be made from any thread. Writers take turns; readers run beside them.
+//
+// Statuses of all calls, besides those said at each: RESOURCE_EXHAUSTED (disk full, or the size limit
+// reached), DATA_LOSS (the file is damaged, or a blob does not match its digest), UNAVAILABLE (locked by
+// another process for longer than the busy timeout), PERMISSION_DENIED (the file cannot be written), INTERNAL
+// (other errors of the disk).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/store/records.h"
+
+namespace fusion {
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // ---- Jobs ----
+
+  // Adds a QUEUED job. With a request_id that is known already, changes nothing and returns that job.
+  // ALREADY_EXISTS: job.id is taken by another request.
+  virtual absl::StatusOr<CreatedJob> CreateJob(const JobRecord& job, Timestamp now) = 0;
+  // NOT_FOUND: no such job.
+  virtual absl::StatusOr<JobRecord> GetJob(const std::string& id) = 0;
+  // Newest first, at most page_size (1 to 1000; 0: 50) jobs. INVALID_ARGUMENT: not a token from an earlier
+  // page.
+  virtual absl::StatusOr<JobPage> ListJobs(int page_size, const std::string& page_token) = 0;
+  // NOT_FOUND; FAILED_PRECONDITION: the job has ended, or the state may not follow the present one
+  // (QUEUED -> RUNNING, FAILED, CANCELLED; RUNNING -> SUCCEEDED, FAILED, CANCELLED). Returns the job as it
+  // now is.
+  virtual absl::StatusOr<JobRecord> UpdateJob(const std::string& id, const JobUpdate& update,
+                                              Timestamp now) = 0;
+  // QUEUED and RUNNING jobs, oldest first: what a server takes up again when it starts.
+  virtual absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() = 0;
+
+  // Returns the event's sequence: 1 for the first of the job, then one more each time. NOT_FOUND: no such
+  // job.
+  virtual absl::StatusOr<int64_t> AppendEvent(const std::string& job, const std::string& event,
+                                              Timestamp now) = 0;
+  // Events with a larger sequence, in order, at most limit. NOT_FOUND: no such job.
+  virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(const std::string& job, int64_t sequence,
+                                                               int limit) = 0;
+
+  // ---- Tasks ----
+
+  // Makes sure that the work of each spec is done, in progress or queued, and that the job is noted as
+  // wanting it. Returned in the order of specs. Known work, of the same key, that is not queued again:
+  //   QUEUED or RUNNING for any job; DONE or FAILED for this job; DONE builds of any job that are in the
+  //   build cache.
+  // Work of an earlier job that FAILED or was CANCELLED is tried anew.
+  // NOT_FOUND: no such job. FAILED_PRECONDITION: the job has ended.
+  virtual absl::StatusOr<std::vector<EnsuredTask>> EnsureTasks(const std::string& job,
+                                                               const std::vector<TaskSpec>& specs,
+                                                               Timestamp now) = 0;
+  virtual absl::StatusOr<TaskRecord> GetTask(const std::string& id) = 0;
+  // Gives up to `count` QUEUED tasks of the kind to the worker, highest priority first, then oldest: they
+  // become RUNNING with the fence and the attempts raised. TIME tasks bound to a device are given only when
+  // no other worker runs one on that device.
+  virtual absl::StatusOr<std::vector<TaskRecord>> ClaimTasks(const std::string& worker,
+                                                             const std::string& instance,
+                                                             const std::vector<Capability>& capabilities,
+                                                             TaskKind kind, int count, Timestamp now,
+                                                             std::chrono::microseconds lease) = 0;
+  // RUNNING tasks of this process of the worker.
+  virtual absl::StatusOr<std::vector<TaskRecord>> HeldTasks(const std::string& worker,
+                                                            const std::string& instance) = 0;
+  // Extends the leases of those still RUNNING with the same fence; returns the others, which their holder
+  // should stop.
+  virtual absl::StatusOr<std::vector<TaskHold>> RenewLeases(const std::vector<TaskHold>& holds, Timestamp now,
+                                                            std::chrono::microseconds lease) = 0;
+  // Stores the result if the task is RUNNING with this fence, else changes nothing and returns false.
+  // `build`, when not null, goes into the build cache in the same transaction.
+  virtual absl::StatusOr<bool> CompleteTask(const TaskHold& hold, const std::string& result,
+                                            const BuildRecord* build, Timestamp now) = 0;
+  // The worker could not do it, through no fault of the task: QUEUED again, or FAILED after
+  // RetryPolicy::failures. Returns false, and changes nothing, unless the task is RUNNING with this fence.
+  virtual absl::StatusOr<bool> ReleaseTask(const TaskHold& hold, const std::string& message,
+                                           Timestamp now) = 0;
+  // RUNNING tasks whose lease has ended lose their worker: QUEUED again, or FAILED after
+  // RetryPolicy::lost_workers. Returns them as they now are.
+  virtual absl::StatusOr<std::vector<TaskRecord>> ExpireLeases(Timestamp now) = 0;
+  // The same at once, for tasks that earlier processes of this worker held.
+  virtual absl::StatusOr<std::vector<TaskRecord>> LoseTasks(const std::string& worker,
+                                                            const std::string& new_instance,
+                                                            Timestamp now) = 0;
+  // CANCELs the QUEUED and RUNNING tasks of the job that no other unfinished job wants. Returns them as they
+  // were before, so that their holders can be told.
+  virtual absl::StatusOr<std::vector<TaskRecord>> CancelJobTasks(const std::string& job, Timestamp now) = 0;
+  // The same for all tasks that no unfinished job wants.
+  virtual absl::StatusOr<std::vector<TaskRecord>> CancelOrphanTasks(Timestamp now) = 0;
+  // After a restart of the server: no lease of a RUNNING task ends before now + grace, so that holders can
+  // reconnect. Returns the number of RUNNING tasks.
+  virtual absl::StatusOr<int64_t> AdoptRunning(Timestamp now, std::chrono::microseconds grace) = 0;
+  // The device that TIME tasks of the job are bound to, or "" when it has none yet.
+  virtual absl::StatusOr<std::string> JobDevice(const std::string& job) = 0;
+
+  // This process of the worker takes no new tasks. Ends when the worker comes back with a new process.
+  virtual absl::Status SetDrained(const std::string& worker, const std::string& instance) = 0;
+  // Worker to drained instance.
+  virtual absl::StatusOr<std::map<std::string, std::string>> DrainedWorkers() = 0;
+
+  // ---- Build cache, blobs, artifacts ----
+
+  // The builds among `keys` that are known, by key. A successful build whose binary is no longer stored is
+  // not known.
+  virtual absl::StatusOr<std::map<std::string, BuildRecord>> FindBuilds(
+      const std::vector<std::string>& keys) = 0;
+  // Adds or replaces.
+  virtual absl::Status PutBuild(const BuildRecord& build) = 0;
+
+  // Returns the digest, "sha256:<hex>". Storing the same bytes again is harmless. INVALID_ARGUMENT:
+  // expected_digest is given and differs.
+  virtual absl::StatusOr<std::string> PutBlob(std::string_view data, const std::string& expected_digest,
+                                              Timestamp now) = 0;
+  // NOT_FOUND; DATA_LOSS: the bytes do not match the digest.
+  virtual absl::StatusOr<std::string> GetBlob(const std::string& digest) = 0;
+  virtual absl::StatusOr<bool> HasBlob(const std::string& digest) = 0;
+
+  // Adds or replaces. NOT_FOUND: no such job, or no such blob.
+  virtual absl::Status PutArtifact(const std::string& job, int rank, const std::string& digest) = 0;
+  // The digest of the blob. NOT_FOUND: the job has no artifact of this rank.
+  virtual absl::StatusOr<std::string> GetArtifact(const std::string& job, int rank) = 0;
+
+  // ---- Measurements and devices ----
+
+  // All in one transaction.
+  virtual absl::Status AddMeasurements(const std::vector<MeasurementRecord>& measurements) = 0;
+  // Newest first.
+  virtual absl::StatusOr<std::vector<MeasurementRecord>> FindMeasurements(const MeasurementQuery& query) = 0;
+
+  // INVALID_ARGUMENT: no uuid.
+  virtual absl::Status UpsertDevice(const DeviceRecord& device) = 0;
+  // All devices ever seen, by uuid.
+  virtual absl::StatusOr<std::vector<DeviceRecord>> Devices() = 0;
+  // Adds or replaces the value of (device class, driver, library, quantity, parameter).
+  virtual absl::Status PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) = 0;
+  // All values of a device class and driver (empty: of any), by driver, library, quantity and parameter.
+  virtual absl::StatusOr<std::vector<DeviceBenchmarkRecord>> DeviceBenchmarks(const std::string& device_class,
+                                                                              const std::string& driver) = 0;
+
+  // ---- Care ----
+
+  // Writes a consistent copy to `path`, which becomes complete in one step, while the store stays in use.
+  // ALREADY_EXISTS: the path is taken.
+  virtual absl::Status Backup(const std::string& path) = 0;
+  // Reads the whole file. DATA_LOSS says what is damaged.
+  virtual absl::Status CheckIntegrity() = 0;
+};
+
+struct StoreOptions {
+  int readers = 3;  // reading connections
+  std::chrono::milliseconds busy_timeout{5000};
+  // Holds <path>.lock as long as the store is open, so that two servers never run one queue. The lock ends
+  // with the process, however it ends.
+  bool exclusive = true;
+  int64_t max_bytes = 0;  // of the file; 0: as large as the disk allows
+  RetryPolicy retry;
+};
+
+// Opens or creates the file and brings its schema up to date; before a schema is changed the file is copied
+// to <path>.v<old version>.backup. The folder must exist. UNAVAILABLE: another process holds the store.
+// FAILED_PRECONDITION: written by a newer version of the program, or by another program. DATA_LOSS: not a
+// database, or damaged. INVALID_ARGUMENT: no file name (":memory:" is none).
+absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path,
+                                                       const StoreOptions& options = {});
+
+}  // namespace fusion
