@@ -1,0 +1,230 @@
+// The calls of Dispatcher that job threads wait in: Build, Time, ChooseDevice.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/dispatch/dispatcher.h"
+
+namespace fusion {
+namespace {
+
+absl::Status Stopped() {
+  return absl::UnavailableError("the server is stopping; the job goes on when it is started again");
+}
+
+// "a cuda device of arch sm_90", "a device".
+std::string Wanted(v1::Target target, const std::string& arch) {
+  return absl::StrCat("a ", target == v1::TARGET_AUTO ? "" : LowerCaseName(target) + " ", "device",
+                      arch.empty() ? "" : " of arch ", arch);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<BuildOutcome>> Dispatcher::Build(const std::string& job,
+                                                            const std::vector<v1::BuildTask>& tasks,
+                                                            CancellationToken token,
+                                                            const BuildProgress& progress) {
+  std::vector<BuildOutcome> outcomes(tasks.size());
+  int done = 0, reused = 0, failed = 0;
+  const auto count = [&](int index, v1::BuildResult result, bool was_known) {
+    ++done;
+    reused += was_known ? 1 : 0;
+    failed += result.outcome() == v1::OK ? 0 : 1;
+    outcomes[index] = BuildOutcome{std::move(result), was_known};
+    if (progress) progress(done, static_cast<int>(tasks.size()), reused, failed);
+  };
+
+  std::vector<std::string> keys;
+  for (const v1::BuildTask& task : tasks) keys.push_back(task.key());
+  absl::StatusOr<std::map<std::string, BuildRecord>> cached = store_.FindBuilds(keys);
+  if (!cached.ok()) return cached.status();
+
+  std::vector<TaskSpec> specs;
+  std::vector<int> index_of_spec;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    auto found = cached->find(tasks[i].key());
+    v1::Outcome outcome = v1::OUTCOME_UNSPECIFIED;
+    if (found == cached->end() || !v1::Outcome_Parse(found->second.outcome, &outcome)) {
+      specs.push_back(SpecOf(tasks[i]));
+      index_of_spec.push_back(static_cast<int>(i));
+      continue;
+    }
+    v1::BuildResult result;
+    result.set_outcome(outcome);
+    result.set_binary(found->second.binary_digest);
+    result.set_log(found->second.log);
+    result.set_seconds(found->second.seconds);
+    count(static_cast<int>(i), std::move(result), true);
+  }
+  absl::Status built = RunTasks(job, specs, token, [&](int index, const TaskRecord& task, bool was_known) {
+    absl::StatusOr<v1::BuildResult> result = BuildResultOf(task);
+    if (!result.ok()) return result.status();
+    count(index_of_spec[index], *std::move(result), was_known);
+    return absl::OkStatus();
+  });
+  if (!built.ok()) return built;
+  return outcomes;
+}
+
+absl::Status Dispatcher::Time(const std::string& job, const std::vector<v1::TimeTask>& tasks,
+                              const v1::DeviceDescription& device, CancellationToken token,
+                              const TimeResultCallback& on_result) {
+  std::vector<TaskSpec> specs;
+  for (const v1::TimeTask& task : tasks) specs.push_back(SpecOf(job, task, device));
+  return RunTasks(job, specs, token, [&](int index, const TaskRecord& task, bool reused) {
+    absl::StatusOr<v1::TimeResult> result = TimeResultOf(task);
+    if (!result.ok()) return result.status();
+    on_result(index, *result, reused);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<TaskSpec>& specs,
+                                  const CancellationToken& token, const TaskEnded& ended) {
+  if (token.cancelled()) return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
+  if (specs.empty()) return absl::OkStatus();
+  Gate::Pass pass(*gate_);
+  if (!pass) return Stopped();
+
+  // What is waited for, by key.
+  struct Waiting {
+    std::string task;
+    std::vector<int> indices;
+    bool reused = false;
+  };
+  std::map<std::string, Waiting> waiting;
+  std::map<std::string, TaskRequirements> requirements;
+  std::vector<std::string> keys;
+  for (const TaskSpec& spec : specs) keys.push_back(spec.key);
+  // Watched before they are queued, so that no end is missed.
+  const std::shared_ptr<CompletionBoard::Watch> watch = board_.Open(keys);
+  const CancellationToken::Registration registration = token.OnCancel([watch] { watch->Interrupt(); });
+
+  absl::StatusOr<std::vector<EnsuredTask>> ensured = store_.EnsureTasks(job, specs, clock_.Now());
+  if (!ensured.ok()) return ensured.status();
+  synchronizer_.WakeAll();
+
+  std::vector<std::string> look_at;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const EnsuredTask& known = (*ensured)[i];
+    auto [entry, first] = waiting.try_emplace(specs[i].key);
+    if (first) {
+      entry->second.task = known.task.id;
+      entry->second.reused = !known.created;
+      requirements[specs[i].key] = specs[i].requirements;
+      if (IsTerminal(known.task.state)) look_at.push_back(specs[i].key);
+    }
+    entry->second.indices.push_back(static_cast<int>(i));
+  }
+
+  const auto turn = std::min(options_.no_worker_patience, std::chrono::milliseconds(1000));
+  auto last_able = std::chrono::steady_clock::now();
+  while (true) {
+    for (const std::string& key : look_at) {
+      auto found = waiting.find(key);
+      if (found == waiting.end()) continue;
+      absl::StatusOr<TaskRecord> task = store_.GetTask(found->second.task);
+      if (!task.ok()) return task.status();
+      if (!IsTerminal(task->state)) continue;  // an earlier task of the same key has ended
+      if (task->state == TaskState::kCancelled) {
+        return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
+      }
+      const Waiting done = std::move(found->second);
+      waiting.erase(found);
+      requirements.erase(key);
+      for (int index : done.indices) {
+        absl::Status taken = ended(index, *task, done.reused);
+        if (!taken.ok()) return taken;
+      }
+    }
+    if (waiting.empty()) return absl::OkStatus();
+    if (stopped()) return Stopped();
+    if (token.cancelled()) {
+      absl::Status cancelled = CancelJob(job);
+      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
+    }
+    if (SomeoneCanRun(requirements)) {
+      last_able = std::chrono::steady_clock::now();
+    } else if (std::chrono::steady_clock::now() - last_able >= options_.no_worker_patience) {
+      absl::Status cancelled = CancelJob(job);
+      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      const TaskRequirements& need = requirements.begin()->second;
+      v1::Target target = v1::TARGET_AUTO;
+      v1::Target_Parse(need.target, &target);
+      return absl::UnavailableError(
+          absl::StrCat("no worker with ", Wanted(target, need.arch), " has been connected for ",
+                       options_.no_worker_patience.count() / 1000, " s, and ", waiting.size(),
+                       " tasks wait for one; connected: ", registry_.Describe(clock_.Now())));
+    }
+    look_at = watch->Wait(turn);
+  }
+}
+
+bool Dispatcher::SomeoneCanRun(const std::map<std::string, TaskRequirements>& waiting) const {
+  const std::vector<v1::DeviceDescription> devices = registry_.Devices(v1::TARGET_AUTO, "", clock_.Now());
+  std::vector<Capability> capabilities = BuildCapabilities(devices);
+  for (Capability& capability : TimeCapabilities(devices)) capabilities.push_back(std::move(capability));
+  return std::any_of(waiting.begin(), waiting.end(), [&](const auto& entry) {
+    return std::any_of(capabilities.begin(), capabilities.end(),
+                       [&](const Capability& capability) { return Matches(capability, entry.second); });
+  });
+}
+
+absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target, const std::string& arch,
+                                                               std::chrono::milliseconds patience,
+                                                               CancellationToken token,
+                                                               const std::string& job) {
+  Gate::Pass pass(*gate_);
+  if (!pass) return Stopped();
+  std::string earlier;  // the device that the job has used, which may still be reconnecting
+  if (!job.empty()) {
+    absl::StatusOr<std::string> bound = store_.JobDevice(job);
+    if (!bound.ok()) return bound.status();
+    earlier = *std::move(bound);
+  }
+  const CancellationToken::Registration registration = token.OnCancel([this] { registry_.Interrupt(); });
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    const int64_t version = registry_.version();
+    if (stopped()) return Stopped();
+    if (token.cancelled()) return absl::CancelledError("cancelled while waiting for a device");
+    std::vector<v1::DeviceDescription> devices = registry_.Devices(target, arch, clock_.Now());
+    const auto now = std::chrono::steady_clock::now();
+    for (v1::DeviceDescription& device : devices) {
+      if (!earlier.empty() && device.uuid() == earlier) return std::move(device);
+    }
+    if (!devices.empty() && (earlier.empty() || now >= deadline)) {
+      const bool cuda = std::any_of(devices.begin(), devices.end(), [](const v1::DeviceDescription& device) {
+        return device.target() == v1::CUDA;
+      });
+      if (cuda)
+        std::erase_if(devices,
+                      [](const v1::DeviceDescription& device) { return device.target() != v1::CUDA; });
+      const auto fastest = std::max_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
+        return a.copy_bytes_per_second() < b.copy_bytes_per_second();
+      });
+      // Two devices of one name differ by chance alone: they take turns.
+      const std::string name = fastest->name();
+      std::erase_if(devices, [&](const v1::DeviceDescription& device) { return device.name() != name; });
+      std::lock_guard<std::mutex> lock(mutex_);
+      auto chosen = std::min_element(devices.begin(), devices.end(), [&](const auto& a, const auto& b) {
+        const int times_a = times_chosen_[a.uuid()], times_b = times_chosen_[b.uuid()];
+        return times_a != times_b ? times_a < times_b : a.uuid() < b.uuid();
+      });
+      ++times_chosen_[chosen->uuid()];
+      return std::move(*chosen);
+    }
+    if (now >= deadline) {
+      return absl::UnavailableError(
+          absl::StrCat("no worker with ", Wanted(target, arch),
+                       " is connected; connected: ", registry_.Describe(clock_.Now())));
+    }
+    registry_.WaitForChange(version, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now) +
+                                         std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace fusion

@@ -1,0 +1,101 @@
+#include "server/dispatch/dispatcher.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace fusion {
+
+Dispatcher::Dispatcher(Store& store, boost::asio::any_io_executor executor, const Clock& clock,
+                       const DispatcherOptions& options)
+    : store_(store),
+      clock_(clock),
+      options_(options),
+      registry_(options.connected_for),
+      queue_(store, clock, board_, options.lease),
+      synchronizer_(store, clock, options, registry_, queue_, executor),
+      expiry_timer_(executor) {}
+
+Dispatcher::~Dispatcher() { Stop(); }
+
+absl::Status Dispatcher::Start() {
+  absl::StatusOr<std::vector<TaskRecord>> orphans = store_.CancelOrphanTasks(clock_.Now());
+  if (!orphans.ok()) return orphans.status();
+  absl::StatusOr<int64_t> adopted = store_.AdoptRunning(clock_.Now(), options_.restart_grace);
+  if (!adopted.ok()) return adopted.status();
+  absl::StatusOr<std::map<std::string, std::string>> drained = store_.DrainedWorkers();
+  if (!drained.ok()) return drained.status();
+  registry_.RestoreDrained(*std::move(drained));
+  if (*adopted > 0) spdlog::info("{} tasks are with workers; waiting for these to reconnect", *adopted);
+  ArmExpiryTimer();
+  return absl::OkStatus();
+}
+
+void Dispatcher::Stop() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+    expiry_timer_.cancel();
+  }
+  registry_.Interrupt();
+  board_.InterruptAll();
+  synchronizer_.Close();
+  // Blocking calls and the timer hold passes: when the gate is closed, none of them uses this object any
+  // more.
+  gate_->Close();
+}
+
+bool Dispatcher::stopped() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stopped_;
+}
+
+void Dispatcher::ArmExpiryTimer() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (stopped_) return;
+  expiry_timer_.expires_after(options_.expiry_period);
+  expiry_timer_.async_wait([this, gate = gate_](const boost::system::error_code& error) {
+    Gate::Pass pass(*gate);
+    if (!pass || error) return;
+    absl::StatusOr<bool> news = queue_.ExpireLeases();
+    if (!news.ok()) spdlog::error("leases not looked through: {}", news.status().ToString());
+    if (news.value_or(false)) synchronizer_.WakeAll();
+    ArmExpiryTimer();
+  });
+}
+
+void Dispatcher::Synchronize(v1::SynchronizeRequest request,
+                             std::function<void(v1::SynchronizeResponse)> done) {
+  Gate::Pass pass(*gate_);
+  if (!pass) {
+    v1::SynchronizeResponse stopping;
+    stopping.set_next_contact_seconds(1.0);
+    done(std::move(stopping));
+    return;
+  }
+  synchronizer_.Synchronize(std::move(request), std::move(done));
+}
+
+absl::Status Dispatcher::CancelJob(const std::string& job) {
+  absl::StatusOr<std::vector<std::string>> holders = queue_.CancelJob(job);
+  if (!holders.ok()) return holders.status();
+  for (const std::string& worker : *holders) synchronizer_.Wake(worker);
+  return absl::OkStatus();
+}
+
+std::vector<v1::Worker> Dispatcher::Workers() const { return registry_.Workers(clock_.Now()); }
+
+absl::StatusOr<v1::Worker> Dispatcher::Drain(const std::string& name) {
+  absl::StatusOr<std::string> instance = registry_.Drain(name);
+  if (!instance.ok()) return instance.status();
+  const std::string worker = name.rfind("workers/", 0) == 0 ? name.substr(8) : name;
+  absl::Status stored = store_.SetDrained(worker, *instance);
+  if (!stored.ok()) return stored;
+  synchronizer_.Wake(worker);
+  for (v1::Worker& known : Workers()) {
+    if (known.name() == "workers/" + worker) return std::move(known);
+  }
+  return absl::InternalError("a worker has vanished from the registry");
+}
+
+}  // namespace fusion

@@ -1,0 +1,132 @@
+// The farm as the rest of the server sees it: builds and timings go in, results come out, whichever workers
+// do them.
+//
+// Everything that a worker or a job has been told is in the store first, so a server that is killed goes on
+// where it was when it is started again: tasks stay queued or with their holders, results stay known.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/store/store.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "fusion/v1/worker.pb.h"
+#include "server/dispatch/cancellation.h"
+#include "server/dispatch/clock.h"
+#include "server/dispatch/completion_board.h"
+#include "server/dispatch/dispatcher_options.h"
+#include "server/dispatch/gate.h"
+#include "server/dispatch/synchronizer.h"
+#include "server/dispatch/task_queue.h"
+#include "server/dispatch/worker_registry.h"
+
+namespace fusion {
+
+struct BuildOutcome {
+  v1::BuildResult result;
+  bool reused = false;  // from the build cache, or merged with work that was known already
+};
+
+// Thread safe. Jobs are named as in the store ("jobs/<hex>") and must exist there, unfinished.
+class Dispatcher {
+ public:
+  // The store, the clock and the context behind the executor must outlive the dispatcher. Timers and answers
+  // to held calls run on the executor, which needs at least one thread.
+  Dispatcher(Store& store, boost::asio::any_io_executor executor, const Clock& clock,
+             const DispatcherOptions& options = {});
+  ~Dispatcher();  // Stop()
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // Takes up what an earlier server process left: holders of tasks get time to reconnect, tasks that no
+  // unfinished job wants are cancelled. Then looks for lost workers from time to time.
+  absl::Status Start();
+  // Answers held calls; blocking calls return UNAVAILABLE; tasks and jobs stay as they are, for the next
+  // process. Must not be called from a callback.
+  void Stop();
+
+  // ---- For workers ----
+
+  // Takes the worker's state and calls done once with what it should do: at once when there is something to
+  // tell (results stored, tasks to stop, assignments, drain), else when something comes up or wait_seconds
+  // (bounded by the options) are over. done may run before this returns, or later on the executor. An
+  // assignment can come twice, with the same fence, when the worker does not list it: it is the same task,
+  // not a second one.
+  void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done);
+
+  // ---- For job threads: these block ----
+
+  // done + not yet done = total; failed: done with another outcome than OK.
+  using BuildProgress = std::function<void(int done, int total, int reused, int failed)>;
+  // Waits until all are built: found in the build cache, merged with the same build in flight, or built by
+  // workers. Outcomes are in the order of the tasks; that one does not compile is its outcome, not an error.
+  // A build given up because workers failed or were lost has the outcome WORKER_LOST. CANCELLED: the token
+  // was, or the job; its tasks have been cancelled. UNAVAILABLE: stopped, or no connected worker could run
+  // the tasks for longer than the patience of the options.
+  absl::StatusOr<std::vector<BuildOutcome>> Build(const std::string& job,
+                                                  const std::vector<v1::BuildTask>& tasks,
+                                                  CancellationToken token,
+                                                  const BuildProgress& progress = nullptr);
+
+  // reused: the timing had been made for this job before, by an earlier process of the server.
+  using TimeResultCallback = std::function<void(int index, const v1::TimeResult& result, bool reused)>;
+  // Queues all for the device and hands over results as they come, in the calling thread. A timing given up
+  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build.
+  absl::Status Time(const std::string& job, const std::vector<v1::TimeTask>& tasks,
+                    const v1::DeviceDescription& device, CancellationToken token,
+                    const TimeResultCallback& on_result);
+
+  // A device of a connected worker. TARGET_AUTO: a CUDA device if there is one; arch "": any. Of several, the
+  // kind with the highest bandwidth, and of that each in turn. With a job, the device that its timings are
+  // bound to, if it has any. Waits up to `patience` for one to connect. UNAVAILABLE: none; says what is
+  // missing and what is connected.
+  absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
+                                                     std::chrono::milliseconds patience,
+                                                     CancellationToken token, const std::string& job = "");
+
+  // ---- For operators and the service ----
+
+  // Stops the tasks of the job that no other unfinished job wants, and tells their holders. Does not change
+  // the job.
+  absl::Status CancelJob(const std::string& job);
+  // By name.
+  std::vector<v1::Worker> Workers() const;
+  // The worker finishes what it has and gets no more, until it comes back as a new process. NOT_FOUND.
+  absl::StatusOr<v1::Worker> Drain(const std::string& name);
+
+ private:
+  // What has become of the work of specs[index], DONE or FAILED.
+  using TaskEnded = std::function<absl::Status(int index, const TaskRecord& task, bool reused)>;
+  // Queues the specs and calls ended for each once it has ended; specs of one key end together.
+  absl::Status RunTasks(const std::string& job, const std::vector<TaskSpec>& specs,
+                        const CancellationToken& token, const TaskEnded& ended);
+  bool SomeoneCanRun(const std::map<std::string, TaskRequirements>& waiting) const;
+  bool stopped() const;
+  void ArmExpiryTimer();
+
+  Store& store_;
+  const Clock& clock_;
+  const DispatcherOptions options_;
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  WorkerRegistry registry_;
+  CompletionBoard board_;
+  TaskQueue queue_;
+  Synchronizer synchronizer_;
+
+  mutable std::mutex mutex_;
+  bool stopped_ = false;                     // guarded by mutex_
+  boost::asio::steady_timer expiry_timer_;   // guarded by mutex_
+  std::map<std::string, int> times_chosen_;  // by device uuid; guarded by mutex_
+};
+
+}  // namespace fusion

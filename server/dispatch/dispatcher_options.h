@@ -1,0 +1,25 @@
+// The times that rule the farm.
+#pragma once
+
+#include <chrono>
+
+namespace fusion {
+
+struct DispatcherOptions {
+  // A task whose worker is silent for so long is given to another. Workers call every `contact` while they
+  // hold tasks.
+  std::chrono::milliseconds lease{15000};
+  std::chrono::milliseconds contact{5000};
+  // Longest time that a call of an idle worker is held.
+  std::chrono::milliseconds longest_wait{10000};
+  // A worker silent for so long counts as disconnected. Longer than longest_wait.
+  std::chrono::milliseconds connected_for{20000};
+  // After a restart of the server, no lease ends earlier than this.
+  std::chrono::milliseconds restart_grace{30000};
+  // How often leases are looked through.
+  std::chrono::milliseconds expiry_period{1000};
+  // Build and Time give up when no connected worker could run their tasks for so long.
+  std::chrono::milliseconds no_worker_patience{300000};
+};
+
+}  // namespace fusion

@@ -1,0 +1,180 @@
+#include "server/dispatch/synchronizer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace fusion {
+namespace {
+
+// An assignment that a process was sent but does not list was lost on the way, and is sent again. One that it
+// still does not list after so many times is not wanted there: its lease ends, and another worker gets it.
+constexpr int kMostResends = 3;
+
+// Seconds until a worker whose call was not held should call again.
+constexpr double kPollSeconds = 1.0;
+
+bool IsHeld(const v1::TaskReport& report) {
+  return report.state_case() == v1::TaskReport::kRunning ||
+         report.state_case() == v1::TaskReport::STATE_NOT_SET;
+}
+
+}  // namespace
+
+Synchronizer::Synchronizer(Store& store, const Clock& clock, const DispatcherOptions& options,
+                           WorkerRegistry& registry, TaskQueue& queue, boost::asio::any_io_executor executor)
+    : store_(store),
+      clock_(clock),
+      options_(options),
+      registry_(registry),
+      queue_(queue),
+      polls_(std::move(executor),
+             [this](const v1::SynchronizeRequest& request, v1::SynchronizeResponse& response) {
+               return Look(request, response);
+             }) {}
+
+void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done done) {
+  v1::SynchronizeResponse response;
+  response.set_next_contact_seconds(request.wait_seconds() > 0 ? 0 : kPollSeconds);
+  if (request.worker().empty() || request.instance().empty()) {
+    spdlog::warn("a worker called without a name or an instance; it gets no tasks");
+    response.set_next_contact_seconds(options_.longest_wait.count() / 1000.0);
+    done(std::move(response));
+    return;
+  }
+  const WorkerRegistry::Contact contact = registry_.Touch(request, clock_.Now());
+  if (contact == WorkerRegistry::Contact::kReplaced) {
+    spdlog::warn("worker {}: process {} has been replaced by a newer one; it is told to stop",
+                 request.worker(), request.instance());
+    for (const v1::TaskReport& report : request.tasks()) {
+      if (IsHeld(report)) {
+        response.add_cancelled(report.task());
+      } else {
+        response.add_accepted(report.task());
+      }
+    }
+    response.set_drain(true);
+    response.set_next_contact_seconds(options_.longest_wait.count() / 1000.0);
+    done(std::move(response));
+    return;
+  }
+  Accept(request, contact, response);
+  response.set_drain(registry_.Draining(request.worker()));
+
+  bool holds_tasks = false;
+  for (const v1::TaskReport& report : request.tasks()) holds_tasks = holds_tasks || IsHeld(report);
+  auto wait = std::chrono::milliseconds(0);
+  // What was accepted is told at once.
+  if (response.accepted_size() == 0 && request.wait_seconds() > 0) {
+    const std::chrono::milliseconds longest = holds_tasks ? options_.contact : options_.longest_wait;
+    wait = request.wait_seconds() * 1000 < static_cast<double>(longest.count())
+               ? std::chrono::milliseconds(static_cast<int64_t>(request.wait_seconds() * 1000) + 1)
+               : longest;
+  }
+  std::string worker = request.worker();
+  std::string instance = request.instance();
+  polls_.Hold(std::move(request), std::move(response), wait,
+              [this, worker = std::move(worker), instance = std::move(instance),
+               done = std::move(done)](v1::SynchronizeResponse answer) {
+                registry_.Answered(worker, instance, clock_.Now());
+                done(std::move(answer));
+              });
+}
+
+void Synchronizer::Accept(const v1::SynchronizeRequest& request, WorkerRegistry::Contact contact,
+                          v1::SynchronizeResponse& response) {
+  bool news = false;  // for other workers
+  if (contact == WorkerRegistry::Contact::kNewInstance) {
+    absl::StatusOr<bool> lost = queue_.LoseTasksOfEarlierInstances(request);
+    if (!lost.ok()) spdlog::error("worker {}: {}", request.worker(), lost.status().ToString());
+    news = lost.value_or(false);
+    std::string devices;
+    for (const v1::DeviceDescription& device : request.devices()) {
+      devices += (devices.empty() ? "" : ", ") + LowerCaseName(device.target()) + " " + device.arch() + " " +
+                 device.name();
+    }
+    spdlog::info("worker {} connected: {}", request.worker(), devices.empty() ? "no device" : devices);
+  }
+  RememberDevices(request);
+  absl::Status renewed = queue_.Renew(request);
+  if (!renewed.ok()) spdlog::error("worker {}: leases not renewed: {}", request.worker(), renewed.ToString());
+  for (const v1::TaskReport& report : request.tasks()) {
+    if (IsHeld(report)) continue;
+    absl::StatusOr<TaskQueue::Reported> reported = queue_.Report(report);
+    if (!reported.ok()) {
+      // Not accepted, so the worker keeps it and reports it again.
+      spdlog::error("{}: result not stored: {}", report.task(), reported.status().ToString());
+      continue;
+    }
+    response.add_accepted(report.task());
+    news = true;
+  }
+  if (news) polls_.WakeAll();
+}
+
+bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeResponse& response) {
+  absl::StatusOr<std::vector<TaskRecord>> held = store_.HeldTasks(request.worker(), request.instance());
+  if (!held.ok()) {
+    spdlog::error("worker {}: {}", request.worker(), held.status().ToString());
+    return false;
+  }
+  bool news = false;
+
+  std::set<std::pair<std::string, int64_t>> running;
+  for (const TaskRecord& task : *held) running.emplace(task.id, task.fence);
+  std::set<std::string> listed;
+  response.clear_cancelled();
+  for (const v1::TaskReport& report : request.tasks()) {
+    listed.insert(report.task());
+    if (!IsHeld(report) || running.contains({report.task(), report.fence()})) continue;
+    response.add_cancelled(report.task());
+    news = registry_.FirstCancellation(request.worker(), report) || news;
+  }
+
+  int build_slots = request.free_build_slots();
+  int time_slots = request.free_time_slots();
+  for (const TaskRecord& task : *held) {
+    if (listed.contains(task.id)) continue;
+    if (registry_.CountResent(request.worker(), task.id, task.fence) > kMostResends) continue;
+    absl::StatusOr<v1::Assignment> assignment = queue_.AssignmentOf(task);
+    if (!assignment.ok()) continue;
+    *response.add_assignments() = *std::move(assignment);
+    (task.kind == TaskKind::kBuild ? build_slots : time_slots) -= 1;
+    news = true;
+  }
+
+  const bool was_draining = response.drain();
+  response.set_drain(registry_.Draining(request.worker()));
+  if (response.drain()) return news || !was_draining;
+  for (TaskKind kind : {TaskKind::kTime, TaskKind::kBuild}) {
+    const int slots = kind == TaskKind::kTime ? time_slots : build_slots;
+    absl::StatusOr<std::vector<v1::Assignment>> assignments = queue_.Claim(request, kind, slots);
+    if (!assignments.ok()) {
+      spdlog::error("worker {}: no tasks given: {}", request.worker(), assignments.status().ToString());
+      continue;
+    }
+    for (v1::Assignment& assignment : *assignments) *response.add_assignments() = std::move(assignment);
+    news = news || !assignments->empty();
+  }
+  return news;
+}
+
+void Synchronizer::RememberDevices(const v1::SynchronizeRequest& request) {
+  for (const v1::DeviceDescription& device : request.devices()) {
+    if (device.uuid().empty()) continue;
+    std::string description = device.SerializeAsString();
+    {
+      std::lock_guard<std::mutex> lock(devices_mutex_);
+      std::string& remembered = remembered_devices_[device.uuid()];
+      if (remembered == description) continue;
+      remembered = description;
+    }
+    absl::Status stored =
+        store_.UpsertDevice(DeviceRecord{device.uuid(), device.name(), description, clock_.Now()});
+    if (!stored.ok()) spdlog::error("device {}: {}", device.uuid(), stored.ToString());
+  }
+}
+
+}  // namespace fusion

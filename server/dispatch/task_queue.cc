@@ -1,0 +1,225 @@
+#include "server/dispatch/task_queue.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "library/catalog/sha256.h"
+
+namespace fusion {
+
+TaskSpec SpecOf(const v1::BuildTask& task) {
+  return TaskSpec{.key = task.key(),
+                  .kind = TaskKind::kBuild,
+                  .requirements = {v1::Target_Name(task.target()), task.arch(), ""},
+                  .payload = task.SerializeAsString()};
+}
+
+TaskSpec SpecOf(const std::string& job, const v1::TimeTask& task, const v1::DeviceDescription& device) {
+  v1::TimeTask bound = task;
+  bound.set_device_uuid(device.uuid());
+  TaskSpec spec{.kind = TaskKind::kTime,
+                .requirements = {v1::Target_Name(device.target()), device.arch(), device.uuid()},
+                .payload = bound.SerializeAsString()};
+  spec.key = absl::StrCat("time:", job, ":", Sha256Hex(spec.payload));
+  return spec;
+}
+
+std::vector<Capability> BuildCapabilities(const std::vector<v1::DeviceDescription>& devices) {
+  std::vector<Capability> capabilities;
+  for (const v1::DeviceDescription& device : devices) {
+    Capability capability{v1::Target_Name(device.target()), device.target() == v1::CUDA ? "" : device.arch(),
+                          ""};
+    bool known = false;
+    for (const Capability& other : capabilities) {
+      known = known || (other.target == capability.target && other.arch == capability.arch);
+    }
+    if (!known) capabilities.push_back(std::move(capability));
+  }
+  return capabilities;
+}
+
+std::vector<Capability> TimeCapabilities(const std::vector<v1::DeviceDescription>& devices) {
+  std::vector<Capability> capabilities;
+  for (const v1::DeviceDescription& device : devices) {
+    capabilities.push_back({v1::Target_Name(device.target()), device.arch(), device.uuid()});
+  }
+  return capabilities;
+}
+
+bool Matches(const Capability& capability, const TaskRequirements& requirements) {
+  return capability.target == requirements.target &&
+         (capability.arch.empty() || requirements.arch.empty() || capability.arch == requirements.arch) &&
+         (requirements.device_uuid.empty() || capability.device_uuid == requirements.device_uuid);
+}
+
+absl::StatusOr<v1::BuildResult> BuildResultOf(const TaskRecord& task) {
+  v1::BuildResult result;
+  if (task.state == TaskState::kFailed) {
+    result.set_outcome(v1::WORKER_LOST);
+    result.set_log(task.failure_message);
+    return result;
+  }
+  if (!result.ParseFromString(task.result)) {
+    return absl::DataLossError(absl::StrCat(task.id, ": the stored result is no BuildResult"));
+  }
+  return result;
+}
+
+absl::StatusOr<v1::TimeResult> TimeResultOf(const TaskRecord& task) {
+  v1::TimeResult result;
+  if (task.state != TaskState::kFailed) {
+    if (result.ParseFromString(task.result)) return result;
+    return absl::DataLossError(absl::StrCat(task.id, ": the stored result is no TimeResult"));
+  }
+  v1::TimeTask work;
+  if (!work.ParseFromString(task.payload)) {
+    return absl::DataLossError(absl::StrCat(task.id, ": the stored work is no TimeTask"));
+  }
+  const auto fail = [&](const std::string& name, v1::ProgramMeasurement* measurement) {
+    measurement->set_name(name);
+    measurement->set_outcome(v1::WORKER_LOST);
+    measurement->set_message(task.failure_message);
+  };
+  result.set_failure(task.failure_message);
+  fail(work.session().unfused().name(), result.mutable_unfused());
+  for (const v1::Program& program : work.programs()) fail(program.name(), result.add_programs());
+  return result;
+}
+
+absl::StatusOr<v1::Assignment> TaskQueue::AssignmentOf(const TaskRecord& task) const {
+  v1::Assignment assignment;
+  assignment.set_task(task.id);
+  assignment.set_fence(task.fence);
+  assignment.set_lease_seconds(std::chrono::duration<double>(lease_).count());
+  const bool parsed = task.kind == TaskKind::kBuild
+                          ? assignment.mutable_build()->ParseFromString(task.payload)
+                          : assignment.mutable_time()->ParseFromString(task.payload);
+  if (!parsed) return absl::DataLossError(absl::StrCat(task.id, ": the stored work cannot be read"));
+  return assignment;
+}
+
+absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::SynchronizeRequest& request,
+                                                             TaskKind kind, int count) {
+  const std::vector<v1::DeviceDescription> devices(request.devices().begin(), request.devices().end());
+  const std::vector<Capability> capabilities =
+      kind == TaskKind::kBuild ? BuildCapabilities(devices) : TimeCapabilities(devices);
+  absl::StatusOr<std::vector<TaskRecord>> tasks = store_.ClaimTasks(
+      request.worker(), request.instance(), capabilities, kind, count, clock_.Now(), lease_);
+  if (!tasks.ok()) return tasks.status();
+  std::vector<v1::Assignment> assignments;
+  for (const TaskRecord& task : *tasks) {
+    absl::StatusOr<v1::Assignment> assignment = AssignmentOf(task);
+    if (!assignment.ok()) {
+      // Nobody can run it: it fails after a few claims instead of stopping the queue.
+      absl::StatusOr<Reported> released =
+          Release(TaskHold{task.id, task.fence}, task, std::string(assignment.status().message()));
+      if (!released.ok()) return released.status();
+      continue;
+    }
+    assignments.push_back(*std::move(assignment));
+  }
+  return assignments;
+}
+
+absl::StatusOr<TaskQueue::Reported> TaskQueue::Release(const TaskHold& hold, const TaskRecord& task,
+                                                       const std::string& message) {
+  absl::StatusOr<bool> released = store_.ReleaseTask(hold, message, clock_.Now());
+  if (!released.ok()) return released.status();
+  if (!*released) return Reported::kUnwanted;
+  spdlog::warn("{}: worker {} failed: {}", task.id, task.worker, message);
+  absl::StatusOr<TaskRecord> now = store_.GetTask(task.id);
+  if (now.ok() && IsTerminal(now->state)) board_.Ended(task.key);
+  return Reported::kRequeued;
+}
+
+absl::StatusOr<TaskQueue::Reported> TaskQueue::Report(const v1::TaskReport& report) {
+  const TaskHold hold{report.task(), report.fence()};
+  absl::StatusOr<TaskRecord> task = store_.GetTask(report.task());
+  if (absl::IsNotFound(task.status())) return Reported::kUnwanted;
+  if (!task.ok()) return task.status();
+
+  if (report.state_case() == v1::TaskReport::kFailure) return Release(hold, *task, report.failure());
+  const bool is_build = report.state_case() == v1::TaskReport::kBuild;
+  if (is_build != (task->kind == TaskKind::kBuild)) {
+    return Release(hold, *task, "the worker sent a result of another kind of task");
+  }
+
+  const Timestamp now = clock_.Now();
+  absl::StatusOr<bool> stored = false;
+  if (is_build) {
+    const v1::BuildResult& result = report.build();
+    if (result.outcome() == v1::OK) {
+      absl::StatusOr<bool> uploaded = store_.HasBlob(result.binary());
+      if (!uploaded.ok()) return uploaded.status();
+      if (!*uploaded) {
+        return Release(hold, *task,
+                       absl::StrCat("the worker reported the binary '", result.binary(),
+                                    "' without having uploaded it"));
+      }
+    }
+    const BuildRecord build{.key = task->key,
+                            .outcome = v1::Outcome_Name(result.outcome()),
+                            .binary_digest = result.outcome() == v1::OK ? result.binary() : "",
+                            .log = result.log(),
+                            .seconds = result.seconds(),
+                            .created = now};
+    // Other outcomes depend on the machine or the moment and are not for other jobs.
+    const bool lasting = result.outcome() == v1::OK || result.outcome() == v1::COMPILE_ERROR;
+    stored = store_.CompleteTask(hold, result.SerializeAsString(), lasting ? &build : nullptr, now);
+  } else {
+    stored = store_.CompleteTask(hold, report.time().SerializeAsString(), nullptr, now);
+  }
+  if (!stored.ok()) return stored.status();
+  if (!*stored) return Reported::kUnwanted;
+  board_.Ended(task->key);
+  return Reported::kStored;
+}
+
+absl::Status TaskQueue::Renew(const v1::SynchronizeRequest& request) {
+  std::vector<TaskHold> holds;
+  for (const v1::TaskReport& report : request.tasks()) {
+    const auto state = report.state_case();
+    if (state == v1::TaskReport::kRunning || state == v1::TaskReport::STATE_NOT_SET) {
+      holds.push_back(TaskHold{report.task(), report.fence()});
+    }
+  }
+  // Those that are lost are told by the answer to this call, which looks at them again.
+  return store_.RenewLeases(holds, clock_.Now(), lease_).status();
+}
+
+bool TaskQueue::AnnounceLost(const std::vector<TaskRecord>& lost) {
+  for (const TaskRecord& task : lost) {
+    spdlog::warn("{}: worker {} was lost, {}", task.id, task.worker,
+                 task.state == TaskState::kFailed ? "given up" : "queued again");
+    if (task.state == TaskState::kFailed) board_.Ended(task.key);
+  }
+  return !lost.empty();
+}
+
+absl::StatusOr<bool> TaskQueue::ExpireLeases() {
+  absl::StatusOr<std::vector<TaskRecord>> lost = store_.ExpireLeases(clock_.Now());
+  if (!lost.ok()) return lost.status();
+  return AnnounceLost(*lost);
+}
+
+absl::StatusOr<bool> TaskQueue::LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request) {
+  absl::StatusOr<std::vector<TaskRecord>> lost =
+      store_.LoseTasks(request.worker(), request.instance(), clock_.Now());
+  if (!lost.ok()) return lost.status();
+  return AnnounceLost(*lost);
+}
+
+absl::StatusOr<std::vector<std::string>> TaskQueue::CancelJob(const std::string& job) {
+  absl::StatusOr<std::vector<TaskRecord>> cancelled = store_.CancelJobTasks(job, clock_.Now());
+  if (!cancelled.ok()) return cancelled.status();
+  std::vector<std::string> holders;
+  for (const TaskRecord& task : *cancelled) {
+    board_.Ended(task.key);
+    if (task.state == TaskState::kRunning) holders.push_back(task.worker);
+  }
+  return holders;
+}
+
+}  // namespace fusion

@@ -1,0 +1,74 @@
+// The queue's rules in terms of the protocol: tasks from messages, assignments for workers, what a report
+// does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/store/store.h"
+#include "fusion/v1/worker.pb.h"
+#include "server/dispatch/clock.h"
+#include "server/dispatch/completion_board.h"
+
+namespace fusion {
+
+// A build, keyed by its content.
+TaskSpec SpecOf(const v1::BuildTask& task);
+// A timing, keyed by job and content: timings of one job are never those of another, but survive a restart.
+TaskSpec SpecOf(const std::string& job, const v1::TimeTask& task, const v1::DeviceDescription& device);
+
+// What a worker with these devices can build: for CUDA every arch (no device is needed to compile for it),
+// for the host its own.
+std::vector<Capability> BuildCapabilities(const std::vector<v1::DeviceDescription>& devices);
+std::vector<Capability> TimeCapabilities(const std::vector<v1::DeviceDescription>& devices);
+// The rule by which the store gives out tasks.
+bool Matches(const Capability& capability, const TaskRequirements& requirements);
+
+// The result of a task that has ended as DONE or FAILED. A FAILED one has the outcome WORKER_LOST and says
+// why.
+absl::StatusOr<v1::BuildResult> BuildResultOf(const TaskRecord& task);
+absl::StatusOr<v1::TimeResult> TimeResultOf(const TaskRecord& task);
+
+// Thread safe.
+class TaskQueue {
+ public:
+  TaskQueue(Store& store, const Clock& clock, CompletionBoard& board, std::chrono::microseconds lease)
+      : store_(store), clock_(clock), board_(board), lease_(lease) {}
+
+  // Up to `count` new assignments. Recorded before they are returned.
+  absl::StatusOr<std::vector<v1::Assignment>> Claim(const v1::SynchronizeRequest& request, TaskKind kind,
+                                                    int count);
+  // An assignment made earlier, to be sent again.
+  absl::StatusOr<v1::Assignment> AssignmentOf(const TaskRecord& task) const;
+
+  enum class Reported {
+    kStored,    // the result is in the store
+    kUnwanted,  // the task is no longer this worker's; the report changed nothing
+    kRequeued,  // the worker failed; the task waits for another, or is FAILED
+  };
+  // Takes a finished report. An error means that nothing is stored: the worker must report again.
+  absl::StatusOr<Reported> Report(const v1::TaskReport& report);
+  // Extends the leases of the tasks that the request lists as running.
+  absl::Status Renew(const v1::SynchronizeRequest& request);
+
+  // Each returns whether there is something new for other workers: a task queued again, or, when it was given
+  // up, the lane of its device.
+  absl::StatusOr<bool> ExpireLeases();
+  absl::StatusOr<bool> LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request);
+
+  // Cancels what no other job wants; returns the workers that hold such tasks.
+  absl::StatusOr<std::vector<std::string>> CancelJob(const std::string& job);
+
+ private:
+  absl::StatusOr<Reported> Release(const TaskHold& hold, const TaskRecord& task, const std::string& message);
+  bool AnnounceLost(const std::vector<TaskRecord>& lost);
+
+  Store& store_;
+  const Clock& clock_;
+  CompletionBoard& board_;
+  const std::chrono::microseconds lease_;
+};
+
+}  // namespace fusion

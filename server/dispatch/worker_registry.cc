@@ -1,0 +1,157 @@
+#include "server/dispatch/worker_registry.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace fusion {
+namespace {
+
+constexpr char kWorkerPrefix[] = "workers/";
+
+std::string HoldName(const std::string& task, int64_t fence) { return absl::StrCat(task, " ", fence); }
+
+}  // namespace
+
+std::string LowerCaseName(v1::Target target) {
+  return target == v1::TARGET_AUTO ? "auto" : absl::AsciiStrToLower(v1::Target_Name(target));
+}
+
+WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& request, Timestamp now) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Entry& entry = workers_[request.worker()];
+  if (entry.replaced_instances.contains(request.instance())) return Contact::kReplaced;
+  const bool was_connected = Connected(entry, now);
+  Contact contact = Contact::kKnown;
+  if (entry.instance != request.instance()) {
+    contact = Contact::kNewInstance;
+    std::set<std::string> replaced = std::move(entry.replaced_instances);
+    if (!entry.instance.empty()) replaced.insert(entry.instance);
+    entry = Entry{};
+    entry.instance = request.instance();
+    entry.replaced_instances = std::move(replaced);
+    const auto drained = drained_before_.find(request.worker());
+    entry.told_to_drain = drained != drained_before_.end() && drained->second == request.instance();
+  }
+  entry.devices.assign(request.devices().begin(), request.devices().end());
+  entry.last_contact = now;
+  entry.says_draining = request.draining();
+  entry.running_tasks = 0;
+  for (const v1::TaskReport& report : request.tasks()) entry.running_tasks += report.running() ? 1 : 0;
+  if (contact == Contact::kNewInstance || !was_connected) {
+    ++version_;
+    changed_.notify_all();
+  }
+  return contact;
+}
+
+void WorkerRegistry::Answered(const std::string& worker, const std::string& instance, Timestamp now) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Entry& entry = workers_[worker];
+  if (entry.instance == instance) entry.last_contact = now;
+}
+
+void WorkerRegistry::RestoreDrained(std::map<std::string, std::string> drained) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  drained_before_ = std::move(drained);
+}
+
+absl::StatusOr<std::string> WorkerRegistry::Drain(const std::string& name) {
+  const std::string worker(absl::StripPrefix(name, kWorkerPrefix));
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = workers_.find(worker);
+  if (found == workers_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, entry] : workers_) names.push_back(kWorkerPrefix + known);
+    return absl::NotFoundError(absl::StrCat("there is no worker ", kWorkerPrefix, worker, "; known: ",
+                                            names.empty() ? "none" : absl::StrJoin(names, ", ")));
+  }
+  found->second.told_to_drain = true;
+  return found->second.instance;
+}
+
+bool WorkerRegistry::Draining(const std::string& worker) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = workers_.find(worker);
+  return found != workers_.end() && (found->second.told_to_drain || found->second.says_draining);
+}
+
+bool WorkerRegistry::FirstCancellation(const std::string& worker, const v1::TaskReport& report) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return workers_[worker].cancellations.insert(HoldName(report.task(), report.fence())).second;
+}
+
+int WorkerRegistry::CountResent(const std::string& worker, const std::string& task, int64_t fence) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ++workers_[worker].resent[HoldName(task, fence)];
+}
+
+std::vector<v1::Worker> WorkerRegistry::Workers(Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<v1::Worker> workers;
+  for (const auto& [name, entry] : workers_) {
+    v1::Worker& worker = workers.emplace_back();
+    worker.set_name(kWorkerPrefix + name);
+    *worker.mutable_devices() = {entry.devices.begin(), entry.devices.end()};
+    const int64_t micros = entry.last_contact.time_since_epoch().count();
+    worker.mutable_last_contact()->set_seconds(micros / 1000000);
+    worker.mutable_last_contact()->set_nanos(static_cast<int32_t>(micros % 1000000 * 1000));
+    worker.set_draining(entry.told_to_drain || entry.says_draining);
+    worker.set_connected(Connected(entry, now));
+    worker.set_running_tasks(entry.running_tasks);
+  }
+  return workers;
+}
+
+std::vector<v1::DeviceDescription> WorkerRegistry::Devices(v1::Target target, const std::string& arch,
+                                                           Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<v1::DeviceDescription> devices;
+  for (const auto& [name, entry] : workers_) {
+    if (!Connected(entry, now) || entry.told_to_drain || entry.says_draining) continue;
+    for (const v1::DeviceDescription& device : entry.devices) {
+      if (target != v1::TARGET_AUTO && device.target() != target) continue;
+      if (!arch.empty() && device.arch() != arch) continue;
+      devices.push_back(device);
+    }
+  }
+  return devices;
+}
+
+std::string WorkerRegistry::Describe(Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> descriptions;
+  for (const auto& [name, entry] : workers_) {
+    if (!Connected(entry, now)) continue;
+    std::vector<std::string> parts;
+    for (const v1::DeviceDescription& device : entry.devices) {
+      parts.push_back(absl::StrCat(LowerCaseName(device.target()), " ", device.arch(), " ", device.name()));
+    }
+    if (parts.empty()) parts.push_back("no device");
+    if (entry.told_to_drain || entry.says_draining) parts.push_back("draining");
+    descriptions.push_back(absl::StrCat(name, " (", absl::StrJoin(parts, ", "), ")"));
+  }
+  return descriptions.empty() ? "none" : absl::StrJoin(descriptions, ", ");
+}
+
+int64_t WorkerRegistry::version() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return version_;
+}
+
+int64_t WorkerRegistry::WaitForChange(int64_t version, std::chrono::milliseconds at_most) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, at_most, [&] { return version_ != version; });
+  return version_;
+}
+
+void WorkerRegistry::Interrupt() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++version_;
+  changed_.notify_all();
+}
+
+}  // namespace fusion

@@ -1,0 +1,91 @@
+// Who is there: workers, their devices, when they were last heard of. Lives in memory; workers make
+// themselves known again within seconds of a restart of the server.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/store/records.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "fusion/v1/worker.pb.h"
+
+namespace fusion {
+
+// Thread safe.
+class WorkerRegistry {
+ public:
+  // A worker not heard of for longer than `connected_for` counts as disconnected.
+  explicit WorkerRegistry(std::chrono::microseconds connected_for) : connected_for_(connected_for) {}
+
+  enum class Contact {
+    kKnown,        // the same process as before
+    kNewInstance,  // the first contact, or another process than before: what earlier ones held is lost
+    kReplaced,     // a process that a newer one of the same name has replaced
+  };
+  // Notes a call of a worker.
+  Contact Touch(const v1::SynchronizeRequest& request, Timestamp now);
+  // The worker was answered; it was there at least until now.
+  void Answered(const std::string& worker, const std::string& instance, Timestamp now);
+
+  // Which process of which worker was drained before the server started.
+  void RestoreDrained(std::map<std::string, std::string> drained);
+  // No new tasks for the present process of the worker; returns that process. Name: "workers/<id>" or "<id>".
+  // NOT_FOUND: never heard of since the server started; the message lists those that were.
+  absl::StatusOr<std::string> Drain(const std::string& name);
+  // Told to drain, or draining by itself.
+  bool Draining(const std::string& worker) const;
+
+  // For messages to a process: true the first time, so that a call is not answered again and again with the
+  // same news.
+  bool FirstCancellation(const std::string& worker, const v1::TaskReport& report);
+  // How often this assignment, which the process does not list, has been sent again; counts the present one.
+  int CountResent(const std::string& worker, const std::string& task, int64_t fence);
+
+  // By name.
+  std::vector<v1::Worker> Workers(Timestamp now) const;
+  // Devices of workers that are connected and not draining, in the order of worker and device; arch "" is
+  // any, TARGET_AUTO any target.
+  std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch, Timestamp now) const;
+  // "alpha (cuda sm_90 NVIDIA H200), beta (host x86-64-v4, draining)", or "none".
+  std::string Describe(Timestamp now) const;
+
+  // Waits until a device may have appeared since `version` was read, or an interruption. Returns the present
+  // version.
+  int64_t version() const;
+  int64_t WaitForChange(int64_t version, std::chrono::milliseconds at_most) const;
+  void Interrupt();
+
+ private:
+  struct Entry {
+    std::string instance;
+    std::vector<v1::DeviceDescription> devices;
+    Timestamp last_contact{};
+    bool says_draining = false;
+    bool told_to_drain = false;
+    int running_tasks = 0;
+    std::set<std::string> replaced_instances;
+    std::set<std::string> cancellations;  // "<task> <fence>"
+    std::map<std::string, int> resent;    // "<task> <fence>"
+  };
+  bool Connected(const Entry& entry, Timestamp now) const {
+    return now - entry.last_contact <= connected_for_;
+  }
+
+  const std::chrono::microseconds connected_for_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::map<std::string, Entry> workers_;               // guarded by mutex_
+  std::map<std::string, std::string> drained_before_;  // guarded by mutex_
+  int64_t version_ = 0;                                // guarded by mutex_
+};
+
+// "cuda", "host" or "auto".
+std::string LowerCaseName(v1::Target target);
+
+}  // namespace fusion

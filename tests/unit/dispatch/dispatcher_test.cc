@@ -1,0 +1,372 @@
+// Builds, timings and devices as job threads see them.
+#include "server/dispatch/dispatcher.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/dispatch/dispatch_fixture.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using DispatcherTest = DispatchTest;
+
+TEST_F(DispatcherTest, BuildsRunOnWorkersAndComeBackInOrder) {
+  const std::string job = NewJob();
+  std::vector<std::vector<int>> progress;
+  auto built = std::async(std::launch::async, [&] {
+    return dispatcher_->Build(job, {HostBuild("a"), HostBuild("b"), HostBuild("a")}, CancellationToken(),
+                              [&](int done, int total, int reused, int failed) {
+                                progress.push_back({done, total, reused, failed});
+                              });
+  });
+  const std::vector<v1::Assignment> work = Take(Request("w"), 2);
+  ASSERT_EQ(work.size(), 2u) << "equal tasks are built once";
+  EXPECT_EQ(work[0].build().key(), "a");
+  EXPECT_EQ(work[0].build().source(), "// a");
+  EXPECT_EQ(work[0].fence(), 1);
+  EXPECT_EQ(work[0].lease_seconds(), 15);
+  const std::string binary = Upload("binary of b");
+  const v1::SynchronizeResponse answer =
+      Call(Request("w", {Built(work[1], v1::OK, binary), Built(work[0], v1::COMPILE_ERROR)}));
+  EXPECT_THAT(answer.accepted(), ElementsAre(work[1].task(), work[0].task()));
+
+  absl::StatusOr<std::vector<BuildOutcome>> outcomes = built.get();
+  ASSERT_TRUE(outcomes.ok()) << outcomes.status();
+  ASSERT_EQ(outcomes->size(), 3u);
+  EXPECT_EQ((*outcomes)[0].result.outcome(), v1::COMPILE_ERROR);
+  EXPECT_EQ((*outcomes)[0].result.log(), "log of " + work[0].task());
+  EXPECT_EQ((*outcomes)[1].result.outcome(), v1::OK);
+  EXPECT_EQ((*outcomes)[1].result.binary(), binary);
+  EXPECT_EQ((*outcomes)[2].result.outcome(), v1::COMPILE_ERROR);
+  EXPECT_FALSE((*outcomes)[1].reused);
+  ASSERT_EQ(progress.size(), 3u);
+  EXPECT_EQ(progress.back(), (std::vector<int>{3, 3, 0, 2}));
+}
+
+TEST_F(DispatcherTest, WhatWasBuiltOnceIsReusedWithoutAWorker) {
+  BuildFuture built = StartBuild(NewJob(), {HostBuild("good"), HostBuild("bad")});
+  const std::vector<v1::Assignment> work = Take(Request("w"), 2);
+  Call(Request("w", {Built(work[0], v1::OK, Upload("binary")), Built(work[1], v1::COMPILE_ERROR)}));
+  ASSERT_TRUE(built.get().ok());
+  StartServer();
+  absl::StatusOr<std::vector<BuildOutcome>> again =
+      dispatcher_->Build(NewJob(), {HostBuild("bad"), HostBuild("good")}, CancellationToken());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE((*again)[0].reused && (*again)[1].reused);
+  EXPECT_EQ((*again)[0].result.outcome(), v1::COMPILE_ERROR);
+  EXPECT_EQ((*again)[0].result.log(), "log of " + work[1].task());
+  EXPECT_EQ((*again)[1].result.outcome(), v1::OK);
+}
+
+TEST_F(DispatcherTest, ABuildThatTimedOutIsNotForOtherJobs) {
+  BuildFuture built = StartBuild(NewJob(), {HostBuild("slow")});
+  std::vector<v1::Assignment> work = Take(Request("w"), 1);
+  Call(Request("w", {Built(work[0], v1::TIMEOUT)}));
+  EXPECT_EQ(built.get()->front().result.outcome(), v1::TIMEOUT);
+  built = StartBuild(NewJob(), {HostBuild("slow")});
+  work = Take(Request("w"), 1);
+  Call(Request("w", {Built(work[0], v1::OK, Upload("binary"))}));
+  EXPECT_EQ(built.get()->front().result.outcome(), v1::OK);
+}
+
+TEST_F(DispatcherTest, TheSameBuildInFlightIsMerged) {
+  BuildFuture first = StartBuild(NewJob(), {HostBuild("k")});
+  const std::vector<v1::Assignment> work = Take(Request("w"), 1);
+  BuildFuture second = StartBuild(NewJob(), {HostBuild("k"), HostBuild("only second")});
+  const std::vector<v1::Assignment> more = Take(Request("v"), 1);
+  EXPECT_EQ(more[0].build().key(), "only second");
+  EXPECT_EQ(Call(Request("v", {Running(more[0])})).assignments_size(), 0);
+  Call(Request("w", {Built(work[0], v1::OK, Upload("binary"))}));
+  Call(Request("v", {Built(more[0], v1::OK, Upload("binary"))}));
+  absl::StatusOr<std::vector<BuildOutcome>> a = first.get(), b = second.get();
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_FALSE(a->at(0).reused);
+  EXPECT_TRUE(b->at(0).reused);
+  EXPECT_FALSE(b->at(1).reused);
+  EXPECT_EQ(a->at(0).result.binary(), b->at(0).result.binary());
+}
+
+TEST_F(DispatcherTest, ALostWorkersTaskIsGivenToAnotherAndTwoLostWorkersEndIt) {
+  BuildFuture built = StartBuild(NewJob(), {HostBuild("once"), HostBuild("killer")});
+  const std::vector<v1::Assignment> first = Take(Request("w1"), 2);
+  clock_.Advance(std::chrono::seconds(16));
+  const std::vector<v1::Assignment> second = Take(Request("w2"), 2);
+  EXPECT_EQ(second[0].task(), first[0].task());
+  EXPECT_EQ(second[0].fence(), first[0].fence() + 1);
+  // The lost worker comes back with a result: it is not taken.
+  EXPECT_THAT(Call(Request("w1", {Built(first[0], v1::COMPILE_ERROR)})).accepted(),
+              ElementsAre(first[0].task()));
+  EXPECT_EQ(store_->GetTask(first[0].task())->state, TaskState::kRunning);
+  Call(Request("w2", {Built(second[0], v1::OK, Upload("binary")), Running(second[1])}));
+  clock_.Advance(std::chrono::seconds(16));
+
+  absl::StatusOr<std::vector<BuildOutcome>> outcomes = built.get();
+  ASSERT_TRUE(outcomes.ok()) << outcomes.status();
+  EXPECT_EQ(outcomes->at(0).result.outcome(), v1::OK);
+  EXPECT_EQ(outcomes->at(1).result.outcome(), v1::WORKER_LOST);
+  EXPECT_THAT(outcomes->at(1).result.log(), HasSubstr("2 workers were lost"));
+}
+
+TEST_F(DispatcherTest, AWorkerThatKeepsFailingIsReported) {
+  BuildFuture built = StartBuild(NewJob(), {HostBuild("k")});
+  for (int i = 0; i < 3; ++i) {
+    const std::string worker = "w" + std::to_string(i);
+    const std::vector<v1::Assignment> work = Take(Request(worker), 1);
+    EXPECT_THAT(Call(Request(worker, {Failed(work[0], "no compiler")})).accepted(),
+                ElementsAre(work[0].task()));
+  }
+  absl::StatusOr<std::vector<BuildOutcome>> outcomes = built.get();
+  ASSERT_TRUE(outcomes.ok()) << outcomes.status();
+  EXPECT_EQ(outcomes->at(0).result.outcome(), v1::WORKER_LOST);
+  EXPECT_EQ(outcomes->at(0).result.log(), "no compiler");
+}
+
+TEST_F(DispatcherTest, CancellingReachesTheHolder) {
+  CancellationToken token;
+  BuildFuture built = StartBuild(NewJob(), {HostBuild("k")}, token);
+  const std::vector<v1::Assignment> work = Take(Request("w"), 1);
+  v1::SynchronizeRequest held = Request("w", {Running(work[0])});
+  held.set_wait_seconds(60);
+  std::future<v1::SynchronizeResponse> answer = Send(held);
+  token.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(built.get().status()));
+  EXPECT_THAT(answer.get().cancelled(), ElementsAre(work[0].task()));
+  EXPECT_EQ(store_->GetTask(work[0].task())->state, TaskState::kCancelled);
+  EXPECT_TRUE(absl::IsCancelled(dispatcher_->Build(NewJob(), {HostBuild("l")}, token).status()));
+}
+
+TEST_F(DispatcherTest, CancellingAJobEndsItsWaitingCallButNotThatOfAnother) {
+  const std::string a = NewJob(), b = NewJob();
+  BuildFuture build_a = StartBuild(a, {HostBuild("shared"), HostBuild("alone")});
+  const std::vector<v1::Assignment> both = Take(Request("w"), 2);
+  BuildFuture build_b = StartBuild(b, {HostBuild("shared"), HostBuild("other")});
+  const std::vector<v1::Assignment> other = Take(Request("v"), 1);
+  ASSERT_TRUE(dispatcher_->CancelJob(a).ok());
+  EXPECT_TRUE(absl::IsCancelled(build_a.get().status()));
+  EXPECT_EQ(store_->GetTask(both[0].task())->state, TaskState::kRunning);
+  EXPECT_EQ(store_->GetTask(both[1].task())->state, TaskState::kCancelled);
+  Call(Request("v", {Built(other[0], v1::COMPILE_ERROR)}));
+  // w has lost contact; its shared task goes to v.
+  clock_.Advance(std::chrono::seconds(16));
+  const std::vector<v1::Assignment> shared = Take(Request("v"), 1);
+  Call(Request("v", {Built(shared[0], v1::COMPILE_ERROR)}));
+  EXPECT_TRUE(build_b.get().ok());
+}
+
+TEST_F(DispatcherTest, TimingsComeInTheOrderOfCompletion) {
+  const std::string job = NewJob();
+  std::vector<int> order;
+  auto timed = std::async(std::launch::async, [&] {
+    return dispatcher_->Time(job, {Timing("p0"), Timing("p1"), Timing("p2")}, CudaDevice(),
+                             CancellationToken(), [&](int index, const v1::TimeResult& result, bool reused) {
+                               EXPECT_FALSE(reused);
+                               EXPECT_EQ(result.programs(0).cold().median(), index);
+                               order.push_back(index);
+                             });
+  });
+  v1::SynchronizeRequest request = Request("w", {}, {CudaDevice()});
+  request.set_free_time_slots(3);
+  std::vector<v1::Assignment> work = Take(request, 3);
+  EXPECT_EQ(work[0].time().device_uuid(), "GPU-1");
+  for (int i : {2, 0, 1}) {
+    std::vector<v1::TaskReport> reports = {Timed(work[i], i)};
+    EXPECT_EQ(work[i].time().programs(0).name(), "p" + std::to_string(i));
+    Call(Request("w", reports, {CudaDevice()}));
+  }
+  ASSERT_TRUE(timed.get().ok());
+  EXPECT_THAT(order, ElementsAre(2, 0, 1));
+}
+
+TEST_F(DispatcherTest, FinishedTimingsAreTakenFromTheStoreAfterARestartAndHeldOnesGoOn) {
+  const std::string job = NewJob();
+  const std::vector<v1::TimeTask> tasks = {Timing("p0"), Timing("p1")};
+  auto timed = std::async(std::launch::async, [&] {
+    return dispatcher_->Time(job, tasks, CudaDevice(), CancellationToken(),
+                             [](int, const v1::TimeResult&, bool) {});
+  });
+  v1::SynchronizeRequest request = Request("w", {}, {CudaDevice()});
+  request.set_free_time_slots(2);
+  const std::vector<v1::Assignment> work = Take(request, 2);
+  Call(Request("w", {Timed(work[0], 7), Running(work[1])}, {CudaDevice()}));
+  dispatcher_->Stop();
+  EXPECT_TRUE(absl::IsUnavailable(timed.get()));
+
+  clock_.Advance(std::chrono::seconds(20));  // longer than a lease
+  StartServer();
+  std::map<int, bool> reused;
+  timed = std::async(std::launch::async, [&] {
+    return dispatcher_->Time(job, tasks, CudaDevice(), CancellationToken(),
+                             [&](int index, const v1::TimeResult& result, bool was_known) {
+                               EXPECT_EQ(result.programs(0).cold().median(), index == 0 ? 7 : 8);
+                               reused[index] = was_known;
+                             });
+  });
+  EXPECT_THAT(Call(Request("w", {Timed(work[1], 8)}, {CudaDevice()})).accepted(),
+              ElementsAre(work[1].task()));
+  ASSERT_TRUE(timed.get().ok());
+  EXPECT_EQ(reused.size(), 2u);
+  EXPECT_TRUE(reused[0]);
+  EXPECT_EQ(store_->GetTask(work[1].task())->attempts, 1);
+}
+
+TEST_F(DispatcherTest, ATimingThatLosesItsWorkersSaysSoForEveryProgram) {
+  const std::string job = NewJob();
+  v1::TimeResult result;
+  auto timed = std::async(std::launch::async, [&] {
+    return dispatcher_->Time(job, {Timing("p0")}, CudaDevice(), CancellationToken(),
+                             [&](int, const v1::TimeResult& given, bool) { result = given; });
+  });
+  for (int i = 0; i < 2; ++i) {
+    Take(Request("w" + std::to_string(i), {}, {CudaDevice()}), 1);
+    clock_.Advance(std::chrono::seconds(16));
+  }
+  ASSERT_TRUE(timed.get().ok());
+  EXPECT_THAT(result.failure(), HasSubstr("workers were lost"));
+  EXPECT_EQ(result.unfused().outcome(), v1::WORKER_LOST);
+  ASSERT_EQ(result.programs_size(), 1);
+  EXPECT_EQ(result.programs(0).name(), "p0");
+  EXPECT_EQ(result.programs(0).outcome(), v1::WORKER_LOST);
+}
+
+TEST_F(DispatcherTest, TimingsOfTwoJobsAreDistinct) {
+  EXPECT_NE(SpecOf("jobs/1", Timing("p"), CudaDevice()).key, SpecOf("jobs/2", Timing("p"), CudaDevice()).key);
+  EXPECT_NE(SpecOf("jobs/1", Timing("p"), CudaDevice()).key, SpecOf("jobs/1", Timing("q"), CudaDevice()).key);
+  EXPECT_NE(SpecOf("jobs/1", Timing("p"), CudaDevice()).key,
+            SpecOf("jobs/1", Timing("p"), CudaDevice("GPU-2")).key);
+  EXPECT_EQ(SpecOf("jobs/1", Timing("p"), CudaDevice()).key, SpecOf("jobs/1", Timing("p"), CudaDevice()).key);
+}
+
+TEST_F(DispatcherTest, StoppingLeavesTheQueueForTheNextProcess) {
+  const std::string job = NewJob();
+  BuildFuture built = StartBuild(job, {HostBuild("held"), HostBuild("queued")});
+  v1::SynchronizeRequest request = Request("w");
+  request.set_free_build_slots(1);
+  const std::vector<v1::Assignment> held = Take(request, 1);
+  dispatcher_->Stop();
+  EXPECT_TRUE(absl::IsUnavailable(built.get().status()));
+  EXPECT_TRUE(absl::IsUnavailable(dispatcher_->Build(job, {HostBuild("l")}, CancellationToken()).status()));
+
+  StartServer();
+  built = StartBuild(job, {HostBuild("held"), HostBuild("queued")});
+  const std::vector<v1::Assignment> queued = Take(Request("w", {Running(held[0])}), 1);
+  EXPECT_EQ(queued[0].build().key(), "queued");
+  Call(Request("w", {Built(held[0], v1::COMPILE_ERROR), Built(queued[0], v1::COMPILE_ERROR)}));
+  EXPECT_TRUE(built.get().ok());
+}
+
+TEST_F(DispatcherTest, AStartCancelsWhatNoUnfinishedJobWants) {
+  const std::string job = NewJob();
+  BuildFuture built = StartBuild(job, {HostBuild("k")});
+  const std::vector<v1::Assignment> work = Take(Request("w"), 1);
+  dispatcher_->Stop();
+  built.get().IgnoreError();
+  JobUpdate update;
+  update.state = JobState::kCancelled;
+  ASSERT_TRUE(store_->UpdateJob(job, update, clock_.Now()).ok());
+  StartServer();
+  EXPECT_THAT(Call(Request("w", {Running(work[0])})).cancelled(), ElementsAre(work[0].task()));
+}
+
+TEST_F(DispatcherTest, WithoutAWorkerThatCanTheCallGivesUpAndSaysWhatIsMissing) {
+  options_.no_worker_patience = std::chrono::milliseconds(10);
+  StartServer();
+  Call(Request("alpha", {}, {HostDevice()}));
+  v1::BuildTask task = HostBuild("k");
+  task.set_target(v1::CUDA);
+  task.set_arch("sm_90");
+  const absl::Status status = dispatcher_->Build(NewJob(), {task}, CancellationToken()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no worker with a cuda device of arch sm_90"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("alpha (host x86-64-v4 Ryzen)"));
+}
+
+TEST_F(DispatcherTest, CudaIsBuiltByAnyWorkerWithCudaAndHostCodeOnlyByItsArch) {
+  v1::BuildTask cuda = HostBuild("cuda");
+  cuda.set_target(v1::CUDA);
+  cuda.set_arch("sm_80");
+  BuildFuture built = StartBuild(NewJob(), {cuda, HostBuild("host")});
+  v1::DeviceDescription other_arch = HostDevice();
+  other_arch.set_arch("x86-64-v2");
+  const std::vector<v1::Assignment> work =
+      Take(Request("w", {}, {CudaDevice("GPU-1", "sm_90"), other_arch}), 1);
+  ASSERT_EQ(work.size(), 1u);
+  EXPECT_EQ(work[0].build().key(), "cuda");
+  const std::vector<v1::Assignment> host = Take(Request("v"), 1);
+  EXPECT_EQ(host[0].build().key(), "host");
+  Call(Request("w", {Built(work[0], v1::COMPILE_ERROR)}));
+  Call(Request("v", {Built(host[0], v1::COMPILE_ERROR)}));
+  EXPECT_TRUE(built.get().ok());
+}
+
+TEST_F(DispatcherTest, ChoosesTheFastestDeviceAndTakesTurnsAmongEquals) {
+  const auto none = std::chrono::milliseconds(0);
+  CancellationToken token;
+  EXPECT_TRUE(absl::IsUnavailable(dispatcher_->ChooseDevice(v1::TARGET_AUTO, "", none, token).status()));
+  Call(Request("a", {}, {HostDevice()}));
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::TARGET_AUTO, "", none, token)->uuid(), "CPU-1");
+  Call(Request("b", {}, {CudaDevice("GPU-A100", "sm_80")}));
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::TARGET_AUTO, "", none, token)->uuid(), "GPU-A100");
+  Call(Request("c", {}, {CudaDevice("GPU-2"), CudaDevice("GPU-1")}));
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::TARGET_AUTO, "", none, token)->uuid(), "GPU-1");
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::CUDA, "", none, token)->uuid(), "GPU-2");
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::CUDA, "sm_90", none, token)->uuid(), "GPU-1");
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::CUDA, "sm_80", none, token)->uuid(), "GPU-A100");
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::HOST, "", none, token)->uuid(), "CPU-1");
+  const absl::Status missing = dispatcher_->ChooseDevice(v1::CUDA, "sm_70", none, token).status();
+  EXPECT_TRUE(absl::IsUnavailable(missing));
+  EXPECT_THAT(std::string(missing.message()),
+              HasSubstr("no worker with a cuda device of arch sm_70 is connected"));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("b (cuda sm_80 A100)"));
+}
+
+TEST_F(DispatcherTest, WaitsForADeviceToConnect) {
+  auto chosen = std::async(std::launch::async, [&] {
+    return dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::seconds(60), CancellationToken());
+  });
+  Call(Request("host only"));
+  Call(Request("w", {}, {CudaDevice()}));
+  absl::StatusOr<v1::DeviceDescription> device = chosen.get();
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ(device->uuid(), "GPU-1");
+}
+
+TEST_F(DispatcherTest, WaitingForADeviceCanBeCancelledOrStopped) {
+  CancellationToken token;
+  const auto wait = [&](CancellationToken t) {
+    return dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::seconds(60), t).status();
+  };
+  auto cancelled = std::async(std::launch::async, wait, token);
+  auto stopped = std::async(std::launch::async, wait, CancellationToken());
+  token.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(cancelled.get()));
+  dispatcher_->Stop();
+  EXPECT_TRUE(absl::IsUnavailable(stopped.get()));
+}
+
+TEST_F(DispatcherTest, AJobKeepsItsDevice) {
+  const std::string job = NewJob();
+  ASSERT_TRUE(store_->EnsureTasks(job, {SpecOf(job, Timing("p"), CudaDevice("GPU-2"))}, clock_.Now()).ok());
+  Call(Request("w", {}, {CudaDevice("GPU-1"), CudaDevice("GPU-2")}));
+  const auto choose = [&] {
+    return dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken(), job);
+  };
+  EXPECT_EQ(choose()->uuid(), "GPU-2");
+  EXPECT_EQ(choose()->uuid(), "GPU-2");
+  Call(Request("w", {}, {CudaDevice("GPU-1")}));
+  EXPECT_EQ(choose()->uuid(), "GPU-1") << "its own is gone";
+}
+
+TEST_F(DispatcherTest, SilentWorkersCountAsDisconnected) {
+  Call(Request("w", {}, {CudaDevice()}));
+  EXPECT_TRUE(dispatcher_->Workers().at(0).connected());
+  clock_.Advance(std::chrono::seconds(21));
+  EXPECT_FALSE(dispatcher_->Workers().at(0).connected());
+  EXPECT_FALSE(
+      dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken()).ok());
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,258 @@
+// The conversation between a worker and the server.
+#include "server/dispatch/synchronizer.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/unit/dispatch/dispatch_fixture.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class SynchronizerTest : public DispatchTest {
+ protected:
+  void SetUp() override {
+    DispatchTest::SetUp();
+    job_ = NewJob();
+  }
+  // Queues builds as a job thread would, without waiting for them.
+  void Queue(const std::vector<std::string>& keys) {
+    std::vector<TaskSpec> specs;
+    for (const std::string& key : keys) specs.push_back(SpecOf(HostBuild(key)));
+    ASSERT_TRUE(store_->EnsureTasks(job_, specs, clock_.Now()).ok());
+  }
+  std::string job_;
+};
+
+TEST_F(SynchronizerTest, AnAnswerThatNeedNotWaitComesAtOnce) {
+  v1::SynchronizeResponse idle = Call(Request("w"));
+  EXPECT_THAT(idle.assignments(), IsEmpty());
+  EXPECT_GT(idle.next_contact_seconds(), 0) << "a worker that is not held must pause by itself";
+  Queue({"a", "b", "c"});
+  v1::SynchronizeRequest request = Request("w");
+  request.set_free_build_slots(2);
+  request.set_wait_seconds(60);
+  v1::SynchronizeResponse work = Call(request);
+  EXPECT_EQ(work.assignments_size(), 2) << "no more than there is room for";
+  EXPECT_EQ(work.next_contact_seconds(), 0);
+}
+
+TEST_F(SynchronizerTest, AHeldCallWakesWhenATaskIsQueued) {
+  v1::SynchronizeRequest request = Request("w");
+  request.set_wait_seconds(60);
+  std::future<v1::SynchronizeResponse> answer = Send(request);
+  BuildFuture built = StartBuild(job_, {HostBuild("k")});
+  const v1::SynchronizeResponse work = answer.get();
+  ASSERT_EQ(work.assignments_size(), 1);
+  EXPECT_EQ(work.assignments(0).build().key(), "k");
+  Call(Request("w", {Built(work.assignments(0), v1::COMPILE_ERROR)}));
+  EXPECT_TRUE(built.get().ok());
+}
+
+TEST_F(SynchronizerTest, OneQueuedTaskWakesManyHeldCallsButGoesToOne) {
+  std::vector<std::future<v1::SynchronizeResponse>> answers;
+  for (int i = 0; i < 8; ++i) {
+    v1::SynchronizeRequest request = Request("w" + std::to_string(i));
+    request.set_wait_seconds(60);
+    answers.push_back(Send(request));
+  }
+  BuildFuture built = StartBuild(job_, {HostBuild("k")});
+  const auto answered = [&] {
+    return std::any_of(answers.begin(), answers.end(),
+                       [](const std::future<v1::SynchronizeResponse>& answer) {
+                         return answer.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready;
+                       });
+  };
+  while (!answered()) continue;
+  dispatcher_->Stop();
+  int assigned = 0;
+  for (auto& answer : answers) assigned += answer.get().assignments_size();
+  EXPECT_EQ(assigned, 1);
+  EXPECT_TRUE(absl::IsUnavailable(built.get().status()));
+}
+
+TEST_F(SynchronizerTest, AHeldCallIsAnsweredWhenItsTimeIsOver) {
+  v1::SynchronizeRequest request = Request("w");
+  request.set_wait_seconds(0.01);
+  const v1::SynchronizeResponse answer = Call(request);
+  EXPECT_THAT(answer.assignments(), IsEmpty());
+  EXPECT_EQ(answer.next_contact_seconds(), 0);
+}
+
+TEST_F(SynchronizerTest, StoppingAnswersHeldCalls) {
+  v1::SynchronizeRequest request = Request("w");
+  request.set_wait_seconds(60);
+  std::future<v1::SynchronizeResponse> answer = Send(request);
+  dispatcher_->Stop();
+  EXPECT_THAT(answer.get().assignments(), IsEmpty());
+  EXPECT_GT(Call(request).next_contact_seconds(), 0);
+}
+
+TEST_F(SynchronizerTest, ANewerCallOfTheSameWorkerEndsTheOlder) {
+  v1::SynchronizeRequest request = Request("w");
+  request.set_wait_seconds(60);
+  std::future<v1::SynchronizeResponse> older = Send(request);
+  std::future<v1::SynchronizeResponse> newer = Send(request);
+  EXPECT_THAT(older.get().assignments(), IsEmpty());
+  BuildFuture built = StartBuild(job_, {HostBuild("k")});
+  const v1::SynchronizeResponse work = newer.get();
+  ASSERT_EQ(work.assignments_size(), 1);
+  Call(Request("w", {Built(work.assignments(0), v1::COMPILE_ERROR)}));
+  EXPECT_TRUE(built.get().ok());
+}
+
+TEST_F(SynchronizerTest, CallsRenewTheLeasesOfWhatTheyListAsRunning) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  for (int i = 0; i < 4; ++i) {
+    clock_.Advance(std::chrono::seconds(10));
+    EXPECT_THAT(Call(Request("w", {Running(work)})).cancelled(), IsEmpty());
+    EXPECT_TRUE(store_->ExpireLeases(clock_.Now())->empty());
+  }
+  EXPECT_EQ(store_->GetTask(work.task())->attempts, 1);
+}
+
+TEST_F(SynchronizerTest, AnAssignmentThatWasLostOnTheWayIsSentAgainWithTheSameFence) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  for (int i = 0; i < 3; ++i) {
+    const v1::SynchronizeResponse again = Call(Request("w"));
+    ASSERT_EQ(again.assignments_size(), 1);
+    EXPECT_EQ(again.assignments(0).task(), work.task());
+    EXPECT_EQ(again.assignments(0).fence(), work.fence());
+  }
+  EXPECT_THAT(Call(Request("w")).assignments(), IsEmpty()) << "not for ever";
+  EXPECT_EQ(store_->GetTask(work.task())->attempts, 1);
+}
+
+TEST_F(SynchronizerTest, AnAssignmentSentAgainTakesItsPlace) {
+  Queue({"a", "b"});
+  v1::SynchronizeRequest request = Request("w");
+  request.set_free_build_slots(1);
+  ASSERT_EQ(Call(request).assignments_size(), 1);
+  EXPECT_EQ(Call(request).assignments_size(), 1) << "the one sent again, and no room for the other";
+}
+
+TEST_F(SynchronizerTest, ANewProcessHasLostWhatTheOldOneHeld) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  v1::SynchronizeRequest restarted = Request("w");
+  restarted.set_instance("w process 2");
+  const v1::SynchronizeResponse answer = Call(restarted);
+  ASSERT_EQ(answer.assignments_size(), 1);
+  EXPECT_EQ(answer.assignments(0).task(), work.task());
+  EXPECT_EQ(answer.assignments(0).fence(), work.fence() + 1);
+  EXPECT_EQ(store_->GetTask(work.task())->lost_workers, 1);
+}
+
+TEST_F(SynchronizerTest, AReplacedProcessIsToldToStop) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  v1::SynchronizeRequest newer = Request("w");
+  newer.set_instance("w process 2");
+  ASSERT_EQ(Call(newer).assignments_size(), 1);
+  const v1::SynchronizeResponse old = Call(Request("w", {Running(work)}));
+  EXPECT_TRUE(old.drain());
+  EXPECT_THAT(old.cancelled(), ElementsAre(work.task()));
+  EXPECT_THAT(old.assignments(), IsEmpty());
+  EXPECT_EQ(store_->GetTask(work.task())->instance, "w process 2") << "the newer process keeps it";
+}
+
+TEST_F(SynchronizerTest, AResultIsAcceptedOnceAndRepeatingItIsHarmless) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  EXPECT_THAT(Call(Request("w", {Built(work, v1::COMPILE_ERROR)})).accepted(), ElementsAre(work.task()));
+  const std::string stored = store_->GetTask(work.task())->result;
+  EXPECT_THAT(Call(Request("w", {Built(work, v1::OK, Upload("x"))})).accepted(), ElementsAre(work.task()));
+  EXPECT_EQ(store_->GetTask(work.task())->result, stored);
+}
+
+TEST_F(SynchronizerTest, ReportsOfUnknownTasksAreForgotten) {
+  v1::Assignment unknown;
+  unknown.set_task("tasks/of another store");
+  unknown.set_fence(1);
+  EXPECT_THAT(Call(Request("w", {Running(unknown)})).cancelled(), ElementsAre(unknown.task()));
+  EXPECT_THAT(Call(Request("w", {Built(unknown, v1::OK)})).accepted(), ElementsAre(unknown.task()));
+}
+
+TEST_F(SynchronizerTest, ABinaryThatWasNotUploadedIsNoResult) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  Call(Request("w", {Built(work, v1::OK, "sha256:nothing")}));
+  EXPECT_NE(store_->GetTask(work.task())->state, TaskState::kDone);
+  EXPECT_TRUE(store_->FindBuilds({"k"})->empty());
+  EXPECT_EQ(store_->GetTask(work.task())->failures, 1);
+}
+
+TEST_F(SynchronizerTest, AResultOfTheWrongKindIsNoResult) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  Call(Request("w", {Timed(work, 1)}));
+  EXPECT_NE(store_->GetTask(work.task())->state, TaskState::kDone);
+}
+
+TEST_F(SynchronizerTest, ACancellationIsToldAgainButWakesOnlyOnce) {
+  Queue({"k"});
+  const v1::Assignment work = Call(Request("w")).assignments(0);
+  ASSERT_TRUE(dispatcher_->CancelJob(job_).ok());
+  v1::SynchronizeRequest request = Request("w", {Running(work)});
+  request.set_wait_seconds(60);
+  EXPECT_THAT(Call(request).cancelled(), ElementsAre(work.task())) << "at once";
+  request.set_wait_seconds(0.01);
+  EXPECT_THAT(Call(request).cancelled(), ElementsAre(work.task())) << "after the wait";
+}
+
+TEST_F(SynchronizerTest, ADrainedWorkerGetsNothingNewUntilItIsRestarted) {
+  Call(Request("w"));
+  v1::SynchronizeRequest held = Request("w");
+  held.set_wait_seconds(60);
+  std::future<v1::SynchronizeResponse> answer = Send(held);
+  absl::StatusOr<v1::Worker> drained = dispatcher_->Drain("workers/w");
+  ASSERT_TRUE(drained.ok()) << drained.status();
+  EXPECT_TRUE(drained->draining());
+  EXPECT_TRUE(answer.get().drain()) << "told at once";
+  Queue({"k"});
+  EXPECT_THAT(Call(Request("w")).assignments(), IsEmpty());
+
+  StartServer();
+  EXPECT_TRUE(Call(Request("w")).drain()) << "a restart of the server does not undo it";
+  v1::SynchronizeRequest restarted = Request("w");
+  restarted.set_instance("w process 2");
+  const v1::SynchronizeResponse fresh = Call(restarted);
+  EXPECT_FALSE(fresh.drain());
+  EXPECT_EQ(fresh.assignments_size(), 1);
+}
+
+TEST_F(SynchronizerTest, DrainingAnUnknownWorkerIsNotFound) {
+  Call(Request("w"));
+  const absl::Status status = dispatcher_->Drain("workers/v").status();
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("known: workers/w"));
+}
+
+TEST_F(SynchronizerTest, ANamelessWorkerGetsNothing) {
+  Queue({"k"});
+  EXPECT_THAT(Call(Request("")).assignments(), IsEmpty());
+  v1::SynchronizeRequest request = Request("w");
+  request.clear_instance();
+  EXPECT_THAT(Call(request).assignments(), IsEmpty());
+}
+
+TEST_F(SynchronizerTest, DevicesAreRemembered) {
+  Call(Request("w", {}, {CudaDevice(), HostDevice()}));
+  absl::StatusOr<std::vector<DeviceRecord>> devices = store_->Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ((*devices)[1].uuid, "GPU-1");
+  EXPECT_EQ((*devices)[1].device_class, "H200");
+  v1::DeviceDescription description;
+  ASSERT_TRUE(description.ParseFromString((*devices)[1].description));
+  EXPECT_EQ(description.arch(), "sm_90");
+}
+
+}  // namespace
+}  // namespace fusion

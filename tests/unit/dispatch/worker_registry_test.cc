@@ -1,0 +1,103 @@
+#include "server/dispatch/worker_registry.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/dispatch/dispatch_fixture.h"
+
+namespace fusion {
+namespace {
+
+using Contact = WorkerRegistry::Contact;
+
+v1::SynchronizeRequest From(const std::string& worker, const std::string& instance,
+                            const std::vector<v1::DeviceDescription>& devices = {}) {
+  v1::SynchronizeRequest request;
+  request.set_worker(worker);
+  request.set_instance(instance);
+  for (const v1::DeviceDescription& device : devices) *request.add_devices() = device;
+  return request;
+}
+
+Timestamp At(int seconds) { return Timestamp(std::chrono::seconds(seconds)); }
+
+class WorkerRegistryTest : public ::testing::Test {
+ protected:
+  WorkerRegistry registry_{std::chrono::seconds(20)};
+};
+
+TEST_F(WorkerRegistryTest, TellsNewProcessesFromKnownAndReplacedOnes) {
+  EXPECT_EQ(registry_.Touch(From("w", "1"), At(0)), Contact::kNewInstance);
+  EXPECT_EQ(registry_.Touch(From("w", "1"), At(1)), Contact::kKnown);
+  EXPECT_EQ(registry_.Touch(From("v", "1"), At(1)), Contact::kNewInstance);
+  EXPECT_EQ(registry_.Touch(From("w", "2"), At(2)), Contact::kNewInstance);
+  EXPECT_EQ(registry_.Touch(From("w", "1"), At(3)), Contact::kReplaced);
+  EXPECT_EQ(registry_.Touch(From("w", "3"), At(4)), Contact::kNewInstance);
+  EXPECT_EQ(registry_.Touch(From("w", "2"), At(5)), Contact::kReplaced);
+  EXPECT_EQ(registry_.Touch(From("w", "1"), At(6)), Contact::kReplaced);
+}
+
+TEST_F(WorkerRegistryTest, DescribesWorkers) {
+  v1::SynchronizeRequest request = From("w", "1", {CudaDevice()});
+  request.add_tasks()->set_running(true);
+  request.add_tasks()->mutable_build();
+  registry_.Touch(request, Timestamp(std::chrono::microseconds(5'250'000)));
+  const std::vector<v1::Worker> workers = registry_.Workers(At(6));
+  ASSERT_EQ(workers.size(), 1u);
+  EXPECT_EQ(workers[0].name(), "workers/w");
+  EXPECT_EQ(workers[0].devices(0).uuid(), "GPU-1");
+  EXPECT_EQ(workers[0].last_contact().seconds(), 5);
+  EXPECT_EQ(workers[0].last_contact().nanos(), 250'000'000);
+  EXPECT_EQ(workers[0].running_tasks(), 1);
+  EXPECT_TRUE(workers[0].connected());
+  EXPECT_FALSE(workers[0].draining());
+  EXPECT_FALSE(registry_.Workers(At(26))[0].connected());
+  EXPECT_EQ(registry_.Describe(At(6)), "w (cuda sm_90 H200)");
+  EXPECT_EQ(registry_.Describe(At(26)), "none");
+}
+
+TEST_F(WorkerRegistryTest, BeingAnsweredCountsAsContact) {
+  registry_.Touch(From("w", "1"), At(0));
+  registry_.Answered("w", "1", At(10));
+  registry_.Answered("w", "another process", At(100));
+  EXPECT_TRUE(registry_.Workers(At(30))[0].connected());
+  EXPECT_FALSE(registry_.Workers(At(31))[0].connected());
+}
+
+TEST_F(WorkerRegistryTest, DevicesAreThoseThatCanBeUsed) {
+  registry_.Touch(From("a", "1", {CudaDevice("G1"), HostDevice("C1")}), At(0));
+  registry_.Touch(From("b", "1", {CudaDevice("G2", "sm_80")}), At(10));
+  v1::SynchronizeRequest draining = From("c", "1", {CudaDevice("G3")});
+  draining.set_draining(true);
+  registry_.Touch(draining, At(10));
+  EXPECT_EQ(registry_.Devices(v1::TARGET_AUTO, "", At(10)).size(), 3u);
+  EXPECT_EQ(registry_.Devices(v1::CUDA, "", At(10)).size(), 2u);
+  EXPECT_EQ(registry_.Devices(v1::CUDA, "sm_80", At(10)).at(0).uuid(), "G2");
+  EXPECT_TRUE(registry_.Devices(v1::HOST, "", At(25)).empty());
+  ASSERT_TRUE(registry_.Drain("b").ok());
+  EXPECT_TRUE(registry_.Devices(v1::CUDA, "sm_80", At(10)).empty());
+}
+
+TEST_F(WorkerRegistryTest, ADrainHoldsForOneProcess) {
+  registry_.RestoreDrained({{"w", "1"}});
+  registry_.Touch(From("w", "1"), At(0));
+  EXPECT_TRUE(registry_.Draining("w"));
+  registry_.Touch(From("w", "2"), At(1));
+  EXPECT_FALSE(registry_.Draining("w"));
+  EXPECT_EQ(*registry_.Drain("workers/w"), "2");
+  EXPECT_TRUE(registry_.Draining("w"));
+  EXPECT_FALSE(registry_.Draining("unknown"));
+}
+
+TEST_F(WorkerRegistryTest, AWorkerThatComesBackIsAChange) {
+  const int64_t before = registry_.version();
+  registry_.Touch(From("w", "1"), At(0));
+  const int64_t connected = registry_.WaitForChange(before, std::chrono::seconds(60));
+  EXPECT_GT(connected, before);
+  registry_.Touch(From("w", "1"), At(1));
+  EXPECT_EQ(registry_.version(), connected);
+  registry_.Touch(From("w", "1"), At(100));
+  EXPECT_GT(registry_.version(), connected);
+}
+
+}  // namespace
+}  // namespace fusion
