@@ -1,0 +1,92 @@
+// CudaBackend's data operations agree with the host's, bit for bit where that is promised.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "worker/measure/cuda_backend.h"
+#include "worker/measure/host_data.h"
+
+namespace fusion {
+namespace {
+
+constexpr int64_t kCount = 1000003;
+
+class CudaDataTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
+    if (!uuids.ok()) GTEST_SKIP() << "SKIP: " << uuids.status().message();
+    if (uuids->empty()) GTEST_SKIP() << "SKIP: the CUDA driver sees no device";
+    absl::StatusOr<std::unique_ptr<ExecutionBackend>> backend = CudaBackend::Open(uuids->front());
+    ASSERT_TRUE(backend.ok()) << backend.status();
+    backend_ = std::move(*backend);
+  }
+  template <class T>
+  DeviceAddress Upload(const std::vector<T>& data) {
+    const int64_t bytes = static_cast<int64_t>(data.size() * sizeof(T));
+    const DeviceAddress address = backend_->Allocate(bytes).value();
+    EXPECT_TRUE(backend_->CopyIn(address, data.data(), bytes).ok());
+    return address;
+  }
+  std::unique_ptr<ExecutionBackend> backend_;
+};
+
+TEST_F(CudaDataTest, FillHashAndWidenAreTheHosts) {
+  for (v1::ValueDomain domain : {v1::REAL, v1::POSITIVE}) {
+    std::vector<float> expected(kCount), found(kCount);
+    FillEntries(expected.data(), v1::F32, kCount, domain, 99);
+    const DeviceAddress narrow = backend_->Allocate(kCount * 4).value(),
+                        wide = backend_->Allocate(kCount * 8).value();
+    ASSERT_TRUE(backend_->Fill(narrow, v1::F32, kCount, domain, 99).ok());
+    ASSERT_TRUE(backend_->CopyOut(found.data(), narrow, kCount * 4).ok());
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(backend_->Hash(narrow, kCount * 4).value(), HashBytes(expected.data(), kCount * 4));
+    ASSERT_TRUE(backend_->Widen(wide, narrow, v1::F32, kCount).ok());
+    std::vector<double> widened(kCount);
+    ASSERT_TRUE(backend_->CopyOut(widened.data(), wide, kCount * 8).ok());
+    EXPECT_TRUE(std::equal(widened.begin(), widened.end(), expected.begin()));
+  }
+  std::vector<double> expected(kCount), found(kCount);
+  FillEntries(expected.data(), v1::F64, kCount, v1::REAL, 7);
+  const DeviceAddress data = backend_->Allocate(kCount * 8).value();
+  ASSERT_TRUE(backend_->Fill(data, v1::F64, kCount, v1::REAL, 7).ok());
+  ASSERT_TRUE(backend_->CopyOut(found.data(), data, kCount * 8).ok());
+  EXPECT_EQ(found, expected);
+}
+
+TEST_F(CudaDataTest, CompareAndScaleAreTheHosts) {
+  std::vector<double> reference(kCount);
+  FillEntries(reference.data(), v1::F64, kCount, v1::REAL, 5);
+  std::vector<float> output(reference.begin(), reference.end());
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
+  reference[10] = nan;
+  output[10] = static_cast<float>(nan);
+  reference[11] = 1e39;
+  output[11] = static_cast<float>(infinity);
+  auto check = [&] {
+    const DeviceAddress device_output = Upload(output), device_reference = Upload(reference);
+    const double scale = RootMeanSquare(MeasureScale(reference.data(), v1::F32, kCount));
+    EXPECT_NEAR(backend_->ReferenceScale(device_reference, v1::F32, kCount).value(), scale, 1e-12 * scale);
+    const Comparison expected = CompareEntries(output.data(), v1::F32, reference.data(), kCount, scale);
+    const Comparison found =
+        backend_->Compare(device_output, v1::F32, device_reference, kCount, scale).value();
+    EXPECT_EQ(found.worst_index, expected.worst_index);
+    if (expected.max_relative_error < infinity) {
+      EXPECT_NEAR(found.max_relative_error, expected.max_relative_error, 1e-15);
+    } else {
+      EXPECT_EQ(found.max_relative_error, infinity);
+    }
+    return found;
+  };
+  EXPECT_LT(check().max_relative_error, 1e-6);
+  output[500000] += 1;
+  EXPECT_EQ(check().worst_index, 500000);
+  output[400000] = static_cast<float>(nan);
+  output[600000] = static_cast<float>(nan);
+  EXPECT_EQ(check().worst_index, 400000);
+}
+
+}  // namespace
+}  // namespace fusion

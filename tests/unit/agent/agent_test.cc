@@ -1,0 +1,385 @@
+// The agent against a small server in this process, on the host.
+#include "worker/agent/agent.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "library/catalog/sha256.h"
+#include "worker/build/host_builder.h"
+
+namespace fusion {
+namespace {
+
+using std::chrono::seconds;
+
+// Hands out assignments, keeps blobs and results. Accepts every result unless told otherwise.
+class FakeServer : public v1::WorkerService::Service {
+ public:
+  grpc::Status Synchronize(grpc::ServerContext* context, const v1::SynchronizeRequest* request,
+                           v1::SynchronizeResponse* response) override {
+    std::unique_lock lock(mutex_);
+    ++calls_;
+    last_ = *request;
+    std::set<std::string> listed;
+    for (const v1::TaskReport& report : request->tasks()) {
+      listed.insert(report.task());
+      if (report.has_running()) continue;
+      ++reports_[report.task()];
+      if (reports_[report.task()] <= refusals_) continue;
+      results_[report.task()] = report;
+      assignments_.erase(report.task());
+      response->add_accepted(report.task());
+    }
+    changed_.notify_all();
+    auto news = [&] {
+      if (request->draining() || shut_) return shut_;
+      for (const auto& [task, assignment] : assignments_)
+        if (!listed.contains(task)) return true;
+      for (const std::string& task : cancelled_)
+        if (listed.contains(task)) return true;
+      return drain_ && !request->draining();
+    };
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(request->wait_seconds());
+    while (response->accepted().empty() && !news() && !context->IsCancelled() &&
+           std::chrono::steady_clock::now() < until)
+      changed_.wait_for(lock, std::chrono::milliseconds(10));
+    for (const auto& [task, assignment] : assignments_)
+      if (!listed.contains(task) && !request->draining() && !cancelled_.contains(task))
+        *response->add_assignments() = assignment;
+    for (const std::string& task : cancelled_) response->add_cancelled(task);
+    response->set_drain(drain_);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ReadBlob(grpc::ServerContext*, const v1::ReadBlobRequest* request,
+                        grpc::ServerWriter<v1::Chunk>* writer) override {
+    std::lock_guard lock(mutex_);
+    const auto found = blobs_.find(request->digest());
+    if (found == blobs_.end()) return {grpc::StatusCode::NOT_FOUND, "no blob " + request->digest()};
+    for (size_t offset = 0; offset < found->second.size(); offset += 1000) {
+      v1::Chunk chunk;
+      chunk.set_offset(static_cast<int64_t>(offset));
+      chunk.set_data(found->second.substr(offset, 1000));
+      writer->Write(chunk);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WriteBlob(grpc::ServerContext*, grpc::ServerReader<v1::Chunk>* reader,
+                         v1::WriteBlobResponse* response) override {
+    v1::Chunk chunk;
+    std::string content;
+    while (reader->Read(&chunk)) content += chunk.data();
+    response->set_digest(absl::StrCat("sha256:", Sha256Hex(content)));
+    std::lock_guard lock(mutex_);
+    blobs_[response->digest()] = content;
+    return grpc::Status::OK;
+  }
+
+  void Assign(v1::Assignment assignment) {
+    std::lock_guard lock(mutex_);
+    const std::string task = assignment.task();
+    assignments_[task] = std::move(assignment);
+    changed_.notify_all();
+  }
+  void Cancel(const std::string& task) {
+    std::lock_guard lock(mutex_);
+    cancelled_.insert(task);
+    assignments_.erase(task);
+    changed_.notify_all();
+  }
+  void Drain() {
+    std::lock_guard lock(mutex_);
+    drain_ = true;
+    changed_.notify_all();
+  }
+  void Shut() {
+    std::lock_guard lock(mutex_);
+    shut_ = true;
+    changed_.notify_all();
+  }
+  void RefuseEachResult(int times) {
+    std::lock_guard lock(mutex_);
+    refusals_ = times;
+  }
+  void PutBlob(const std::string& digest, const std::string& content) {
+    std::lock_guard lock(mutex_);
+    blobs_[digest] = content;
+  }
+  // Waits until the condition holds for the state; false after a minute or more.
+  template <class Condition>
+  bool WaitUntil(Condition condition) {
+    std::unique_lock lock(mutex_);
+    const auto until = std::chrono::steady_clock::now() + seconds(120);
+    while (!condition(*this)) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+    return true;
+  }
+  // An empty report when there is none in time.
+  v1::TaskReport WaitFor(const std::string& task) {
+    WaitUntil([&](FakeServer& server) { return server.results_.contains(task); });
+    std::lock_guard lock(mutex_);
+    return results_[task];
+  }
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::map<std::string, v1::Assignment> assignments_;
+  std::map<std::string, v1::TaskReport> results_;
+  std::map<std::string, int> reports_;
+  std::set<std::string> cancelled_;
+  std::map<std::string, std::string> blobs_;
+  v1::SynchronizeRequest last_;
+  int refusals_ = 0;
+  int calls_ = 0;
+  bool drain_ = false;
+  bool shut_ = false;
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (auto builder = HostBuilder::Create(); !builder.ok())
+      GTEST_SKIP() << "SKIP: " << builder.status().message();
+    StartServer();
+    AgentOptions options;
+    options.name = "tester";
+    options.workplace.cuda = false;
+    options.workplace.build_slots = 2;
+    options.wait_seconds = 1;
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    agent_ = std::make_unique<Agent>(
+        options, grpc::CreateCustomChannel(absl::StrCat("localhost:", port_),
+                                           grpc::InsecureChannelCredentials(), arguments));
+    thread_ = std::thread([this] { status_ = agent_->Run(); });
+  }
+  void TearDown() override {
+    if (agent_ != nullptr) agent_->Stop();
+    if (thread_.joinable()) thread_.join();
+    StopServer();
+  }
+  void StartServer() {
+    service_ = std::make_unique<FakeServer>();
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(absl::StrCat("localhost:", port_), grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+  void StopServer() {
+    if (server_ == nullptr) return;
+    service_->Shut();
+    server_->Shutdown(std::chrono::system_clock::now() + seconds(2));
+    server_.reset();
+  }
+
+  static v1::Assignment Build(const std::string& task, const std::string& source) {
+    v1::Assignment assignment;
+    assignment.set_task(task);
+    assignment.set_fence(7);
+    assignment.mutable_build()->set_target(v1::HOST);
+    assignment.mutable_build()->set_arch(HostArch());
+    assignment.mutable_build()->set_source(source);
+    return assignment;
+  }
+  v1::DeviceDescription Device() {
+    EXPECT_TRUE(service_->WaitUntil([](FakeServer& server) { return server.last_.devices_size() > 0; }));
+    std::lock_guard lock(service_->mutex_);
+    return service_->last_.devices(0);
+  }
+  // Times y = 2 x on the device; the kernel's body is given.
+  v1::Assignment Time(const std::string& task, const std::string& body) {
+    const std::string source = absl::StrCat(
+        "template <class T> void Run(void* const* a) { T *x = *(T**)a[0], *y = *(T**)a[1]; "
+        "for (int i = 0; i < 1000; ++i) { ",
+        body,
+        " } }\n"
+        "extern \"C\" void narrow(long long, void* const* a) { Run<float>(a); }\n"
+        "extern \"C\" void wide(long long, void* const* a) { Run<double>(a); }\n");
+    const std::string good =
+        "template <class T> void Run(void* const* a) { T *x = *(T**)a[0], *y = *(T**)a[1]; "
+        "for (int i = 0; i < 1000; ++i) y[i] = 2 * x[i]; }\n"
+        "extern \"C\" void wide(long long, void* const* a) { Run<double>(a); }\n";
+    service_->Assign(Build(task + " build", source));
+    service_->Assign(Build(task + " reference", good));
+    v1::Assignment assignment;
+    assignment.set_task(task);
+    assignment.set_fence(9);
+    v1::TimeTask* time = assignment.mutable_time();
+    time->set_device_uuid(Device().uuid());
+    auto buffer = [](int id, v1::Buffer* buffer) {
+      buffer->set_id(id);
+      buffer->set_name(id == 0 ? "x" : "y");
+      buffer->set_count(1000);
+      buffer->set_data_type(v1::F32);
+    };
+    v1::Session* session = time->mutable_session();
+    session->set_key(task);
+    buffer(0, session->add_inputs());
+    buffer(1, session->add_outputs());
+    session->add_tolerances(1e-6);
+    auto program = [&](const std::string& binary, const char* kernel, v1::Program* program) {
+      program->set_name(kernel);
+      v1::Launch* launch = program->add_launches();
+      launch->set_binary(service_->WaitFor(binary).build().binary());
+      launch->set_kernel(kernel);
+      launch->set_grid(1);
+      launch->set_threads(1);
+      launch->add_arguments()->set_buffer(0);
+      launch->add_arguments()->set_buffer(1);
+    };
+    program(task + " reference", "wide", session->mutable_reference());
+    program(task + " build", "narrow", time->add_programs());
+    time->mutable_method()->set_minimum_samples(3);
+    time->mutable_method()->set_maximum_samples(4);
+    time->mutable_method()->set_run_deadline_seconds(600);
+    return assignment;
+  }
+
+  int port_ = 0;
+  std::unique_ptr<FakeServer> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Agent> agent_;
+  std::thread thread_;
+  absl::Status status_;
+};
+
+TEST_F(AgentTest, SaysWhatItIs) {
+  const v1::DeviceDescription device = Device();
+  EXPECT_EQ(device.target(), v1::HOST);
+  std::lock_guard lock(service_->mutex_);
+  EXPECT_EQ(service_->last_.worker(), "tester");
+  EXPECT_NE(service_->last_.instance(), "");
+  EXPECT_EQ(service_->last_.free_build_slots(), 2);
+  EXPECT_EQ(service_->last_.free_time_slots(), 1);
+}
+
+TEST_F(AgentTest, BuildsAndStoresTheBinaryBeforeItReports) {
+  service_->Assign(Build("good", "extern \"C\" void f() {}"));
+  service_->Assign(Build("bad", "not C++"));
+  const v1::TaskReport good = service_->WaitFor("good");
+  EXPECT_EQ(good.fence(), 7);
+  EXPECT_EQ(good.build().outcome(), v1::OK) << good.build().log();
+  EXPECT_EQ(service_->WaitFor("bad").build().outcome(), v1::COMPILE_ERROR);
+  std::lock_guard lock(service_->mutex_);
+  EXPECT_TRUE(service_->blobs_.contains(good.build().binary()));
+}
+
+TEST_F(AgentTest, TimesWhatItBuilt) {
+  service_->Assign(Time("time", "y[i] = 2 * x[i];"));
+  const v1::TaskReport report = service_->WaitFor("time");
+  ASSERT_TRUE(report.has_time()) << report.failure();
+  EXPECT_EQ(report.fence(), 9);
+  ASSERT_EQ(report.time().programs_size(), 1);
+  EXPECT_EQ(report.time().programs(0).outcome(), v1::OK) << report.time().programs(0).message();
+  EXPECT_GT(report.time().programs(0).cold().median(), 0);
+}
+
+TEST_F(AgentTest, ABlobThatIsNotThereOrNotWhatItSaysIsAFailureOfTheTask) {
+  v1::Assignment assignment = Time("time", "y[i] = 2 * x[i];");
+  assignment.mutable_time()->mutable_programs(0)->mutable_launches(0)->set_binary("sha256:absent");
+  service_->Assign(assignment);
+  EXPECT_NE(service_->WaitFor("time").failure().find("sha256:absent"), std::string::npos);
+  service_->PutBlob("sha256:forged", "something else");
+  assignment.set_task("forged");
+  assignment.mutable_time()->mutable_programs(0)->mutable_launches(0)->set_binary("sha256:forged");
+  service_->Assign(assignment);
+  EXPECT_NE(service_->WaitFor("forged").failure().find("sha256:forged"), std::string::npos);
+}
+
+TEST_F(AgentTest, AnUnknownDeviceOrTargetIsAFailureOfTheTask) {
+  v1::Assignment time;
+  time.set_task("elsewhere");
+  time.mutable_time()->set_device_uuid("GPU-1");
+  service_->Assign(time);
+  EXPECT_NE(service_->WaitFor("elsewhere").failure().find("GPU-1"), std::string::npos);
+  v1::Assignment build = Build("cuda", "");
+  build.mutable_build()->set_target(v1::CUDA);
+  service_->Assign(build);
+  EXPECT_NE(service_->WaitFor("cuda").failure().find("no compiler for CUDA"), std::string::npos);
+}
+
+TEST_F(AgentTest, KeepsAResultUntilItIsAccepted) {
+  service_->RefuseEachResult(3);
+  service_->Assign(Build("good", "extern \"C\" void f() {}"));
+  EXPECT_EQ(service_->WaitFor("good").build().outcome(), v1::OK);
+  std::lock_guard lock(service_->mutex_);
+  EXPECT_EQ(service_->reports_["good"], 4);
+}
+
+TEST_F(AgentTest, ACancelledTimingEndsAndTheNextOneRuns) {
+  service_->Assign(Time("endless", "while (*(volatile T*)&x[i] < 100) {}"));
+  auto running = [](const char* task) {
+    return [task](FakeServer& server) {
+      for (const v1::TaskReport& report : server.last_.tasks())
+        if (report.task() == task) return true;
+      return false;
+    };
+  };
+  ASSERT_TRUE(service_->WaitUntil(running("endless")));
+  service_->Cancel("endless");
+  ASSERT_TRUE(service_->WaitUntil([&](FakeServer& server) { return !running("endless")(server); }));
+  // Builds wait while the host is timed, so this needs the endless run to be over.
+  service_->Assign(Build("after", "extern \"C\" void f() {}"));
+  EXPECT_EQ(service_->WaitFor("after").build().outcome(), v1::OK);
+}
+
+TEST_F(AgentTest, GoesOnWhenTheServerComesBack) {
+  Device();
+  std::string instance;
+  {
+    std::lock_guard lock(service_->mutex_);
+    instance = service_->last_.instance();
+  }
+  StopServer();
+  StartServer();  // on the same port, knowing nothing
+  service_->Assign(Build("later", "extern \"C\" void f() {}"));
+  EXPECT_EQ(service_->WaitFor("later").build().outcome(), v1::OK);
+  std::lock_guard lock(service_->mutex_);
+  EXPECT_EQ(service_->last_.instance(), instance);
+}
+
+TEST_F(AgentTest, DrainsWhenTheServerSaysSo) {
+  service_->Assign(Build("last", "extern \"C\" void f() {}"));
+  ASSERT_TRUE(service_->WaitUntil([](FakeServer& server) { return server.last_.tasks_size() > 0; }));
+  service_->Drain();
+  thread_.join();
+  EXPECT_TRUE(status_.ok()) << status_;
+  EXPECT_EQ(service_->WaitFor("last").build().outcome(), v1::OK);
+}
+
+TEST_F(AgentTest, GivesRunningTasksBackWhenStopped) {
+  service_->Assign(Time("endless", "while (*(volatile T*)&x[i] < 100) {}"));
+  ASSERT_TRUE(service_->WaitUntil([](FakeServer& server) {
+    for (const v1::TaskReport& report : server.last_.tasks())
+      if (report.task() == "endless") return true;
+    return false;
+  }));
+  agent_->Stop();
+  thread_.join();
+  EXPECT_TRUE(status_.ok());
+  EXPECT_NE(service_->WaitFor("endless").failure(), "");
+}
+
+TEST(AgentStartTest, WithoutDevicesAndCompilersItSaysWhy) {
+  AgentOptions options;
+  options.workplace.runner_program = "/no/such/runner";
+  options.workplace.cuda = false;
+  Agent agent(options, grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials()));
+  EXPECT_EQ(agent.Run().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,1 @@
+set(DEPS fusion_agent gRPC::grpc++ ${CMAKE_DL_LIBS})

@@ -1,0 +1,1 @@
+set(DEPS fusion_build ${CMAKE_DL_LIBS})

@@ -1,0 +1,98 @@
+#include "worker/build/nvrtc_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "library/catalog/sha256.h"
+
+namespace fusion {
+namespace {
+
+v1::BuildTask CudaTask(const std::string& source, const std::string& arch = "sm_90") {
+  v1::BuildTask task;
+  task.set_target(v1::CUDA);
+  task.set_arch(arch);
+  task.set_source(source);
+  return task;
+}
+
+constexpr char kAdd[] = R"(
+extern "C" __global__ void add(const float* x, const float* y, float* z, long long n) {
+  for (long long i = blockIdx.x * 1LL * blockDim.x + threadIdx.x; i < n; i += gridDim.x * 1LL * blockDim.x)
+    z[i] = x[i] + y[i];
+})";
+
+class NvrtcBuilderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
+    if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
+    builder_ = std::move(*builder);
+  }
+  std::unique_ptr<Builder> builder_;
+};
+
+TEST_F(NvrtcBuilderTest, BuildsACubinWithoutAGpu) {
+  for (const char* arch : {"sm_80", "sm_90"}) {
+    BuildOutput output = builder_->Build(CudaTask(kAdd, arch), {});
+    ASSERT_EQ(output.result.outcome(), v1::OK) << output.result.log();
+    EXPECT_EQ(output.binary.substr(0, 4),
+              "\x7f"
+              "ELF");
+    EXPECT_NE(output.binary.find("add"), std::string::npos);
+    EXPECT_EQ(output.result.binary(), absl::StrCat("sha256:", Sha256Hex(output.binary)));
+  }
+}
+
+TEST_F(NvrtcBuilderTest, EqualTasksGiveEqualCode) {
+  EXPECT_EQ(builder_->Build(CudaTask(kAdd), {}).binary, builder_->Build(CudaTask(kAdd), {}).binary);
+}
+
+TEST_F(NvrtcBuilderTest, AnErrorIsAnOutcomeWithTheLog) {
+  BuildOutput output = builder_->Build(CudaTask("__global__ void f() { undeclared(); }"), {});
+  EXPECT_EQ(output.result.outcome(), v1::COMPILE_ERROR);
+  EXPECT_NE(output.result.log().find("undeclared"), std::string::npos) << output.result.log();
+}
+
+TEST_F(NvrtcBuilderTest, AnArchThatItCannotBuildForIsNamed) {
+  for (const char* arch : {"sm_11", "gfx90a", ""}) {
+    BuildOutput output = builder_->Build(CudaTask(kAdd, arch), {});
+    EXPECT_EQ(output.result.outcome(), v1::COMPILE_ERROR);
+    EXPECT_NE(output.result.log().find(arch), std::string::npos) << output.result.log();
+  }
+}
+
+TEST_F(NvrtcBuilderTest, PassesTheOptionsOfTheTask) {
+  v1::BuildTask task =
+      CudaTask("#if ANSWER != 42\n#error wrong\n#endif\nextern \"C\" __global__ void f() {}");
+  EXPECT_EQ(builder_->Build(task, {}).result.outcome(), v1::COMPILE_ERROR);
+  task.add_options("-DANSWER=42");
+  EXPECT_EQ(builder_->Build(task, {}).result.outcome(), v1::OK);
+}
+
+TEST_F(NvrtcBuilderTest, APassedDeadlineAndAStopAreTimeouts) {
+  v1::BuildTask task = CudaTask(kAdd);
+  task.set_deadline_seconds(1e-9);
+  BuildOutput late = builder_->Build(task, {});
+  EXPECT_EQ(late.result.outcome(), v1::TIMEOUT);
+  EXPECT_TRUE(late.binary.empty());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(builder_->Build(CudaTask(kAdd), stop.get_token()).result.outcome(), v1::TIMEOUT);
+}
+
+TEST_F(NvrtcBuilderTest, SeveralThreadsMayBuild) {
+  std::vector<v1::Outcome> outcomes(4);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      outcomes[i] = builder_->Build(CudaTask(absl::StrCat(kAdd, "\n// ", i)), {}).result.outcome();
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (v1::Outcome outcome : outcomes) EXPECT_EQ(outcome, v1::OK);
+}
+
+}  // namespace
+}  // namespace fusion

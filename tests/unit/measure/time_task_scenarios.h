@@ -1,0 +1,368 @@
+// What a good program and each kind of bad one must give, for any target: z = x + y, computed rightly by the
+// unfused program in two kernels and by candidates in one. Included by the test of the host and by that of a
+// GPU, which instantiate TimeTaskTest with their target.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "worker/build/builder.h"
+#include "worker/build/host_builder.h"
+#include "worker/measure/time_task.h"
+
+namespace fusion {
+
+inline constexpr int64_t kEntries = 100003;
+inline constexpr char kAdd[] = "z[i] = x[i] + y[i];";
+
+class TimeTaskTest : public ::testing::TestWithParam<v1::Target> {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Builder>> builder = MakeBuilder(GetParam());
+    if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
+    builder_ = std::move(*builder);
+    absl::StatusOr<v1::DescribeReply> devices = Described();
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    if (devices->devices().empty()) GTEST_SKIP() << "SKIP: " << devices->notes(0);
+    device_ = devices->devices(0);
+    v1::Session* session = task_.mutable_session();
+    session->set_key("z = x + y");
+    for (int id = 0; id < 2; ++id) SetBuffer(id, id == 0 ? "x" : "y", session->add_inputs());
+    SetBuffer(2, "z", session->add_outputs());
+    session->add_tolerances(1e-6);
+    session->set_seed(11);
+    session->set_floor_bytes(3.0 * kEntries * 4);
+    *session->mutable_reference() = Kernel("reference", "double", kAdd);
+    v1::Program* unfused = session->mutable_unfused();
+    *unfused = Kernel("copy", "float", "z[i] = x[i];");
+    *unfused->add_launches() = Kernel("add", "float", kAdd).launches(0);
+    unfused->set_name("unfused");
+    SetBuffer(3, "t", unfused->add_temporaries());
+    unfused->mutable_launches(0)->mutable_arguments(2)->set_buffer(3);
+    unfused->mutable_launches(1)->mutable_arguments(0)->set_buffer(3);
+    v1::MeasurementMethod* method = task_.mutable_method();
+    method->set_minimum_samples(6);
+    method->set_maximum_samples(8);
+    method->set_seconds_limit(1);
+    method->set_run_deadline_seconds(1);
+    task_.set_device_uuid(device_.uuid());
+  }
+
+  // Measuring the device once is enough for all tests.
+  static absl::StatusOr<v1::DescribeReply> Described() {
+    static auto* described = new absl::StatusOr<v1::DescribeReply>(RunnerProcess().Describe(GetParam()));
+    return *described;
+  }
+
+  static void SetBuffer(int id, const std::string& name, v1::Buffer* buffer) {
+    buffer->set_id(id);
+    buffer->set_name(name);
+    buffer->set_count(kEntries);
+    buffer->set_data_type(v1::F32);
+  }
+
+  // A program of one kernel with arguments x, y, z, n, whose body runs for every i in [0, n).
+  v1::Program Kernel(const std::string& name, const std::string& type, const std::string& body) {
+    v1::BuildTask build;
+    build.set_target(GetParam());
+    build.set_arch(device_.arch());
+    build.set_source(
+        GetParam() == v1::HOST
+            ? absl::StrCat("extern \"C\" void kernel_", name, "(long long grid, void* const* a) {\n  ", type,
+                           " *x = *(", type, "**)a[0], *y = *(", type, "**)a[1], *z = *(", type,
+                           "**)a[2];\n  long long n = *(long long*)a[3];\n#pragma omp parallel for\n",
+                           "  for (long long i = 0; i < n; ++i) { ", body, " }\n}\n")
+            : absl::StrCat(
+                  "extern \"C\" __global__ void kernel_", name, "(", type, "* x, ", type, "* y, ", type,
+                  "* z, long long n) {\n  for (long long i = blockIdx.x * 256LL + threadIdx.x; i < n; ",
+                  "i += gridDim.x * 256LL) { ", body, " }\n}\n"));
+    BuildOutput output = builder_->Build(build);
+    EXPECT_EQ(output.result.outcome(), v1::OK) << output.result.log();
+    binaries_[output.result.binary()] = output.binary;
+    v1::Program program;
+    program.set_name(name);
+    v1::Launch* launch = program.add_launches();
+    launch->set_binary(output.result.binary());
+    launch->set_kernel(absl::StrCat("kernel_", name));
+    launch->set_grid(64);
+    launch->set_threads(256);
+    for (int id = 0; id < 3; ++id) launch->add_arguments()->set_buffer(id);
+    launch->add_arguments()->set_integer(kEntries);
+    return program;
+  }
+  void AddProgram(const std::string& name, const std::string& body) {
+    *task_.add_programs() = Kernel(name, "float", body);
+  }
+
+  absl::StatusOr<v1::TimeResult> Execute(TimeTaskOptions options = {}) {
+    options.copy_bytes_per_second = device_.copy_bytes_per_second();
+    return ExecuteTimeTask(
+        runner_, task_,
+        [&](const std::string& digest) -> absl::StatusOr<std::string> {
+          const auto found = binaries_.find(digest);
+          if (found == binaries_.end()) return absl::NotFoundError(digest);
+          return found->second;
+        },
+        options);
+  }
+
+  static void ExpectGood(const v1::ProgramMeasurement& measurement) {
+    EXPECT_EQ(measurement.outcome(), v1::OK) << measurement.name() << ": " << measurement.message();
+    EXPECT_LE(measurement.max_relative_error(), measurement.tolerance());
+    EXPECT_GE(measurement.cold().samples(), 6);
+    EXPECT_EQ(measurement.cold().samples(), measurement.cold_samples_size());
+    EXPECT_EQ(measurement.warm().samples(), measurement.warm_samples_size());
+    for (const v1::Statistics& statistics : {measurement.cold(), measurement.warm()}) {
+      EXPECT_GT(statistics.low(), 0);
+      EXPECT_LE(statistics.low(), statistics.median());
+      EXPECT_LE(statistics.median(), statistics.high());
+    }
+  }
+
+  // The task has one bad program between two good ones: they must not suffer.
+  v1::ProgramMeasurement MeasureBetweenGoodOnes(const std::string& body) {
+    AddProgram("before", kAdd);
+    AddProgram("bad", body);
+    AddProgram("after", kAdd);
+    absl::StatusOr<v1::TimeResult> result = Execute();
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (!result.ok()) return {};
+    EXPECT_EQ(result->failure(), "");
+    EXPECT_EQ(result->programs_size(), 3);
+    ExpectGood(result->unfused());
+    ExpectGood(result->programs(0));
+    ExpectGood(result->programs(2));
+    EXPECT_EQ(result->programs(1).name(), "bad");
+    return result->programs(1);
+  }
+
+  std::unique_ptr<Builder> builder_;
+  v1::DeviceDescription device_;
+  v1::TimeTask task_;
+  std::map<std::string, std::string> binaries_;
+  RunnerProcess runner_;
+};
+
+TEST_P(TimeTaskTest, AGoodProgramIsMeasuredAndPairedWithTheUnfused) {
+  AddProgram("good", kAdd);
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->failure(), "");
+  ExpectGood(result->unfused());
+  ASSERT_EQ(result->programs_size(), 1);
+  ExpectGood(result->programs(0));
+  EXPECT_EQ(result->programs(0).name(), "good");
+  EXPECT_EQ(result->programs(0).max_relative_error() > 0, true);  // f32 rounding against f64
+  EXPECT_EQ(result->unfused().kernels_size(), 2);
+  ASSERT_EQ(result->programs(0).kernels_size(), 1);
+  EXPECT_EQ(result->programs(0).kernels(0).kernel(), "kernel_good");
+  // Each pair is from one round, so the speed-up is the quotient of samples, not of medians.
+  EXPECT_EQ(result->programs(0).paired_speedup().samples(), result->programs(0).cold().samples());
+  EXPECT_GT(result->programs(0).paired_speedup().median(), 0);
+  EXPECT_EQ(result->unfused().paired_speedup().median(), 1);
+  EXPECT_NE(result->conditions().driver_version(), "");
+}
+
+TEST_P(TimeTaskTest, AWrongEntryIsFoundWhereItIs) {
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("z[i] = x[i] + y[i] + (i == 777 ? 1 : 0);");
+  EXPECT_EQ(bad.outcome(), v1::WRONG_RESULT);
+  EXPECT_NE(bad.message().find("output z: entry 777"), std::string::npos) << bad.message();
+  EXPECT_GT(bad.max_relative_error(), bad.tolerance());
+}
+
+TEST_P(TimeTaskTest, AnUnwrittenEntryIsFoundThoughOthersWroteItBefore) {
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("if (i != n - 1) z[i] = x[i] + y[i];");
+  EXPECT_EQ(bad.outcome(), v1::WRONG_RESULT);
+  EXPECT_NE(bad.message().find("entry 100002 was not written"), std::string::npos) << bad.message();
+}
+
+TEST_P(TimeTaskTest, WritingBehindTheEndIsFound) {
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("z[i] = x[i] + y[i]; if (i == n - 1) z[n] = 1;");
+  EXPECT_EQ(bad.outcome(), v1::WRONG_RESULT);
+  EXPECT_NE(bad.message().find("after the end of z"), std::string::npos) << bad.message();
+}
+
+TEST_P(TimeTaskTest, ReadingBehindTheEndShowsInTheResult) {
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("z[i] = x[i] + y[i] + 0 * x[i + 1];");
+  EXPECT_EQ(bad.outcome(), v1::WRONG_RESULT);
+  EXPECT_NE(bad.message().find("entry 100002"), std::string::npos) << bad.message();
+}
+
+TEST_P(TimeTaskTest, ChangingAnInputIsFoundAndRepaired) {
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("z[i] = x[i] + y[i]; if (i == 5) y[5] = 3;");
+  EXPECT_EQ(bad.outcome(), v1::WRONG_RESULT);
+  EXPECT_NE(bad.message().find("changed the input y"), std::string::npos) << bad.message();
+}
+
+TEST_P(TimeTaskTest, AResultThatIsRightOnlyTheFirstTimeIsWrong) {
+  // z is poisoned before every run; what is left over in x + y of an earlier run does not help.
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("if (z[i] == z[i]) z[i] = x[i] + y[i];");
+  EXPECT_EQ(bad.outcome(), v1::WRONG_RESULT);
+}
+
+TEST_P(TimeTaskTest, AnIllegalAddressIsAFaultOfThatProgramAlone) {
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("z[i] = x[i]; if (i == 9) *(volatile float*)64 = 1;");
+  EXPECT_EQ(bad.outcome(), v1::FAULT);
+  EXPECT_NE(bad.message(), "");
+  // And the same runner goes on.
+  absl::StatusOr<v1::TimeResult> again = Execute();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->programs(1).outcome(), v1::FAULT);
+  ExpectGood(again->programs(2));
+}
+
+TEST_P(TimeTaskTest, AnEndlessKernelIsATimeoutOfThatProgramAlone) {
+  v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("while (*(volatile float*)&x[i] < 100) {}");
+  EXPECT_EQ(bad.outcome(), v1::TIMEOUT);
+  EXPECT_NE(bad.message().find("longer than 1 s"), std::string::npos) << bad.message();
+}
+
+TEST_P(TimeTaskTest, AMissingKernelOrArgumentIsALaunchError) {
+  AddProgram("nameless", kAdd);
+  AddProgram("bufferless", kAdd);
+  AddProgram("broken", kAdd);
+  task_.mutable_programs(0)->mutable_launches(0)->set_kernel("no_such_kernel");
+  task_.mutable_programs(1)->mutable_launches(0)->mutable_arguments(0)->set_buffer(99);
+  task_.mutable_programs(2)->mutable_launches(0)->set_binary("sha256:broken");
+  binaries_["sha256:broken"] = "not device code";
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const v1::ProgramMeasurement& measurement : result->programs()) {
+    EXPECT_EQ(measurement.outcome(), v1::LAUNCH_ERROR) << measurement.name();
+    EXPECT_NE(measurement.message(), "");
+  }
+  ExpectGood(result->unfused());
+}
+
+TEST_P(TimeTaskTest, ABadUnfusedProgramIsAnOutcomeToo) {
+  AddProgram("good", kAdd);
+  *task_.mutable_session()->mutable_unfused() = Kernel("unfused", "float", "*(volatile float*)64 = x[i];");
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->unfused().outcome(), v1::FAULT);
+  ExpectGood(result->programs(0));
+  EXPECT_EQ(result->programs(0).paired_speedup().samples(), 0);
+}
+
+TEST_P(TimeTaskTest, AFaultOfTheReferenceFailsTheSession) {
+  AddProgram("good", kAdd);
+  *task_.mutable_session()->mutable_reference() =
+      Kernel("reference", "double", "*(volatile double*)64 = x[i];");
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_NE(result->failure().find("the reference"), std::string::npos) << result->failure();
+  EXPECT_EQ(result->programs(0).outcome(), v1::FAULT);
+}
+
+TEST_P(TimeTaskTest, DataTooLargeForTheDeviceAreRefused) {
+  AddProgram("good", kAdd);
+  AddProgram("large_temporaries", kAdd);
+  SetBuffer(4, "huge", task_.mutable_programs(1)->add_temporaries());
+  task_.mutable_programs(1)->mutable_temporaries(0)->set_count(int64_t{1} << 42);
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectGood(result->programs(0));
+  EXPECT_EQ(result->programs(1).outcome(), v1::EXCEEDS_DEVICE);
+
+  task_.mutable_session()->mutable_inputs(0)->set_count(int64_t{1} << 42);
+  result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_NE(result->failure(), "");
+  EXPECT_EQ(result->unfused().outcome(), v1::EXCEEDS_DEVICE);
+  EXPECT_EQ(result->programs(0).outcome(), v1::EXCEEDS_DEVICE);
+}
+
+TEST_P(TimeTaskTest, AStopEndsARunningProgram) {
+  AddProgram("endless", "while (*(volatile float*)&x[i] < 100) {}");
+  task_.mutable_method()->set_run_deadline_seconds(1000);
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    stop.request_stop();
+  });
+  TimeTaskOptions options;
+  options.stop = stop.get_token();
+  EXPECT_EQ(Execute(options).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(runner_.running());
+}
+
+TEST_P(TimeTaskTest, ScalarsWorkspaceAndF64) {
+  // z = a * x + y in f64, x staged through the workspace.
+  v1::Session* session = task_.mutable_session();
+  SetBuffer(5, "a", session->add_inputs());
+  session->mutable_inputs(2)->set_count(1);
+  session->mutable_inputs(2)->set_by_value(true);
+  for (v1::Buffer& buffer : *session->mutable_inputs()) buffer.set_data_type(v1::F64);
+  session->mutable_outputs(0)->set_data_type(v1::F64);
+  session->set_tolerances(0, 1e-14);
+  session->clear_unfused();
+  const bool host = GetParam() == v1::HOST;
+  const std::string scalar = host ? "*(double*)a[4]" : "a";
+  auto with_scalar = [&](const std::string& name, const std::string& body) {
+    v1::BuildTask build;
+    build.set_target(GetParam());
+    build.set_arch(device_.arch());
+    build.set_source(
+        host ? absl::StrCat("extern \"C\" void ", name,
+                            "(long long, void* const* a) { double *x = *(double**)a[0]",
+                            ", *y = *(double**)a[1], *z = *(double**)a[2]; long long n = *(long long*)a[3];",
+                            "for (long long i = 0; i < n; ++i) { ", body, " } }")
+             : absl::StrCat(
+                   "extern \"C\" __global__ void ", name,
+                   "(double* x, double* y, double* z, long long n, double a) {",
+                   "for (long long i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) { ", body,
+                   " } }"));
+    BuildOutput output = builder_->Build(build);
+    EXPECT_EQ(output.result.outcome(), v1::OK) << output.result.log();
+    binaries_[output.result.binary()] = output.binary;
+    v1::Program program = Kernel("unused", "double", "z[i] = x[i];");
+    program.set_name(name);
+    program.mutable_launches(0)->set_binary(output.result.binary());
+    program.mutable_launches(0)->set_kernel(name);
+    program.mutable_launches(0)->add_arguments()->set_scalar_buffer(5);
+    return program;
+  };
+  const std::string axpy = absl::StrCat("z[i] = ", scalar, " * x[i] + y[i];");
+  *session->mutable_reference() = with_scalar("reference_axpy", axpy);
+  v1::Program staged = with_scalar("axpy", axpy);
+  *staged.add_launches() = staged.launches(0);
+  *staged.mutable_launches(0) = Kernel("stage", "double", "z[i] = x[i];").launches(0);
+  staged.mutable_launches(0)->mutable_arguments(2)->set_workspace_offset(64);
+  staged.mutable_launches(1)->mutable_arguments(0)->set_workspace_offset(64);
+  staged.set_workspace_bytes(64 + kEntries * 8);
+  *task_.add_programs() = staged;
+  // The workspace too small by one entry: found.
+  staged.set_name("cramped");
+  staged.set_workspace_bytes(64 + kEntries * 8 - 8);
+  *task_.add_programs() = staged;
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectGood(result->programs(0));
+  EXPECT_EQ(result->programs(1).outcome(), v1::WRONG_RESULT);
+  EXPECT_NE(result->programs(1).message().find("the workspace"), std::string::npos)
+      << result->programs(1).message();
+}
+
+TEST_P(TimeTaskTest, EmptyDataAreFine) {
+  for (v1::Buffer& buffer : *task_.mutable_session()->mutable_inputs()) buffer.set_count(0);
+  task_.mutable_session()->mutable_outputs(0)->set_count(0);
+  AddProgram("good", kAdd);
+  auto shrink = [](v1::Program* program) {
+    for (v1::Launch& launch : *program->mutable_launches())
+      launch.mutable_arguments(3)->set_integer(0), launch.set_grid(0);
+  };
+  shrink(task_.mutable_session()->mutable_reference());
+  shrink(task_.mutable_session()->mutable_unfused());
+  shrink(task_.mutable_programs(0));
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->programs(0).outcome(), v1::OK) << result->programs(0).message();
+}
+
+}  // namespace fusion

@@ -1,0 +1,189 @@
+#include "worker/agent/agent.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+// While it holds tasks a worker calls at least so often: three calls in a lease of 15 s.
+constexpr double kContactSeconds = 5;
+// Beyond the time for which the server may hold a call, until it counts as lost.
+constexpr double kCallSlackSeconds = 15;
+// Before reporting again what the server did not accept.
+constexpr double kUnacceptedSeconds = 0.2;
+constexpr double kGiveBackSeconds = 2;
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string RandomInstance() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
+std::chrono::system_clock::time_point InSeconds(double seconds) {
+  return std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                                                std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+Agent::Agent(AgentOptions options, std::shared_ptr<grpc::Channel> channel)
+    : options_(std::move(options)),
+      name_(options_.name.empty() ? HostName() : options_.name),
+      instance_(RandomInstance()),
+      stub_(v1::WorkerService::NewStub(channel)),
+      blobs_(channel, options_.cache_bytes),
+      held_([this] { Wake(); }) {}
+
+Agent::~Agent() { Stop(); }
+
+void Agent::Wake() {
+  std::lock_guard lock(mutex_);
+  news_ = true;
+  if (call_ != nullptr) call_->TryCancel();
+  woken_.notify_all();
+}
+
+void Agent::Drain() {
+  {
+    std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
+  Wake();
+}
+
+void Agent::Stop() {
+  stop_.request_stop();
+  Wake();
+}
+
+absl::Status Agent::Run() {
+  absl::StatusOr<std::unique_ptr<Workplace>> workplace = Workplace::Open(options_.workplace, &blobs_);
+  if (!workplace.ok()) return workplace.status();
+  workplace_ = *std::move(workplace);
+  for (const std::string& note : workplace_->notes()) spdlog::info("{}", note);
+  for (const v1::DeviceDescription& device : workplace_->devices())
+    spdlog::info("{} {} {}: {:.1f} GB/s", v1::Target_Name(device.target()), device.arch(), device.name(),
+                 device.copy_bytes_per_second() * 1e-9);
+
+  Backoff backoff;
+  bool connected = true;  // so that the first failure is told
+  while (!stop_.stop_requested()) {
+    {
+      std::lock_guard lock(mutex_);
+      if (draining_ && held_.empty()) break;
+    }
+    std::chrono::duration<double> next_contact{0};
+    const absl::Status status = Synchronize(&next_contact);
+    if (status.ok()) {
+      if (!connected) spdlog::info("the server is back");
+      connected = true;
+      backoff.Reset();
+      std::unique_lock lock(mutex_);
+      // A new result is told at once, unless the last one was not accepted: then the server needs a moment.
+      if (held_.HasFinished())
+        next_contact = std::min(next_contact, std::chrono::duration<double>(kUnacceptedSeconds));
+      woken_.wait_for(lock, stop_.get_token(), next_contact, [&] { return news_; });
+    } else if (!absl::IsCancelled(status)) {
+      if (connected)
+        spdlog::warn("the server does not answer: {}; trying again", std::string(status.message()));
+      connected = false;
+      backoff.Wait(stop_.get_token());
+    }
+  }
+  const bool stopped = stop_.stop_requested();
+  held_.StopAll();
+  workplace_.reset();  // waits for its threads
+  if (stopped) GiveBack();
+  return absl::OkStatus();
+}
+
+v1::SynchronizeRequest Agent::State() {
+  v1::SynchronizeRequest request;
+  request.set_worker(name_);
+  request.set_instance(instance_);
+  for (v1::TaskReport& report : held_.Reports()) *request.add_tasks() = std::move(report);
+  std::lock_guard lock(mutex_);
+  request.set_draining(draining_);
+  if (workplace_ == nullptr) return request;
+  for (const v1::DeviceDescription& device : workplace_->devices()) *request.add_devices() = device;
+  if (draining_) return request;
+  request.set_free_build_slots(std::max(0, workplace_->build_slots() - held_.Running(v1::BUILD)));
+  request.set_free_time_slots(std::max(0, workplace_->time_slots() - held_.Running(v1::TIME)));
+  return request;
+}
+
+absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
+  grpc::ClientContext context;
+  {
+    std::lock_guard lock(mutex_);
+    news_ = false;
+    call_ = &context;
+  }
+  // Read after news_ was cleared: what changes from here on ends the call.
+  v1::SynchronizeRequest request = State();
+  // What is finished goes out at once; running tasks are reported every few seconds.
+  const double wait = held_.HasFinished() ? 0
+                      : held_.empty()     ? options_.wait_seconds
+                                          : std::min(options_.wait_seconds, kContactSeconds);
+  request.set_wait_seconds(wait);
+  context.set_deadline(InSeconds(wait + kCallSlackSeconds));
+  v1::SynchronizeResponse response;
+  const grpc::Status status = stub_->Synchronize(&context, request, &response);
+  bool cancelled_by_us = false;
+  {
+    std::lock_guard lock(mutex_);
+    call_ = nullptr;
+    cancelled_by_us = news_ && status.error_code() == grpc::StatusCode::CANCELLED;
+  }
+  if (cancelled_by_us) return absl::CancelledError("there is news");
+  if (!status.ok()) return absl::UnavailableError(status.error_message());
+  Handle(response);
+  *next_contact =
+      std::chrono::duration<double>(std::clamp(response.next_contact_seconds(), 0.0, kContactSeconds));
+  return absl::OkStatus();
+}
+
+void Agent::Handle(const v1::SynchronizeResponse& response) {
+  for (const std::string& task : response.accepted()) held_.Forget(task);
+  for (const std::string& task : response.cancelled()) held_.Forget(task);
+  if (response.drain()) {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(draining_, true)) spdlog::info("draining");
+  }
+  for (const v1::Assignment& assignment : response.assignments()) {
+    const HeldTasks::Started started = held_.Start(assignment);
+    if (!started.is_new) continue;
+    spdlog::debug("{} {}", assignment.has_build() ? "build" : "time", assignment.task());
+    workplace_->Start(assignment, started.stop,
+                      [this](v1::TaskReport report) { held_.Finish(std::move(report)); });
+  }
+}
+
+void Agent::GiveBack() {
+  v1::SynchronizeRequest request = State();
+  if (request.tasks_size() == 0) return;
+  request.set_draining(true);
+  for (v1::TaskReport& report : *request.mutable_tasks())
+    if (report.has_running()) report.set_failure("the worker was stopped");
+  grpc::ClientContext context;
+  context.set_deadline(InSeconds(kGiveBackSeconds));
+  v1::SynchronizeResponse response;
+  const grpc::Status status = stub_->Synchronize(&context, request, &response);
+  if (!status.ok())
+    spdlog::info("tasks could not be given back; their leases will end: {}", status.error_message());
+}
+
+}  // namespace fusion

@@ -1,0 +1,68 @@
+// A worker: tells the server what it has and does, and does what the server asks for. Only ever calls; needs
+// no port.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "worker/agent/blob_transfer.h"
+#include "worker/agent/held_tasks.h"
+#include "worker/agent/retry.h"
+#include "worker/agent/workplace.h"
+
+namespace fusion {
+
+struct AgentOptions {
+  std::string name;  // stable over restarts; "": the name of the host
+  WorkplaceOptions workplace;
+  double wait_seconds = 10;                  // how long the server may hold a call of an idle worker
+  int64_t cache_bytes = int64_t{256} << 20;  // of device code kept in memory
+};
+
+class Agent {
+ public:
+  Agent(AgentOptions options, std::shared_ptr<grpc::Channel> channel);
+  ~Agent();
+
+  // Measures the devices, then works until Drain or Stop. While the server is away it goes on working and
+  // tries again and again. OK after Drain or Stop; else why it could not start (Workplace::Open). Call once.
+  absl::Status Run();
+
+  // Takes no more tasks; Run returns when all results have been accepted. Thread safe, as Stop.
+  void Drain();
+  // Ends running tasks, gives them back to the server if it answers within 2 s, and makes Run return.
+  void Stop();
+
+ private:
+  // One call. next_contact: when to call again at the latest.
+  absl::Status Synchronize(std::chrono::duration<double>* next_contact);
+  void Handle(const v1::SynchronizeResponse& response);
+  v1::SynchronizeRequest State();
+  void GiveBack();
+  // Something has changed that the server should hear now: ends a call that is being held.
+  void Wake();
+
+  const AgentOptions options_;
+  const std::string name_;
+  const std::string instance_;
+  const std::unique_ptr<v1::WorkerService::Stub> stub_;
+  BlobTransfer blobs_;
+  HeldTasks held_;
+  std::unique_ptr<Workplace> workplace_;  // set by Run
+
+  std::stop_source stop_;
+  std::mutex mutex_;
+  std::condition_variable_any woken_;
+  grpc::ClientContext* call_ = nullptr;  // guarded by mutex_, as all below; the call in progress
+  bool news_ = false;                    // since the state was last sent
+  bool draining_ = false;
+};
+
+}  // namespace fusion

@@ -1,0 +1,50 @@
+// The tasks that this worker holds: running, or finished and not yet accepted by the server.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "fusion/v1/worker.pb.h"
+
+namespace fusion {
+
+// Thread safe.
+class HeldTasks {
+ public:
+  // `changed` is called, without a lock, whenever there is something new to tell the server.
+  explicit HeldTasks(std::function<void()> changed) : changed_(std::move(changed)) {}
+
+  struct Started {
+    bool is_new = false;  // false: it is held already (an assignment can come twice), do nothing
+    std::stop_token stop;
+  };
+  // A newer fence of a task replaces the older, which is stopped.
+  Started Start(const v1::Assignment& assignment);
+  // Takes the result of a task; one that is no longer held under this fence is forgotten.
+  void Finish(v1::TaskReport report);
+  // The server has stored the result or does not want it; or it wants the task stopped.
+  void Forget(const std::string& task);
+  void StopAll();
+
+  std::vector<v1::TaskReport> Reports() const;
+  // How many run, by kind.
+  int Running(v1::TaskKind kind) const;
+  bool HasFinished() const;
+  bool empty() const;
+
+ private:
+  struct Held {
+    v1::TaskKind kind = v1::TASK_KIND_UNSPECIFIED;
+    v1::TaskReport report;  // running, or the result
+    std::stop_source stop;
+  };
+  const std::function<void()> changed_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Held> held_;  // guarded by mutex_
+};
+
+}  // namespace fusion

@@ -1,0 +1,71 @@
+// Does the work of a worker: builds on a pool of threads, timings on one lane for each device.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/worker.pb.h"
+#include "worker/agent/blob_transfer.h"
+#include "worker/agent/host_gate.h"
+#include "worker/build/builder.h"
+#include "worker/measure/runner_process.h"
+
+namespace fusion {
+
+struct WorkplaceOptions {
+  bool cuda = true;  // targets wanted
+  bool host = true;
+  int build_slots = 0;         // 0: one for each core
+  std::string runner_program;  // "": as RunnerProcess finds it
+};
+
+// Thread safe. Must outlive nothing that it was given.
+class Workplace {
+ public:
+  // Finds and measures the devices and the compilers: takes a second or two. NotFound when there is neither a
+  // device nor a compiler, or no runner program.
+  static absl::StatusOr<std::unique_ptr<Workplace>> Open(const WorkplaceOptions& options,
+                                                         BlobTransfer* blobs);
+  // Waits for what runs: stop it first.
+  ~Workplace();
+
+  const std::vector<v1::DeviceDescription>& devices() const { return devices_; }
+  // For people: why something is missing.
+  const std::vector<std::string>& notes() const { return notes_; }
+  int build_slots() const { return build_slots_; }
+  int time_slots() const { return static_cast<int>(lanes_.size()); }
+
+  // Does the task on a thread of its own and calls done with its report from there; a task that was stopped
+  // reports a failure. Timings on one device run one after another.
+  void Start(const v1::Assignment& assignment, std::stop_token stop,
+             std::function<void(v1::TaskReport)> done);
+
+ private:
+  // A device, its runner and the one thread that uses it.
+  struct Lane {
+    v1::DeviceDescription device;
+    std::unique_ptr<RunnerProcess> runner;
+    boost::asio::thread_pool thread{1};
+  };
+  Workplace(const WorkplaceOptions& options, BlobTransfer* blobs);
+  void Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report);
+  void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
+
+  BlobTransfer* const blobs_;
+  const int build_slots_;
+  std::vector<v1::DeviceDescription> devices_;  // constant after Open, as all below except the gate
+  std::vector<std::string> notes_;
+  std::map<v1::Target, std::unique_ptr<Builder>> builders_;
+  std::map<std::string, std::unique_ptr<Lane>> lanes_;  // by uuid
+  HostGate gate_;
+  boost::asio::thread_pool build_threads_;
+};
+
+}  // namespace fusion

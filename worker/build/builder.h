@@ -1,0 +1,44 @@
+// Builders turn source into device code: CUDA C++ into a cubin with NVRTC, host C++ into a shared object with
+// the system's compiler. They run nothing of what they build.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/worker.pb.h"
+
+namespace fusion {
+
+// What a build gave. result.binary, the digest, is filled by Builder when the outcome is OK.
+struct BuildOutput {
+  v1::BuildResult result;
+  std::string binary;  // device code; empty unless the outcome is OK
+};
+
+// Thread safe: several threads may build at once.
+class Builder {
+ public:
+  virtual ~Builder() = default;
+
+  // Never fails: a source that does not compile is COMPILE_ERROR with the compiler's log, one that takes
+  // longer than the task's deadline (0: 120 s) is TIMEOUT. A build that is stopped is TIMEOUT too, its result
+  // of no use.
+  virtual BuildOutput Build(const v1::BuildTask& task, std::stop_token stop = {}) = 0;
+
+  // Changes whenever results may: "NVRTC 13.0", "g++ (Debian 12.2.0-14) 12.2.0".
+  virtual std::string CompilerVersion() const = 0;
+};
+
+inline constexpr double kDefaultBuildDeadlineSeconds = 120;
+
+// The builder of a target (CUDA or HOST). FailedPrecondition when this machine has no compiler for it; the
+// message says where one was looked for.
+absl::StatusOr<std::unique_ptr<Builder>> MakeBuilder(v1::Target target);
+
+// Version of the compiler of a target on this machine, "" when there is none.
+std::string CompilerVersion(v1::Target target);
+
+}  // namespace fusion

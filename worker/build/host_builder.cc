@@ -1,0 +1,175 @@
+#include "worker/build/host_builder.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "library/catalog/sha256.h"
+#include "worker/build/child_process.h"
+
+namespace fusion {
+namespace {
+
+// A folder of its own below $TMPDIR that is removed at the end.
+class PrivateFolder {
+ public:
+  PrivateFolder() {
+    const char* base = std::getenv("TMPDIR");
+    path_ = absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/fusion-build-XXXXXX");
+    if (mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }  // "" when it could not be made
+
+ private:
+  std::string path_;
+};
+
+constexpr size_t kMaximumLogBytes = 64 << 10;
+
+struct CommandResult {
+  bool timed_out = false;
+  ExitStatus status;
+  std::string log;  // the first kMaximumLogBytes of stdout and stderr
+};
+
+absl::StatusOr<CommandResult> RunCommand(const ChildProcess::Options& options, MonotonicTime deadline,
+                                         std::stop_token stop) {
+  absl::StatusOr<std::unique_ptr<ChildProcess>> child = ChildProcess::Start(options);
+  if (!child.ok()) return child.status();
+  CommandResult result;
+  char chunk[4096];
+  const auto given_up = [&] { return stop.stop_requested() || std::chrono::steady_clock::now() >= deadline; };
+  while (!given_up()) {
+    pollfd waiting{(*child)->output(), POLLIN, 0};
+    if (poll(&waiting, 1, 20) <= 0) continue;
+    const ssize_t count = read((*child)->output(), chunk, sizeof chunk);
+    if (count <= 0) break;
+    result.log.append(chunk, std::min<size_t>(count, kMaximumLogBytes - result.log.size()));
+  }
+  while (!given_up()) {
+    if (auto status = (*child)->Wait(
+            std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(50)))) {
+      result.status = *status;
+      return result;
+    }
+  }
+  (*child)->Kill();
+  result.timed_out = true;
+  return result;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  return file ? std::move(content).str() : "";
+}
+
+}  // namespace
+
+std::string HostArch() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return "x86-64-avx512";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+    return "x86-64-avx2";
+  return "x86-64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#else
+  return "unknown";
+#endif
+}
+
+std::string HostArchOption(const std::string& arch) {
+  if (arch == "x86-64-avx512") return "-march=x86-64-v4";
+  if (arch == "x86-64-avx2") return "-march=x86-64-v3";
+  if (arch == "x86-64") return "-march=x86-64";
+  if (arch == "aarch64") return "-mcpu=native";
+  return "-march=native";
+}
+
+absl::StatusOr<std::unique_ptr<Builder>> HostBuilder::Create() {
+  std::vector<std::string> candidates = {"g++", "c++", "clang++"};
+  if (const char* wanted = std::getenv("CXX"); wanted != nullptr && *wanted != '\0') candidates = {wanted};
+  for (const std::string& candidate : candidates) {
+    const std::vector<std::string> command = absl::StrSplit(candidate, ' ', absl::SkipEmpty());
+    if (command.empty()) continue;
+    ChildProcess::Options options;
+    options.command = command;
+    options.command.push_back("--version");
+    options.merge_error = true;
+    absl::StatusOr<CommandResult> result =
+        RunCommand(options, std::chrono::steady_clock::now() + std::chrono::seconds(20), {});
+    if (!result.ok() || result->timed_out || !result->status.ok()) continue;
+    return std::unique_ptr<Builder>(new HostBuilder(command, result->log.substr(0, result->log.find('\n'))));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no C++ compiler (install g++, or set CXX); tried ", absl::StrJoin(candidates, ", ")));
+}
+
+BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) {
+  const auto start = std::chrono::steady_clock::now();
+  const double limit = task.deadline_seconds() > 0 ? task.deadline_seconds() : kDefaultBuildDeadlineSeconds;
+  BuildOutput output;
+  auto finish = [&](v1::Outcome outcome, std::string log) {
+    output.result.set_outcome(outcome);
+    output.result.set_log(std::move(log));
+    output.result.set_seconds(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return output;
+  };
+  PrivateFolder folder;
+  if (folder.path().empty())
+    return finish(v1::COMPILE_ERROR, "cannot make a folder for the build below $TMPDIR");
+  std::ofstream(folder.path() + "/fused.cc", std::ios::binary) << task.source();
+
+  ChildProcess::Options options;
+  options.command = compiler_;
+  // -fno-math-errno and -fno-trapping-math let loops with sqrt and comparisons vectorize; they change no
+  // result. -ffp-contract=fast: multiply-adds, as CUDA compilers use them. -fno-gnu-unique: a shared object
+  // must really go when it is closed.
+  for (const char* option : {"-x", "c++", "-O3", "-std=c++17", "-fopenmp", "-fno-math-errno",
+                             "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC"})
+    options.command.push_back(option);
+  options.command.push_back(HostArchOption(task.arch()));
+  if (version_.find("clang") == std::string::npos) options.command.push_back("-fno-gnu-unique");
+  options.command.insert(options.command.end(), task.options().begin(), task.options().end());
+  for (const char* option : {"-o", "fused.so", "fused.cc"}) options.command.push_back(option);
+  options.directory = folder.path();
+  options.merge_error = true;
+  const auto deadline = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                    std::chrono::duration<double>(limit));
+  absl::StatusOr<CommandResult> result = RunCommand(options, deadline, stop);
+  if (!result.ok()) return finish(v1::COMPILE_ERROR, std::string(result.status().message()));
+  if (result->timed_out)
+    return finish(v1::TIMEOUT, absl::StrCat("compilation was given up after ", limit, " s\n", result->log));
+  if (!result->status.ok())
+    return finish(v1::COMPILE_ERROR, result->log.empty()
+                                         ? absl::StrCat("the compiler ", result->status.ToString())
+                                         : result->log);
+  output.binary = ReadFile(folder.path() + "/fused.so");
+  if (output.binary.empty())
+    return finish(v1::COMPILE_ERROR, "the compiler wrote no shared object\n" + result->log);
+  output.result.set_binary(absl::StrCat("sha256:", Sha256Hex(output.binary)));
+  return finish(v1::OK, result->log);
+}
+
+}  // namespace fusion

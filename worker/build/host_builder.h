@@ -1,0 +1,32 @@
+// Host C++ to a shared object with the system's compiler, in a private folder, in a process group that is
+// killed at the deadline.
+#pragma once
+
+#include "worker/build/builder.h"
+
+namespace fusion {
+
+class HostBuilder : public Builder {
+ public:
+  // Uses $CXX, else the first of g++, c++, clang++. NotFound when there is none.
+  static absl::StatusOr<std::unique_ptr<Builder>> Create();
+
+  BuildOutput Build(const v1::BuildTask& task, std::stop_token stop) override;
+  std::string CompilerVersion() const override { return version_; }
+
+ private:
+  HostBuilder(std::vector<std::string> compiler, std::string version)
+      : compiler_(std::move(compiler)), version_(std::move(version)) {}
+  const std::vector<std::string> compiler_;  // program and arguments: CXX="ccache g++" works
+  const std::string version_;                // first line of --version
+};
+
+// The -march option for an architecture as DeviceDescription.arch names it. A level instead of `native`, so
+// that equal keys give code that runs on every machine that calls itself by that level; `native` for a name
+// we do not know.
+std::string HostArchOption(const std::string& arch);
+
+// The level of this machine: "x86-64-avx512", "x86-64-avx2", "x86-64", "aarch64".
+std::string HostArch();
+
+}  // namespace fusion

@@ -1,0 +1,291 @@
+#include "worker/measure/cuda_backend.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "worker/build/nvrtc_builder.h"
+#include "worker/measure/cuda_support_kernels.h"
+#include "worker/measure/host_data.h"
+#include "worker/measure/status_macros.h"
+
+namespace fusion {
+namespace {
+
+std::string FormatUuid(const CudaUuid& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", uuid.bytes[i]);
+    text += digits;
+  }
+  return text;
+}
+
+class CudaBinary : public LoadedBinary {
+ public:
+  CudaBinary(const CudaDriver& driver, CudaModule module) : driver_(driver), module_(module) {}
+  ~CudaBinary() override { driver_.ModuleUnload(module_); }
+  absl::StatusOr<void*> FindKernel(const std::string& name) override {
+    CudaFunction function = nullptr;
+    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.ModuleGetFunction(&function, module_, name.c_str()),
+                                         absl::StrCat("kernel ", name).c_str()));
+    return function;
+  }
+
+ private:
+  const CudaDriver& driver_;
+  const CudaModule module_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> CudaDeviceUuids() {
+  absl::StatusOr<const CudaDriver*> driver = CudaDriver::Load();
+  if (!driver.ok()) return driver.status();
+  int count = 0;
+  FUSION_RETURN_IF_ERROR((*driver)->Check((*driver)->DeviceGetCount(&count), "cuDeviceGetCount"));
+  std::vector<std::string> uuids;
+  for (int i = 0; i < count; ++i) {
+    CudaDevice device = 0;
+    CudaUuid uuid{};
+    FUSION_RETURN_IF_ERROR((*driver)->Check((*driver)->DeviceGet(&device, i), "cuDeviceGet"));
+    FUSION_RETURN_IF_ERROR((*driver)->Check((*driver)->DeviceGetUuid(&uuid, device), "cuDeviceGetUuid"));
+    uuids.push_back(FormatUuid(uuid));
+  }
+  return uuids;
+}
+
+absl::StatusOr<std::unique_ptr<ExecutionBackend>> CudaBackend::Open(const std::string& uuid) {
+  absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
+  if (!uuids.ok()) return uuids.status();
+  const auto found = std::find(uuids->begin(), uuids->end(), uuid);
+  if (found == uuids->end()) return absl::NotFoundError(absl::StrCat("no CUDA device ", uuid));
+  const CudaDriver& driver = **CudaDriver::Load();
+  CudaDevice device = 0;
+  FUSION_RETURN_IF_ERROR(
+      driver.Check(driver.DeviceGet(&device, static_cast<int>(found - uuids->begin())), "cuDeviceGet"));
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(driver, device, uuid));
+  FUSION_RETURN_IF_ERROR(backend->Start());
+  return std::unique_ptr<ExecutionBackend>(std::move(backend));
+}
+
+absl::Status CudaBackend::Start() {
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.CtxSetCurrent(context_), "cuCtxSetCurrent"));
+  constexpr unsigned int kNonBlocking = 1;
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.StreamCreate(&stream_, kNonBlocking), "cuStreamCreate"));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventCreate(&start_, 0), "cuEventCreate"));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventCreate(&end_, 0), "cuEventCreate"));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.ModuleLoadData(&ptx_module_, kSupportPtx), "loading our PTX"));
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleGetFunction(&empty_, ptx_module_, "fusion_empty"), "fusion_empty"));
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleGetFunction(&delay_, ptx_module_, "fusion_delay"), "fusion_delay"));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&scratch_, 16), "cuMemAlloc"));
+  return LoadSupportKernels();
+}
+
+absl::Status CudaBackend::LoadSupportKernels() {
+  absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
+  if (!builder.ok()) return absl::OkStatus();  // the host does the data operations
+  v1::BuildTask task;
+  task.set_target(v1::CUDA);
+  task.set_arch(absl::StrCat("sm_", Attribute(kComputeCapabilityMajor), Attribute(kComputeCapabilityMinor)));
+  task.set_source(SupportKernelsSource());
+  task.add_options("-default-device");
+  BuildOutput output = (*builder)->Build(task, {});
+  // An NVRTC older than the device cannot build for it: as without NVRTC.
+  if (output.result.outcome() != v1::OK) return absl::OkStatus();
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleLoadData(&support_module_, output.binary.data()), "loading our kernels"));
+  const struct {
+    const char* name;
+    CudaFunction* function;
+  } kernels[] = {{"fusion_fill", &support_.fill},       {"fusion_widen", &support_.widen},
+                 {"fusion_hash", &support_.hash},       {"fusion_largest", &support_.largest},
+                 {"fusion_squares", &support_.squares}, {"fusion_compare", &support_.compare}};
+  for (const auto& kernel : kernels)
+    FUSION_RETURN_IF_ERROR(
+        driver_.Check(driver_.ModuleGetFunction(kernel.function, support_module_, kernel.name), kernel.name));
+  return absl::OkStatus();
+}
+
+CudaBackend::~CudaBackend() {
+  if (flush_buffer_ != 0) driver_.MemFree(flush_buffer_);
+  if (scratch_ != 0) driver_.MemFree(scratch_);
+  if (support_module_ != nullptr) driver_.ModuleUnload(support_module_);
+  if (ptx_module_ != nullptr) driver_.ModuleUnload(ptx_module_);
+  if (start_ != nullptr) driver_.EventDestroy(start_);
+  if (end_ != nullptr) driver_.EventDestroy(end_);
+  if (stream_ != nullptr) driver_.StreamDestroy(stream_);
+  if (context_ != nullptr) driver_.DevicePrimaryCtxRelease(device_);
+}
+
+int CudaBackend::Attribute(CudaDeviceAttribute attribute) const {
+  int value = 0;
+  return driver_.DeviceGetAttribute(&value, attribute, device_) == 0 ? value : 0;
+}
+
+absl::Status CudaBackend::Synchronize(const char* what) {
+  return driver_.Check(driver_.StreamSynchronize(stream_), what);
+}
+
+v1::MeasurementConditions CudaBackend::Conditions() {
+  v1::MeasurementConditions conditions;
+  conditions.set_throttle_reasons("unknown");
+  if (int version = 0; driver_.DriverGetVersion(&version) == 0)
+    conditions.set_driver_version(absl::StrCat("CUDA ", version / 1000, ".", version % 1000 / 10));
+  const Nvml* nvml = Nvml::Load();
+  if (nvml == nullptr) return conditions;
+  char driver_version[96] = {};
+  if (nvml->SystemGetDriverVersion(driver_version, sizeof driver_version) == 0)
+    conditions.set_driver_version(driver_version);
+  Nvml::Device device = nullptr;
+  if (nvml->DeviceGetHandleByUuid(uuid_.c_str(), &device) != 0) return conditions;
+  if (unsigned int clock = 0; nvml->DeviceGetClockInfo(device, 1, &clock) == 0)
+    conditions.set_sm_clock_mhz(clock);
+  if (unsigned int clock = 0; nvml->DeviceGetClockInfo(device, 2, &clock) == 0)
+    conditions.set_memory_clock_mhz(clock);
+  if (unsigned int celsius = 0; nvml->DeviceGetTemperature(device, 0, &celsius) == 0)
+    conditions.set_temperature_celsius(celsius);
+  if (unsigned long long reasons = 0; nvml->DeviceGetThrottleReasons(device, &reasons) == 0)
+    conditions.set_throttle_reasons(ThrottleReasonNames(reasons));
+  return conditions;
+}
+
+absl::StatusOr<MemoryInfo> CudaBackend::Memory() {
+  size_t free = 0, total = 0;
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemGetInfo(&free, &total), "cuMemGetInfo"));
+  return MemoryInfo{static_cast<int64_t>(free), static_cast<int64_t>(total)};
+}
+
+absl::StatusOr<DeviceAddress> CudaBackend::Allocate(int64_t bytes) {
+  CudaPointer pointer = 0;
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&pointer, std::max<int64_t>(bytes, 1)),
+                                       absl::StrCat("cuMemAlloc of ", bytes, " bytes").c_str()));
+  return pointer;
+}
+
+void CudaBackend::Free(DeviceAddress address) {
+  driver_.StreamSynchronize(stream_);
+  driver_.MemFree(address);
+}
+
+absl::Status CudaBackend::CopyIn(DeviceAddress to, const void* from, int64_t bytes) {
+  FUSION_RETURN_IF_ERROR(Synchronize("cuStreamSynchronize"));
+  return bytes == 0 ? absl::OkStatus() : driver_.Check(driver_.MemcpyHtoD(to, from, bytes), "cuMemcpyHtoD");
+}
+
+absl::Status CudaBackend::CopyOut(void* to, DeviceAddress from, int64_t bytes) {
+  FUSION_RETURN_IF_ERROR(Synchronize("cuStreamSynchronize"));
+  return bytes == 0 ? absl::OkStatus() : driver_.Check(driver_.MemcpyDtoH(to, from, bytes), "cuMemcpyDtoH");
+}
+
+absl::StatusOr<std::unique_ptr<LoadedBinary>> CudaBackend::Load(const std::string& content) {
+  // cuModuleLoadData reads as far as the image's header says: something else than a whole ELF file must not
+  // reach it.
+  if (content.size() < 64 || std::memcmp(content.data(),
+                                         "\x7f"
+                                         "ELF",
+                                         4) != 0)
+    return absl::InvalidArgumentError("the binary is not a cubin");
+  CudaModule module = nullptr;
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.ModuleLoadData(&module, content.data()), "cuModuleLoadData"));
+  return std::unique_ptr<LoadedBinary>(new CudaBinary(driver_, module));
+}
+
+absl::StatusOr<v1::KernelAttributes> CudaBackend::Prepare(const PreparedLaunch& launch) {
+  auto* function = static_cast<CudaFunction>(launch.kernel);
+  if (launch.grid > Attribute(kMaxGridDimX))
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel ", launch.name, ": a grid of ", launch.grid, " blocks"));
+  auto get = [&](CudaFunctionAttribute attribute) {
+    int value = 0;
+    driver_.FuncGetAttribute(&value, attribute, function);
+    return value;
+  };
+  if (launch.threads < 1 || launch.threads > get(kFunctionMaxThreadsPerBlock))
+    return absl::InvalidArgumentError(absl::StrCat("kernel ", launch.name, ": ", launch.threads,
+                                                   " threads, possible are ",
+                                                   get(kFunctionMaxThreadsPerBlock)));
+  if (launch.shared_bytes > get(kFunctionMaxDynamicSharedBytes))
+    FUSION_RETURN_IF_ERROR(driver_.Check(
+        driver_.FuncSetAttribute(function, kFunctionMaxDynamicSharedBytes,
+                                 static_cast<int>(launch.shared_bytes)),
+        absl::StrCat("kernel ", launch.name, ": ", launch.shared_bytes, " bytes of dynamic shared memory")
+            .c_str()));
+  int blocks = 0;
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.OccupancyMaxActiveBlocksPerMultiprocessor(
+                                           &blocks, function, launch.threads, launch.shared_bytes),
+                                       "occupancy"));
+  if (blocks == 0)
+    return absl::InvalidArgumentError(absl::StrCat("kernel ", launch.name, ": no block of ", launch.threads,
+                                                   " threads, ", get(kFunctionRegisters), " registers and ",
+                                                   launch.shared_bytes, " bytes of shared memory fits"));
+  v1::KernelAttributes attributes;
+  attributes.set_kernel(launch.name);
+  attributes.set_registers(get(kFunctionRegisters));
+  attributes.set_spill_bytes(get(kFunctionLocalBytes));
+  attributes.set_static_shared_bytes(get(kFunctionSharedBytes));
+  attributes.set_blocks_per_multiprocessor(blocks);
+  return attributes;
+}
+
+absl::Status CudaBackend::Delay(int64_t nanoseconds) {
+  uint64_t value = nanoseconds;
+  void* arguments[] = {&value};
+  return driver_.Check(driver_.LaunchKernel(delay_, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
+                       "fusion_delay");
+}
+
+absl::StatusOr<double> CudaBackend::EventSeconds() {
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventSynchronize(end_), "running"));
+  float milliseconds = 0;
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.EventElapsedTime(&milliseconds, start_, end_), "cuEventElapsedTime"));
+  return milliseconds * 1e-3;
+}
+
+absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launches,
+                                        const RunOptions& options) {
+  for (const MemoryRange& range : options.poison) {
+    if (range.bytes == 0) continue;
+    // Buffers are multiples of 4 bytes; words are set faster than bytes.
+    FUSION_RETURN_IF_ERROR(driver_.Check(
+        range.bytes % 4 == 0 ? driver_.MemsetD32Async(range.address, ~0u, range.bytes / 4, stream_)
+                             : driver_.MemsetD8Async(range.address, 0xFF, range.bytes, stream_),
+        "poisoning"));
+  }
+  if (options.flush_cache) {
+    // Written, not read: afterwards the cache is full of changed lines of something else, as it is in a
+    // program that runs other kernels before. The run pays for writing them back, and leaves as many of its
+    // own unwritten.
+    if (flush_buffer_ == 0) {
+      flush_bytes_ = std::max<size_t>(2 * static_cast<size_t>(Attribute(kL2CacheBytes)), 64 << 20);
+      FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&flush_buffer_, flush_bytes_), "cuMemAlloc"));
+    }
+    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemsetD32Async(flush_buffer_, 0, flush_bytes_ / 4, stream_),
+                                         "flushing the cache"));
+  }
+  if (options.before_launch) options.before_launch();
+  // While the device waits here the host queues everything behind: the time between the events holds no
+  // launch latency of the host. About 3 us a launch on a slow host.
+  FUSION_RETURN_IF_ERROR(Delay(10000 + 5000 * static_cast<int64_t>(launches.size())));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
+  for (const PreparedLaunch& launch : launches) {
+    if (launch.grid <= 0) continue;
+    FUSION_RETURN_IF_ERROR(driver_.Check(
+        driver_.LaunchKernel(static_cast<CudaFunction>(launch.kernel), static_cast<unsigned int>(launch.grid),
+                             1, 1, launch.threads, 1, 1, static_cast<unsigned int>(launch.shared_bytes),
+                             stream_, const_cast<void**>(launch.arguments.data()), nullptr),
+        absl::StrCat("launching ", launch.name).c_str()));
+  }
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
+  return EventSeconds();
+}
+
+}  // namespace fusion

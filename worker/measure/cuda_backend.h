@@ -1,0 +1,80 @@
+// NVIDIA GPUs through the driver API. Data operations run on the device when NVRTC is there to compile them,
+// else the data is fetched and the host does them (slower, the same results).
+#pragma once
+
+#include <set>
+
+#include "worker/measure/cuda_driver.h"
+#include "worker/measure/execution_backend.h"
+
+namespace fusion {
+
+// "GPU-xxxxxxxx-...", as nvidia-smi -L prints it, of every device, in the driver's order.
+absl::StatusOr<std::vector<std::string>> CudaDeviceUuids();
+
+class CudaBackend : public ExecutionBackend {
+ public:
+  // Makes the device's context current in the calling thread, the only one that may use the backend.
+  // NotFound: no such device.
+  static absl::StatusOr<std::unique_ptr<ExecutionBackend>> Open(const std::string& uuid);
+  ~CudaBackend() override;
+
+  v1::Target target() const override { return v1::CUDA; }
+  absl::StatusOr<v1::DeviceDescription> Describe() override;
+  v1::MeasurementConditions Conditions() override;
+  absl::StatusOr<MemoryInfo> Memory() override;
+  absl::StatusOr<DeviceAddress> Allocate(int64_t bytes) override;
+  void Free(DeviceAddress address) override;
+  absl::Status CopyIn(DeviceAddress to, const void* from, int64_t bytes) override;
+  absl::Status CopyOut(void* to, DeviceAddress from, int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<LoadedBinary>> Load(const std::string& content) override;
+  absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) override;
+  absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches, const RunOptions& options) override;
+  absl::Status Probe() override;
+  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+                    uint64_t key) override;
+  absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) override;
+  absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) override;
+  absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
+                                        int64_t count) override;
+  absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64,
+                                     int64_t count, double scale) override;
+
+  const CudaDriver& driver() const { return driver_; }
+  int Attribute(CudaDeviceAttribute attribute) const;
+
+ private:
+  // Data operations compiled by NVRTC; null members without it.
+  struct SupportKernels {
+    CudaFunction fill = nullptr, widen = nullptr, hash = nullptr, largest = nullptr, squares = nullptr,
+                 compare = nullptr;
+  };
+  CudaBackend(const CudaDriver& driver, CudaDevice device, std::string uuid)
+      : driver_(driver), device_(device), uuid_(std::move(uuid)) {}
+  absl::Status Start();
+  absl::Status LoadSupportKernels();
+  // Launches with enough threads for `count` entries on our stream.
+  absl::Status LaunchOver(CudaFunction function, int64_t count, std::initializer_list<const void*> arguments);
+  absl::Status Delay(int64_t nanoseconds);
+  absl::Status SetScratch(uint64_t first, uint64_t second);
+  absl::Status GetScratch(uint64_t (*words)[2]);
+  absl::Status Synchronize(const char* what);
+  absl::StatusOr<double> EventSeconds();
+  absl::StatusOr<double> MeasureCopyBandwidth();
+  absl::StatusOr<double> MeasureLaunchSeconds();
+
+  const CudaDriver& driver_;
+  const CudaDevice device_;
+  const std::string uuid_;
+  CudaContext context_ = nullptr;
+  CudaStream stream_ = nullptr;
+  CudaEvent start_ = nullptr, end_ = nullptr;
+  CudaModule ptx_module_ = nullptr, support_module_ = nullptr;
+  CudaFunction empty_ = nullptr, delay_ = nullptr;
+  SupportKernels support_;
+  CudaPointer scratch_ = 0;  // two 64-bit words
+  CudaPointer flush_buffer_ = 0;
+  size_t flush_bytes_ = 0;
+};
+
+}  // namespace fusion

@@ -1,0 +1,151 @@
+// CudaBackend's data operations: on the device with our kernels, or fetched and done by the host without
+// NVRTC.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "worker/measure/cuda_backend.h"
+#include "worker/measure/host_data.h"
+#include "worker/measure/status_macros.h"
+
+namespace fusion {
+namespace {
+
+int64_t EntryBytes(v1::DataType type) { return type == v1::F64 ? 8 : 4; }
+
+}  // namespace
+
+absl::Status CudaBackend::LaunchOver(CudaFunction function, int64_t count,
+                                     std::initializer_list<const void*> arguments) {
+  std::vector<void*> pointers;
+  for (const void* argument : arguments) pointers.push_back(const_cast<void*>(argument));
+  constexpr int kThreads = 256;
+  const int64_t needed = std::max<int64_t>((count + kThreads - 1) / kThreads, 1);
+  const int64_t resident = static_cast<int64_t>(Attribute(kMultiprocessorCount)) * 8;
+  return driver_.Check(driver_.LaunchKernel(function, static_cast<unsigned int>(std::min(needed, resident)),
+                                            1, 1, kThreads, 1, 1, 0, stream_, pointers.data(), nullptr),
+                       "a data operation");
+}
+
+absl::Status CudaBackend::SetScratch(uint64_t first, uint64_t second) {
+  const uint64_t words[2] = {first, second};
+  return CopyIn(scratch_, words, sizeof words);
+}
+
+absl::Status CudaBackend::GetScratch(uint64_t (*words)[2]) {
+  return CopyOut(*words, scratch_, sizeof *words);
+}
+
+absl::Status CudaBackend::Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+                               uint64_t key) {
+  if (support_.fill != nullptr) {
+    const int f64 = type == v1::F64, real = domain == v1::REAL, bits = InputBits(type);
+    const long long entries = count;
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.fill, count, {&to, &f64, &entries, &real, &bits, &key}));
+    return Synchronize("filling inputs");
+  }
+  std::vector<char> data(count * EntryBytes(type));
+  FillEntries(data.data(), type, count, domain, key);
+  return CopyIn(to, data.data(), static_cast<int64_t>(data.size()));
+}
+
+absl::Status CudaBackend::Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) {
+  if (support_.widen != nullptr) {
+    const int f64 = type == v1::F64;
+    const long long entries = count;
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.widen, count, {&to_f64, &from, &f64, &entries}));
+    return Synchronize("converting inputs");
+  }
+  std::vector<char> data(count * EntryBytes(type));
+  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), from, static_cast<int64_t>(data.size())));
+  std::vector<double> wide(count);
+  WidenEntries(wide.data(), data.data(), type, count);
+  return CopyIn(to_f64, wide.data(), count * 8);
+}
+
+absl::StatusOr<uint64_t> CudaBackend::Hash(DeviceAddress from, int64_t bytes) {
+  if (support_.hash != nullptr) {
+    const long long words = bytes / 8;
+    const int tail = bytes % 8 != 0;
+    FUSION_RETURN_IF_ERROR(SetScratch(0, 0));
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.hash, words, {&from, &words, &tail, &scratch_}));
+    uint64_t result[2];
+    FUSION_RETURN_IF_ERROR(GetScratch(&result));
+    return result[0];
+  }
+  std::vector<char> data(bytes);
+  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), from, bytes));
+  return HashBytes(data.data(), bytes);
+}
+
+absl::StatusOr<double> CudaBackend::ReferenceScale(DeviceAddress reference, v1::DataType type,
+                                                   int64_t count) {
+  if (support_.largest != nullptr) {
+    const int f32 = type == v1::F32;
+    const long long entries = count;
+    uint64_t result[2];
+    FUSION_RETURN_IF_ERROR(SetScratch(0, 0));
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.largest, count, {&reference, &f32, &entries, &scratch_}));
+    FUSION_RETURN_IF_ERROR(GetScratch(&result));
+    const double largest = std::bit_cast<double>(result[0]);
+    const double finite = static_cast<double>(result[1]);
+    if (!(largest > 0)) return 0;
+    FUSION_RETURN_IF_ERROR(SetScratch(0, 0));
+    FUSION_RETURN_IF_ERROR(
+        LaunchOver(support_.squares, count, {&reference, &f32, &entries, &largest, &scratch_}));
+    FUSION_RETURN_IF_ERROR(GetScratch(&result));
+    return largest * std::sqrt(std::bit_cast<double>(result[0]) / finite);
+  }
+  std::vector<double> data(count);
+  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), reference, count * 8));
+  return RootMeanSquare(MeasureScale(data.data(), type, count));
+}
+
+absl::StatusOr<Comparison> CudaBackend::Compare(DeviceAddress output, v1::DataType type,
+                                                DeviceAddress reference, int64_t count, double scale) {
+  if (support_.compare != nullptr) {
+    const int f64 = type == v1::F64;
+    const long long entries = count;
+    uint64_t result[2];
+    FUSION_RETURN_IF_ERROR(SetScratch(0, ~uint64_t{0}));
+    int pass = 0;
+    FUSION_RETURN_IF_ERROR(
+        LaunchOver(support_.compare, count, {&output, &f64, &reference, &entries, &scale, &pass, &scratch_}));
+    FUSION_RETURN_IF_ERROR(GetScratch(&result));
+    Comparison comparison{std::bit_cast<double>(result[0]), -1};
+    if (result[0] == 0) return comparison;
+    pass = 1;
+    FUSION_RETURN_IF_ERROR(
+        LaunchOver(support_.compare, count, {&output, &f64, &reference, &entries, &scale, &pass, &scratch_}));
+    FUSION_RETURN_IF_ERROR(GetScratch(&result));
+    comparison.worst_index = static_cast<int64_t>(result[1]);
+    return comparison;
+  }
+  std::vector<char> data(count * EntryBytes(type));
+  std::vector<double> expected(count);
+  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), output, static_cast<int64_t>(data.size())));
+  FUSION_RETURN_IF_ERROR(CopyOut(expected.data(), reference, count * 8));
+  return CompareEntries(data.data(), type, expected.data(), count, scale);
+}
+
+absl::Status CudaBackend::Probe() {
+  if (support_.fill == nullptr) {
+    FUSION_RETURN_IF_ERROR(Delay(1000));
+    return Synchronize("the known kernel");
+  }
+  constexpr int64_t kCount = 1 << 16;
+  absl::StatusOr<DeviceAddress> buffer = Allocate(kCount * 4);
+  if (!buffer.ok()) return buffer.status();
+  std::vector<float> entries(kCount), expected(kCount);
+  absl::Status status = Fill(*buffer, v1::F32, kCount, v1::REAL, 1);
+  if (status.ok()) status = CopyOut(entries.data(), *buffer, kCount * 4);
+  Free(*buffer);
+  FUSION_RETURN_IF_ERROR(status);
+  FillEntries(expected.data(), v1::F32, kCount, v1::REAL, 1);
+  if (entries != expected) return absl::AbortedError("the known kernel computed wrongly");
+  return absl::OkStatus();
+}
+
+}  // namespace fusion

@@ -1,0 +1,112 @@
+// CudaBackend::Describe: what the device is and how fast it copies and launches, measured.
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "worker/build/builder.h"
+#include "worker/measure/cuda_backend.h"
+#include "worker/measure/status_macros.h"
+
+namespace fusion {
+namespace {
+
+// f32 units of a multiprocessor (CUDA C++ Programming Guide, "Arithmetic Instructions").
+int CoresPerMultiprocessor(int major, int minor) {
+  const int version = 10 * major + minor;
+  if (version == 60 || version == 70 || version == 72 || version == 75 || version == 80) return 64;
+  return 128;
+}
+
+double Median(std::vector<double> samples) {
+  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
+  return samples[samples.size() / 2];
+}
+
+}  // namespace
+
+absl::StatusOr<double> CudaBackend::MeasureCopyBandwidth() {
+  absl::StatusOr<MemoryInfo> memory = Memory();
+  if (!memory.ok()) return memory.status();
+  const int64_t bytes = std::min<int64_t>(int64_t{1} << 30, memory->free_bytes / 4) / 256 * 256;
+  absl::StatusOr<DeviceAddress> from = Allocate(bytes);
+  if (!from.ok()) return from.status();
+  absl::StatusOr<DeviceAddress> to = Allocate(bytes);
+  if (!to.ok()) {
+    Free(*from);
+    return to.status();
+  }
+  auto sample = [&]() -> absl::StatusOr<double> {
+    FUSION_RETURN_IF_ERROR(Delay(20000));
+    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
+    FUSION_RETURN_IF_ERROR(
+        driver_.Check(driver_.MemcpyDtoDAsync(*to, *from, bytes, stream_), "cuMemcpyDtoDAsync"));
+    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
+    return EventSeconds();
+  };
+  std::vector<double> samples;
+  absl::Status status =
+      driver_.Check(driver_.MemsetD32Async(*from, 0x3f9d70a4, bytes / 4, stream_), "cuMemsetD32Async");
+  // The first copies raise the clocks and are not counted.
+  for (int i = 0; status.ok() && i < 40; ++i) {
+    absl::StatusOr<double> seconds = sample();
+    status = seconds.status();
+    if (status.ok() && i >= 20) samples.push_back(*seconds);
+  }
+  Free(*from);
+  Free(*to);
+  if (!status.ok()) return status;
+  return 2.0 * bytes / Median(samples);
+}
+
+absl::StatusOr<double> CudaBackend::MeasureLaunchSeconds() {
+  constexpr int kLaunches = 200;
+  std::vector<double> samples;
+  for (int i = 0; i < 11; ++i) {
+    // All launches are queued before the first runs, as in timed programs.
+    FUSION_RETURN_IF_ERROR(Delay(2000000));
+    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
+    for (int k = 0; k < kLaunches; ++k)
+      FUSION_RETURN_IF_ERROR(driver_.Check(
+          driver_.LaunchKernel(empty_, 1, 1, 1, 32, 1, 1, 0, stream_, nullptr, nullptr), "fusion_empty"));
+    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
+    absl::StatusOr<double> seconds = EventSeconds();
+    if (!seconds.ok()) return seconds.status();
+    samples.push_back(*seconds / kLaunches);
+  }
+  return Median(samples);
+}
+
+absl::StatusOr<v1::DeviceDescription> CudaBackend::Describe() {
+  v1::DeviceDescription device;
+  char name[256] = {};
+  size_t memory_bytes = 0;
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.DeviceGetName(name, sizeof name, device_), "cuDeviceGetName"));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.DeviceTotalMem(&memory_bytes, device_), "cuDeviceTotalMem"));
+  const int major = Attribute(kComputeCapabilityMajor), minor = Attribute(kComputeCapabilityMinor);
+  device.set_name(name);
+  device.set_target(v1::CUDA);
+  device.set_arch(absl::StrCat("sm_", major, minor));
+  device.set_driver_version(Conditions().driver_version());
+  device.set_toolkit_version(CompilerVersion(v1::CUDA));
+  device.set_multiprocessors(Attribute(kMultiprocessorCount));
+  device.set_max_threads_per_block(Attribute(kMaxThreadsPerBlock));
+  device.set_max_threads_per_multiprocessor(Attribute(kMaxThreadsPerMultiprocessor));
+  device.set_max_blocks_per_multiprocessor(Attribute(kMaxBlocksPerMultiprocessor));
+  device.set_registers_per_multiprocessor(Attribute(kMaxRegistersPerMultiprocessor));
+  device.set_shared_bytes_per_block(Attribute(kMaxSharedBytesPerBlockOptIn));
+  device.set_shared_bytes_per_multiprocessor(Attribute(kMaxSharedBytesPerMultiprocessor));
+  device.set_l2_bytes(Attribute(kL2CacheBytes));
+  device.set_memory_bytes(static_cast<int64_t>(memory_bytes));
+  device.set_peak_flops(2.0 * CoresPerMultiprocessor(major, minor) * device.multiprocessors() * 1e3 *
+                        Attribute(kClockRateKilohertz));
+  device.set_uuid(uuid_);
+  absl::StatusOr<double> bandwidth = MeasureCopyBandwidth();
+  if (!bandwidth.ok()) return bandwidth.status();
+  device.set_copy_bytes_per_second(*bandwidth);
+  absl::StatusOr<double> launch_seconds = MeasureLaunchSeconds();
+  if (!launch_seconds.ok()) return launch_seconds.status();
+  device.set_launch_seconds(*launch_seconds);
+  return device;
+}
+
+}  // namespace fusion

@@ -1,0 +1,111 @@
+// What measuring needs of a device: memory, kernels, timed runs, and operations on data too large to fetch.
+// Implemented for CUDA (driver API) and for the host. Lives inside the runner process alone.
+//
+// Statuses of every call: Aborted: the device is in an unusable state (a sticky CUDA error); only a new
+// process helps. ResourceExhausted: no memory. InvalidArgument: this launch or binary is wrong, the device is
+// sound.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/program.pb.h"
+#include "worker/measure/entry_operations.h"
+
+namespace fusion {
+
+using DeviceAddress = uint64_t;
+
+struct MemoryRange {
+  DeviceAddress address = 0;
+  int64_t bytes = 0;
+};
+
+struct MemoryInfo {
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+// A launch resolved to a kernel and argument values. Not copyable: arguments[i] points at values[i].
+struct PreparedLaunch {
+  PreparedLaunch() = default;
+  PreparedLaunch(PreparedLaunch&&) = default;
+  PreparedLaunch& operator=(PreparedLaunch&&) = default;
+  void* kernel = nullptr;
+  std::string name;
+  int64_t grid = 0;
+  int threads = 0;
+  int64_t shared_bytes = 0;
+  std::vector<uint64_t> values;  // the bytes of each value first: an address, an int64, a float or a double
+  std::vector<void*> arguments;
+};
+
+// Device code in use; unloaded by the destructor.
+class LoadedBinary {
+ public:
+  virtual ~LoadedBinary() = default;
+  // InvalidArgument when there is no such kernel.
+  virtual absl::StatusOr<void*> FindKernel(const std::string& name) = 0;
+};
+
+struct RunOptions {
+  absl::Span<const MemoryRange> poison;  // overwritten with NaN before the run, outside the timed region
+  bool flush_cache = false;              // afterwards, and before the run: nothing of the data is in cache
+  std::function<void()> before_launch;   // called when only the launches are left
+};
+
+// Result of comparing an output with its reference.
+struct Comparison {
+  double max_relative_error = 0;  // infinite when an entry is not a number and should be, or the reverse
+  int64_t worst_index = -1;       // an entry with that error; -1 when all are equal
+};
+
+class ExecutionBackend {
+ public:
+  virtual ~ExecutionBackend() = default;
+
+  virtual v1::Target target() const = 0;
+  // All fields, bandwidth and launch time measured: takes about a second.
+  virtual absl::StatusOr<v1::DeviceDescription> Describe() = 0;
+  virtual v1::MeasurementConditions Conditions() = 0;
+  virtual absl::StatusOr<MemoryInfo> Memory() = 0;
+
+  // Aligned to 256 bytes at least; 0 bytes are allowed.
+  virtual absl::StatusOr<DeviceAddress> Allocate(int64_t bytes) = 0;
+  virtual void Free(DeviceAddress address) = 0;
+  virtual absl::Status CopyIn(DeviceAddress to, const void* from, int64_t bytes) = 0;
+  virtual absl::Status CopyOut(void* to, DeviceAddress from, int64_t bytes) = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<LoadedBinary>> Load(const std::string& content) = 0;
+  // Checks that the launch is possible, makes it so (dynamic shared memory above the default), says what the
+  // kernel uses. Call once for every launch before Run.
+  virtual absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) = 0;
+  // Runs the launches one after another and waits. Seconds from the start of the first to the end of the
+  // last. Launches with an empty grid are skipped.
+  virtual absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches,
+                                     const RunOptions& options) = 0;
+  // Runs a known kernel and checks what it wrote.
+  virtual absl::Status Probe() = 0;
+
+  // Entries i of [0, count) become InputEntry(key, i, domain): the same values on every device.
+  virtual absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+                            uint64_t key) = 0;
+  // Exact conversion to f64.
+  virtual absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) = 0;
+  // Hash of memory, independent of how the work is divided. `bytes` a multiple of 4.
+  virtual absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) = 0;
+  // Root mean square of the finite entries of a reference, as they are in `type`.
+  virtual absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
+                                                int64_t count) = 0;
+  // Compares entries of `type` with an f64 reference: EntryError of each, the largest.
+  virtual absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type,
+                                             DeviceAddress reference_f64, int64_t count, double scale) = 0;
+};
+
+}  // namespace fusion

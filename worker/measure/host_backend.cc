@@ -1,0 +1,215 @@
+#include "worker/measure/host_backend.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "worker/measure/host_data.h"
+#include "worker/measure/parallel.h"
+
+namespace fusion {
+namespace {
+
+constexpr int64_t kCopyGrain = 1 << 20;
+constexpr int64_t kMaximumFlushBytes = 64 << 20;
+
+void* Pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
+
+using HostKernel = void (*)(long long grid, void* const* arguments);
+
+class HostBinary : public LoadedBinary {
+ public:
+  HostBinary(void* library, int descriptor) : library_(library), descriptor_(descriptor) {}
+  ~HostBinary() override {
+    dlclose(library_);
+    close(descriptor_);
+  }
+  absl::StatusOr<void*> FindKernel(const std::string& name) override {
+    void* kernel = dlsym(library_, name.c_str());
+    if (kernel == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("no kernel ", name, " in the shared object"));
+    return kernel;
+  }
+
+ private:
+  void* const library_;
+  const int descriptor_;
+};
+
+// A line "name: value kB" of /proc/meminfo, in bytes.
+int64_t MemoryLine(const std::string& name) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    int64_t kilobytes = 0;
+    if (words >> key >> kilobytes && key == name + ":") return kilobytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ExecutionBackend>> HostBackend::Open() {
+  return std::unique_ptr<ExecutionBackend>(new HostBackend);
+}
+
+HostBackend::~HostBackend() {
+  for (const auto& [address, bytes] : allocations_) munmap(Pointer(address), bytes);
+}
+
+v1::MeasurementConditions HostBackend::Conditions() {
+  v1::MeasurementConditions conditions;
+  conditions.set_throttle_reasons("unknown");
+  std::ifstream release("/proc/sys/kernel/osrelease");
+  std::string kernel;
+  std::getline(release, kernel);
+  conditions.set_driver_version(absl::StrCat("Linux ", kernel));
+  return conditions;
+}
+
+absl::StatusOr<MemoryInfo> HostBackend::Memory() {
+  return MemoryInfo{MemoryLine("MemAvailable"), MemoryLine("MemTotal")};
+}
+
+absl::StatusOr<DeviceAddress> HostBackend::Allocate(int64_t bytes) {
+  const int64_t mapped = std::max<int64_t>(bytes, 1);
+  void* memory =
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for ", bytes, " bytes"));
+  madvise(memory, mapped, MADV_HUGEPAGE);  // fewer page walks, less noise; advice only
+  const DeviceAddress address = reinterpret_cast<DeviceAddress>(memory);
+  allocations_[address] = mapped;
+  return address;
+}
+
+void HostBackend::Free(DeviceAddress address) {
+  auto found = allocations_.find(address);
+  if (found == allocations_.end()) return;
+  munmap(Pointer(address), found->second);
+  allocations_.erase(found);
+}
+
+absl::Status HostBackend::CopyIn(DeviceAddress to, const void* from, int64_t bytes) {
+  std::memcpy(Pointer(to), from, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status HostBackend::CopyOut(void* to, DeviceAddress from, int64_t bytes) {
+  std::memcpy(to, Pointer(from), bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<LoadedBinary>> HostBackend::Load(const std::string& content) {
+  const int descriptor = memfd_create("fused.so", MFD_CLOEXEC);
+  if (descriptor < 0)
+    return absl::ResourceExhaustedError(absl::StrCat("memfd_create: ", std::strerror(errno)));
+  for (size_t done = 0; done < content.size();) {
+    const ssize_t count = write(descriptor, content.data() + done, content.size() - done);
+    if (count <= 0) {
+      close(descriptor);
+      return absl::ResourceExhaustedError(absl::StrCat("writing a shared object: ", std::strerror(errno)));
+    }
+    done += count;
+  }
+  // The loader takes a library with a name that it knows for the same library, and descriptors are used
+  // again: a number in front makes every name new.
+  static int serial = 0;
+  std::string name = "/proc/self/fd/";
+  for (int i = serial++ % 1500; i > 0; --i) name += "./";
+  absl::StrAppend(&name, descriptor);
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const std::string reason = dlerror();
+    close(descriptor);
+    return absl::InvalidArgumentError(absl::StrCat("cannot load the shared object: ", reason));
+  }
+  return std::unique_ptr<LoadedBinary>(new HostBinary(library, descriptor));
+}
+
+absl::StatusOr<v1::KernelAttributes> HostBackend::Prepare(const PreparedLaunch& launch) {
+  v1::KernelAttributes attributes;
+  attributes.set_kernel(launch.name);
+  attributes.set_blocks_per_multiprocessor(1);
+  return attributes;
+}
+
+absl::Status HostBackend::FlushCache() {
+  if (flush_buffer_ == 0) {
+    const int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
+    flush_bytes_ = std::min(std::max<int64_t>(2 * cache, kMaximumFlushBytes), kMaximumFlushBytes);
+    absl::StatusOr<DeviceAddress> buffer = Allocate(flush_bytes_);
+    if (!buffer.ok()) return buffer.status();
+    flush_buffer_ = *buffer;
+  }
+  ++flush_value_;  // so that the pages are written, not only mapped
+  char* buffer = static_cast<char*>(Pointer(flush_buffer_));
+  ParallelRanges(flush_bytes_, kCopyGrain, [&](int64_t begin, int64_t end) {
+    // Not memset: for large sizes it may write around the caches.
+    for (int64_t i = begin; i < end; i += 64)
+      *reinterpret_cast<volatile unsigned char*>(buffer + i) = flush_value_;
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launches,
+                                        const RunOptions& options) {
+  for (const MemoryRange& range : options.poison) {
+    char* data = static_cast<char*>(Pointer(range.address));
+    ParallelRanges(range.bytes, kCopyGrain,
+                   [=](int64_t begin, int64_t end) { std::memset(data + begin, 0xFF, end - begin); });
+  }
+  if (options.flush_cache) {
+    if (absl::Status flushed = FlushCache(); !flushed.ok()) return flushed;
+  }
+  if (options.before_launch) options.before_launch();
+  const auto start = std::chrono::steady_clock::now();
+  for (const PreparedLaunch& launch : launches)
+    if (launch.grid > 0) reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+absl::Status HostBackend::Probe() {
+  constexpr int64_t kCount = 1 << 16;
+  std::vector<float> entries(kCount);
+  FillEntries(entries.data(), v1::F32, kCount, v1::REAL, 1);
+  for (int64_t i : {int64_t{0}, kCount / 2, kCount - 1})
+    if (entries[i] != static_cast<float>(InputEntry(1, i, 1, InputBits(v1::F32))))
+      return absl::AbortedError("the known kernel computed wrongly");
+  return absl::OkStatus();
+}
+
+absl::Status HostBackend::Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+                               uint64_t key) {
+  FillEntries(Pointer(to), type, count, domain, key);
+  return absl::OkStatus();
+}
+
+absl::Status HostBackend::Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) {
+  WidenEntries(static_cast<double*>(Pointer(to_f64)), Pointer(from), type, count);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> HostBackend::Hash(DeviceAddress from, int64_t bytes) {
+  return HashBytes(Pointer(from), bytes);
+}
+
+absl::StatusOr<double> HostBackend::ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
+                                                   int64_t count) {
+  return RootMeanSquare(MeasureScale(static_cast<const double*>(Pointer(reference_f64)), type, count));
+}
+
+absl::StatusOr<Comparison> HostBackend::Compare(DeviceAddress output, v1::DataType type,
+                                                DeviceAddress reference_f64, int64_t count, double scale) {
+  return CompareEntries(Pointer(output), type, static_cast<const double*>(Pointer(reference_f64)), count,
+                        scale);
+}
+
+}  // namespace fusion

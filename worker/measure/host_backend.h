@@ -1,0 +1,51 @@
+// The host as a device: kernels are functions of a shared object with the C interface
+//   extern "C" void kernel(long long grid, void* const* arguments)
+// where arguments[i] points at the value of argument i, as in CUDA's kernelParams. Kernels use OpenMP
+// threads.
+#pragma once
+
+#include <map>
+
+#include "worker/measure/execution_backend.h"
+
+namespace fusion {
+
+class HostBackend : public ExecutionBackend {
+ public:
+  static absl::StatusOr<std::unique_ptr<ExecutionBackend>> Open();
+  ~HostBackend() override;
+
+  v1::Target target() const override { return v1::HOST; }
+  absl::StatusOr<v1::DeviceDescription> Describe() override;
+  v1::MeasurementConditions Conditions() override;
+  absl::StatusOr<MemoryInfo> Memory() override;
+  absl::StatusOr<DeviceAddress> Allocate(int64_t bytes) override;
+  void Free(DeviceAddress address) override;
+  absl::Status CopyIn(DeviceAddress to, const void* from, int64_t bytes) override;
+  absl::Status CopyOut(void* to, DeviceAddress from, int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<LoadedBinary>> Load(const std::string& content) override;
+  absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) override;
+  absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches, const RunOptions& options) override;
+  absl::Status Probe() override;
+  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+                    uint64_t key) override;
+  absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) override;
+  absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) override;
+  absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
+                                        int64_t count) override;
+  absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64,
+                                     int64_t count, double scale) override;
+
+ private:
+  HostBackend() = default;
+  absl::Status FlushCache();
+  std::map<DeviceAddress, int64_t> allocations_;  // address -> mapped bytes
+  DeviceAddress flush_buffer_ = 0;
+  int64_t flush_bytes_ = 0;
+  unsigned char flush_value_ = 0;
+};
+
+// Identity of the host as a device, the same for every process on it: "host-<hex>".
+std::string HostUuid();
+
+}  // namespace fusion

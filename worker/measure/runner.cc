@@ -1,0 +1,151 @@
+#include "worker/measure/runner.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/measure/cuda_backend.h"
+#include "worker/measure/host_backend.h"
+#include "worker/measure/message_pipe.h"
+#include "worker/measure/status_macros.h"
+#include "worker/measure/timing.h"
+
+namespace fusion {
+namespace {
+
+// A result in which every program has the same outcome: nothing could be run.
+v1::TimeResult NothingMeasured(const v1::TimeTask& task, v1::Outcome outcome, const std::string& message) {
+  v1::TimeResult result;
+  auto fill = [&](const v1::Program& program, v1::ProgramMeasurement* measurement) {
+    measurement->set_name(program.name());
+    measurement->set_outcome(outcome);
+    measurement->set_message(message);
+  };
+  fill(task.session().unfused(), result.mutable_unfused());
+  for (const v1::Program& program : task.programs()) fill(program, result.add_programs());
+  result.set_failure(message);
+  return result;
+}
+
+}  // namespace
+
+absl::Status Runner::Serve() {
+  while (true) {
+    activity_->Set(Activity::kIdle);
+    v1::RunnerRequest request;
+    FUSION_RETURN_IF_ERROR(ReadMessage(input_, &request));
+    activity_->Set(Activity::kSetUp);
+    absl::Status status;
+    switch (request.request_case()) {
+      case v1::RunnerRequest::kDescribe:
+        status = Describe(request.describe());
+        break;
+      case v1::RunnerRequest::kProbe:
+        status = Probe(request.probe());
+        break;
+      case v1::RunnerRequest::kTime:
+        status = Time(request.time());
+        break;
+      case v1::RunnerRequest::kBuild:
+        status = Build(request.build());
+        break;
+      case v1::RunnerRequest::REQUEST_NOT_SET:
+        status = absl::InvalidArgumentError("an empty request");
+    }
+    if (!status.ok()) FUSION_RETURN_IF_ERROR(Report(status));
+  }
+}
+
+absl::Status Runner::Report(const absl::Status& error) {
+  // The activity page keeps what was going on: the parent reads it.
+  v1::RunnerReply reply;
+  if (absl::IsAborted(error)) {
+    reply.set_fault(std::string(error.message()));
+  } else {
+    reply.set_failure(std::string(error.message()));
+  }
+  FUSION_RETURN_IF_ERROR(WriteMessage(output_, reply));
+  return absl::IsAborted(error) ? error : absl::OkStatus();
+}
+
+absl::StatusOr<ExecutionBackend*> Runner::BackendOf(const std::string& uuid) {
+  std::unique_ptr<ExecutionBackend>& backend = backends_[uuid];
+  if (backend == nullptr) {
+    FUSION_ASSIGN_OR_RETURN(backend, uuid == HostUuid() ? HostBackend::Open() : CudaBackend::Open(uuid));
+  }
+  return backend.get();
+}
+
+absl::Status Runner::Describe(const v1::DescribeRequest& request) {
+  v1::RunnerReply reply;
+  v1::DescribeReply* described = reply.mutable_described();
+  std::vector<std::string> uuids;
+  if (request.target() != v1::HOST) {
+    absl::StatusOr<std::vector<std::string>> cuda = CudaDeviceUuids();
+    if (cuda.ok()) uuids = *cuda;
+    if (!cuda.ok()) described->add_notes(std::string(cuda.status().message()));
+    if (cuda.ok() && cuda->empty()) described->add_notes("the CUDA driver sees no device");
+  }
+  if (request.target() != v1::CUDA) uuids.push_back(HostUuid());
+  for (const std::string& uuid : uuids) {
+    FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(uuid));
+    FUSION_ASSIGN_OR_RETURN(*described->add_devices(), backend->Describe());
+  }
+  return WriteMessage(output_, reply);
+}
+
+absl::Status Runner::Probe(const v1::ProbeRequest& request) {
+  FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(request.device_uuid()));
+  FUSION_RETURN_IF_ERROR(backend->Probe());
+  v1::RunnerReply reply;
+  reply.mutable_probed();
+  return WriteMessage(output_, reply);
+}
+
+absl::Status Runner::Time(const v1::TimeRequest& request) {
+  const v1::TimeTask& task = request.task();
+  FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(task.device_uuid()));
+  BinaryMap binaries;
+  for (const v1::RunnerBinary& binary : request.binaries()) binaries[binary.digest()] = binary.content();
+
+  v1::RunnerReply reply;
+  const std::string key = absl::StrCat(task.device_uuid(), "\n", SessionData::Key(task.session()));
+  if (session_ == nullptr || session_key_ != key) {
+    session_.reset();  // its memory first
+    absl::StatusOr<std::unique_ptr<SessionData>> session =
+        SessionData::Create(backend, task.session(), binaries, activity_);
+    if (absl::IsResourceExhausted(session.status())) {
+      *reply.mutable_timed() =
+          NothingMeasured(task, v1::EXCEEDS_DEVICE, std::string(session.status().message()));
+      return WriteMessage(output_, reply);
+    }
+    FUSION_RETURN_IF_ERROR(session.status());
+    session_ = std::move(*session);
+    session_key_ = key;
+  }
+  absl::StatusOr<v1::TimeResult> result =
+      MeasurePrograms(backend, session_.get(), task, binaries, request.copy_bytes_per_second(), activity_,
+                      [&](int number, const v1::ProgramMeasurement& measurement) {
+                        v1::RunnerReply finished;
+                        finished.mutable_finished()->set_program(number);
+                        *finished.mutable_finished()->mutable_measurement() = measurement;
+                        // A closed pipe shows when the final reply is written.
+                        WriteMessage(output_, finished).IgnoreError();
+                      });
+  FUSION_RETURN_IF_ERROR(result.status());
+  *reply.mutable_timed() = std::move(*result);
+  return WriteMessage(output_, reply);
+}
+
+absl::Status Runner::Build(const v1::BuildTask& task) {
+  std::unique_ptr<Builder>& builder = builders_[task.target()];
+  if (builder == nullptr) {
+    FUSION_ASSIGN_OR_RETURN(builder, MakeBuilder(task.target()));
+  }
+  BuildOutput output = builder->Build(task);
+  v1::RunnerReply reply;
+  *reply.mutable_built()->mutable_result() = std::move(output.result);
+  reply.mutable_built()->set_binary(std::move(output.binary));
+  return WriteMessage(output_, reply);
+}
+
+}  // namespace fusion

@@ -1,0 +1,172 @@
+#include "worker/measure/runner_process.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "worker/measure/message_pipe.h"
+#include "worker/measure/status_macros.h"
+
+extern char** environ;
+
+namespace fusion {
+namespace {
+
+constexpr char kProgramName[] = "fusion-runner";
+
+// Beyond a run's deadline, for the two processes to notice each other on a busy machine.
+constexpr double kSlackSeconds = 0.25;
+
+std::string FindRunner(const std::string& wanted) {
+  if (!wanted.empty()) return FindProgram(wanted);
+  if (const char* named = std::getenv("FUSION_RUNNER"); named != nullptr && *named != '\0')
+    return FindProgram(named);
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    for (const std::filesystem::path& folder : {self.parent_path(), self.parent_path().parent_path() / "bin"})
+      if (std::string found = FindProgram((folder / kProgramName).string()); !found.empty()) return found;
+  }
+  return FindProgram(kProgramName);
+}
+
+// What a runner needs to know of the environment: where libraries are and how OpenMP shall behave; nothing
+// that could be a secret.
+std::vector<std::string> RunnerEnvironment() {
+  std::vector<std::string> kept = {"LANG=C.UTF-8"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    for (const char* prefix :
+         {"PATH=", "HOME=", "TMPDIR=", "LD_LIBRARY_PATH=", "CUDA_", "NVIDIA_", "OMP_", "GOMP_",
+          "FUSION_NVRTC_", "CXX=", "CCACHE_", "VIRTUAL_ENV=", "ASAN_", "UBSAN_", "TSAN_", "LSAN_"})
+      if (absl::StartsWith(*variable, prefix)) kept.push_back(*variable);
+  }
+  return kept;
+}
+
+}  // namespace
+
+RunnerProcess::RunnerProcess(std::string program) : program_(std::move(program)) {
+  // Writing to a runner that has died is an error here, not the end of this process.
+  static const bool ignored = signal(SIGPIPE, SIG_IGN) != SIG_ERR;
+  (void)ignored;
+}
+
+RunnerProcess::~RunnerProcess() = default;
+
+absl::Status RunnerProcess::Start() {
+  const std::string program = FindRunner(program_);
+  if (program.empty())
+    return absl::NotFoundError(
+        absl::StrCat("no ", kProgramName, " beside this program or in PATH (set FUSION_RUNNER to its path)"));
+  FUSION_ASSIGN_OR_RETURN(activity_, ActivityPage::Create());
+  ChildProcess::Options options;
+  options.command = {program};
+  options.environment = RunnerEnvironment();
+  options.input = true;
+  options.inherited_descriptor = activity_->descriptor();
+  FUSION_ASSIGN_OR_RETURN(child_, ChildProcess::Start(options));
+  return absl::OkStatus();
+}
+
+absl::Status RunnerProcess::Died(RunnerDeath::Cause cause, const std::string& message, RunnerDeath* death) {
+  death->cause = cause;
+  death->activity = activity_->Get();
+  death->message = message;
+  if (message.empty()) {
+    // It went by itself: how?
+    std::optional<ExitStatus> status =
+        child_->Wait(std::chrono::steady_clock::now() + std::chrono::seconds(10));
+    death->message = status.has_value() ? status->ToString() : "closed its output";
+  }
+  child_.reset();
+  activity_.reset();
+  needs_probe_ |= cause != RunnerDeath::Cause::kStopped;
+  return absl::AbortedError(death->message);
+}
+
+absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
+    const v1::RunnerRequest& request, const RunnerLimits& limits, RunnerDeath* death, std::stop_token stop,
+    const std::function<void(const v1::RunnerReply&)>& on_progress) {
+  *death = {};
+  if (child_ == nullptr) FUSION_RETURN_IF_ERROR(Start());
+  const auto start = std::chrono::steady_clock::now();
+  RunnerDeath::Cause cause = RunnerDeath::Cause::kNone;
+  std::string reason;
+  auto give_up = [&](RunnerDeath::Cause why, std::string message) {
+    cause = why;
+    reason = std::move(message);
+    return absl::DeadlineExceededError(reason);
+  };
+  const KeepWaiting keep_waiting = [&]() -> absl::Status {
+    if (stop.stop_requested()) return give_up(RunnerDeath::Cause::kStopped, "stopped");
+    const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (limits.total_seconds > 0 && total > limits.total_seconds)
+      return give_up(RunnerDeath::Cause::kTimeout,
+                     absl::StrFormat("took longer than %.3g s", limits.total_seconds));
+    const ActivityState state = activity_->Get();
+    double limit = 0;
+    const char* what = "";
+    switch (state.activity) {
+      case Activity::kIdle:
+        break;
+      case Activity::kSetUp:
+        limit = limits.set_up_seconds, what = "preparing and checking data";
+        break;
+      case Activity::kReference:
+        limit = limits.reference_seconds, what = "the reference";
+        break;
+      case Activity::kLoad:
+        limit = limits.load_seconds, what = "loading the code";
+        break;
+      case Activity::kRun:
+        limit = limits.run_seconds, what = "a run";
+        break;
+    }
+    if (limit > 0 && state.seconds > limit + kSlackSeconds)
+      return give_up(RunnerDeath::Cause::kTimeout,
+                     absl::StrFormat("%s took longer than %.3g s", what, limit));
+    return absl::OkStatus();
+  };
+
+  absl::Status status = WriteMessage(child_->input(), request, keep_waiting);
+  v1::RunnerReply reply;
+  while (status.ok()) {
+    status = ReadMessage(child_->output(), &reply, keep_waiting);
+    if (!status.ok() || !reply.has_finished()) break;
+    if (on_progress) on_progress(reply);
+  }
+  if (cause != RunnerDeath::Cause::kNone) return Died(cause, reason, death);
+  if (!status.ok()) return Died(RunnerDeath::Cause::kFault, "", death);
+  if (reply.has_fault()) return Died(RunnerDeath::Cause::kFault, reply.fault(), death);
+  if (reply.has_failure()) return absl::FailedPreconditionError(reply.failure());
+  return reply;
+}
+
+absl::StatusOr<v1::DescribeReply> RunnerProcess::Describe(v1::Target target) {
+  v1::RunnerRequest request;
+  request.mutable_describe()->set_target(target);
+  RunnerDeath death;
+  RunnerLimits limits;
+  limits.total_seconds = 120;
+  FUSION_ASSIGN_OR_RETURN(const v1::RunnerReply reply, Call(request, limits, &death));
+  return reply.described();
+}
+
+absl::Status RunnerProcess::Probe(const std::string& device_uuid) {
+  v1::RunnerRequest request;
+  request.mutable_probe()->set_device_uuid(device_uuid);
+  RunnerDeath death;
+  RunnerLimits limits;
+  limits.total_seconds = 60;
+  FUSION_RETURN_IF_ERROR(Call(request, limits, &death).status());
+  needs_probe_ = false;
+  return absl::OkStatus();
+}
+
+}  // namespace fusion

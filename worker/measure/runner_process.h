@@ -1,0 +1,89 @@
+// The worker's side of a runner: starts it, talks to it with deadlines, kills it when it hangs, and says what
+// it was doing when it died. Nothing that a candidate does reaches the worker.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/runner.pb.h"
+#include "worker/build/builder.h"
+#include "worker/build/child_process.h"
+#include "worker/measure/activity.h"
+
+namespace fusion {
+
+// How long the parts of a request may take. 0: no limit.
+struct RunnerLimits {
+  double set_up_seconds = 300;  // without a pause: our own code; generous, it grows with the data
+  double reference_seconds = 300;
+  double load_seconds = 60;
+  double run_seconds = 0;  // one run of a program
+  double total_seconds = 0;
+};
+
+// How a request ended without a reply.
+struct RunnerDeath {
+  enum class Cause { kNone, kFault, kTimeout, kStopped } cause = Cause::kNone;
+  std::string message;  // "killed by signal 11 (Segmentation fault)", the CUDA error, "ran longer than 2 s"
+  ActivityState activity;  // what it was doing
+};
+
+// Not thread safe: one request at a time.
+class RunnerProcess {
+ public:
+  // The program is looked for: `program`, $FUSION_RUNNER, fusion-runner beside this executable, in ../bin
+  // beside it (for tests), in PATH. It starts with the first request.
+  explicit RunnerProcess(std::string program = "");
+  ~RunnerProcess();
+
+  // Sends a request and waits for its final reply; those before it go to `on_progress`. A runner that faults,
+  // hangs or is stopped is gone afterwards; the next request starts another. Statuses: Aborted: it died,
+  // *death says how; FailedPrecondition: it answered with a failure; NotFound: no runner program; Internal.
+  absl::StatusOr<v1::RunnerReply> Call(
+      const v1::RunnerRequest& request, const RunnerLimits& limits, RunnerDeath* death,
+      std::stop_token stop = {}, const std::function<void(const v1::RunnerReply&)>& on_progress = nullptr);
+
+  // Devices of a target (TARGET_AUTO: all) with measured figures, and why some kind is missing.
+  absl::StatusOr<v1::DescribeReply> Describe(v1::Target target);
+  // OK when a known kernel computes rightly on the device.
+  absl::Status Probe(const std::string& device_uuid);
+
+  // Whether the last runner died of a fault or timeout: the device must be probed before the next task.
+  bool needs_probe() const { return needs_probe_; }
+  bool running() const { return child_ != nullptr; }
+
+ private:
+  absl::Status Start();
+  // Ends the child and fills *death from it.
+  absl::Status Died(RunnerDeath::Cause cause, const std::string& message, RunnerDeath* death);
+
+  const std::string program_;
+  std::unique_ptr<ChildProcess> child_;
+  std::unique_ptr<ActivityPage> activity_;
+  bool needs_probe_ = false;
+};
+
+// Builds in a runner process: a compiler that crashes, or that does not stop at the deadline, takes nothing
+// else along. Several threads may build; each uses a process of its own, kept for the next.
+class IsolatedBuilder : public Builder {
+ public:
+  // As MakeBuilder, for a target whose compiler works in process (CUDA).
+  static absl::StatusOr<std::unique_ptr<Builder>> Create(v1::Target target,
+                                                         const std::string& runner_program = "");
+  ~IsolatedBuilder() override;
+  BuildOutput Build(const v1::BuildTask& task, std::stop_token stop) override;
+  std::string CompilerVersion() const override { return version_; }
+
+ private:
+  IsolatedBuilder(std::string version, std::string runner_program);
+  struct Pool;
+  const std::string version_;
+  const std::string runner_program_;
+  const std::unique_ptr<Pool> pool_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,269 @@
+#include "worker/measure/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "worker/measure/statistics.h"
+#include "worker/measure/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kWarmUpRuns = 2;
+// The first program runs at least this long before sampling: idle GPUs take a while to raise their clocks.
+constexpr double kWarmUpSeconds = 0.05;
+constexpr int kMaximumWarmUpRuns = 200;
+
+// A program while it is measured.
+struct Subject {
+  int number = kUnfusedProgram;
+  const v1::Program* program = nullptr;
+  v1::ProgramMeasurement* measurement = nullptr;
+  std::unique_ptr<PreparedProgram> prepared;  // null: out
+  bool sampling = true;
+  double spent_seconds = 0;
+  std::map<int, double> cold;  // by round
+};
+
+class ProtocolRun {
+ public:
+  ProtocolRun(ExecutionBackend* backend, SessionData* session, const v1::TimeTask& task,
+              ActivityPage* activity, const FinishedCallback& finished)
+      : backend_(backend),
+        session_(session),
+        task_(task),
+        method_(CompleteMethod(task.method())),
+        activity_(activity),
+        finished_(finished) {}
+
+  absl::StatusOr<v1::TimeResult> Measure(const BinaryMap& binaries, double copy_bytes_per_second) {
+    FUSION_RETURN_IF_ERROR(PrepareAll(binaries));
+    for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeFirstRun(&subject));
+    FUSION_RETURN_IF_ERROR(WarmUp());
+    FUSION_RETURN_IF_ERROR(SampleRounds());
+    result_.mutable_conditions()->CopyFrom(
+        backend_->Conditions());  // while the device is still at work's clocks
+    for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeLastRun(&subject));
+    for (Subject& subject : subjects_) Summarize(&subject, copy_bytes_per_second);
+    return std::move(result_);
+  }
+
+ private:
+  // Takes a program out, with its outcome.
+  void Drop(Subject* subject, v1::Outcome outcome, const std::string& message) {
+    subject->measurement->set_outcome(outcome);
+    subject->measurement->set_message(message);
+    subject->prepared.reset();
+    finished_(subject->number, *subject->measurement);
+  }
+
+  absl::Status PrepareAll(const BinaryMap& binaries) {
+    const v1::Session& session = task_.session();
+    if (session.unfused().launches_size() > 0) {
+      Subject subject;
+      subject.program = &session.unfused();
+      subject.measurement = result_.mutable_unfused();
+      subjects_.push_back(std::move(subject));
+    }
+    for (int i = 0; i < task_.programs_size(); ++i) {
+      Subject subject;
+      subject.number = i;
+      subject.program = &task_.programs(i);
+      subject.measurement = result_.add_programs();
+      subjects_.push_back(std::move(subject));
+    }
+    std::vector<const v1::Program*> programs;
+    for (const Subject& subject : subjects_) programs.push_back(subject.program);
+    FUSION_RETURN_IF_ERROR(session_->Reserve(programs));
+    for (Subject& subject : subjects_) {
+      subject.measurement->set_name(subject.program->name());
+      activity_->Set(Activity::kLoad, subject.number);
+      absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
+          session_->Prepare(*subject.program, binaries);
+      activity_->Set(Activity::kSetUp);
+      if (absl::IsAborted(prepared.status())) return prepared.status();
+      if (!prepared.ok()) {
+        Drop(&subject, absl::IsResourceExhausted(prepared.status()) ? v1::EXCEEDS_DEVICE : v1::LAUNCH_ERROR,
+             std::string(prepared.status().message()));
+        continue;
+      }
+      subject.prepared = std::move(*prepared);
+      for (const v1::KernelAttributes& kernel : subject.prepared->kernels)
+        *subject.measurement->add_kernels() = kernel;
+    }
+    return absl::OkStatus();
+  }
+
+  // One run. False when the program is out now. A run beyond the deadline that ended by itself is a TIMEOUT
+  // too.
+  absl::StatusOr<bool> RunOnce(Subject* subject, bool flush_cache, double* seconds) {
+    const auto start = Clock::now();
+    absl::StatusOr<double> run = session_->Run(*subject->prepared, flush_cache,
+                                               [&] { activity_->Set(Activity::kRun, subject->number); });
+    // After a fault the page keeps saying who ran.
+    if (absl::IsAborted(run.status())) return run.status();
+    activity_->Set(Activity::kSetUp);
+    subject->spent_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    if (!run.ok()) {
+      Drop(subject, v1::LAUNCH_ERROR, std::string(run.status().message()));
+      return false;
+    }
+    *seconds = *run;
+    if (*run > method_.run_deadline_seconds()) {
+      Drop(subject, v1::TIMEOUT,
+           absl::StrFormat("a run took %.3g s, allowed are %.3g s", *run, method_.run_deadline_seconds()));
+      return false;
+    }
+    return true;
+  }
+
+  // A run that is judged. False when the program is out.
+  absl::StatusOr<bool> RunAndJudge(Subject* subject, const char* which, double* seconds) {
+    FUSION_RETURN_IF_ERROR(session_->Arm(*subject->prepared));
+    FUSION_ASSIGN_OR_RETURN(const bool ran, RunOnce(subject, /*flush_cache=*/true, seconds));
+    if (!ran) return false;
+    activity_->Set(Activity::kSetUp, subject->number);  // what is found now is its doing
+    FUSION_ASSIGN_OR_RETURN(const Verdict verdict, session_->Judge());
+    activity_->Set(Activity::kSetUp);
+    v1::ProgramMeasurement* measurement = subject->measurement;
+    measurement->set_max_relative_error(
+        std::max(measurement->max_relative_error(), verdict.max_relative_error));
+    measurement->set_tolerance(verdict.tolerance);
+    if (verdict.outcome == v1::OK) return true;
+    Drop(subject, verdict.outcome, absl::StrFormat("%s: %s", which, verdict.message));
+    return false;
+  }
+
+  absl::Status JudgeFirstRun(Subject* subject) {
+    double seconds = 0;
+    if (subject->prepared == nullptr) return absl::OkStatus();
+    return RunAndJudge(subject, "first run", &seconds).status();
+  }
+
+  absl::Status WarmUp() {
+    const auto start = Clock::now();
+    bool first = true;
+    for (Subject& subject : subjects_) {
+      for (int i = 0; subject.prepared != nullptr && i < kMaximumWarmUpRuns; ++i) {
+        const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+        if (i >= kWarmUpRuns && !(first && elapsed < kWarmUpSeconds)) break;
+        double seconds = 0;
+        FUSION_RETURN_IF_ERROR(RunOnce(&subject, /*flush_cache=*/false, &seconds).status());
+      }
+      if (subject.prepared != nullptr) first = false;
+      subject.spent_seconds = 0;
+    }
+    return absl::OkStatus();
+  }
+
+  bool Finished(const Subject& subject, int rounds) const {
+    if (rounds < method_.minimum_samples()) return false;
+    if (rounds >= method_.maximum_samples() || subject.spent_seconds >= method_.seconds_limit()) return true;
+    std::vector<double> cold;
+    for (const auto& [round, seconds] : subject.cold) cold.push_back(seconds);
+    return RelativeHalfWidth(ComputeStatistics(std::move(cold))) <= method_.relative_half_width();
+  }
+
+  absl::Status SampleRounds() {
+    // The last sample is the run that is judged at the end.
+    for (; round_ + 1 < method_.maximum_samples(); ++round_) {
+      std::vector<Subject*> order;
+      bool any = false;
+      for (Subject& subject : subjects_) {
+        if (subject.prepared == nullptr) continue;
+        subject.sampling = subject.sampling && !Finished(subject, round_);
+        any |= subject.sampling;
+        if (subject.sampling || subject.number == kUnfusedProgram) order.push_back(&subject);
+      }
+      if (!any) break;
+      std::rotate(order.begin(), order.begin() + round_ % order.size(), order.end());
+      for (bool flush_cache : {true, false}) {
+        for (Subject* subject : order) {
+          double seconds = 0;
+          if (subject->prepared == nullptr) continue;
+          FUSION_ASSIGN_OR_RETURN(const bool ran, RunOnce(subject, flush_cache, &seconds));
+          if (!ran) continue;
+          if (flush_cache) {
+            subject->cold[round_] = seconds;
+          } else {
+            subject->measurement->add_warm_samples(seconds);
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status JudgeLastRun(Subject* subject) {
+    if (subject->prepared == nullptr) return absl::OkStatus();
+    double seconds = 0;
+    FUSION_ASSIGN_OR_RETURN(const bool good, RunAndJudge(subject, "last timed run", &seconds));
+    if (good) subject->cold[round_] = seconds;
+    return absl::OkStatus();
+  }
+
+  void Summarize(Subject* subject, double copy_bytes_per_second) {
+    if (subject->prepared == nullptr) return;
+    v1::ProgramMeasurement* measurement = subject->measurement;
+    measurement->set_outcome(v1::OK);
+    std::vector<double> cold, speedups;
+    const Subject* unfused =
+        subjects_.front().number == kUnfusedProgram && subjects_.front().prepared != nullptr
+            ? &subjects_.front()
+            : nullptr;
+    for (const auto& [round, seconds] : subject->cold) {
+      cold.push_back(seconds);
+      measurement->add_cold_samples(seconds);
+      if (unfused == nullptr || !(seconds > 0)) continue;
+      if (auto paired = unfused->cold.find(round); paired != unfused->cold.end())
+        speedups.push_back(paired->second / seconds);
+    }
+    *measurement->mutable_cold() = ComputeStatistics(std::move(cold));
+    *measurement->mutable_warm() =
+        ComputeStatistics({measurement->warm_samples().begin(), measurement->warm_samples().end()});
+    if (unfused != nullptr) *measurement->mutable_paired_speedup() = ComputeStatistics(std::move(speedups));
+    measurement->set_below_floor(copy_bytes_per_second > 0 &&
+                                 measurement->cold().median() <
+                                     task_.session().floor_bytes() / copy_bytes_per_second);
+  }
+
+  ExecutionBackend* const backend_;
+  SessionData* const session_;
+  const v1::TimeTask& task_;
+  const v1::MeasurementMethod method_;
+  ActivityPage* const activity_;
+  const FinishedCallback& finished_;
+  v1::TimeResult result_;
+  std::vector<Subject> subjects_;
+  int round_ = 0;
+};
+
+}  // namespace
+
+v1::MeasurementMethod CompleteMethod(const v1::MeasurementMethod& method) {
+  v1::MeasurementMethod complete = method;
+  if (complete.version() == 0) complete.set_version(1);
+  if (complete.minimum_samples() <= 0) complete.set_minimum_samples(5);
+  if (complete.maximum_samples() <= 0) complete.set_maximum_samples(50);
+  complete.set_maximum_samples(std::max(complete.maximum_samples(), 2));
+  complete.set_minimum_samples(std::min(complete.minimum_samples(), complete.maximum_samples()));
+  if (!(complete.relative_half_width() > 0)) complete.set_relative_half_width(0.01);
+  if (!(complete.seconds_limit() > 0)) complete.set_seconds_limit(2);
+  if (!(complete.run_deadline_seconds() > 0)) complete.set_run_deadline_seconds(10);
+  return complete;
+}
+
+absl::StatusOr<v1::TimeResult> MeasurePrograms(ExecutionBackend* backend, SessionData* session,
+                                               const v1::TimeTask& task, const BinaryMap& binaries,
+                                               double copy_bytes_per_second, ActivityPage* activity,
+                                               const FinishedCallback& finished) {
+  return ProtocolRun(backend, session, task, activity, finished).Measure(binaries, copy_bytes_per_second);
+}
+
+}  // namespace fusion

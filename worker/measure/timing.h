@@ -1,0 +1,32 @@
+// The timing protocol (method version 1). Each program is first judged: one run with poisoned outputs,
+// compared with the reference. Good ones are warmed up, then sampled in rounds: in every round each program
+// runs once with flushed caches and once without, the unfused program among them, in an order that rotates,
+// so that drift of the clocks hits all alike and speed-ups are paired. A program takes part until the 95 %
+// interval of its cold median is narrow enough, or its samples or seconds are used up; the unfused one as
+// long as any other. At last every program runs once more, timed, and is judged on that run.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/runner.pb.h"
+#include "worker/measure/activity.h"
+#include "worker/measure/session_data.h"
+
+namespace fusion {
+
+// Called for a program that is out: number (kUnfusedProgram or its position) and what is known of it.
+using FinishedCallback = std::function<void(int, const v1::ProgramMeasurement&)>;
+
+// Times the programs of a task. session must be that of the task. An unfused program without launches is left
+// out, and nothing is paired then. Bad programs are outcomes in the result. An error means that the session
+// cannot go on: Aborted, as ExecutionBackend documents; activity says which program was running.
+absl::StatusOr<v1::TimeResult> MeasurePrograms(ExecutionBackend* backend, SessionData* session,
+                                               const v1::TimeTask& task, const BinaryMap& binaries,
+                                               double copy_bytes_per_second, ActivityPage* activity,
+                                               const FinishedCallback& finished);
+
+// Defaults for fields of the method that are 0: 5 to 50 samples, 1 %, 2 s a program, 10 s a run.
+v1::MeasurementMethod CompleteMethod(const v1::MeasurementMethod& method);
+
+}  // namespace fusion
