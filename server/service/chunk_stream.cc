@@ -1,0 +1,104 @@
+#include "server/service/chunk_stream.h"
+
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <utility>
+
+#include "server/service/chunks.h"
+#include "server/service/pooled_call.h"
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
+ public:
+  SendReactor(boost::asio::thread_pool& pool, std::function<absl::StatusOr<Blob>()> load) {
+    boost::asio::post(pool, [this, load = std::move(load)] {
+      absl::Status status = RunCatching([&]() -> absl::Status {
+        absl::StatusOr<Blob> blob = load();
+        if (!blob.ok()) return blob.status();
+        splitter_ = std::make_unique<ChunkSplitter>(std::move(blob->digest), std::move(blob->bytes));
+        return absl::OkStatus();
+      });
+      if (status.ok()) {
+        WriteNext();
+      } else {
+        Finish(ToGrpcStatus(status));
+      }
+    });
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      WriteNext();
+    } else {
+      Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the receiver has gone"));
+    }
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void WriteNext() {
+    if (splitter_->Next(&chunk_)) {
+      StartWrite(&chunk_);
+    } else {
+      Finish(grpc::Status::OK);
+    }
+  }
+
+  std::unique_ptr<ChunkSplitter> splitter_;
+  v1::Chunk chunk_;
+};
+
+class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
+ public:
+  ReceiveReactor(boost::asio::thread_pool& pool, v1::WriteBlobResponse* response,
+                 std::function<absl::Status(const Blob&)> store)
+      : pool_(pool), response_(response), store_(std::move(store)) {
+    StartRead(&chunk_);
+  }
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      absl::Status status = assembler_.Add(chunk_);
+      if (status.ok()) {
+        StartRead(&chunk_);
+      } else {
+        Finish(ToGrpcStatus(status));
+      }
+      return;
+    }
+    boost::asio::post(pool_, [this] { Finish(ToGrpcStatus(RunCatching([this] { return Store(); }))); });
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Store() {
+    Blob blob;
+    blob.digest = assembler_.digest();
+    absl::StatusOr<std::string> bytes = std::move(assembler_).Finish();
+    if (!bytes.ok()) return bytes.status();
+    blob.bytes = *std::move(bytes);
+    response_->set_digest(blob.digest);
+    return store_(blob);
+  }
+
+  boost::asio::thread_pool& pool_;
+  v1::WriteBlobResponse* response_;
+  std::function<absl::Status(const Blob&)> store_;
+  ChunkAssembler assembler_;
+  v1::Chunk chunk_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool,
+                                              std::function<absl::StatusOr<Blob>()> load) {
+  return new SendReactor(pool, std::move(load));
+}
+
+grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, v1::WriteBlobResponse* response,
+                                                std::function<absl::Status(const Blob&)> store) {
+  return new ReceiveReactor(pool, response, std::move(store));
+}
+
+}  // namespace fusion

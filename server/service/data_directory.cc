@@ -1,0 +1,66 @@
+#include "server/service/data_directory.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string DefaultDataDirectory() {
+  if (std::string directory = Environment("FUSION_DATA_DIR"); !directory.empty()) return directory;
+  if (std::string directory = Environment("XDG_DATA_HOME"); !directory.empty())
+    return absl::StrCat(directory, "/fusion");
+  if (std::string home = Environment("HOME"); !home.empty()) return absl::StrCat(home, "/.local/share/fusion");
+  std::error_code error;
+  std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
+  return absl::StrCat(error ? "/tmp" : temporary.string(), "/fusion-", getuid());
+}
+
+absl::Status PrepareDataDirectory(const std::string& directory) {
+  constexpr char kAdvice[] = "; choose another with --data or FUSION_DATA_DIR";
+  std::error_code error;
+  const bool created = std::filesystem::create_directories(directory, error);
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("cannot create the data directory ", directory, ": ", error.message(), kAdvice));
+  if (created) std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
+  if (access(directory.c_str(), R_OK | W_OK | X_OK) != 0)
+    return absl::UnavailableError(
+        absl::StrCat("cannot use the data directory ", directory, ": ", std::strerror(errno), kAdvice));
+  return absl::OkStatus();
+}
+
+std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/fusion.db"); }
+
+absl::StatusOr<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Create() {
+  std::error_code error;
+  std::filesystem::path base = std::filesystem::temp_directory_path(error);
+  std::string path = absl::StrCat(error ? "/tmp" : base.string(), "/fusion-XXXXXX");
+  if (mkdtemp(path.data()) == nullptr)
+    return absl::UnavailableError(absl::StrCat("cannot create a temporary folder ", path, ": ", std::strerror(errno)));
+  return std::unique_ptr<TemporaryDirectory>(new TemporaryDirectory(path));
+}
+
+TemporaryDirectory::TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code error;
+  std::filesystem::remove_all(path_, error);
+}
+
+}  // namespace fusion

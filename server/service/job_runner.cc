@@ -1,0 +1,230 @@
+#include "server/service/job_runner.h"
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/service/job_messages.h"
+#include "server/service/status_conversion.h"
+#include <spdlog/spdlog.h>
+
+namespace fusion {
+
+JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
+                     JobWatchers& watchers, JobRunnerOptions options)
+    : store_(store),
+      dispatcher_(dispatcher),
+      catalog_(std::move(catalog)),
+      watchers_(watchers),
+      options_(std::move(options)),
+      pool_(options_.threads) {}
+
+JobRunner::~JobRunner() { Stop(); }
+
+absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph) {
+  JobRecord record;
+  record.request_id = request.request_id();
+  record.target = v1::Target_Name(request.target());
+  record.graph_name = graph.name();
+  record.graph_hash = graph.hash();
+  record.graph_summary = graph.SerializeAsString();
+  record.request = request.SerializeAsString();
+  absl::StatusOr<CreatedJob> created = store_.CreateJob(record, Now());
+  if (!created.ok()) return created.status();
+  if (!IsTerminal(created->job.state)) Start(created->job);
+  return std::move(created->job);
+}
+
+absl::Status JobRunner::EnsureRunning(const std::string& job) {
+  absl::StatusOr<JobRecord> record = store_.GetJob(job);
+  if (!record.ok()) return record.status();
+  if (!IsTerminal(record->state)) Start(*record);
+  return absl::OkStatus();
+}
+
+absl::Status JobRunner::ResumeAll() {
+  absl::StatusOr<std::vector<JobRecord>> jobs = store_.UnfinishedJobs();
+  if (!jobs.ok()) return jobs.status();
+  for (const JobRecord& job : *jobs) {
+    spdlog::info("{} goes on", job.id);
+    Start(job);
+  }
+  return absl::OkStatus();
+}
+
+void JobRunner::Start(const JobRecord& record) {
+  std::lock_guard lock(mutex_);
+  if (stopping_ || active_.count(record.id) > 0) return;
+  auto active = std::make_shared<Active>(timers_);
+  active_[record.id] = active;
+
+  v1::SubmitRequest request;
+  request.ParseFromString(record.request);
+  if (const double seconds = request.time_limit_seconds(); seconds > 0) {
+    active->time_limit.expires_after(
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
+    active->time_limit.async_wait([this, job = record.id, active, seconds](const boost::system::error_code& error) {
+      if (!error) OnTimeLimit(job, active, seconds);
+    });
+  }
+  boost::asio::post(pool_, [this, job = record.id, active] { Run(job, active); });
+}
+
+void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds) {
+  bool started;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    active->timed_out = true;
+    started = active->started;
+  }
+  active->cancellation.Cancel();
+  // A job that waits for a thread ends now; a running one ends when its pipeline has put its work down.
+  if (!started)
+    Finish(job, absl::DeadlineExceededError(absl::StrCat("the time limit of ", seconds, " s ended before a thread of ",
+                                                         "the server was free")));
+}
+
+void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& active) {
+  bool stopped;
+  {
+    std::lock_guard lock(mutex_);
+    active->started = true;
+    stopped = stopping_;
+  }
+  if (!stopped) {
+    absl::StatusOr<v1::JobResult> result = RunPipeline(job, *active);
+    std::unique_lock lock(mutex_);
+    stopped = stopping_ && !result.ok();
+    const bool timed_out = active->timed_out;
+    lock.unlock();
+    if (!result.ok() && timed_out && absl::IsCancelled(result.status()))
+      result = absl::DeadlineExceededError("the time limit ended before the job did");
+    // An interrupted job is not a failed one: it goes on after the restart.
+    if (!stopped) Finish(job, result);
+  }
+  boost::asio::post(timers_, [active] { active->time_limit.cancel(); });
+  std::lock_guard lock(mutex_);
+  active_.erase(job);
+}
+
+absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, const Active& active) {
+  absl::StatusOr<JobRecord> record = store_.GetJob(job);
+  if (!record.ok()) return record.status();
+  if (IsTerminal(record->state)) return absl::CancelledError("the job has ended");
+  if (record->state == JobState::kQueued) {
+    JobUpdate update;
+    update.state = JobState::kRunning;
+    if (auto updated = store_.UpdateJob(job, update, Now()); !updated.ok()) return updated.status();
+  }
+  v1::SubmitRequest request;
+  if (!request.ParseFromString(record->request)) return absl::DataLossError("the stored request cannot be read");
+  PipelineContext context{store_, dispatcher_, catalog_, job, active.cancellation,
+                          [this, job](v1::JobEvent event) { Emit(job, std::move(event)); }, options_.dump_directory};
+  try {
+    return options_.pipeline(request, context);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("the server ran out of memory on this job");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the pipeline failed: ", error.what()));
+  }
+}
+
+void JobRunner::Emit(const std::string& job, v1::JobEvent event) {
+  {
+    std::lock_guard lock(mutex_);
+    auto active = active_.find(job);
+    if (active == active_.end() || active->second->cancellation.cancelled()) return;
+  }
+  // Progress is for people: a disk that is full is reported by the results, not by it.
+  absl::StatusOr<int64_t> sequence = store_.AppendEvent(job, event.SerializeAsString(), Now());
+  if (!sequence.ok()) {
+    spdlog::warn("{}: an event was not stored: {}", job, sequence.status().ToString());
+    return;
+  }
+  watchers_.Notify(job);
+}
+
+void JobRunner::Finish(const std::string& job, const absl::StatusOr<v1::JobResult>& result) {
+  JobUpdate update;
+  if (result.ok()) {
+    update.state = JobState::kSucceeded;
+    update.result = result->SerializeAsString();
+    if (result->has_graph()) update.graph_summary = result->graph().SerializeAsString();
+  } else {
+    update.state = JobState::kFailed;
+    update.error = ToRpcStatus(result.status()).SerializeAsString();
+  }
+  absl::Status stored = StoreEnd(job, update);
+  if (!stored.ok() && result.ok()) {
+    JobUpdate failure;
+    failure.state = JobState::kFailed;
+    failure.error = ToRpcStatus(absl::Status(stored.code(), absl::StrCat("the result could not be stored: ",
+                                                                         stored.message())))
+                        .SerializeAsString();
+    stored = StoreEnd(job, failure);
+  }
+  if (!stored.ok()) spdlog::error("{}: its end could not be stored: {}", job, stored.ToString());
+  watchers_.Notify(job);
+}
+
+// The last event carries the job as it ends, and is stored in the same transaction.
+absl::Status JobRunner::StoreEnd(const std::string& job, JobUpdate update) {
+  absl::StatusOr<JobRecord> record = store_.GetJob(job);
+  if (!record.ok()) return record.status();
+  if (IsTerminal(record->state)) return absl::OkStatus();
+  const Timestamp now = Now();
+  record->state = *update.state;
+  record->updated = now;
+  if (update.result) record->result = *update.result;
+  if (update.error) record->error = *update.error;
+  if (update.graph_summary) record->graph_summary = *update.graph_summary;
+  v1::JobEvent event;
+  *event.mutable_finished() = ToMessage(*record);
+  update.event = event.SerializeAsString();
+  absl::Status status = store_.UpdateJob(job, update, now).status();
+  // Cancelled in the meantime: that end stands.
+  return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+}
+
+absl::StatusOr<JobRecord> JobRunner::Cancel(const std::string& job) {
+  JobUpdate update;
+  update.state = JobState::kCancelled;
+  update.error = ToRpcStatus(absl::CancelledError("cancelled on request")).SerializeAsString();
+  if (absl::Status status = StoreEnd(job, update); !status.ok()) return status;
+  std::shared_ptr<Active> active;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = active_.find(job);
+    if (found != active_.end()) active = found->second;
+  }
+  if (active) active->cancellation.Cancel();
+  watchers_.Notify(job);
+  if (absl::Status status = dispatcher_.CancelJob(job); !status.ok()) return status;
+  return store_.GetJob(job);
+}
+
+void JobRunner::Stop() {
+  std::vector<std::shared_ptr<Active>> active;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+    for (auto& [job, entry] : active_) active.push_back(entry);
+  }
+  // Before the tokens: a cancelled wait cancels its tasks, a stopped one leaves them for the next process.
+  dispatcher_.Stop();
+  for (auto& entry : active) {
+    entry->cancellation.Cancel();
+    boost::asio::post(timers_, [entry] { entry->time_limit.cancel(); });
+  }
+  pool_.join();
+  timers_.stop();
+  timers_.join();
+}
+
+}  // namespace fusion

@@ -1,0 +1,77 @@
+// The stages of the pipeline that need more than one line: what optimize_pipeline.cc calls, in its order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "server/codegen/code_library.h"
+#include "server/cover/cover_solver.h"
+#include "server/graph/graph.h"
+#include "server/model/cost_model.h"
+#include "server/search/search.h"
+#include "server/service/optimize_pipeline.h"
+#include "server/service/submission.h"
+
+namespace fusion {
+
+using Submission = CheckedSource;
+
+// InvalidArgument when the inputs, outputs, intermediate results and the f64 reference cannot all be in the device's
+// memory; says what is needed and what there is. Checked before anything is built.
+absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
+
+// Search and covers.
+struct Plans {
+  SearchSpace space;
+  CoverResult covers;
+  v1::SearchSummary summary;
+  std::string lp_text;
+};
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates);
+
+// A cover with its code, and what will be reported of it.
+struct PlannedCandidate {
+  std::vector<const CodeUnit*> units;  // in schedule order
+  v1::Candidate candidate;             // with everything known before it is built
+};
+// The code of all covers, of the unfused cover and of the reference.
+struct GeneratedCode {
+  std::unique_ptr<CodeLibrary> library;
+  std::vector<PlannedCandidate> candidates;
+  std::vector<const CodeUnit*> unfused;
+  std::vector<const CodeUnit*> reference;
+};
+absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model, const Plans& plans);
+
+// The description of a candidate without its code, for explain.
+v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover, int predicted_rank);
+
+// Builds everything; failed builds mark their candidates COMPILE_ERROR. FailedPrecondition, with the compiler's log, when
+// the reference or the unfused cover does not build.
+struct BuiltCode {
+  std::map<const CodeUnit*, std::string> binaries;  // digests
+  int builds = 0;
+  int reused = 0;
+};
+absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& context);
+
+// Times every candidate that was built, each against the unfused cover; then the fastest ones again, interleaved in one
+// process. Fills the candidates, and the figures of the unfused cover in *result. All measurements go to the store.
+absl::Status MeasureCandidates(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
+                               const BuiltCode& built, const PipelineContext& context, v1::JobResult* result);
+
+// Stores the exported folder of each OK candidate under its rank.
+absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
+                            const std::vector<v1::Candidate>& ranked, const PipelineContext& context);
+
+// "m=4093,n=5001"
+std::string SizesText(const SizeValues& sizes);
+
+// Writes text into the dump directory, if there is one.
+void Dump(const PipelineContext& context, const std::string& file_name, const std::string& text);
+
+}  // namespace fusion

@@ -1,0 +1,228 @@
+// Timing and verifying the candidates.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "library/catalog/sha256.h"
+#include "server/codegen/program.h"
+#include "server/rank/rank.h"
+#include "server/service/job_stages.h"
+
+namespace fusion {
+namespace {
+
+// Raise when the meaning of a measured time changes: it is part of the key of stored measurements.
+constexpr int kMethodVersion = 1;
+// Candidates that are measured again, interleaved with each other.
+constexpr int kFinalists = 5;
+
+v1::MeasurementMethod Method(bool cuda, bool final_round) {
+  v1::MeasurementMethod method;
+  method.set_version(kMethodVersion);
+  method.set_minimum_samples(final_round ? 15 : 7);
+  method.set_maximum_samples(final_round ? 101 : 31);
+  method.set_relative_half_width(cuda ? 0.005 : 0.02);
+  method.set_seconds_limit((cuda ? 0.15 : 0.5) * (final_round ? 2 : 1));
+  method.set_run_deadline_seconds(20);
+  return method;
+}
+
+class Measuring {
+ public:
+  Measuring(const Submission& submission, const DeviceDescription& device, GeneratedCode* code, const BuiltCode& built,
+            const PipelineContext& context, v1::JobResult* result)
+      : submission_(submission), device_(device), code_(code), built_(built), context_(context), result_(result) {
+    session_ = MakeSession();
+  }
+
+  absl::Status Run() {
+    // First round: each candidate with the unfused cover, so that a bad one harms no other.
+    std::vector<int> positions;
+    for (size_t i = 0; i < code_->candidates.size(); ++i)
+      if (code_->candidates[i].candidate.outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(static_cast<int>(i));
+    std::vector<v1::TimeTask> tasks;
+    for (int position : positions) tasks.push_back(MakeTask({position}, false));
+    int done = 0;
+    double best_seconds = 0, best_speedup = 0;
+    std::string failure;
+    auto status = context_.dispatcher.Time(
+        context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
+          if (!result.failure().empty()) failure = result.failure();
+          v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
+          TakeResult(result, {positions[index]});
+          if (candidate.outcome() == v1::OK && (best_seconds == 0 || candidate.measured().median() < best_seconds)) {
+            best_seconds = candidate.measured().median();
+            best_speedup = candidate.speedup();
+          }
+          v1::JobEvent event;
+          v1::TimeProgress* progress = event.mutable_timing();
+          progress->set_done(++done);
+          progress->set_total(static_cast<int>(positions.size()));
+          progress->set_best_seconds(best_seconds);
+          progress->set_best_speedup(best_speedup);
+          progress->set_last(candidate.outcome() == v1::OK
+                                 ? absl::StrFormat("%.4g us", candidate.measured().median() * 1e6)
+                                 : v1::Outcome_Name(candidate.outcome()));
+          if (context_.emit) context_.emit(std::move(event));
+        });
+    if (!status.ok()) return status;
+
+    // Final round: the fastest ones and the unfused cover in turn in one process, so that they meet the same conditions.
+    std::vector<v1::Candidate> candidates;
+    for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
+    const std::vector<int> finalists = ChooseFinalists(candidates, kFinalists);
+    if (!finalists.empty()) {
+      status = context_.dispatcher.Time(context_.job, {MakeTask(finalists, true)}, device_, context_.cancellation,
+                                        [&](int, const v1::TimeResult& result, bool) {
+                                          if (!result.failure().empty()) failure = result.failure();
+                                          TakeResult(result, finalists);
+                                        });
+      if (!status.ok()) return status;
+    }
+    if (!have_unfused_)
+      return absl::FailedPreconditionError(absl::StrCat(
+          "nothing could be measured on ", device_.name(), ": ",
+          !failure.empty() ? failure : unfused_message_.empty() ? "the unfused cover gave no result" : unfused_message_));
+    return StoreMeasurements();
+  }
+
+ private:
+  v1::Program MakeProgram(const std::string& name, const std::vector<const CodeUnit*>& units, bool force_f64) const {
+    std::vector<CompiledFusion> fusions;
+    for (const CodeUnit* unit : units) fusions.push_back({&unit->code, built_.binaries.at(unit)});
+    return BuildProgram(*submission_.graph, submission_.sizes, fusions,
+                        {.name = name, .multiprocessors = std::max(1, device_.multiprocessors()), .force_f64 = force_f64});
+  }
+
+  // Unfused kernels, and those of the reference, run in the order of the nodes.
+  v1::Session MakeSession() const {
+    v1::Session session;
+    DescribeBuffers(*submission_.graph, submission_.sizes, &session);
+    *session.mutable_reference() = MakeProgram("reference", code_->reference, true);
+    *session.mutable_unfused() = MakeProgram("unfused", code_->unfused, false);
+    session.set_floor_bytes(static_cast<double>(submission_.graph->FloorBytes(submission_.sizes)));
+    for (double tolerance : OutputTolerances(*submission_.graph, submission_.sizes)) session.add_tolerances(tolerance);
+    const std::string digest = Sha256Hex(session.SerializeAsString());
+    session.set_key(digest);
+    // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets its
+    // candidates share the reference.
+    session.set_seed(std::stoull(Sha256Hex(digest + context_.job).substr(0, 15), nullptr, 16));
+    session.set_key(digest + context_.job);
+    return session;
+  }
+
+  v1::TimeTask MakeTask(const std::vector<int>& positions, bool final_round) const {
+    v1::TimeTask task;
+    *task.mutable_session() = session_;
+    for (int position : positions)
+      *task.add_programs() =
+          MakeProgram(absl::StrCat("candidate ", position + 1), code_->candidates[position].units, false);
+    *task.mutable_method() = Method(device_.target() == v1::CUDA, final_round);
+    task.set_device_uuid(device_.uuid());
+    return task;
+  }
+
+  void TakeResult(const v1::TimeResult& result, const std::vector<int>& positions) {
+    if (result.unfused().outcome() == v1::OK) {
+      have_unfused_ = true;
+      *result_->mutable_unfused() = result.unfused().cold();
+      *result_->mutable_unfused_warm() = result.unfused().warm();
+      *result_->mutable_conditions() = result.conditions();
+    } else if (!result.unfused().message().empty()) {
+      unfused_message_ = result.unfused().message();
+    }
+    conditions_ = result.conditions();
+    measurements_.push_back(Record("unfused", result.unfused(), result.conditions()));
+    for (size_t i = 0; i < positions.size(); ++i) {
+      v1::Candidate& candidate = code_->candidates[positions[i]].candidate;
+      if (static_cast<int>(i) >= result.programs_size()) {
+        if (candidate.outcome() != v1::OK) {
+          candidate.set_outcome(v1::WORKER_LOST);
+          candidate.set_message(result.failure());
+        }
+        continue;
+      }
+      const v1::ProgramMeasurement& measurement = result.programs(static_cast<int>(i));
+      measurements_.push_back(Record(candidate.key(), measurement, result.conditions()));
+      candidate.set_outcome(measurement.outcome() == v1::OUTCOME_UNSPECIFIED ? v1::WORKER_LOST : measurement.outcome());
+      candidate.set_message(measurement.message());
+      candidate.set_max_relative_error(measurement.max_relative_error());
+      candidate.set_tolerance(measurement.tolerance());
+      if (measurement.outcome() != v1::OK) continue;
+      *candidate.mutable_measured() = measurement.cold();
+      *candidate.mutable_warm() = measurement.warm();
+      candidate.set_speedup(measurement.paired_speedup().median());
+      candidate.set_below_floor(measurement.below_floor());
+      for (v1::KernelSummary& kernel : *candidate.mutable_kernels())
+        for (const v1::KernelAttributes& attributes : measurement.kernels())
+          if (attributes.kernel() == kernel.name()) {
+            kernel.set_registers(attributes.registers());
+            kernel.set_spill_bytes(attributes.spill_bytes());
+          }
+    }
+  }
+
+  MeasurementRecord Record(const std::string& key, const v1::ProgramMeasurement& measurement,
+                           const v1::MeasurementConditions& conditions) const {
+    MeasurementRecord record;
+    record.job = context_.job;
+    record.candidate_key = key;
+    record.graph_hash = submission_.summary.hash();
+    record.sizes = SizesText(submission_.sizes);
+    record.device_class = device_.name();
+    record.device_uuid = device_.uuid();
+    record.arch = device_.arch();
+    record.driver = conditions.driver_version().empty() ? device_.driver_version() : conditions.driver_version();
+    record.toolkit = device_.toolkit_version();
+    record.library_hash = submission_.graph->catalog().hash();
+    record.method_version = kMethodVersion;
+    record.outcome = v1::Outcome_Name(measurement.outcome());
+    record.median_seconds = measurement.cold().median();
+    record.low_seconds = measurement.cold().low();
+    record.high_seconds = measurement.cold().high();
+    record.raw = measurement.SerializeAsString();
+    record.conditions = conditions.SerializeAsString();
+    record.created = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+    return record;
+  }
+
+  // The measurements, and what the device itself was measured to reach: its benchmark table.
+  absl::Status StoreMeasurements() {
+    if (auto status = context_.store.AddMeasurements(measurements_); !status.ok()) return status;
+    const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+    const struct {
+      const char* quantity;
+      double value;
+      const char* unit;
+    } rows[] = {{"copy_bandwidth", device_.copy_bytes_per_second(), "bytes/second"},
+                {"launch_overhead", device_.launch_seconds(), "seconds"},
+                {"peak_f32", device_.peak_flops(), "flops/second"}};
+    for (const auto& row : rows) {
+      DeviceBenchmarkRecord record{.device_class = device_.name(), .driver = device_.driver_version(),
+                                   .quantity = row.quantity, .value = row.value, .unit = row.unit, .created = now};
+      if (auto status = context_.store.PutDeviceBenchmark(record); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  const Submission& submission_;
+  const DeviceDescription& device_;
+  GeneratedCode* const code_;
+  const BuiltCode& built_;
+  const PipelineContext& context_;
+  v1::JobResult* const result_;
+  v1::Session session_;
+  v1::MeasurementConditions conditions_;
+  bool have_unfused_ = false;
+  std::string unfused_message_;
+  std::vector<MeasurementRecord> measurements_;
+};
+
+}  // namespace
+
+absl::Status MeasureCandidates(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
+                               const BuiltCode& built, const PipelineContext& context, v1::JobResult* result) {
+  return Measuring(submission, device, code, built, context, result).Run();
+}
+
+}  // namespace fusion

@@ -1,0 +1,128 @@
+#include "server/service/optimize_pipeline.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "server/parse/parse.h"
+#include "server/rank/rank.h"
+#include "server/service/job_stages.h"
+#include "server/service/plan_text.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kDefaultCandidates = 30;
+// How long a job waits for a worker with a fitting device.
+constexpr std::chrono::seconds kDevicePatience(30);
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+int CandidateCount(int requested) { return requested == 0 ? kDefaultCandidates : requested; }
+
+void Emit(const PipelineContext& context, v1::JobEvent event) {
+  if (context.emit) context.emit(std::move(event));
+}
+
+}  // namespace
+
+absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request, const PipelineContext& context) {
+  const auto start = std::chrono::steady_clock::now();
+
+  // Parse: text or protobuf to a checked graph.
+  auto submission = CheckSource(request.source(), context.catalog);
+  if (!submission.ok()) return submission.status();
+  Dump(context, "graph.fuse", PrintFuse(*submission->graph));
+
+  // The device comes before the search: what is possible and what is fast depend on it.
+  auto device = context.dispatcher.ChooseDevice(request.target(), request.arch(), kDevicePatience, context.cancellation,
+                                                context.job);
+  if (!device.ok()) return device.status();
+  if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
+  const CostModel model(*device);
+
+  // Search, model, cover: the best predicted covers, in order.
+  v1::JobEvent searching;
+  searching.mutable_search();
+  Emit(context, searching);
+  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()));
+  if (!plans.ok()) return plans.status();
+  *searching.mutable_search()->mutable_summary() = plans->summary;
+  searching.mutable_search()->set_done(true);
+  Emit(context, searching);
+  Dump(context, "fusions.txt", PrintFusions(*submission->graph, plans->space));
+  Dump(context, "cover.lp", plans->lp_text);
+
+  // Codegen.
+  auto code = GenerateCode(*submission, model, *plans);
+  if (!code.ok()) return code.status();
+  DumpCode(context, *code);
+
+  // Dispatch: workers build, then measure and verify.
+  v1::JobResult result;
+  auto built = BuildCode(&*code, context);
+  if (!built.ok()) return built.status();
+  if (auto status = MeasureCandidates(*submission, *device, &*code, *built, context, &result); !status.ok())
+    return status;
+
+  // Rank.
+  std::vector<v1::Candidate> candidates;
+  for (PlannedCandidate& planned : code->candidates) candidates.push_back(std::move(planned.candidate));
+  RankCandidates(&candidates);
+  if (auto status = StoreArtifacts(*submission, *device, *plans, candidates, context); !status.ok()) return status;
+
+  *result.mutable_device() = *device;
+  *result.mutable_graph() = submission->summary;
+  *result.mutable_search() = plans->summary;
+  result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
+  result.set_floor_seconds(result.floor_bytes() / model.device().copy_bytes_per_second());
+  for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
+  result.set_builds(built->builds);
+  result.set_builds_reused(built->reused);
+  result.set_seconds(SecondsSince(start));
+  Dump(context, "result.txt", result.DebugString());
+  return result;
+}
+
+absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
+                                                    const PipelineContext& context) {
+  auto submission = CheckSource(request.source(), context.catalog);
+  if (!submission.ok()) return submission.status();
+
+  v1::ExplainResponse response;
+  auto device = context.dispatcher.ChooseDevice(request.target(), request.arch(), std::chrono::milliseconds(0),
+                                                context.cancellation);
+  std::vector<std::string> notes;
+  if (!device.ok()) {
+    device = DescribedDevice(request.target());
+    if (!request.arch().empty()) device->set_arch(request.arch());
+    notes.push_back(absl::StrCat("no such device is connected; predicted for ", device->name()));
+  }
+  const CostModel model(*device);
+  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()));
+  if (!plans.ok()) return plans.status();
+  for (const std::string& note : notes) plans->summary.add_notes(note);
+  Dump(context, "graph.fuse", PrintFuse(*submission->graph));
+  Dump(context, "fusions.txt", PrintFusions(*submission->graph, plans->space));
+  Dump(context, "cover.lp", plans->lp_text);
+
+  *response.mutable_graph() = submission->summary;
+  *response.mutable_search() = plans->summary;
+  *response.mutable_device() = *device;
+  response.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
+  response.set_floor_seconds(response.floor_bytes() / model.device().copy_bytes_per_second());
+  for (size_t i = 0; i < plans->covers.covers.size(); ++i)
+    *response.add_candidates() =
+        DescribeCover(*submission->graph, plans->space, plans->covers.covers[i], static_cast<int>(i) + 1);
+  response.set_text(PrintPlans(*submission->graph, *plans));
+  if (request.sources()) {
+    auto code = GenerateCode(*submission, model, *plans);
+    if (!code.ok()) return code.status();
+    DumpCode(context, *code);
+    response.set_source(PrintCandidateSource(code->candidates.front(), device->target()));
+  }
+  return response;
+}
+
+}  // namespace fusion

@@ -1,0 +1,38 @@
+// The whole job, stage by stage: parse -> graph -> search -> model -> cover -> codegen -> dispatch (workers build and
+// measure) -> rank. This is the one place that calls the stages, each in order; no stage calls the next.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "db/store/store.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "library/catalog/catalog.h"
+#include "server/dispatch/cancellation.h"
+#include "server/dispatch/dispatcher.h"
+
+namespace fusion {
+
+struct PipelineContext {
+  Store& store;
+  Dispatcher& dispatcher;
+  std::shared_ptr<const Catalog> catalog;
+  std::string job;  // "jobs/<id>"; empty for explain
+  CancellationToken cancellation;
+  std::function<void(v1::JobEvent)> emit;  // progress; may be empty
+  std::string dump_directory;              // each stage writes its value here as text; empty: nothing
+};
+
+// Runs a job to its end. Everything durable goes through the store (builds, timings, measurements, artifacts), so that a
+// job run again after a restart takes what is finished from there. Blocks; call from a thread of the job pool.
+// Errors: InvalidArgument (graph, sizes), NotFound / Unavailable (no device), Cancelled, DeadlineExceeded,
+// FailedPrecondition (no cover could be measured).
+absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request, const PipelineContext& context);
+
+// The search alone. Needs no worker: without a matching device a described default is used and named in the notes.
+absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
+                                                    const PipelineContext& context);
+
+}  // namespace fusion

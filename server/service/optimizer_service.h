@@ -1,0 +1,39 @@
+// gRPC adapter of OptimizerService: reads the request, calls the program, fills the response. No logic of its own.
+#pragma once
+
+#include "fusion/v1/optimizer.grpc.pb.h"
+#include "server/service/service_context.h"
+
+namespace fusion {
+
+// Thread safe.
+class OptimizerServiceImpl : public v1::OptimizerService::CallbackService {
+ public:
+  explicit OptimizerServiceImpl(const ServiceContext& context) : context_(context) {}
+
+  // The graph is checked before the job exists, and the job is stored before the answer.
+  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* call, const v1::SubmitRequest* request,
+                                   v1::Job* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* call, const v1::GetJobRequest* request,
+                                   v1::Job* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call, const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* call, const v1::CancelJobRequest* request,
+                                      v1::Job* response) override;
+  // An unfinished job that is not running here (an embedded server was interrupted) is taken up again.
+  grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* call,
+                                                   const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* call, const v1::CheckRequest* request,
+                                  v1::CheckResponse* response) override;
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* call, const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override;
+  grpc::ServerWriteReactor<v1::Chunk>* DownloadArtifact(grpc::CallbackServerContext* call,
+                                                        const v1::DownloadArtifactRequest* request) override;
+  grpc::ServerUnaryReactor* ListFunctions(grpc::CallbackServerContext* call, const v1::ListFunctionsRequest* request,
+                                          v1::ListFunctionsResponse* response) override;
+
+ private:
+  const ServiceContext context_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,137 @@
+// Search, covers and code: the stages that need no worker.
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "library/catalog/sha256.h"
+#include "server/service/job_stages.h"
+
+namespace fusion {
+namespace {
+
+// Of a whole job; a submission may ask for less through its own time limit.
+constexpr std::chrono::seconds kCoverTimeLimit(20);
+// Memory that the driver, the code and the runner's own buffers take.
+constexpr int64_t kReservedBytes = int64_t{512} << 20;
+
+}  // namespace
+
+absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device) {
+  const Graph& graph = *submission.graph;
+  double values = 0, wide = 0;
+  for (const Value& value : graph.values()) {
+    if (value.literal) continue;
+    const double bytes = static_cast<double>(value.type.Bytes(submission.sizes));
+    values += bytes;
+    wide += bytes * 8 / DataTypeBytes(value.type.data_type);
+  }
+  const double needed = values + wide + kReservedBytes;
+  if (device.memory_bytes() <= 0 || needed <= device.memory_bytes()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the data does not fit the device %s: inputs, outputs and intermediate results need %.1f GB, the f64 reference %.1f GB "
+      "more; the device has %.1f GB; submit smaller sizes",
+      device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
+}
+
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates) {
+  const auto start = std::chrono::steady_clock::now();
+  const Graph& graph = *submission.graph;
+  auto space = SearchFusions(graph, submission.sizes, model, SearchOptions());
+  if (!space.ok()) return space.status();
+  Plans plans{.space = *std::move(space)};
+
+  CoverProblem problem{.node_count = graph.node_count()};
+  for (const Node& node : graph.nodes()) {
+    problem.successors.emplace_back();
+    for (NodeId successor : graph.successors(node.id)) problem.successors.back().push_back(successor.value);
+  }
+  for (const FusionImplementation& implementation : plans.space.implementations)
+    problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
+  auto covers = SolveCovers(
+      problem, {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
+  if (!covers.ok()) return covers.status();
+  plans.covers = *std::move(covers);
+
+  v1::SearchSummary& summary = plans.summary;
+  summary.set_fusions(plans.space.fusible_sets);
+  summary.set_fusion_implementations(static_cast<int64_t>(plans.space.implementations.size()));
+  summary.set_covers(static_cast<int64_t>(plans.covers.covers.size()));
+  summary.set_proved_optimal(plans.covers.proved_optimal);
+  summary.set_best_predicted_seconds(plans.covers.covers.front().seconds);
+  summary.set_bound_seconds(plans.covers.bound_seconds);
+  summary.set_gap(1 - plans.covers.bound_seconds / plans.covers.covers.front().seconds);
+  if (plans.covers.proved_optimal) summary.set_gap(0);
+  for (const std::string& note : plans.space.notes) summary.add_notes(note);
+  for (const std::string& note : plans.covers.notes) summary.add_notes(note);
+  summary.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return plans;
+}
+
+v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover, int predicted_rank) {
+  v1::Candidate candidate;
+  candidate.set_predicted_rank(predicted_rank);
+  candidate.set_predicted_seconds(cover.seconds);
+  std::vector<std::string> descriptions;
+  for (int member : cover.columns) {
+    const FusionImplementation& implementation = space.implementations[member];
+    v1::FusionSummary* fusion = candidate.add_fusions();
+    for (NodeId node : implementation.order) fusion->add_results(graph.value(graph.node(node).result).name);
+    descriptions.push_back(implementation.Describe(graph));
+  }
+  candidate.set_description(absl::StrJoin(descriptions, "; "));
+  return candidate;
+}
+
+absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model, const Plans& plans) {
+  const Graph& graph = *submission.graph;
+  GeneratedCode code;
+  code.library = std::make_unique<CodeLibrary>(graph, model.device());
+  for (const Node& node : graph.nodes()) {
+    auto reference = code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true);
+    if (!reference.ok()) return reference.status();
+    code.reference.push_back(*reference);
+    auto unfused = code.library->Add(plans.space.implementations[plans.space.unfused[node.id.value]], false);
+    if (!unfused.ok()) return unfused.status();
+    code.unfused.push_back(*unfused);
+  }
+  for (size_t i = 0; i < plans.covers.covers.size(); ++i) {
+    const CoverSolution& cover = plans.covers.covers[i];
+    PlannedCandidate planned;
+    planned.candidate = DescribeCover(graph, plans.space, cover, static_cast<int>(i) + 1);
+    std::string keys;
+    for (int member : cover.columns) {
+      const FusionImplementation& implementation = plans.space.implementations[member];
+      auto unit = code.library->Add(implementation, false);
+      if (!unit.ok()) return unit.status();
+      planned.units.push_back(*unit);
+      absl::StrAppend(&keys, (*unit)->build.key(), "\n");
+      for (const KernelLaunch& launch : (*unit)->code.launches) {
+        v1::KernelSummary* kernel = planned.candidate.add_kernels();
+        kernel->set_name(launch.kernel.name);
+        kernel->set_skeleton(SkeletonName(implementation.skeleton));
+        kernel->set_threads(launch.kernel.threads);
+        kernel->set_blocks(GridBlocks(launch.grid, submission.sizes, model.device().multiprocessors()));
+        kernel->set_shared_bytes(SharedBytes(launch.shared, submission.sizes));
+      }
+    }
+    planned.candidate.set_key("sha256:" + Sha256Hex(keys));
+    code.candidates.push_back(std::move(planned));
+  }
+  return code;
+}
+
+std::string SizesText(const SizeValues& sizes) {
+  return absl::StrJoin(sizes, ",", absl::PairFormatter("="));
+}
+
+void Dump(const PipelineContext& context, const std::string& file_name, const std::string& text) {
+  if (context.dump_directory.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(context.dump_directory, error);
+  std::ofstream(std::filesystem::path(context.dump_directory) / file_name, std::ios::binary) << text;
+}
+
+}  // namespace fusion

@@ -1,0 +1,59 @@
+#include "server/service/pooled_call.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/service/status_conversion.h"
+#include <grpcpp/server_context.h>
+
+namespace fusion {
+namespace {
+
+class PooledReactor : public grpc::ServerUnaryReactor {
+ public:
+  void OnCancel() override { token_.Cancel(); }
+  void OnDone() override { delete this; }
+  const CancellationToken& token() const { return token_; }
+
+ private:
+  CancellationToken token_;
+};
+
+}  // namespace
+
+size_t AcceptedErrorBytes(const grpc::CallbackServerContext& context) {
+  auto header = context.client_metadata().find(kErrorBytesHeader);
+  size_t bytes = 0;
+  if (header == context.client_metadata().end() ||
+      !absl::SimpleAtoi(absl::string_view(header->second.data(), header->second.size()), &bytes))
+    return kDefaultErrorBytes;
+  return std::clamp(bytes, kDefaultErrorBytes, kMaximumErrorBytes);
+}
+
+absl::Status RunCatching(const std::function<absl::Status()>& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("the server ran out of memory on this call");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the call failed: ", error.what()));
+  }
+}
+
+grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, const grpc::CallbackServerContext& context,
+                                    std::function<absl::Status(const CancellationToken&)> work) {
+  auto* reactor = new PooledReactor();
+  const size_t error_bytes = AcceptedErrorBytes(context);
+  boost::asio::post(pool, [reactor, work = std::move(work), error_bytes] {
+    const absl::Status status = RunCatching([&] { return work(reactor->token()); });
+    reactor->Finish(ToGrpcStatus(status, error_bytes));
+  });
+  return reactor;
+}
+
+}  // namespace fusion

@@ -1,0 +1,160 @@
+#include "server/service/server.h"
+
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/dispatch/clock.h"
+#include "server/dispatch/dispatcher.h"
+#include "server/service/data_directory.h"
+#include "server/service/fleet_service.h"
+#include "server/service/job_watchers.h"
+#include "server/service/optimizer_service.h"
+#include "server/service/status_conversion.h"
+#include "server/service/worker_service.h"
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <spdlog/spdlog.h>
+
+namespace fusion {
+namespace {
+
+constexpr int kTimerThreads = 1;
+constexpr int kRequestThreads = 3;
+constexpr int kSearchThreads = 2;
+constexpr int kMaximumMessageBytes = 80 << 20;  // clients send files of up to 64 MiB
+constexpr std::chrono::seconds kShutdownTime{3};
+
+// Both are settings of the process, made before the first server.
+void EnableHealthAndReflection() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  });
+}
+
+}  // namespace
+
+// In the order of construction; destroyed the other way round.
+struct Server::Parts {
+  std::unique_ptr<Store> store;
+  std::shared_ptr<const Catalog> catalog;
+  SystemClock clock;
+  JobWatchers watchers;
+  boost::asio::thread_pool timers{kTimerThreads};
+  boost::asio::thread_pool requests{kRequestThreads};
+  boost::asio::thread_pool searches{kSearchThreads};
+  std::unique_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<JobRunner> runner;
+  std::unique_ptr<OptimizerServiceImpl> optimizer;
+  std::unique_ptr<FleetServiceImpl> fleet;
+  std::unique_ptr<WorkerServiceImpl> worker;
+  std::unique_ptr<grpc::Server> grpc_server;
+  std::string address;
+  std::mutex shutdown_mutex;
+  bool shut_down = false;  // guarded by shutdown_mutex
+};
+
+namespace {
+
+absl::Status ListenFailed(const std::string& address) {
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address.empty() ? "anything" : address,
+                                             ": it is no HOST:PORT of this machine, or another program uses it"));
+}
+
+// "127.0.0.1:0" and 4711 to "127.0.0.1:4711".
+std::string WithPort(const std::string& address, int port) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  if (absl::Status status = PrepareDataDirectory(options.data_directory); !status.ok()) return status;
+  auto parts = std::make_unique<Parts>();
+  absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(DatabasePath(options.data_directory));
+  if (!store.ok()) return store.status();
+  parts->store = *std::move(store);
+  parts->catalog = options.catalog;
+  if (!parts->catalog) {
+    absl::StatusOr<std::shared_ptr<const Catalog>> catalog = Catalog::BuiltIn();
+    if (!catalog.ok()) return catalog.status();
+    parts->catalog = *std::move(catalog);
+  }
+
+  parts->dispatcher = std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock,
+                                                   options.dispatcher);
+  if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
+  parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog, parts->watchers,
+                                              options.runner);
+  const ServiceContext context{*parts->store,   *parts->dispatcher, parts->catalog,
+                               *parts->runner,  parts->watchers,    parts->requests,
+                               parts->searches, options.runner.dump_directory};
+  parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);
+  parts->fleet = std::make_unique<FleetServiceImpl>(context);
+  parts->worker = std::make_unique<WorkerServiceImpl>(context);
+
+  EnableHealthAndReflection();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  if (!options.address.empty()) {
+    // Two servers on one port would take turns at answering.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
+  }
+  builder.SetMaxReceiveMessageSize(kMaximumMessageBytes);
+  builder.SetMaxSendMessageSize(-1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 2 * static_cast<int>(kMaximumErrorBytes));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  builder.RegisterService(parts->optimizer.get());
+  builder.RegisterService(parts->fleet.get());
+  builder.RegisterService(parts->worker.get());
+  parts->grpc_server = builder.BuildAndStart();
+  if (!parts->grpc_server || (!options.address.empty() && port == 0)) return ListenFailed(options.address);
+  if (!options.address.empty()) parts->address = WithPort(options.address, port);
+  for (const char* name : {"fusion.v1.OptimizerService", "fusion.v1.FleetService", "fusion.v1.WorkerService"})
+    parts->grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
+
+  std::unique_ptr<Server> server(new Server(std::move(parts)));
+  if (options.resume_jobs) {
+    if (absl::Status status = server->parts_->runner->ResumeAll(); !status.ok()) return status;
+  }
+  return server;
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() { Shutdown(); }
+
+const std::string& Server::address() const { return parts_->address; }
+
+std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 2 * static_cast<int>(kMaximumErrorBytes));
+  return parts_->grpc_server->InProcessChannel(arguments);
+}
+
+void Server::Shutdown() {
+  std::lock_guard lock(parts_->shutdown_mutex);
+  if (parts_->shut_down) return;
+  parts_->shut_down = true;
+  parts_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
+  // Calls that wait for something end first, so that the gRPC server need not wait for them.
+  parts_->watchers.Close();
+  parts_->runner->Stop();
+  parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
+  parts_->grpc_server->Wait();
+  for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->searches, &parts_->timers}) {
+    pool->stop();
+    pool->join();
+  }
+}
+
+}  // namespace fusion

@@ -1,0 +1,48 @@
+// The whole server as one object: store, dispatcher, job runner and the gRPC services over them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "library/catalog/catalog.h"
+#include "server/dispatch/dispatcher_options.h"
+#include "server/service/job_runner.h"
+#include <grpcpp/channel.h>
+
+namespace fusion {
+
+struct ServerOptions {
+  std::string address;         // "host:port"; port 0: a free one; "": in this process alone
+  std::string data_directory;  // created when absent
+  std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
+  bool resume_jobs = true;     // take up unfinished jobs at once; otherwise each when it is watched
+  DispatcherOptions dispatcher;
+  JobRunnerOptions runner;
+};
+
+// Thread safe.
+class Server {
+ public:
+  // Unavailable: the data directory is in use by another process or cannot be written, or the address is taken; the
+  // message says which. Other statuses as OpenSqliteStore and Catalog::BuiltIn.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  // Shutdown().
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // "host:port" with the real port; "" when in this process alone.
+  const std::string& address() const;
+  // To this server without the network. Calls end with Unavailable after Shutdown().
+  std::shared_ptr<grpc::Channel> InProcessChannel();
+  // Ends held calls and streams, interrupts pipelines, waits. Unfinished jobs stay in the store. Harmless when repeated.
+  void Shutdown();
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace fusion

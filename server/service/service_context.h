@@ -1,0 +1,28 @@
+// What the gRPC adapters share.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <memory>
+#include <string>
+
+#include "db/store/store.h"
+#include "library/catalog/catalog.h"
+#include "server/dispatch/dispatcher.h"
+#include "server/service/job_runner.h"
+#include "server/service/job_watchers.h"
+
+namespace fusion {
+
+// References outlive the adapters. The pools are joined after the gRPC server has been shut down.
+struct ServiceContext {
+  Store& store;
+  Dispatcher& dispatcher;
+  std::shared_ptr<const Catalog> catalog;
+  JobRunner& runner;
+  JobWatchers& watchers;
+  boost::asio::thread_pool& requests;  // short work: reads, writes, parsing
+  boost::asio::thread_pool& searches;  // Explain
+  std::string dump_directory;          // see PipelineContext
+};
+
+}  // namespace fusion

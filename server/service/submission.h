@@ -1,0 +1,31 @@
+// Checks of what clients send, before anything is stored or searched.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "library/catalog/catalog.h"
+#include "server/graph/graph.h"
+
+namespace fusion {
+
+// A source that parses and type checks, with its sizes.
+struct CheckedSource {
+  std::shared_ptr<const Graph> graph;
+  SizeValues sizes;
+  v1::GraphSummary summary;
+};
+
+// InvalidArgument with a google.rpc.BadRequest payload: every error of the source, or else every error of the sizes.
+absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source, std::shared_ptr<const Catalog> catalog);
+
+inline constexpr int kMaximumCandidates = 1000;
+
+// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, arch that is no
+// name of an architecture (it becomes a compiler option), request_id too long.
+absl::Status CheckRequestFields(const v1::SubmitRequest& request);
+absl::Status CheckRequestFields(const v1::ExplainRequest& request);
+
+}  // namespace fusion

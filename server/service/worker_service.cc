@@ -1,0 +1,56 @@
+#include "server/service/worker_service.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "server/service/chunk_stream.h"
+#include "server/service/job_messages.h"
+#include "server/service/pooled_call.h"
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+// Ended by the dispatcher alone, at the latest when it stops.
+class SynchronizeReactor : public grpc::ServerUnaryReactor {
+ public:
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerContext* call,
+                                                         const v1::SynchronizeRequest* request,
+                                                         v1::SynchronizeResponse* response) {
+  auto* reactor = new SynchronizeReactor();
+  if (request->worker().empty() || request->instance().empty()) {
+    reactor->Finish(ToGrpcStatus(InvalidField(request->worker().empty() ? "worker" : "instance", "must not be empty")));
+    return reactor;
+  }
+  // On the pool, because results are written to the disk before the answer.
+  boost::asio::post(context_.requests, [this, reactor, response, request] {
+    context_.dispatcher.Synchronize(*request, [reactor, response](v1::SynchronizeResponse answer) {
+      *response = std::move(answer);
+      reactor->Finish(grpc::Status::OK);
+    });
+  });
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackServerContext* call,
+                                                                 const v1::ReadBlobRequest* request) {
+  return SendBlob(context_.requests, [this, digest = request->digest()]() -> absl::StatusOr<Blob> {
+    absl::StatusOr<std::string> bytes = context_.store.GetBlob(digest);
+    if (!bytes.ok()) return bytes.status();
+    return Blob{digest, *std::move(bytes)};
+  });
+}
+
+grpc::ServerReadReactor<v1::Chunk>* WorkerServiceImpl::WriteBlob(grpc::CallbackServerContext* call,
+                                                                 v1::WriteBlobResponse* response) {
+  return ReceiveBlob(context_.requests, response, [this](const Blob& blob) -> absl::Status {
+    return context_.store.PutBlob(blob.bytes, blob.digest, Now()).status();
+  });
+}
+
+}  // namespace fusion

@@ -1,0 +1,26 @@
+// gRPC adapter of WorkerService.
+#pragma once
+
+#include "fusion/v1/worker.grpc.pb.h"
+#include "server/service/service_context.h"
+
+namespace fusion {
+
+// Thread safe.
+class WorkerServiceImpl : public v1::WorkerService::CallbackService {
+ public:
+  explicit WorkerServiceImpl(const ServiceContext& context) : context_(context) {}
+
+  // Held by the dispatcher for up to request->wait_seconds; no thread waits.
+  grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext* call, const v1::SynchronizeRequest* request,
+                                        v1::SynchronizeResponse* response) override;
+  grpc::ServerWriteReactor<v1::Chunk>* ReadBlob(grpc::CallbackServerContext* call,
+                                                const v1::ReadBlobRequest* request) override;
+  grpc::ServerReadReactor<v1::Chunk>* WriteBlob(grpc::CallbackServerContext* call,
+                                                v1::WriteBlobResponse* response) override;
+
+ private:
+  const ServiceContext context_;
+};
+
+}  // namespace fusion

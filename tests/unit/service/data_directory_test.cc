@@ -1,0 +1,49 @@
+#include "server/service/data_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace fusion {
+namespace {
+
+TEST(DataDirectoryTest, EnvironmentDecides) {
+  setenv("FUSION_DATA_DIR", "/a", 1);
+  setenv("XDG_DATA_HOME", "/b", 1);
+  setenv("HOME", "/c", 1);
+  EXPECT_EQ(DefaultDataDirectory(), "/a");
+  unsetenv("FUSION_DATA_DIR");
+  EXPECT_EQ(DefaultDataDirectory(), "/b/fusion");
+  unsetenv("XDG_DATA_HOME");
+  EXPECT_EQ(DefaultDataDirectory(), "/c/.local/share/fusion");
+}
+
+TEST(DataDirectoryTest, PrepareCreatesParentsAndSaysWhyNot) {
+  const std::filesystem::path base = std::filesystem::path(::testing::TempDir()) / "prepare";
+  std::filesystem::remove_all(base);
+  EXPECT_TRUE(PrepareDataDirectory((base / "x/y").string()).ok());
+  EXPECT_TRUE(std::filesystem::is_directory(base / "x/y"));
+  EXPECT_TRUE(PrepareDataDirectory((base / "x/y").string()).ok());
+  std::ofstream(base / "file") << "x";
+  absl::Status status = PrepareDataDirectory((base / "file/y").string());
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(std::string(status.message()).find("FUSION_DATA_DIR"), std::string::npos);
+  std::filesystem::remove_all(base);
+}
+
+TEST(DataDirectoryTest, TemporaryDirectoryGoesWithItsContents) {
+  std::string path;
+  {
+    auto directory = TemporaryDirectory::Create();
+    ASSERT_TRUE(directory.ok());
+    path = (*directory)->path();
+    std::filesystem::create_directories(path + "/a/b");
+    EXPECT_TRUE(std::filesystem::is_directory(path));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace fusion
