@@ -1,0 +1,228 @@
+#include "client/api/client.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/service/chunks.h"
+#include "server/service/status_conversion.h"
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+namespace fusion {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+// A host that says nothing gets the longer time; one that refuses the connection may be starting its server.
+constexpr seconds kConnectTime{5};
+constexpr seconds kRefusedTime{1};
+constexpr int kSubmitAttempts = 5;
+
+// 128 random bits in hex.
+std::string RandomId() {
+  std::random_device device;
+  std::string id;
+  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&id, "%08x", device());
+  return id;
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 2 * static_cast<int>(kMaximumErrorBytes));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+class Client::Call {
+ public:
+  explicit Call(Client* client) : client_(client) {
+    context_.AddMetadata(kErrorBytesHeader, absl::StrCat(kMaximumErrorBytes));
+    std::lock_guard lock(client_->mutex_);
+    client_->calls_.insert(&context_);
+    if (client_->interrupted_) context_.TryCancel();
+  }
+  ~Call() {
+    std::lock_guard lock(client_->mutex_);
+    client_->calls_.erase(&context_);
+  }
+  grpc::ClientContext* context() { return &context_; }
+
+ private:
+  Client* client_;
+  grpc::ClientContext context_;
+};
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& address) {
+  std::shared_ptr<grpc::Channel> channel = MakeChannel(address);
+  const auto start = std::chrono::system_clock::now();
+  for (grpc_connectivity_state state = channel->GetState(true); state != GRPC_CHANNEL_READY;) {
+    const auto patience = state == GRPC_CHANNEL_TRANSIENT_FAILURE ? kRefusedTime : kConnectTime;
+    if (!channel->WaitForStateChange(state, start + patience))
+      return absl::UnavailableError(
+          absl::StrCat("no server answers at ", address, "; start one with: fusion-server --listen ", address));
+    state = channel->GetState(true);
+  }
+  return std::make_unique<Client>(std::move(channel), nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Embedded(const EmbeddedOptions& options) {
+  absl::StatusOr<std::unique_ptr<EmbeddedBackend>> backend = EmbeddedBackend::Start(options);
+  if (!backend.ok()) return backend.status();
+  std::shared_ptr<grpc::Channel> channel = (*backend)->channel();
+  return std::make_unique<Client>(std::move(channel), *std::move(backend));
+}
+
+Client::Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedBackend> backend)
+    : backend_(std::move(backend)),
+      channel_(std::move(channel)),
+      optimizer_(v1::OptimizerService::NewStub(channel_)),
+      fleet_(v1::FleetService::NewStub(channel_)) {}
+
+Client::~Client() = default;
+
+void Client::Interrupt() {
+  std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  for (grpc::ClientContext* context : calls_) context->TryCancel();
+  interruption_.notify_all();
+}
+
+bool Client::WaitUnlessInterrupted(milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return !interruption_.wait_for(lock, time, [this] { return interrupted_; });
+}
+
+template <class Stub, class Request, class Response>
+absl::StatusOr<Response> Client::Unary(Stub& stub,
+                                       grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                       const Request& request) {
+  Call call(this);
+  Response response;
+  grpc::Status status = (stub.*method)(call.context(), request, &response);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return response;
+}
+
+absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request) {
+  if (request.request_id().empty()) request.set_request_id(RandomId());
+  for (int attempt = 1;; ++attempt) {
+    auto job = Unary(*optimizer_, &v1::OptimizerService::Stub::Submit, request);
+    if (job.ok() || !absl::IsUnavailable(job.status()) || attempt == kSubmitAttempts) return job;
+    if (!WaitUnlessInterrupted(milliseconds(200) * attempt)) return absl::CancelledError("interrupted");
+  }
+}
+
+absl::StatusOr<v1::Job> Client::GetJob(const std::string& name) {
+  v1::GetJobRequest request;
+  request.set_name(name);
+  return Unary(*optimizer_, &v1::OptimizerService::Stub::GetJob, request);
+}
+
+absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(int page_size, const std::string& page_token) {
+  v1::ListJobsRequest request;
+  request.set_page_size(page_size);
+  request.set_page_token(page_token);
+  return Unary(*optimizer_, &v1::OptimizerService::Stub::ListJobs, request);
+}
+
+absl::StatusOr<v1::Job> Client::CancelJob(const std::string& name) {
+  v1::CancelJobRequest request;
+  request.set_name(name);
+  return Unary(*optimizer_, &v1::OptimizerService::Stub::CancelJob, request);
+}
+
+absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_sequence,
+                                         const std::function<void(const v1::JobEvent&)>& on_event,
+                                         seconds patience) {
+  v1::WatchJobRequest request;
+  request.set_name(name);
+  request.set_after_sequence(after_sequence);
+  steady_clock::time_point last_contact = steady_clock::now();
+  milliseconds delay{100};
+  for (;;) {
+    absl::Status status;
+    {
+      Call call(this);
+      std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader = optimizer_->WatchJob(call.context(), request);
+      v1::JobEvent event;
+      while (reader->Read(&event)) {
+        last_contact = steady_clock::now();
+        delay = milliseconds(100);
+        if (event.sequence() <= request.after_sequence()) continue;
+        request.set_after_sequence(event.sequence());
+        on_event(event);
+        if (event.has_finished()) return event.finished();
+      }
+      status = FromGrpcStatus(reader->Finish());
+    }
+    if (status.ok()) {
+      // All events were seen before, the last one too.
+      absl::StatusOr<v1::Job> job = GetJob(name);
+      if (!job.ok()) status = job.status();
+      else if (job->state() != v1::QUEUED && job->state() != v1::RUNNING) return job;
+      else status = absl::UnavailableError("the server ended the stream before the job ended");
+    }
+    if (!absl::IsUnavailable(status) || steady_clock::now() - last_contact > patience) return status;
+    if (!WaitUnlessInterrupted(delay)) return absl::CancelledError("interrupted");
+    delay = std::min(delay * 2, milliseconds(2000));
+  }
+}
+
+absl::StatusOr<v1::CheckResponse> Client::Check(const v1::CheckRequest& request) {
+  return Unary(*optimizer_, &v1::OptimizerService::Stub::Check, request);
+}
+
+absl::StatusOr<v1::ExplainResponse> Client::Explain(const v1::ExplainRequest& request) {
+  return Unary(*optimizer_, &v1::OptimizerService::Stub::Explain, request);
+}
+
+absl::StatusOr<v1::Artifact> Client::DownloadArtifact(const std::string& job, int rank) {
+  v1::DownloadArtifactRequest request;
+  request.set_job(job);
+  request.set_rank(rank);
+  Call call(this);
+  std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader = optimizer_->DownloadArtifact(call.context(), request);
+  ChunkAssembler assembler;
+  v1::Chunk chunk;
+  absl::Status received;
+  while (received.ok() && reader->Read(&chunk)) received = assembler.Add(chunk);
+  if (!received.ok()) call.context()->TryCancel();
+  absl::Status status = FromGrpcStatus(reader->Finish());
+  if (!received.ok()) return received;
+  if (!status.ok()) return status;
+  absl::StatusOr<std::string> bytes = std::move(assembler).Finish();
+  if (!bytes.ok()) return bytes.status();
+  v1::Artifact artifact;
+  if (!artifact.ParseFromString(*bytes)) return absl::DataLossError("the server sent no exported folder");
+  return artifact;
+}
+
+absl::StatusOr<v1::ListFunctionsResponse> Client::ListFunctions(const std::string& name) {
+  v1::ListFunctionsRequest request;
+  request.set_name(name);
+  return Unary(*optimizer_, &v1::OptimizerService::Stub::ListFunctions, request);
+}
+
+absl::StatusOr<v1::ListWorkersResponse> Client::ListWorkers() {
+  return Unary(*fleet_, &v1::FleetService::Stub::ListWorkers, v1::ListWorkersRequest());
+}
+
+absl::StatusOr<v1::Worker> Client::DrainWorker(const std::string& name) {
+  v1::DrainWorkerRequest request;
+  request.set_name(name);
+  return Unary(*fleet_, &v1::FleetService::Stub::DrainWorker, request);
+}
+
+}  // namespace fusion

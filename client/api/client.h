@@ -1,0 +1,83 @@
+// The C++ client: one method per call of the services, to a server elsewhere or to one inside this process.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/api/embedded.h"
+#include "fusion/v1/optimizer.grpc.pb.h"
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+namespace fusion {
+
+// Thread safe. Calls block. A failed call gives the server's status with its payloads (google.rpc.BadRequest for bad
+// input); Unavailable when the server cannot be reached, Cancelled after Interrupt().
+class Client {
+ public:
+  // To the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is refused for 1 s.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address);
+  // With a server (and, when asked for, a worker) in this process, which end with the client.
+  static absl::StatusOr<std::unique_ptr<Client>> Embedded(const EmbeddedOptions& options);
+  // Over a channel that exists. `backend` may be null.
+  Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedBackend> backend);
+  ~Client();
+
+  bool embedded() const { return backend_ != nullptr; }
+  // Null unless embedded.
+  const EmbeddedBackend* backend() const { return backend_.get(); }
+
+  // Repeated on a lost connection; request_id (filled in when empty) makes that safe.
+  absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request);
+  absl::StatusOr<v1::Job> GetJob(const std::string& name);
+  // One page. page_size 0: the server's choice.
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(int page_size, const std::string& page_token);
+  absl::StatusOr<v1::Job> CancelJob(const std::string& name);
+  // Calls `on_event` for every event after `after_sequence`, each once and in order, until the job has ended; gives the
+  // ended job. A broken stream is taken up again after the last event seen for up to `patience` without any contact.
+  static constexpr std::chrono::seconds kPatience{60};
+  absl::StatusOr<v1::Job> WatchJob(const std::string& name, int64_t after_sequence,
+                                   const std::function<void(const v1::JobEvent&)>& on_event,
+                                   std::chrono::seconds patience = kPatience);
+  absl::StatusOr<v1::CheckResponse> Check(const v1::CheckRequest& request);
+  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request);
+  // The exported folder of one candidate; its digest is checked.
+  absl::StatusOr<v1::Artifact> DownloadArtifact(const std::string& job, int rank);
+  absl::StatusOr<v1::ListFunctionsResponse> ListFunctions(const std::string& name);
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers();
+  absl::StatusOr<v1::Worker> DrainWorker(const std::string& name);
+
+  // Every call in flight and every later one ends with Cancelled. Callable from any thread.
+  void Interrupt();
+
+ private:
+  // A context that Interrupt() can reach, for one call.
+  class Call;
+  template <class Stub, class Request, class Response>
+  absl::StatusOr<Response> Unary(Stub& stub,
+                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                 const Request& request);
+  bool WaitUnlessInterrupted(std::chrono::milliseconds time);
+
+  std::unique_ptr<EmbeddedBackend> backend_;  // outlives the channel's calls
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::OptimizerService::Stub> optimizer_;
+  std::unique_ptr<v1::FleetService::Stub> fleet_;
+
+  std::mutex mutex_;
+  std::condition_variable interruption_;
+  bool interrupted_ = false;              // guarded by mutex_
+  std::set<grpc::ClientContext*> calls_;  // guarded by mutex_; in flight
+};
+
+// Arguments for a channel to a server of ours: message sizes, keepalive. Also accepts long error details.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+
+}  // namespace fusion

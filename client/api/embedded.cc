@@ -1,0 +1,92 @@
+#include "client/api/embedded.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/service/data_directory.h"
+#include "server/service/server.h"
+#include "worker/agent/agent.h"
+
+namespace fusion {
+
+// In the order of construction; destroyed the other way round.
+struct EmbeddedBackend::Parts {
+  std::unique_ptr<TemporaryDirectory> temporary;  // null: the data directory itself
+  std::string data_directory;
+  std::unique_ptr<Server> server;
+  std::unique_ptr<Agent> agent;
+  std::atomic<bool> stopping{false};
+  std::thread agent_thread;
+
+  ~Parts() {
+    stopping = true;
+    // The worker first: it gives its tasks back to the server.
+    if (agent) agent->Stop();
+    if (agent_thread.joinable()) agent_thread.join();
+    agent.reset();
+    if (server) server->Shutdown();
+  }
+
+  absl::Status UseTemporary() {
+    absl::StatusOr<std::unique_ptr<TemporaryDirectory>> created = TemporaryDirectory::Create();
+    if (!created.ok()) return created.status();
+    temporary = *std::move(created);
+    data_directory = temporary->path();
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<std::unique_ptr<EmbeddedBackend>> EmbeddedBackend::Start(const EmbeddedOptions& options) {
+  auto parts = std::make_unique<Parts>();
+  auto notice = [&](const std::string& line) {
+    if (options.notice) options.notice(line);
+  };
+  if (options.ephemeral) {
+    if (absl::Status status = parts->UseTemporary(); !status.ok()) return status;
+  } else {
+    parts->data_directory = options.data_directory.empty() ? DefaultDataDirectory() : options.data_directory;
+  }
+
+  ServerOptions server_options;
+  server_options.data_directory = parts->data_directory;
+  server_options.resume_jobs = false;  // only what this process was asked for
+  server_options.runner.dump_directory = options.dump_directory;
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(server_options);
+  if (absl::IsUnavailable(server.status()) && !options.ephemeral) {
+    if (options.when_locked == EmbeddedOptions::WhenLocked::kFail) return server.status();
+    notice(absl::StrCat(std::string(server.status().message()),
+                        "; using a temporary one: builds are not reused and the job is not kept"));
+    if (absl::Status status = parts->UseTemporary(); !status.ok()) return status;
+    server_options.data_directory = parts->data_directory;
+    server = Server::Start(server_options);
+  }
+  if (!server.ok()) return server.status();
+  parts->server = *std::move(server);
+
+  if (options.worker) {
+    AgentOptions agent_options;
+    agent_options.workplace.cuda = options.target != v1::HOST;
+    agent_options.workplace.host = options.target != v1::CUDA;
+    parts->agent = std::make_unique<Agent>(agent_options, parts->server->InProcessChannel());
+    parts->agent_thread = std::thread([raw = parts.get(), notice = options.notice] {
+      const absl::Status status = raw->agent->Run();
+      if (!status.ok() && !raw->stopping && notice)
+        notice(absl::StrCat("nothing can be built or timed: ", std::string(status.message())));
+    });
+  }
+  return std::unique_ptr<EmbeddedBackend>(new EmbeddedBackend(std::move(parts)));
+}
+
+EmbeddedBackend::EmbeddedBackend(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+EmbeddedBackend::~EmbeddedBackend() = default;
+
+std::shared_ptr<grpc::Channel> EmbeddedBackend::channel() const { return parts_->server->InProcessChannel(); }
+
+const std::string& EmbeddedBackend::data_directory() const { return parts_->data_directory; }
+
+bool EmbeddedBackend::temporary() const { return parts_->temporary != nullptr; }
+
+}  // namespace fusion

@@ -1,0 +1,51 @@
+// A server and a worker inside the calling process, for use without any daemon.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/device.pb.h"
+#include <grpcpp/channel.h>
+
+namespace fusion {
+
+struct EmbeddedOptions {
+  // Database and exported folders; "" is DefaultDataDirectory() (server/service/data_directory.h).
+  std::string data_directory;
+  // Work in a temporary folder, which is removed at the end; data_directory is not touched.
+  bool ephemeral = false;
+  // What happens when another process uses the data directory: a temporary folder and a notice, or FailedPrecondition.
+  enum class WhenLocked { kUseTemporary, kFail };
+  WhenLocked when_locked = WhenLocked::kUseTemporary;
+  // Start a worker, for devices of this target (TARGET_AUTO: all). Discovering devices takes about a second.
+  bool worker = true;
+  v1::Target target = v1::TARGET_AUTO;
+  // Every stage of the pipeline writes its value as text into this folder; "" writes none.
+  std::string dump_directory;
+  // Told to a person, a line without its end. May be empty.
+  std::function<void(const std::string&)> notice;
+};
+
+// Owns the server and the worker; the destructor stops both. Jobs that are not finished stay in the database, and go on
+// when they are watched in a later process or by a server on the same data directory. Thread safe.
+class EmbeddedBackend {
+ public:
+  static absl::StatusOr<std::unique_ptr<EmbeddedBackend>> Start(const EmbeddedOptions& options);
+  ~EmbeddedBackend();
+  EmbeddedBackend(const EmbeddedBackend&) = delete;
+  EmbeddedBackend& operator=(const EmbeddedBackend&) = delete;
+
+  std::shared_ptr<grpc::Channel> channel() const;
+  const std::string& data_directory() const;
+  // True when what is stored ends with this object.
+  bool temporary() const;
+
+ private:
+  struct Parts;
+  explicit EmbeddedBackend(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,74 @@
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "client/cli/invocation.h"
+#include "client/cli/source_file.h"
+#include "client/cli/target_option.h"
+
+namespace fusion {
+namespace {
+
+struct ExplainOptions {
+  std::string file;
+  std::vector<std::string> sizes;
+  v1::Target target = v1::TARGET_AUTO;
+  std::string arch;
+  int candidates = 30;
+  bool source = false;
+  std::string dump_directory;
+};
+
+ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
+  absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
+  if (!file.ok()) return invocation.Report(file.status());
+  absl::StatusOr<std::string> address = ServerAddress(invocation);
+  if (!address.ok()) return invocation.Report(address.status());
+  if (!options.dump_directory.empty() && !address->empty())
+    return invocation.Report(
+        absl::InvalidArgumentError("--dump-dir works with the embedded server alone (--server embedded)"));
+
+  EmbeddedOptions embedded;
+  embedded.worker = false;  // nothing is built or timed; devices seen earlier are in the database
+  embedded.dump_directory = options.dump_directory;
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  if (!client.ok()) return invocation.Report(client.status());
+  InterruptHandler interrupt(client->get(), nullptr);
+
+  v1::ExplainRequest request;
+  *request.mutable_source() = file->source;
+  request.set_target(options.target);
+  request.set_arch(options.arch);
+  request.set_candidates(options.candidates);
+  request.set_sources(options.source);
+  absl::StatusOr<v1::ExplainResponse> response = (*client)->Explain(request);
+  if (!response.ok()) return ReportWithSource(invocation, response.status(), *file);
+  if (invocation.json) {
+    std::cout << JsonText(ExplainJson(*response));
+  } else {
+    std::cout << (options.source ? response->source() : response->text());
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void AddExplainCommand(CLI::App* app, Invocation* invocation) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command =
+      app->add_subcommand("explain", "Search and predict without building anything: what would be built, and why");
+  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")->required();
+  command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
+      ->allow_extra_args(false);
+  AddTargetOption(command, &options->target);
+  command->add_option("--arch", options->arch, "Architecture, as sm_90 (default: that of the device)");
+  command->add_option("--candidates", options->candidates, "Most implementations to list")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--source", options->source, "Print the generated code of the best candidate");
+  command->add_option("--dump-dir", options->dump_directory, "Folder for the text of every stage (embedded server)");
+  AddCommonOptions(command, invocation);
+  command->callback([=] { invocation->run = [=] { return Explain(*invocation, *options); }; });
+}
+
+}  // namespace fusion

@@ -1,0 +1,115 @@
+#include "client/cli/invocation.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string ConfigurationFile() {
+  if (std::string directory = Environment("XDG_CONFIG_HOME"); !directory.empty())
+    return absl::StrCat(directory, "/fusion/config.json");
+  if (std::string home = Environment("HOME"); !home.empty())
+    return absl::StrCat(home, "/.config/fusion/config.json");
+  return "";
+}
+
+absl::StatusOr<std::string> ConfiguredServer() {
+  const std::string path = ConfigurationFile();
+  std::ifstream file(path);
+  if (path.empty() || !file) return "";
+  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": must be a JSON object, such as {\"server\": \"host:50051\"}"));
+  if (!json.contains("server")) return "";
+  if (!json["server"].is_string())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": \"server\" must be a string, such as \"host:50051\""));
+  return json["server"].get<std::string>();
+}
+
+}  // namespace
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk: return kDone;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists: return kBadInput;
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied: return kNotAuthorised;
+    case absl::StatusCode::kDeadlineExceeded: return kTimeLimit;
+    case absl::StatusCode::kCancelled: return kInterrupted;
+    default: return kFailed;
+  }
+}
+
+ExitCode ExitCodeOfJob(const v1::Job& job) {
+  if (job.state() == v1::SUCCEEDED) return kDone;
+  switch (static_cast<absl::StatusCode>(job.error().code())) {
+    case absl::StatusCode::kInvalidArgument: return kBadInput;
+    case absl::StatusCode::kDeadlineExceeded: return kTimeLimit;
+    default: return kFailed;
+  }
+}
+
+ExitCode Invocation::Report(const absl::Status& status) const {
+  const ExitCode code = ExitCodeOf(status);
+  // Errors of a source say "FILE:LINE:COLUMN: error:" themselves, a line each.
+  const bool placed = absl::StrContains(status.message(), ": error: ") && !FieldViolations(status).empty();
+  if (code != kInterrupted) std::cerr << (placed ? "" : "error: ") << status.message() << "\n";
+  if (json) std::cout << JsonText(ErrorJson(status));
+  return code;
+}
+
+TextStyle Invocation::Style() const {
+  TextStyle style;
+  if (!isatty(STDOUT_FILENO)) return style;
+  style.color = Environment("NO_COLOR").empty() && Environment("TERM") != "dumb";
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) style.width = size.ws_col;
+  return style;
+}
+
+void AddCommonOptions(CLI::App* command, Invocation* invocation) {
+  command->add_option("--server", invocation->server,
+                      "Server at HOST:PORT; \"embedded\" runs one in this process (default: $FUSION_SERVER, then "
+                      "the configuration file, then embedded)");
+  command->add_flag("--json", invocation->json, "Print one JSON object on stdout");
+}
+
+absl::StatusOr<std::string> ServerAddress(const Invocation& invocation) {
+  std::string address = invocation.server;
+  if (address.empty()) address = Environment("FUSION_SERVER");
+  if (address.empty()) {
+    absl::StatusOr<std::string> configured = ConfiguredServer();
+    if (!configured.ok()) return configured.status();
+    address = *configured;
+  }
+  return address == "embedded" ? "" : address;
+}
+
+absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options) {
+  absl::StatusOr<std::string> address = ServerAddress(invocation);
+  if (!address.ok()) return address.status();
+  if (!address->empty()) return Client::Connect(*address);
+  if (!options.notice) options.notice = [](const std::string& line) { std::cerr << "note: " << line << "\n"; };
+  return Client::Embedded(options);
+}
+
+}  // namespace fusion

@@ -1,0 +1,79 @@
+// What every command shares: the options that all take, exit codes, and how a server is found.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/api/client.h"
+#include "client/cli/render.h"
+
+namespace fusion {
+
+// Exit codes of fusion-client (design, section 13).
+enum ExitCode {
+  kDone = 0,
+  kFailed = 1,
+  kBadInput = 2,
+  kNotAuthorised = 4,
+  kTimeLimit = 124,
+  kInterrupted = 130,
+};
+
+// InvalidArgument, NotFound and the like are the user's to mend: kBadInput. Cancelled is kInterrupted.
+ExitCode ExitCodeOf(const absl::Status& status);
+// The same for the error of a job: only a bad request is bad input; a missing device is a failure.
+ExitCode ExitCodeOfJob(const v1::Job& job);
+
+// One run of the program. Commands are registered by the Add...Command functions below; the one that was chosen sets
+// `run`. Not thread safe.
+struct Invocation {
+  std::string server;  // --server
+  bool json = false;   // --json
+  std::function<ExitCode()> run;
+
+  // Says the error on stderr, in the form of `json` also on stdout; returns the exit code that belongs to it.
+  ExitCode Report(const absl::Status& status) const;
+  // For text on stdout.
+  TextStyle Style() const;
+};
+
+// --server and --json.
+void AddCommonOptions(CLI::App* command, Invocation* invocation);
+
+// The address to use: --server, else $FUSION_SERVER, else "server" in the configuration file
+// ($XDG_CONFIG_HOME or ~/.config, fusion/config.json). "" or "embedded": a server in this process.
+// InvalidArgument: the configuration file cannot be understood.
+absl::StatusOr<std::string> ServerAddress(const Invocation& invocation);
+
+// A client for the address that is configured; without one, embedded with these options.
+absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options);
+
+// While it lives, SIGINT and SIGTERM interrupt the client instead of ending the process. On the first, `on_interrupt`
+// is called in another thread, then Client::Interrupt(). After another signal, or 10 s, the process exits with
+// kInterrupted whatever still runs.
+class InterruptHandler {
+ public:
+  InterruptHandler(Client* client, std::function<void()> on_interrupt);
+  ~InterruptHandler();
+  bool interrupted() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+void AddSubmitCommand(CLI::App* app, Invocation* invocation);
+void AddCheckCommand(CLI::App* app, Invocation* invocation);
+void AddExplainCommand(CLI::App* app, Invocation* invocation);
+void AddJobsCommands(CLI::App* app, Invocation* invocation);
+void AddFetchCommand(CLI::App* app, Invocation* invocation);
+void AddWorkersCommands(CLI::App* app, Invocation* invocation);
+void AddLibraryCommands(CLI::App* app, Invocation* invocation);
+void AddDoctorCommand(CLI::App* app, Invocation* invocation);
+void AddCompletionCommand(CLI::App* app, Invocation* invocation);
+
+}  // namespace fusion

@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "client/cli/invocation.h"
+#include "client/cli/watch.h"
+
+namespace fusion {
+namespace {
+
+// The data directory itself is needed: another one has none of the jobs.
+EmbeddedOptions StoredJobs(bool worker) {
+  EmbeddedOptions options;
+  options.worker = worker;
+  options.when_locked = EmbeddedOptions::WhenLocked::kFail;
+  return options;
+}
+
+ExitCode List(const Invocation& invocation, int limit) {
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(false));
+  if (!client.ok()) return invocation.Report(client.status());
+  v1::ListJobsResponse all;
+  while (all.jobs_size() < limit) {
+    absl::StatusOr<v1::ListJobsResponse> page =
+        (*client)->ListJobs(std::min(limit - all.jobs_size(), 1000), all.next_page_token());
+    if (!page.ok()) return invocation.Report(page.status());
+    all.set_next_page_token(page->next_page_token());
+    all.mutable_jobs()->MergeFrom(page->jobs());
+    if (all.next_page_token().empty()) break;
+  }
+  std::cout << (invocation.json ? JsonText(JobListJson(all)) : JobListText(all, invocation.Style()));
+  return kDone;
+}
+
+ExitCode Show(const Invocation& invocation, const std::string& name, bool all) {
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(false));
+  if (!client.ok()) return invocation.Report(client.status());
+  absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
+  if (!job.ok()) return invocation.Report(job.status());
+  TextStyle style = invocation.Style();
+  style.all = all;
+  std::cout << (invocation.json ? JsonText(JobJson(*job)) : JobText(*job, style));
+  return kDone;
+}
+
+ExitCode Watch(const Invocation& invocation, const std::string& name, const WatchOptions& options) {
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(true));
+  if (!client.ok()) return invocation.Report(client.status());
+  return WatchToEnd(invocation, client->get(), JobName(name), options);
+}
+
+ExitCode Cancel(const Invocation& invocation, const std::string& name) {
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(false));
+  if (!client.ok()) return invocation.Report(client.status());
+  absl::StatusOr<v1::Job> job = (*client)->CancelJob(JobName(name));
+  if (!job.ok()) return invocation.Report(job.status());
+  std::cout << (invocation.json ? JsonText(JobJson(*job)) : JobText(*job, invocation.Style()));
+  return kDone;
+}
+
+}  // namespace
+
+void AddJobsCommands(CLI::App* app, Invocation* invocation) {
+  CLI::App* jobs = app->add_subcommand("jobs", "Jobs of a server");
+  auto name = std::make_shared<std::string>();
+  auto watch_options = std::make_shared<WatchOptions>();
+  auto all = std::make_shared<bool>(false);
+  auto limit = std::make_shared<int>(50);
+
+  CLI::App* list = jobs->add_subcommand("list", "Jobs, newest first");
+  list->add_option("--limit", *limit, "Most jobs to list")->check(CLI::Range(1, 1000000))->capture_default_str();
+  AddCommonOptions(list, invocation);
+  list->callback([=] { invocation->run = [=] { return List(*invocation, *limit); }; });
+
+  CLI::App* show = jobs->add_subcommand("show", "State, and result or error, of a job");
+  show->add_option("JOB", *name, "jobs/ID, or ID")->required();
+  show->add_flag("--all", *all, "Show every candidate, not the first ten");
+  AddCommonOptions(show, invocation);
+  show->callback([=] { invocation->run = [=] { return Show(*invocation, *name, *all); }; });
+
+  CLI::App* watch = jobs->add_subcommand("watch", "Follow a job to its end, as submit does");
+  watch->add_option("JOB", *name, "jobs/ID, or ID")->required();
+  watch->add_option("--output", watch_options->output, "Folder for the code of rank 1");
+  watch->add_flag("--force", watch_options->force, "Write into a folder that holds other files");
+  watch->add_flag("--all", watch_options->all, "Show every candidate, not the first ten");
+  AddCommonOptions(watch, invocation);
+  watch->callback([=] { invocation->run = [=] { return Watch(*invocation, *name, *watch_options); }; });
+
+  CLI::App* cancel = jobs->add_subcommand("cancel", "Stop a job");
+  cancel->add_option("JOB", *name, "jobs/ID, or ID")->required();
+  AddCommonOptions(cancel, invocation);
+  cancel->callback([=] { invocation->run = [=] { return Cancel(*invocation, *name); }; });
+}
+
+}  // namespace fusion

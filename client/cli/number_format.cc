@@ -1,0 +1,91 @@
+#include "client/cli/number_format.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace fusion {
+namespace {
+
+// Decimals that show `digits` digits of a value that is at least 1.
+int Decimals(double value, int digits) {
+  int before_point = 1;
+  for (double rest = value; rest >= 10; rest /= 10) ++before_point;
+  return before_point >= digits ? 0 : digits - before_point;
+}
+
+std::string WithDecimalPrefix(double value, const char* unit) {
+  static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  int prefix = 0;
+  while (std::fabs(value) >= 999.95 && prefix < 6) {
+    value /= 1000;
+    ++prefix;
+  }
+  if (prefix == 0) return absl::StrFormat("%.0f %s", value, unit);
+  return absl::StrFormat("%.*f %s%s", Decimals(std::fabs(value), 4), value, kPrefixes[prefix], unit);
+}
+
+}  // namespace
+
+TimeUnit ChooseTimeUnit(const std::vector<double>& seconds) {
+  double smallest = 0;
+  for (double value : seconds) {
+    if (std::isfinite(value) && value > 0 && (smallest == 0 || value < smallest)) smallest = value;
+  }
+  if (smallest == 0) return TimeUnit{};
+  TimeUnit unit = smallest >= 1      ? TimeUnit{"s", 1}
+                  : smallest >= 1e-3 ? TimeUnit{"ms", 1e-3}
+                  : smallest >= 1e-6 ? TimeUnit{"us", 1e-6}
+                                     : TimeUnit{"ns", 1e-9};
+  unit.decimals = Decimals(smallest / unit.seconds, 4);
+  return unit;
+}
+
+std::string FormatInUnit(double seconds, const TimeUnit& unit) {
+  if (!std::isfinite(seconds)) return "-";
+  return absl::StrFormat("%.*f", unit.decimals, seconds / unit.seconds);
+}
+
+std::string FormatSeconds(double seconds) {
+  if (!std::isfinite(seconds)) return "-";
+  if (seconds == 0) return "0 s";
+  TimeUnit unit = ChooseTimeUnit({std::fabs(seconds)});
+  return absl::StrCat(FormatInUnit(seconds, unit), " ", unit.name);
+}
+
+std::string FormatBytes(double bytes) { return WithDecimalPrefix(bytes, "B"); }
+
+std::string FormatBytesPerSecond(double bytes_per_second) {
+  if (!std::isfinite(bytes_per_second) || bytes_per_second <= 0) return "unknown";
+  return WithDecimalPrefix(bytes_per_second, "B/s");
+}
+
+std::string FormatSpeedup(double speedup) {
+  if (!std::isfinite(speedup) || speedup <= 0) return "-";
+  return absl::StrFormat("%.*fx", speedup < 10 ? 2 : speedup < 100 ? 1 : 0, speedup);
+}
+
+std::string FormatShare(double share) {
+  if (!std::isfinite(share) || share <= 0) return "-";
+  return absl::StrFormat("%.*f %%", share * 100 < 9.95 ? 1 : 0, share * 100);
+}
+
+std::string FormatCount(int64_t count) {
+  std::string digits = absl::StrCat(count);
+  const size_t first = count < 0 ? 1 : 0;
+  for (size_t position = digits.size(); position > first + 3;) {
+    position -= 3;
+    digits.insert(position, ",");
+  }
+  return digits;
+}
+
+std::string FormatError(double error) {
+  if (error == 0) return "0";
+  if (!std::isfinite(error)) return "-";
+  return absl::StrFormat("%.1e", error);
+}
+
+}  // namespace fusion

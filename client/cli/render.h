@@ -1,0 +1,59 @@
+// What the program prints, made from protocol messages: JSON objects (design, section 13) and text for people.
+// Pure functions: no input, no output, no clock. Thread safe.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "fusion/v1/optimizer.pb.h"
+#include <nlohmann/json.hpp>
+
+namespace fusion {
+
+using Json = nlohmann::ordered_json;
+
+// --- JSON. Every object carries "schema": "fusion.<command>/1". Times are seconds, sizes bytes. ---
+
+// The object of `submit --json`. `artifact`: the folder written, "" (printed as null) when there is none. A job that
+// did not succeed has "error" {"code", "message", "violations"} and no results.
+Json SubmitJson(const v1::Job& job, const std::string& artifact);
+Json ExplainJson(const v1::ExplainResponse& response);
+Json CheckJson(const v1::CheckResponse& response);
+Json JobJson(const v1::Job& job);
+Json JobListJson(const v1::ListJobsResponse& response);
+Json WorkerListJson(const v1::ListWorkersResponse& response);
+Json FunctionListJson(const v1::ListFunctionsResponse& response);
+Json FunctionJson(const v1::FunctionDefinition& function, const std::string& library_hash);
+// {"schema": "fusion.error/1", "error": {"code", "message", "violations": [{"field", "description"}]}}
+Json ErrorJson(const absl::Status& status);
+// Two spaces of indent, a line end at the end; bytes that are not UTF-8 are replaced.
+std::string JsonText(const Json& json);
+
+// --- Text ---
+
+struct TextStyle {
+  bool color = false;
+  int width = 0;     // columns of the terminal; 0: unlimited
+  bool all = false;  // every candidate, not the first ten
+};
+
+// Device, floor, search and the ranked table of a finished job.
+std::string ResultText(const v1::JobResult& result, const TextStyle& style);
+// The line "jobs/x  SUCCEEDED ..." and what follows from the state: error or result.
+std::string JobText(const v1::Job& job, const TextStyle& style);
+std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& style);
+std::string WorkerListText(const v1::ListWorkersResponse& response, const TextStyle& style);
+std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style);
+std::string FunctionText(const v1::FunctionDefinition& function);
+// "OK: function1, 9 nodes, elements = 31744, sha256:..."
+std::string CheckText(const v1::CheckResponse& response);
+// "NVIDIA H200 (cuda, sm_90), copies at 4.251 TB/s"
+std::string DeviceText(const v1::DeviceDescription& device);
+// "{M1 v1 s1}{M2 M3 F}"
+std::string FusionsText(const v1::Candidate& candidate);
+// "cuda", "host", "auto"
+std::string TargetName(v1::Target target);
+// "2024-05-01T12:00:00Z"; absent: "".
+std::string TimeText(const google::protobuf::Timestamp& time);
+
+}  // namespace fusion

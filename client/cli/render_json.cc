@@ -1,0 +1,251 @@
+#include <string>
+
+#include "client/cli/render.h"
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+Json StatisticsJson(const v1::Statistics& statistics) {
+  return {{"median", statistics.median()},
+          {"low", statistics.low()},
+          {"high", statistics.high()},
+          {"samples", statistics.samples()}};
+}
+
+Json SizesJson(const v1::GraphSummary& graph) {
+  Json sizes = Json::object();
+  for (const auto& [name, value] : std::map<std::string, int64_t>(graph.size_values().begin(), graph.size_values().end()))
+    sizes[name] = value;
+  return sizes;
+}
+
+Json GraphJson(const v1::GraphSummary& graph) {
+  return {{"name", graph.name()}, {"nodes", graph.nodes()}, {"hash", graph.hash()}, {"sizes", SizesJson(graph)}};
+}
+
+Json DeviceJson(const v1::DeviceDescription& device) {
+  return {{"name", device.name()},
+          {"target", TargetName(device.target())},
+          {"arch", device.arch()},
+          {"copy_bytes_per_second", device.copy_bytes_per_second()}};
+}
+
+Json SearchJson(const v1::SearchSummary& search) {
+  Json json = {{"fusions", search.fusions()},
+               {"fusion_implementations", search.fusion_implementations()},
+               {"covers", search.covers()},
+               {"proved_optimal", search.proved_optimal()},
+               {"gap", search.gap()},
+               {"seconds", search.seconds()},
+               {"best_predicted_seconds", search.best_predicted_seconds()},
+               {"bound_seconds", search.bound_seconds()}};
+  json["notes"] = Json::array();
+  for (const std::string& note : search.notes()) json["notes"].push_back(note);
+  return json;
+}
+
+Json KernelsJson(const v1::Candidate& candidate) {
+  Json kernels = Json::array();
+  for (const v1::KernelSummary& kernel : candidate.kernels()) {
+    kernels.push_back({{"name", kernel.name()},
+                       {"skeleton", kernel.skeleton()},
+                       {"threads", kernel.threads()},
+                       {"blocks", kernel.blocks()},
+                       {"shared_bytes", kernel.shared_bytes()},
+                       {"registers", kernel.registers()},
+                       {"spill_bytes", kernel.spill_bytes()}});
+  }
+  return kernels;
+}
+
+Json FusionsJson(const v1::Candidate& candidate) {
+  Json fusions = Json::array();
+  for (const v1::FusionSummary& fusion : candidate.fusions()) {
+    Json results = Json::array();
+    for (const std::string& result : fusion.results()) results.push_back(result);
+    fusions.push_back(std::move(results));
+  }
+  return fusions;
+}
+
+// What is measured is null for a candidate that has no such measurement.
+Json MeasuredCandidateJson(const v1::Candidate& candidate) {
+  const bool ok = candidate.outcome() == v1::OK;
+  Json json = {{"rank", candidate.rank()},
+               {"outcome", v1::Outcome_Name(candidate.outcome())},
+               {"fusions", FusionsJson(candidate)},
+               {"predicted_rank", candidate.predicted_rank()},
+               {"predicted_seconds", candidate.predicted_seconds()},
+               {"measured_seconds", ok ? StatisticsJson(candidate.measured()) : Json()},
+               {"speedup", ok ? Json(candidate.speedup()) : Json()},
+               {"tie", candidate.tie()},
+               {"max_relative_error", ok ? Json(candidate.max_relative_error()) : Json()},
+               {"kernels", KernelsJson(candidate)},
+               {"warm_seconds", ok && candidate.has_warm() ? StatisticsJson(candidate.warm()) : Json()},
+               {"tolerance", candidate.tolerance()},
+               {"below_floor", candidate.below_floor()},
+               {"key", candidate.key()},
+               {"description", candidate.description()}};
+  if (!candidate.message().empty()) json["message"] = candidate.message();
+  return json;
+}
+
+Json StatusJson(const absl::Status& status) {
+  Json violations = Json::array();
+  for (const auto& violation : FieldViolations(status))
+    violations.push_back({{"field", violation.field()}, {"description", violation.description()}});
+  return {{"code", absl::StatusCodeToString(status.code())},
+          {"message", std::string(status.message())},
+          {"violations", std::move(violations)}};
+}
+
+void AddResult(const v1::JobResult& result, Json* json) {
+  (*json)["device"] = DeviceJson(result.device());
+  (*json)["graph"] = GraphJson(result.graph());
+  (*json)["search"] = SearchJson(result.search());
+  (*json)["floor"] = {{"bytes", result.floor_bytes()}, {"seconds", result.floor_seconds()}};
+  (*json)["unfused"] = {{"measured_seconds", StatisticsJson(result.unfused())},
+                        {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()}};
+  (*json)["candidates"] = Json::array();
+  for (const v1::Candidate& candidate : result.candidates())
+    (*json)["candidates"].push_back(MeasuredCandidateJson(candidate));
+}
+
+void AddRun(const v1::JobResult& result, Json* json) {
+  const v1::MeasurementConditions& conditions = result.conditions();
+  (*json)["builds"] = result.builds();
+  (*json)["builds_reused"] = result.builds_reused();
+  (*json)["seconds"] = result.seconds();
+  (*json)["conditions"] = {{"driver_version", conditions.driver_version()},
+                           {"sm_clock_mhz", conditions.sm_clock_mhz()},
+                           {"memory_clock_mhz", conditions.memory_clock_mhz()},
+                           {"throttle_reasons", conditions.throttle_reasons()},
+                           {"temperature_celsius", conditions.temperature_celsius()}};
+}
+
+Json JobHeader(const v1::Job& job) {
+  return {{"job", job.name()},
+          {"state", v1::JobState_Name(job.state())},
+          {"target", TargetName(job.target())},
+          {"create_time", TimeText(job.create_time())},
+          {"update_time", TimeText(job.update_time())},
+          {"graph", GraphJson(job.graph())}};
+}
+
+}  // namespace
+
+Json SubmitJson(const v1::Job& job, const std::string& artifact) {
+  Json json = {{"schema", "fusion.submit/1"}, {"job", job.name()}, {"state", v1::JobState_Name(job.state())}};
+  if (job.has_error()) {
+    json["error"] = StatusJson(FromRpcStatus(job.error()));
+  } else if (job.has_result()) {
+    AddResult(job.result(), &json);
+    json["artifact"] = artifact.empty() ? Json() : Json(artifact);
+    AddRun(job.result(), &json);
+  }
+  return json;
+}
+
+Json JobJson(const v1::Job& job) {
+  Json json = {{"schema", "fusion.job/1"}};
+  json.update(JobHeader(job));
+  if (job.has_error()) json["error"] = StatusJson(FromRpcStatus(job.error()));
+  if (job.has_result()) {
+    AddResult(job.result(), &json);
+    AddRun(job.result(), &json);
+  }
+  return json;
+}
+
+Json JobListJson(const v1::ListJobsResponse& response) {
+  Json jobs = Json::array();
+  for (const v1::Job& job : response.jobs()) {
+    jobs.push_back(JobHeader(job));
+    if (job.has_error()) jobs.back()["error"] = StatusJson(FromRpcStatus(job.error()));
+  }
+  return {{"schema", "fusion.jobs/1"}, {"jobs", std::move(jobs)}};
+}
+
+Json ExplainJson(const v1::ExplainResponse& response) {
+  Json candidates = Json::array();
+  for (const v1::Candidate& candidate : response.candidates()) {
+    candidates.push_back({{"predicted_rank", candidate.predicted_rank()},
+                          {"predicted_seconds", candidate.predicted_seconds()},
+                          {"fusions", FusionsJson(candidate)},
+                          {"kernels", KernelsJson(candidate)},
+                          {"key", candidate.key()},
+                          {"description", candidate.description()}});
+  }
+  Json json = {{"schema", "fusion.explain/1"},
+               {"graph", GraphJson(response.graph())},
+               {"device", DeviceJson(response.device())},
+               {"search", SearchJson(response.search())},
+               {"floor", {{"bytes", response.floor_bytes()}, {"seconds", response.floor_seconds()}}},
+               {"candidates", std::move(candidates)}};
+  if (!response.source().empty()) json["source"] = response.source();
+  return json;
+}
+
+Json CheckJson(const v1::CheckResponse& response) {
+  return {{"schema", "fusion.check/1"}, {"ok", true}, {"graph", GraphJson(response.graph())}};
+}
+
+Json WorkerListJson(const v1::ListWorkersResponse& response) {
+  Json workers = Json::array();
+  for (const v1::Worker& worker : response.workers()) {
+    Json devices = Json::array();
+    for (const v1::DeviceDescription& device : worker.devices()) devices.push_back(DeviceJson(device));
+    workers.push_back({{"worker", worker.name()},
+                       {"connected", worker.connected()},
+                       {"draining", worker.draining()},
+                       {"running_tasks", worker.running_tasks()},
+                       {"last_contact", TimeText(worker.last_contact())},
+                       {"devices", std::move(devices)}});
+  }
+  return {{"schema", "fusion.workers/1"}, {"workers", std::move(workers)}};
+}
+
+Json FunctionJson(const v1::FunctionDefinition& function, const std::string& library_hash) {
+  Json overloads = Json::array();
+  for (const v1::OverloadDefinition& overload : function.overloads()) {
+    Json operands = Json::array();
+    for (const v1::OperandDefinition& operand : overload.operands())
+      operands.push_back({{"name", operand.name()}, {"type", operand.type()}});
+    Json implementations = Json::array();
+    for (const v1::ImplementationDefinition& implementation : overload.implementations())
+      implementations.push_back(v1::Granularity_Name(implementation.granularity()));
+    overloads.push_back({{"form", v1::Form_Name(overload.form())},
+                         {"operands", std::move(operands)},
+                         {"result", overload.result()},
+                         {"formula", overload.formula()},
+                         {"flops", overload.flops()},
+                         {"implementations", std::move(implementations)}});
+  }
+  return {{"schema", "fusion.function/1"},   {"name", function.name()},
+          {"domain", function.domain()},     {"documentation", function.documentation()},
+          {"overloads", std::move(overloads)}, {"library_hash", library_hash}};
+}
+
+Json FunctionListJson(const v1::ListFunctionsResponse& response) {
+  Json functions = Json::array();
+  for (const v1::FunctionDefinition& function : response.functions()) {
+    Json json = FunctionJson(function, response.library_hash());
+    json.erase("schema");
+    json.erase("library_hash");
+    functions.push_back(std::move(json));
+  }
+  return {{"schema", "fusion.library/1"},
+          {"library_hash", response.library_hash()},
+          {"functions", std::move(functions)}};
+}
+
+Json ErrorJson(const absl::Status& status) {
+  return {{"schema", "fusion.error/1"}, {"error", StatusJson(status)}};
+}
+
+std::string JsonText(const Json& json) {
+  return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fusion

@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/number_format.h"
+#include "client/cli/render.h"
+#include "client/cli/table.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kRowsUnlessAll = 10;
+constexpr char kBold[] = "\033[1m";
+constexpr char kDim[] = "\033[2m";
+constexpr char kPlain[] = "\033[0m";
+
+std::string Counted(int64_t count, absl::string_view noun) {
+  return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
+}
+
+std::string IntervalText(const v1::Statistics& statistics, const TimeUnit& unit) {
+  return absl::StrCat(FormatInUnit(statistics.median(), unit), " [", FormatInUnit(statistics.low(), unit), ", ",
+                      FormatInUnit(statistics.high(), unit), "]");
+}
+
+std::string SizesText(const v1::GraphSummary& graph) {
+  std::map<std::string, int64_t> sizes(graph.size_values().begin(), graph.size_values().end());
+  return absl::StrJoin(sizes, ", ", [](std::string* out, const auto& size) {
+    absl::StrAppend(out, size.first, " = ", FormatCount(size.second));
+  });
+}
+
+std::string SearchText(const v1::SearchSummary& search) {
+  std::string proof = search.proved_optimal() ? "proved optimal under the prediction"
+                                              : absl::StrCat("within ", FormatShare(search.gap()), " of the best");
+  return absl::StrCat("searched ", Counted(search.fusions(), "fusion"), ", ",
+                      Counted(search.fusion_implementations(), "implementation"), ", ",
+                      Counted(search.covers(), "cover"), " in ", FormatSeconds(search.seconds()), "; ", proof, "\n");
+}
+
+// The line numbered `row` (0 is the header) in bold.
+std::string Emphasize(const std::string& table, size_t row, bool color) {
+  if (!color) return table;
+  std::vector<std::string> lines = absl::StrSplit(table, '\n');
+  if (row < lines.size() && !lines[row].empty()) lines[row] = absl::StrCat(kBold, lines[row], kPlain);
+  return absl::StrJoin(lines, "\n");
+}
+
+std::vector<const v1::Candidate*> Ranked(const v1::JobResult& result) {
+  std::vector<const v1::Candidate*> ranked;
+  for (const v1::Candidate& candidate : result.candidates())
+    if (candidate.outcome() == v1::OK) ranked.push_back(&candidate);
+  return ranked;
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string FailuresText(const v1::JobResult& result) {
+  std::map<v1::Outcome, std::vector<const v1::Candidate*>> failures;
+  for (const v1::Candidate& candidate : result.candidates())
+    if (candidate.outcome() != v1::OK) failures[candidate.outcome()].push_back(&candidate);
+  std::string text;
+  for (const auto& [outcome, candidates] : failures) {
+    absl::StrAppend(&text, "not ranked: ", Counted(static_cast<int64_t>(candidates.size()), "candidate"), " with ",
+                    v1::Outcome_Name(outcome));
+    const std::string message = FirstLine(candidates.front()->message());
+    absl::StrAppend(&text, message.empty() ? "" : absl::StrCat(" (", message, ")"), "\n");
+  }
+  return text;
+}
+
+std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v1::JobResult& result,
+                        const TimeUnit& unit, const TextStyle& style) {
+  Table table;
+  table.AddColumn("rank", Table::Align::kRight);
+  table.AddColumn(absl::StrCat("time (", unit.name, ")"), Table::Align::kRight);
+  table.AddColumn("speed-up", Table::Align::kRight);
+  table.AddColumn("of floor", Table::Align::kRight);
+  table.AddColumn("predicted", Table::Align::kRight);
+  table.AddColumn("kernels", Table::Align::kRight);
+  table.AddColumn("fusions", Table::Align::kLeft);
+  size_t shown = style.all ? ranked.size() : std::min<size_t>(ranked.size(), kRowsUnlessAll);
+  for (size_t i = 0; i < shown; ++i) {
+    const v1::Candidate& candidate = *ranked[i];
+    const double median = candidate.measured().median();
+    table.AddRow({absl::StrCat(candidate.rank(), candidate.tie() && candidate.rank() > 1 ? "=" : " "),
+                  absl::StrCat(IntervalText(candidate.measured(), unit), candidate.below_floor() ? "!" : " "),
+                  FormatSpeedup(candidate.speedup()), FormatShare(median > 0 ? result.floor_seconds() / median : 0),
+                  absl::StrCat(candidate.predicted_rank()), absl::StrCat(candidate.kernels_size()),
+                  FusionsText(candidate)});
+  }
+  std::string text = Emphasize(table.Print(style.width), 1, style.color);
+  if (shown < ranked.size())
+    absl::StrAppend(&text, "and ", ranked.size() - shown, " more; --all shows every one\n");
+  return text;
+}
+
+std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const TextStyle& style) {
+  std::string text;
+  auto any = [&](auto&& condition) {
+    return std::any_of(ranked.begin(), ranked.end(), [&](const v1::Candidate* c) { return condition(*c); });
+  };
+  if (any([](const v1::Candidate& c) { return c.tie() && c.rank() > 1; }))
+    text += "=  not distinguishable from rank 1 by these samples\n";
+  if (any([](const v1::Candidate& c) { return c.below_floor(); }))
+    text += "!  faster than moving the fewest bytes from memory allows: look twice\n";
+  double error = 0, tolerance = 0;
+  for (const v1::Candidate* candidate : ranked) {
+    error = std::max(error, candidate->max_relative_error());
+    tolerance = std::max(tolerance, candidate->tolerance());
+  }
+  absl::StrAppend(&text, "verified: largest relative error ", FormatError(error));
+  if (tolerance > 0) absl::StrAppend(&text, ", allowed ", FormatError(tolerance));
+  text += "\n";
+  return style.color ? absl::StrCat(kDim, text, kPlain) : text;
+}
+
+std::string CodeText(int code) { return absl::StatusCodeToString(static_cast<absl::StatusCode>(code)); }
+
+}  // namespace
+
+std::string TargetName(v1::Target target) {
+  switch (target) {
+    case v1::CUDA: return "cuda";
+    case v1::HOST: return "host";
+    default: return "auto";
+  }
+}
+
+std::string TimeText(const google::protobuf::Timestamp& time) {
+  if (time.seconds() == 0 && time.nanos() == 0) return "";
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(time.seconds()), absl::UTCTimeZone());
+}
+
+std::string DeviceText(const v1::DeviceDescription& device) {
+  return absl::StrCat(device.name(), " (", TargetName(device.target()), ", ", device.arch(), "), copies at ",
+                      FormatBytesPerSecond(device.copy_bytes_per_second()));
+}
+
+std::string FusionsText(const v1::Candidate& candidate) {
+  std::string text;
+  for (const v1::FusionSummary& fusion : candidate.fusions())
+    absl::StrAppend(&text, "{", absl::StrJoin(fusion.results(), " "), "}");
+  return text;
+}
+
+std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
+  const std::vector<const v1::Candidate*> ranked = Ranked(result);
+  std::vector<double> medians;
+  for (const v1::Candidate* candidate : ranked) medians.push_back(candidate->measured().median());
+  if (medians.empty()) medians.push_back(result.unfused().median());
+  const TimeUnit unit = ChooseTimeUnit(medians);
+
+  const std::string sizes = SizesText(result.graph());
+  std::string text = absl::StrCat(result.graph().name(), sizes.empty() ? "" : absl::StrCat(" (", sizes, ")"), " on ",
+                                  DeviceText(result.device()), "\n");
+  absl::StrAppend(&text, "floor ", FormatSeconds(result.floor_seconds()), " for ", FormatBytes(result.floor_bytes()));
+  if (result.unfused().samples() > 0)
+    absl::StrAppend(&text, "; unfused ", IntervalText(result.unfused(), unit), " ", unit.name);
+  absl::StrAppend(&text, "\n", SearchText(result.search()), "\n");
+  if (ranked.empty()) {
+    absl::StrAppend(&text, "no candidate could be measured\n");
+  } else {
+    absl::StrAppend(&text, RankedTable(ranked, result, unit, style), "\n", FootnotesText(ranked, style));
+  }
+  return text + FailuresText(result);
+}
+
+std::string JobText(const v1::Job& job, const TextStyle& style) {
+  std::string text = absl::StrCat(job.name(), "  ", v1::JobState_Name(job.state()), "  ", job.graph().name(), "  ",
+                                  TimeText(job.create_time()), "\n");
+  if (job.has_error()) absl::StrAppend(&text, CodeText(job.error().code()), ": ", job.error().message(), "\n");
+  if (job.has_result()) absl::StrAppend(&text, "\n", ResultText(job.result(), style));
+  return text;
+}
+
+std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& style) {
+  if (response.jobs().empty()) return "no jobs\n";
+  Table table;
+  for (const char* header : {"job", "state", "target", "created", "graph"})
+    table.AddColumn(header, Table::Align::kLeft);
+  for (const v1::Job& job : response.jobs())
+    table.AddRow({job.name(), v1::JobState_Name(job.state()), TargetName(job.target()), TimeText(job.create_time()),
+                  job.graph().name()});
+  return table.Print(style.width);
+}
+
+std::string WorkerListText(const v1::ListWorkersResponse& response, const TextStyle& style) {
+  if (response.workers().empty()) return "no workers\n";
+  Table table;
+  for (const char* header : {"worker", "state", "tasks", "last contact", "devices"})
+    table.AddColumn(header, Table::Align::kLeft);
+  for (const v1::Worker& worker : response.workers()) {
+    const char* state = !worker.connected() ? "lost" : worker.draining() ? "draining" : "connected";
+    std::vector<std::string> devices;
+    for (const v1::DeviceDescription& device : worker.devices()) devices.push_back(DeviceText(device));
+    table.AddRow({worker.name(), state, absl::StrCat(worker.running_tasks()), TimeText(worker.last_contact()),
+                  absl::StrJoin(devices, "; ")});
+  }
+  return table.Print(style.width);
+}
+
+std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style) {
+  Table table;
+  for (const char* header : {"function", "domain", "formula"}) table.AddColumn(header, Table::Align::kLeft);
+  for (const v1::FunctionDefinition& function : response.functions()) {
+    const std::string formula = function.overloads().empty() ? "" : function.overloads(0).formula();
+    table.AddRow({function.name(), function.domain(), formula.empty() ? FirstLine(function.documentation()) : formula});
+  }
+  return absl::StrCat(table.Print(style.width), "\n", Counted(response.functions_size(), "function"), ", library ",
+                      response.library_hash(), "\n");
+}
+
+std::string FunctionText(const v1::FunctionDefinition& function) {
+  std::string text = absl::StrCat(function.name(), " (", function.domain(), ")\n");
+  if (!function.documentation().empty()) absl::StrAppend(&text, function.documentation(), "\n");
+  for (const v1::OverloadDefinition& overload : function.overloads()) {
+    std::vector<std::string> operands;
+    for (const v1::OperandDefinition& operand : overload.operands())
+      operands.push_back(absl::StrCat(operand.name(), ": ", operand.type()));
+    absl::StrAppend(&text, "\n", function.name(), "(", absl::StrJoin(operands, ", "), ") -> ", overload.result(), "\n");
+    if (!overload.formula().empty()) absl::StrAppend(&text, "  ", overload.formula(), "\n");
+    std::vector<std::string> dimensions;
+    for (const v1::Dimension& dimension : overload.dimensions())
+      dimensions.push_back(absl::StrCat(dimension.name(), dimension.kind() == v1::REDUCTION ? " reduction" : " parallel"));
+    if (!dimensions.empty()) absl::StrAppend(&text, "  dimensions: ", absl::StrJoin(dimensions, ", "), "\n");
+    if (!overload.flops().empty()) absl::StrAppend(&text, "  flops: ", overload.flops(), "\n");
+    for (const v1::ImplementationDefinition& implementation : overload.implementations())
+      absl::StrAppend(&text, "  implementation: ", v1::Granularity_Name(implementation.granularity()), ", ",
+                      v1::ThreadsPerElement_Name(implementation.threads()), ", ", implementation.routine(), "\n");
+  }
+  return text;
+}
+
+std::string CheckText(const v1::CheckResponse& response) {
+  const v1::GraphSummary& graph = response.graph();
+  const std::string sizes = SizesText(graph);
+  return absl::StrCat("OK: ", graph.name(), ", ", Counted(graph.nodes(), "node"),
+                      sizes.empty() ? "" : absl::StrCat(", ", sizes), ", ", graph.hash(), "\n");
+}
+
+}  // namespace fusion

@@ -1,0 +1,101 @@
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/artifact_folder.h"
+#include "client/cli/invocation.h"
+#include "client/cli/source_file.h"
+#include "client/cli/target_option.h"
+#include "client/cli/watch.h"
+
+namespace fusion {
+namespace {
+
+struct SubmitOptions {
+  std::string file;
+  std::vector<std::string> sizes;
+  v1::Target target = v1::TARGET_AUTO;
+  std::string arch;
+  int candidates = 30;
+  double time_limit_seconds = 0;
+  std::string request_id;
+  std::string dump_directory;
+  bool detach = false;
+  WatchOptions watch;
+};
+
+ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
+  if (!std::isfinite(options.time_limit_seconds))
+    return invocation.Report(absl::InvalidArgumentError("--time-limit: must be a number of seconds"));
+  absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
+  if (!file.ok()) return invocation.Report(file.status());
+  // Before the work, not after it.
+  if (!options.watch.output.empty() && !options.detach) {
+    absl::Status status = CheckArtifactFolder(options.watch.output, options.watch.force);
+    if (!status.ok()) return invocation.Report(status);
+  }
+  absl::StatusOr<std::string> address = ServerAddress(invocation);
+  if (!address.ok()) return invocation.Report(address.status());
+  if (!options.dump_directory.empty() && !address->empty())
+    return invocation.Report(
+        absl::InvalidArgumentError("--dump-dir works with the embedded server alone (--server embedded)"));
+
+  EmbeddedOptions embedded;
+  embedded.worker = !options.detach;
+  embedded.target = options.target;
+  embedded.dump_directory = options.dump_directory;
+  if (options.detach) embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  if (!client.ok()) return invocation.Report(client.status());
+
+  v1::SubmitRequest request;
+  *request.mutable_source() = file->source;
+  request.set_target(options.target);
+  request.set_arch(options.arch);
+  request.set_candidates(options.candidates);
+  request.set_time_limit_seconds(options.time_limit_seconds);
+  request.set_request_id(options.request_id);
+  absl::StatusOr<v1::Job> job = (*client)->Submit(request);
+  if (!job.ok()) return ReportWithSource(invocation, job.status(), *file);
+  if (!options.detach) return WatchToEnd(invocation, client->get(), job->name(), options.watch);
+
+  if (invocation.json) {
+    std::cout << JsonText(SubmitJson(*job, ""));
+  } else {
+    std::cout << job->name() << "\n";
+  }
+  if ((*client)->embedded())
+    std::cerr << "note: without a server the job waits until it is watched: fusion-client jobs watch " << job->name()
+              << "\n";
+  return kDone;
+}
+
+}  // namespace
+
+void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
+  auto options = std::make_shared<SubmitOptions>();
+  CLI::App* command =
+      app->add_subcommand("submit", "Find, build, verify and time fused kernels for a graph; best first");
+  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")->required();
+  command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
+      ->allow_extra_args(false);
+  AddTargetOption(command, &options->target);
+  command->add_option("--arch", options->arch, "Architecture, as sm_90 (default: that of the device)");
+  command->add_option("--candidates", options->candidates, "Most implementations to build and time")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--time-limit", options->time_limit_seconds, "Seconds after which the job is given up (exit 124)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--output", options->watch.output, "Folder for the code of rank 1");
+  command->add_flag("--force", options->watch.force, "Write into a folder that holds other files");
+  command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
+  command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");
+  command->add_option("--request-id", options->request_id, "The same id again gives the same job");
+  command->add_option("--dump-dir", options->dump_directory, "Folder for the text of every stage (embedded server)");
+  AddCommonOptions(command, invocation);
+  command->callback([=] { invocation->run = [=] { return Submit(*invocation, *options); }; });
+}
+
+}  // namespace fusion

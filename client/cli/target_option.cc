@@ -1,0 +1,29 @@
+#include "client/cli/target_option.h"
+
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+
+void AddTargetOption(CLI::App* command, v1::Target* target) {
+  static const std::map<std::string, v1::Target> kTargets = {
+      {"auto", v1::TARGET_AUTO}, {"cuda", v1::CUDA}, {"host", v1::HOST}};
+  command
+      ->add_option_function<std::string>(
+          "--target", [target](const std::string& name) { *target = kTargets.at(name); },
+          "auto (a GPU when there is one), cuda or host")
+      ->check(CLI::IsMember({"auto", "cuda", "host"}))
+      ->default_str("auto");
+}
+
+ExitCode ReportWithSource(const Invocation& invocation, const absl::Status& status, const SourceFile& file) {
+  if (FieldViolations(status).empty()) return invocation.Report(status);
+  std::cerr << WithSourceLines(status.message(), file.source.file_name(), file.text);
+  if (invocation.json) std::cout << JsonText(ErrorJson(status));
+  return ExitCodeOf(status);
+}
+
+}  // namespace fusion

@@ -1,0 +1,109 @@
+#include "client/cli/watch.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/cli/artifact_folder.h"
+#include "client/cli/progress.h"
+#include "server/service/data_directory.h"
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+int ErrorWidth() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// With the --server that was given, so that it can be copied.
+std::string ResumeCommand(const Invocation& invocation, const std::string& job) {
+  return absl::StrCat("fusion-client jobs watch ", job,
+                      invocation.server.empty() ? "" : absl::StrCat(" --server ", invocation.server));
+}
+
+std::string DefaultFolder(const v1::Job& job) {
+  std::string graph;
+  for (char c : job.result().graph().name()) graph += absl::ascii_isalnum(c) || c == '_' ? c : '_';
+  return absl::StrCat(DefaultDataDirectory(), "/artifacts/", graph.empty() ? "graph" : graph, "-",
+                      absl::StripPrefix(job.name(), "jobs/"));
+}
+
+bool HasRanked(const v1::JobResult& result) {
+  for (const v1::Candidate& candidate : result.candidates())
+    if (candidate.outcome() == v1::OK) return true;
+  return false;
+}
+
+// The folder written, or "" when no candidate ran.
+absl::StatusOr<std::string> Export(Client* client, const v1::Job& job, const WatchOptions& options) {
+  if (!HasRanked(job.result())) return "";
+  const std::string folder = options.output.empty() ? DefaultFolder(job) : options.output;
+  absl::StatusOr<v1::Artifact> artifact = client->DownloadArtifact(job.name(), 1);
+  if (!artifact.ok()) return artifact.status();
+  const std::string report = JsonText(SubmitJson(job, folder));
+  if (absl::Status status = WriteArtifact(*artifact, report, folder, options.force); !status.ok()) return status;
+  return folder;
+}
+
+std::string AfterResultText(const Invocation& invocation, const v1::Job& job, const std::string& folder) {
+  const v1::JobResult& result = job.result();
+  std::string text = absl::StrCat("\nbuilds: ", result.builds(), ", of these ", result.builds_reused(), " reused\n");
+  if (folder.empty()) return text;
+  absl::StrAppend(&text, "rank 1 is in ", folder, "\n");
+  absl::StrAppend(&text, "another:  fusion-client fetch ", job.name(), " --rank 2 --output DIR",
+                  invocation.server.empty() ? "" : absl::StrCat(" --server ", invocation.server), "\n");
+  return text;
+}
+
+ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& job, const WatchOptions& options) {
+  if (job.state() != v1::SUCCEEDED) {
+    const absl::Status error = FromRpcStatus(job.error());
+    if (invocation.json) std::cout << JsonText(SubmitJson(job, ""));
+    std::cerr << job.name() << " " << v1::JobState_Name(job.state())
+              << (error.message().empty() ? "" : absl::StrCat("\nerror: ", error.message())) << "\n";
+    return ExitCodeOfJob(job);
+  }
+  absl::StatusOr<std::string> folder = Export(client, job, options);
+  if (invocation.json) {
+    std::cout << JsonText(SubmitJson(job, folder.value_or("")));
+  } else {
+    TextStyle style = invocation.Style();
+    style.all = options.all;
+    std::cout << ResultText(job.result(), style) << AfterResultText(invocation, job, folder.value_or(""));
+  }
+  if (!folder.ok()) {
+    std::cerr << "error: the exported folder was not written: " << folder.status().message() << "\n";
+    return ExitCodeOf(folder.status());
+  }
+  return HasRanked(job.result()) ? kDone : kFailed;
+}
+
+}  // namespace
+
+std::string JobName(const std::string& given) {
+  return absl::StartsWith(given, "jobs/") ? given : absl::StrCat("jobs/", given);
+}
+
+ExitCode WatchToEnd(const Invocation& invocation, Client* client, const std::string& job,
+                    const WatchOptions& options) {
+  ProgressPrinter progress(std::cerr, isatty(STDERR_FILENO), ErrorWidth());
+  InterruptHandler interrupt(client, [&] {
+    std::cerr << "\ninterrupted; " << job << (client->embedded() ? " is kept; go on with:" : " lives on; watch it with:")
+              << "\n  " << ResumeCommand(invocation, job) << std::endl;
+  });
+  absl::StatusOr<v1::Job> ended =
+      client->WatchJob(job, 0, [&](const v1::JobEvent& event) { progress.Show(event); });
+  if (interrupt.interrupted()) return kInterrupted;
+  progress.Clear();
+  if (!ended.ok()) return invocation.Report(ended.status());
+  return ShowEnd(invocation, client, *ended, options);
+}
+
+}  // namespace fusion

@@ -1,0 +1,130 @@
+// Bad usage and bad input: a clear error, exit code 2, nothing on stdout.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/cli/program.h"
+
+namespace fusion::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n";
+
+class ArgumentsTest : public ::testing::Test {
+ protected:
+  void ExpectBad(const std::vector<std::string>& arguments, const std::string& message) {
+    ProgramResult result = program_.Run(arguments);
+    std::string line;
+    for (const std::string& argument : arguments) line += argument + " ";
+    EXPECT_EQ(result.exit_code, 2) << line << result.err;
+    EXPECT_EQ(result.out, "") << line;
+    EXPECT_THAT(result.err, HasSubstr(message)) << line;
+  }
+  Program program_;
+};
+
+TEST_F(ArgumentsTest, UsageErrors) {
+  ExpectBad({}, "a command is required");
+  ExpectBad({"submitt"}, "there is no command submitt (did you mean submit?)");
+  ExpectBad({"jobs", "lst"}, "there is no command lst (did you mean list?)");
+  ExpectBad({"submit"}, "FILE is required");
+  ExpectBad({"submit", "f.fuse", "--no-such-option"}, "--no-such-option");
+  ExpectBad({"submit", "f.fuse", "--target", "tpu"}, "tpu");
+  ExpectBad({"submit", "f.fuse", "--candidates", "0"}, "--candidates");
+  ExpectBad({"submit", "f.fuse", "--candidates", "many"}, "--candidates");
+  ExpectBad({"submit", "f.fuse", "--time-limit", "-1"}, "--time-limit");
+  ExpectBad({"submit", "f.fuse", "--time-limit", "nan"}, "--time-limit");
+  ExpectBad({"check", "f.fuse", "--print", "pdf"}, "pdf");
+  ExpectBad({"jobs"}, "a command is required after jobs");
+  ExpectBad({"fetch", "jobs/1"}, "--output");
+  ExpectBad({"fetch", "jobs/1", "--rank", "0", "--output", "x"}, "--rank");
+  ExpectBad({"completion", "fish"}, "fish");
+}
+
+TEST_F(ArgumentsTest, HelpAndVersion) {
+  ProgramResult help = program_.Run({"submit", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("--size"), HasSubstr("--target"), HasSubstr("--detach"), HasSubstr("--json")));
+  EXPECT_EQ(program_.Run({"--help"}).exit_code, 0);
+  EXPECT_EQ(program_.Run({"--version"}).exit_code, 0);
+}
+
+TEST_F(ArgumentsTest, FilesThatCannotBeRead) {
+  ExpectBad({"check", program_.folder() + "/none.fuse"}, "No such file");
+  ExpectBad({"check", program_.folder()}, "is a folder");
+  ExpectBad({"check", program_.Write("latin1.fuse", "size n;\n// caf\xe9\n")}, "latin1.fuse:2:7: error: byte 0xe9");
+  ExpectBad({"check", program_.Write("bad.json", "{")}, "bad.json:1:");
+  ExpectBad({"check", program_.Write("bad.pb", "\xff")}, "no serialised fusion.v1.Graph");
+  ExpectBad({"check", program_.Write("empty.fuse", "")}, "empty.fuse");
+  ExpectBad({"check", "/dev/zero"}, "larger than the limit");
+}
+
+TEST_F(ArgumentsTest, Sizes) {
+  const std::string file = program_.Write("add.fuse", kGood);
+  ExpectBad({"check", file, "--size", "n"}, "NAME=VALUE");
+  ExpectBad({"check", file, "--size", "n=x"}, "no whole number");
+  ExpectBad({"check", file, "--size", "n=-5"}, "error");
+  ExpectBad({"check", file, "--size", "m=5"}, "error");
+  ExpectBad({"check", file, "--size", "n=4611686018427387904"}, "error");
+}
+
+TEST_F(ArgumentsTest, ErrorsOfAGraphShowTheirLines) {
+  const std::string file = program_.Write(
+      "bad.fuse", "size n;\nvector[n] x, y, z;\ninput x;\ny = vadd(x, q);\nz = gemtvv(x);\nreturn y, z;\n");
+  ProgramResult result = program_.Run({"check", file, "--size", "n=10"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr(file + ":4:13: error: "));
+  EXPECT_THAT(result.err, HasSubstr("  y = vadd(x, q);\n              ^\n"));
+  EXPECT_THAT(result.err, HasSubstr(file + ":5:5: error: "));
+  EXPECT_THAT(result.err, HasSubstr("did you mean gemtv?"));
+  ProgramResult submitted = program_.Run({"submit", file, "--size", "n=10"});
+  EXPECT_EQ(submitted.exit_code, 2);
+  EXPECT_THAT(submitted.err, HasSubstr("did you mean gemtv?"));
+}
+
+TEST_F(ArgumentsTest, ErrorsAsJsonKeepStdoutReadable) {
+  ProgramResult result = program_.Run({"check", program_.Write("bad.fuse", "return x;\n"), "--json"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.out, HasSubstr("\"schema\": \"fusion.error/1\""));
+  EXPECT_THAT(result.out, HasSubstr("\"violations\""));
+}
+
+TEST_F(ArgumentsTest, ServerThatDoesNotAnswer) {
+  ProgramResult result = program_.Run({"jobs", "list", "--server", "127.0.0.1:1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("no server answers at 127.0.0.1:1"));
+}
+
+TEST_F(ArgumentsTest, ConfigurationNamesTheServer) {
+  program_.Write("config/fusion/config.json", R"({"server": "127.0.0.1:1"})");
+  EXPECT_THAT(program_.Run({"jobs", "list"}).err, HasSubstr("127.0.0.1:1"));
+  EXPECT_EQ(program_.Run({"jobs", "list", "--server", "embedded"}).exit_code, 0);
+  program_.SetEnvironment("FUSION_SERVER", "127.0.0.1:2");
+  EXPECT_THAT(program_.Run({"jobs", "list"}).err, HasSubstr("127.0.0.1:2"));
+  Program broken;
+  broken.Write("config/fusion/config.json", "server: here");
+  ProgramResult result = broken.Run({"jobs", "list"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("config.json: must be a JSON object"));
+}
+
+TEST_F(ArgumentsTest, OutputFolderOfOthersIsRefusedBeforeTheWork) {
+  const std::string file = program_.Write("add.fuse", kGood);
+  program_.Write("thesis/chapter1.tex", "text");
+  ProgramResult result = program_.Run({"submit", file, "--output", program_.folder() + "/thesis"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("is not empty"));
+}
+
+TEST_F(ArgumentsTest, UnknownJobsAndFunctions) {
+  ExpectBad({"jobs", "show", "nothing"}, "nothing");
+  ExpectBad({"jobs", "watch", "jobs/nothing"}, "nothing");
+  ExpectBad({"fetch", "nothing", "--output", program_.folder() + "/out"}, "nothing");
+  ExpectBad({"library", "show", "gemtvv"}, "did you mean gemtv?");
+}
+
+}  // namespace
+}  // namespace fusion::testing

@@ -1,0 +1,124 @@
+// Commands that need no device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/cli/program.h"
+
+namespace fusion::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using nlohmann::json;
+
+constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n";
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  Program program_;
+};
+
+TEST_F(CommandsTest, CheckPrintsASummary) {
+  ProgramResult result = program_.Run({"check", program_.Write("add.fuse", kGood), "--size", "n=77"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("OK: add, 1 node, n = 77, sha256:"));
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(CommandsTest, CheckReadsStdin) {
+  ProgramResult result = program_.Run({"check", "-"}, kGood);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("OK: "));
+}
+
+TEST_F(CommandsTest, PrintedFormsAreReadBackAsTheSameGraph) {
+  const std::string file = program_.Write("add.fuse", kGood);
+  const json original = json::parse(program_.Run({"check", file, "--json"}).out);
+  for (const std::string form : {"fuse", "json", "proto"}) {
+    ProgramResult printed = program_.Run({"check", file, "--print", form});
+    ASSERT_EQ(printed.exit_code, 0) << printed.err;
+    const std::string again = program_.Write(form == "proto" ? "add2.pb" : "add2." + form, printed.out);
+    ProgramResult result = program_.Run({"check", again, "--json"});
+    ASSERT_EQ(result.exit_code, 0) << form << result.err;
+    EXPECT_EQ(json::parse(result.out)["graph"]["hash"], original["graph"]["hash"]) << form;
+  }
+  EXPECT_THAT(program_.Run({"check", file, "--print", "dot"}).out, StartsWith("digraph"));
+}
+
+TEST_F(CommandsTest, ExplainNeedsNoDevice) {
+  const std::string file = program_.Write("add.fuse", kGood);
+  ProgramResult result = program_.Run({"explain", file, "--target", "cuda", "--arch", "sm_90", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json explained = json::parse(result.out);
+  EXPECT_EQ(explained["schema"], "fusion.explain/1");
+  EXPECT_EQ(explained["graph"]["nodes"], 1);
+  EXPECT_GE(explained["search"]["fusions"], 1);
+  EXPECT_GE(explained["search"]["covers"], 1);
+  EXPECT_GT(explained["search"]["best_predicted_seconds"], 0.0);
+  EXPECT_LE(explained["search"]["bound_seconds"], explained["search"]["best_predicted_seconds"]);
+  EXPECT_EQ(explained["floor"]["bytes"], 12000.0);
+  EXPECT_THAT(program_.Run({"explain", file, "--target", "cuda", "--source"}).out, HasSubstr("__global__"));
+  EXPECT_NE(program_.Run({"explain", file}).out, "");
+}
+
+TEST_F(CommandsTest, LibraryListsAndShows) {
+  const json list = json::parse(program_.Run({"library", "list", "--json"}).out);
+  EXPECT_GT(list["functions"].size(), 20u);
+  ProgramResult shown = program_.Run({"library", "show", "gemv"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, StartsWith("gemv ("));
+  EXPECT_THAT(shown.out, HasSubstr("matrix[i,j]"));
+}
+
+TEST_F(CommandsTest, JobsOfAnEmptyDataDirectory) {
+  ProgramResult list = program_.Run({"jobs", "list"});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_EQ(list.out, "no jobs\n");
+  EXPECT_EQ(json::parse(program_.Run({"jobs", "list", "--json"}).out)["jobs"].size(), 0u);
+}
+
+TEST_F(CommandsTest, ADetachedJobIsKeptUntilItIsCancelled) {
+  const std::string file = program_.Write("add.fuse", kGood);
+  ProgramResult submitted = program_.Run({"submit", file, "--detach"});
+  ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
+  EXPECT_THAT(submitted.out, StartsWith("jobs/"));
+  const std::string job = submitted.out.substr(0, submitted.out.size() - 1);
+  EXPECT_THAT(submitted.err, HasSubstr("fusion-client jobs watch " + job));
+  json shown = json::parse(program_.Run({"jobs", "show", job, "--json"}).out);
+  EXPECT_EQ(shown["job"], job);
+  EXPECT_EQ(shown["graph"]["name"], "add");
+  EXPECT_EQ(program_.Run({"jobs", "cancel", job}).exit_code, 0);
+  shown = json::parse(program_.Run({"jobs", "show", job, "--json"}).out);
+  EXPECT_EQ(shown["state"], "CANCELLED");
+  EXPECT_EQ(json::parse(program_.Run({"jobs", "list", "--json"}).out)["jobs"].size(), 1u);
+  EXPECT_EQ(program_.Run({"jobs", "watch", job}).exit_code, 1);
+  EXPECT_EQ(program_.Run({"fetch", job, "--output", program_.folder() + "/out"}).exit_code, 1);
+}
+
+TEST_F(CommandsTest, CompletionIsValidBashAndKnowsTheCommands) {
+  ProgramResult script = program_.Run({"completion", "bash"});
+  ASSERT_EQ(script.exit_code, 0);
+  const std::string file = program_.Write("completion.bash", script.out);
+  const std::string probe = program_.Write(
+      "probe.bash", "source " + file +
+                        "\n"
+                        "complete_words() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _fusion_client; "
+                        "echo \"${COMPREPLY[@]}\"; }\n"
+                        "complete_words fusion-client su\n"
+                        "complete_words fusion-client jobs wa\n"
+                        "complete_words fusion-client submit --targ\n"
+                        "complete_words fusion-client submit --target c\n");
+  const std::string out = program_.folder() + "/completed";
+  ASSERT_EQ(std::system(("bash " + probe + " > " + out + " 2>&1").c_str()), 0);
+  std::ifstream lines(out);
+  std::string text((std::istreambuf_iterator<char>(lines)), {});
+  EXPECT_EQ(text, "submit\nwatch\n--target\ncuda\n");
+}
+
+}  // namespace
+}  // namespace fusion::testing

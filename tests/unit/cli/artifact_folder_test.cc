@@ -1,0 +1,91 @@
+#include "client/cli/artifact_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace fusion {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class ArtifactFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        fs::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name() / "export";
+    fs::remove_all(folder_.parent_path());
+  }
+  void TearDown() override { fs::remove_all(folder_.parent_path()); }
+  static v1::Artifact Files(const std::vector<std::pair<std::string, std::string>>& files) {
+    v1::Artifact artifact;
+    for (const auto& [path, content] : files) {
+      v1::ArtifactFile* file = artifact.add_files();
+      file->set_path(path);
+      file->set_content(content);
+    }
+    return artifact;
+  }
+  std::string Content(const std::string& name) {
+    std::ifstream file(folder_ / name);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  absl::Status Write(const v1::Artifact& artifact, const std::string& report = "{}", bool force = false) {
+    return WriteArtifact(artifact, report, folder_.string(), force);
+  }
+  fs::path folder_;
+};
+
+TEST_F(ArtifactFolderTest, WritesFilesAndReport) {
+  ASSERT_TRUE(Write(Files({{"fused.cu", "code"}, {"example/main.cc", "main"}})).ok());
+  EXPECT_EQ(Content("fused.cu"), "code");
+  EXPECT_EQ(Content("example/main.cc"), "main");
+  EXPECT_EQ(Content("report.json"), "{}");
+}
+
+TEST_F(ArtifactFolderTest, KeepsTheReportOfTheArtifact) {
+  ASSERT_TRUE(Write(Files({{"report.json", "theirs"}})).ok());
+  EXPECT_EQ(Content("report.json"), "theirs");
+}
+
+TEST_F(ArtifactFolderTest, ReplacesAnEarlierExport) {
+  ASSERT_TRUE(Write(Files({{"fused.cu", "cuda"}})).ok());
+  ASSERT_TRUE(Write(Files({{"fused.cc", "host"}})).ok());
+  EXPECT_FALSE(fs::exists(folder_ / "fused.cu"));
+  EXPECT_EQ(Content("fused.cc"), "host");
+}
+
+TEST_F(ArtifactFolderTest, RefusesAFolderOfOthersUnlessForced) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "thesis.tex") << "years of work";
+  absl::Status status = Write(Files({{"fused.cu", "code"}}));
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is not empty"));
+  EXPECT_FALSE(fs::exists(folder_ / "fused.cu"));
+  EXPECT_TRUE(Write(Files({{"fused.cu", "code"}}), "{}", /*force=*/true).ok());
+  EXPECT_EQ(Content("thesis.tex"), "years of work");
+}
+
+TEST_F(ArtifactFolderTest, RefusesAFile) {
+  fs::create_directories(folder_.parent_path());
+  std::ofstream(folder_) << "a file";
+  EXPECT_TRUE(absl::IsInvalidArgument(Write(Files({{"fused.cu", "code"}}))));
+}
+
+TEST_F(ArtifactFolderTest, WritesNothingOutside) {
+  for (const char* path : {"../evil", "/tmp/evil", "a/../../evil", "", "a//", ".fusion-files"}) {
+    absl::Status status = Write(Files({{"fused.cu", "code"}, {path, "x"}}));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << path;
+    EXPECT_FALSE(fs::exists(folder_ / "fused.cu")) << path;
+  }
+  EXPECT_FALSE(fs::exists(folder_.parent_path() / "evil"));
+}
+
+}  // namespace
+}  // namespace fusion

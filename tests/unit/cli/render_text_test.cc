@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/cli/render.h"
+#include "tests/unit/cli/sample_messages.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(RenderTextTest, RankedTable) {
+  EXPECT_EQ(ResultText(testing::SampleJob().result(), TextStyle()),
+            R"(function1 (elements = 31,744) on Example CPU (host, x86-64-avx512), copies at 20.00 GB/s
+floor 200.0 us for 4.000 MB; unfused 600.0 [590.0, 610.0] us
+searched 12 fusions, 340 implementations, 30 covers in 125.0 ms; proved optimal under the prediction
+
+rank              time (us)  speed-up  of floor  predicted  kernels  fusions
+  1   250.0 [245.0, 252.5]      2.40x      80 %          2        1  {M1 v1}{F}
+  2=  252.0 [247.0, 254.5]      2.38x      79 %          2        0  {M1}
+  3   150.0 [147.0, 151.5]!     4.00x     133 %          3        0  {M1}
+
+=  not distinguishable from rank 1 by these samples
+!  faster than moving the fewest bytes from memory allows: look twice
+verified: largest relative error 2.5e-07, allowed 1.0e-05
+not ranked: 1 candidate with COMPILE_ERROR (error: no such thing)
+not ranked: 1 candidate with TIMEOUT
+)");
+}
+
+TEST(RenderTextTest, TenRowsUnlessAll) {
+  v1::JobResult result;
+  for (int rank = 1; rank <= 13; ++rank) testing::AddCandidate(&result, rank, 1e-3 * rank, 1);
+  TextStyle style;
+  EXPECT_THAT(ResultText(result, style), HasSubstr("and 3 more; --all shows every one\n"));
+  EXPECT_THAT(ResultText(result, style), Not(HasSubstr("13.000 [")));
+  style.all = true;
+  EXPECT_THAT(ResultText(result, style), Not(HasSubstr("more; --all")));
+  EXPECT_THAT(ResultText(result, style), HasSubstr("13.000 ["));
+}
+
+TEST(RenderTextTest, ColourMarksRankOneAlone) {
+  TextStyle style;
+  style.color = true;
+  const std::string text = ResultText(testing::SampleJob().result(), style);
+  EXPECT_THAT(text, HasSubstr("\033[1m  1   250.0"));
+  EXPECT_THAT(text, Not(HasSubstr("\033[1m  2=")));
+}
+
+TEST(RenderTextTest, NothingMeasured) {
+  v1::JobResult result;
+  v1::Candidate* candidate = result.add_candidates();
+  candidate->set_outcome(v1::FAULT);
+  EXPECT_THAT(ResultText(result, TextStyle()), HasSubstr("no candidate could be measured\n"));
+  EXPECT_THAT(ResultText(result, TextStyle()), EndsWith("not ranked: 1 candidate with FAULT\n"));
+}
+
+TEST(RenderTextTest, Check) {
+  v1::CheckResponse response;
+  *response.mutable_graph() = testing::SampleJob().graph();
+  EXPECT_EQ(CheckText(response), "OK: function1, 5 nodes, elements = 31,744, sha256:feed\n");
+  response.mutable_graph()->set_nodes(1);
+  response.mutable_graph()->clear_size_values();
+  EXPECT_EQ(CheckText(response), "OK: function1, 1 node, sha256:feed\n");
+}
+
+TEST(RenderTextTest, FailedJobSaysItsError) {
+  v1::Job job;
+  job.set_name("jobs/9");
+  job.set_state(v1::FAILED);
+  job.mutable_graph()->set_name("g");
+  job.mutable_error()->set_code(4);
+  job.mutable_error()->set_message("too late");
+  EXPECT_EQ(JobText(job, TextStyle()), "jobs/9  FAILED  g  \nDEADLINE_EXCEEDED: too late\n");
+}
+
+TEST(RenderTextTest, Lists) {
+  EXPECT_EQ(JobListText({}, TextStyle()), "no jobs\n");
+  EXPECT_EQ(WorkerListText({}, TextStyle()), "no workers\n");
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = testing::SampleJob();
+  EXPECT_EQ(JobListText(jobs, TextStyle()),
+            "job        state      target  created               graph\n"
+            "jobs/1a2b  SUCCEEDED  host    2024-05-01T12:00:00Z  function1\n");
+  v1::ListWorkersResponse workers;
+  v1::Worker* worker = workers.add_workers();
+  worker->set_name("workers/a");
+  worker->set_connected(true);
+  worker->set_draining(true);
+  *worker->add_devices() = testing::SampleJob().result().device();
+  EXPECT_THAT(WorkerListText(workers, TextStyle()), HasSubstr("workers/a  draining  0"));
+  EXPECT_THAT(WorkerListText(workers, TextStyle()), HasSubstr("Example CPU (host, x86-64-avx512), copies at 20.00 GB/s"));
+}
+
+}  // namespace
+}  // namespace fusion
