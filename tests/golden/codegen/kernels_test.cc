@@ -1,0 +1,97 @@
+// Kernel IR and the text of both printers for one fusion of each skeleton and structure. After a wanted change:
+// golden_codegen_test --update-goldens, and read the diff.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "server/codegen/fusion_code.h"
+#include "server/codegen/printer.h"
+#include "server/parse/parse.h"
+#include "server/search/search.h"
+#include "tests/test_main.h"
+
+namespace fusion {
+namespace {
+
+struct GoldenCase {
+  std::string name;     // of the golden file
+  std::string example;
+  v1::Target target;
+  Skeleton skeleton;
+  int nodes;            // of the fusion
+  bool static_chunks = false;
+  bool stages = false;
+  bool sub_warp = false;
+};
+
+std::string ReadFile(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+class KernelGolden : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(KernelGolden, TextIsUnchanged) {
+  const GoldenCase& test = GetParam();
+  v1::GraphSource source;
+  source.set_fuse(ReadFile(absl::StrCat(FUSION_SOURCE_DIR "/examples/", test.example, ".fuse")));
+  source.set_file_name(test.example + ".fuse");
+  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  SizeValues sizes;
+  for (const Size& size : (*graph)->sizes()) sizes[size.name] = 4096;
+  SearchOptions options;
+  options.implementation.keep = 40;
+  const CostModel model(DescribedDevice(test.target));
+  auto space = SearchFusions(**graph, sizes, model, options);
+  ASSERT_TRUE(space.ok()) << space.status();
+  const FusionImplementation* chosen = nullptr;
+  for (const FusionImplementation& implementation : space->implementations) {
+    const SkeletonParameters& p = implementation.parameters;
+    bool sub_warp = false;
+    for (int choice : implementation.implementations) sub_warp |= choice > 0;
+    if (chosen == nullptr && implementation.skeleton == test.skeleton && implementation.fusion.nodes.Size() == test.nodes &&
+        (p.chunks > 0) == test.static_chunks && (p.stages > 0) == test.stages && sub_warp == test.sub_warp)
+      chosen = &implementation;
+  }
+  ASSERT_NE(chosen, nullptr);
+  const bool cuda = test.target == v1::CUDA;
+  auto code = LowerFusion(**graph, *chosen, {.cuda = cuda});
+  ASSERT_TRUE(code.ok()) << code.status();
+  std::string text = absl::StrCat("// ", chosen->Describe(**graph), "\n\n");
+  for (const KernelLaunch& launch : code->launches) absl::StrAppend(&text, "/*\n", ir::ToString(launch.kernel), "*/\n");
+  for (const KernelLaunch& launch : code->launches)
+    absl::StrAppend(&text, "\n", cuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
+
+  const std::string path =
+      absl::StrCat(FUSION_SOURCE_DIR "/tests/golden/codegen/", test.name, cuda ? ".cu.golden" : ".cc.golden");
+  if (testing::g_update_goldens) {
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  EXPECT_EQ(text, ReadFile(path)) << "run golden_codegen_test --update-goldens and read the diff";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, KernelGolden,
+    ::testing::Values(
+        GoldenCase{"axpydot", "axpydot", v1::HOST, Skeleton::kVector, 2},
+        GoldenCase{"axpydot", "axpydot", v1::CUDA, Skeleton::kVector, 2},
+        GoldenCase{"madd", "madd", v1::CUDA, Skeleton::kVector, 1},
+        GoldenCase{"function1", "function1", v1::HOST, Skeleton::kElement, 6},
+        GoldenCase{"function1", "function1", v1::CUDA, Skeleton::kElement, 6},
+        GoldenCase{"function1_sub_warp", "function1", v1::CUDA, Skeleton::kElement, 6, false, false, true},
+        GoldenCase{"atax", "atax", v1::HOST, Skeleton::kRowPanel, 2},
+        GoldenCase{"atax_stages", "atax", v1::CUDA, Skeleton::kRowPanel, 2, true, true},
+        GoldenCase{"bicgk_stages", "bicgk", v1::CUDA, Skeleton::kRowPanel, 2, true, true},
+        GoldenCase{"softmax", "softmax", v1::HOST, Skeleton::kRowPanel, 5},
+        GoldenCase{"gemver", "gemver", v1::CUDA, Skeleton::kRowPanel, 3, true, true}),
+    [](const auto& info) {
+      return absl::StrCat(info.param.name, info.param.target == v1::CUDA ? "_cuda" : "_host");
+    });
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,147 @@
+// Every implementation of every fusion of every example computes what the unfused f64 reference computes, at ragged and
+// at tiny sizes; lowered for the host and for CUDA (the latter run through the host printer: one IR, two printers).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/codegen/program.h"
+#include "server/model/cost_model.h"
+#include "server/parse/parse.h"
+#include "server/search/search.h"
+#include "tests/property/codegen/host_execution.h"
+
+namespace fusion::testing {
+namespace {
+
+std::vector<std::string> Examples() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(FUSION_SOURCE_DIR "/examples"))
+    if (entry.path().extension() == ".fuse") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::shared_ptr<const Graph> Load(const std::string& name) {
+  const std::string path = absl::StrCat(FUSION_SOURCE_DIR "/examples/", name, ".fuse");
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  v1::GraphSource source;
+  source.set_fuse(text.str());
+  source.set_file_name(name + ".fuse");
+  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return graph.ok() ? *graph : nullptr;
+}
+
+class ExampleTest : public ::testing::TestWithParam<std::tuple<std::string, v1::Target>> {};
+
+TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
+  const auto& [name, target] = GetParam();
+  auto graph = Load(name);
+  ASSERT_NE(graph, nullptr);
+  const bool cuda = target == v1::CUDA;
+  const CostModel model(DescribedDevice(target));
+  const CostModel host(DescribedDevice(v1::HOST));
+
+  // Generated at ragged sizes, so that vector, chunked and run-time loops all occur; run at these and at tiny ones.
+  SizeValues generated;
+  int next = 0;
+  const int64_t ragged[] = {131, 517, 260};
+  for (const Size& size : graph->sizes()) generated[size.name] = size.name == kElementsSize ? 301 : ragged[next++ % 3];
+  if (graph->sizes().size() == 1 && graph->sizes()[0].name != kElementsSize) generated.begin()->second = 516;
+
+  SearchOptions options;
+  options.implementation.keep = 12;
+  auto space = SearchFusions(*graph, generated, model, options);
+  ASSERT_TRUE(space.ok()) << space.status();
+
+  // Of each fusion, implementations that differ in structure; all would take minutes to compile.
+  std::vector<const FusionImplementation*> chosen;
+  std::map<std::string, int> seen;
+  for (const FusionImplementation& implementation : space->implementations) {
+    const SkeletonParameters& p = implementation.parameters;
+    const std::string structure =
+        absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", p.vector_width > 1, p.chunks > 0,
+                     p.stages > 0, p.threads_per_row == p.threads, p.hold_columns, p.unroll > 1,
+                     p.load_path == LoadPath::kStaged, absl::StrJoin(implementation.implementations, ""));
+    if (seen[structure]++ == 0) chosen.push_back(&implementation);
+  }
+  // The largest fusions and an even choice of the others: graphs of many small operations have thousands.
+  constexpr size_t kMost = 48;
+  if (chosen.size() > kMost) {
+    std::vector<const FusionImplementation*> kept;
+    for (size_t i = 0; i < kMost / 4; ++i) kept.push_back(chosen[chosen.size() - 1 - i]);
+    const size_t rest = chosen.size() - kept.size(), others = kMost - kept.size();
+    for (size_t i = 0; i < others; ++i) kept.push_back(chosen[i * rest / others]);
+    chosen = std::move(kept);
+  }
+  std::vector<FusionCode> codes, references;
+  for (const FusionImplementation* implementation : chosen) {
+    auto code = LowerFusion(*graph, *implementation, {.cuda = cuda});
+    ASSERT_TRUE(code.ok()) << code.status() << implementation->Describe(*graph);
+    codes.push_back(*std::move(code));
+  }
+  for (const Node& node : graph->nodes()) {
+    auto code = LowerFusion(*graph, ReferenceImplementation(*graph, node.id, generated, host),
+                            {.force_f64 = true, .cuda = false});
+    ASSERT_TRUE(code.ok()) << code.status();
+    references.push_back(*std::move(code));
+  }
+  std::vector<const FusionCode*> all, reference;
+  for (const FusionCode& code : references) reference.push_back(&code), all.push_back(&code);
+  for (const FusionCode& code : codes) all.push_back(&code);
+  auto module = HostModule::Compile(all);
+  ASSERT_TRUE(module.ok()) << module.status();
+
+  std::vector<SizeValues> runs = {generated};
+  for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{33}}) {
+    runs.push_back(generated);
+    for (auto& [symbol, value] : runs.back()) value = size;
+  }
+  if (generated.size() == 2) {
+    auto first = generated.begin(), second = std::next(first);
+    runs.push_back({{first->first, 1}, {second->first, second->second}});
+    runs.push_back({{first->first, first->second}, {second->first, 1}});
+    runs.push_back({{first->first, 0}, {second->first, 7}});
+    runs.push_back({{first->first, 7}, {second->first, 0}});
+  }
+  std::vector<ValueId> produced;
+  for (const Node& node : graph->nodes()) produced.push_back(node.result);
+  int checked = 0;
+  for (const SizeValues& sizes : runs) {
+    Values inputs;
+    RandomInputs(*graph, sizes, 7, &inputs);
+    Values expected = inputs;
+    auto status = RunOnHost(*graph, sizes, **module, reference, 2, true, graph->inputs(), produced, &expected);
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < codes.size(); ++i) {
+      // The fusion under test reads what the reference computed: only its own errors show.
+      const FusionImplementation& implementation = *chosen[i];
+      Values values = expected;
+      auto run = RunOnHost(*graph, sizes, **module, {&codes[i]}, 3, false, implementation.loads, implementation.stores,
+                           &values);
+      ASSERT_TRUE(run.ok()) << run << " " << implementation.Describe(*graph);
+      for (ValueId id : implementation.stores) {
+        const double error = RelativeError(values[id.value], expected[id.value]);
+        EXPECT_LE(error, 2e-4) << name << " " << implementation.Describe(*graph) << ": " << graph->value(id).name
+                               << " at " << absl::StrJoin(sizes, ",", absl::PairFormatter("="));
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GE(checked, static_cast<int>(codes.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExampleTest,
+                         ::testing::Combine(::testing::ValuesIn(Examples()), ::testing::Values(v1::HOST, v1::CUDA)),
+                         [](const auto& info) {
+                           return absl::StrCat(std::get<0>(info.param), std::get<1>(info.param) == v1::CUDA ? "_cuda" : "_host");
+                         });
+
+}  // namespace
+}  // namespace fusion::testing

@@ -1,0 +1,197 @@
+#include "tests/property/codegen/host_execution.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "server/codegen/printer.h"
+#include "server/codegen/program.h"
+
+namespace fusion::testing {
+namespace {
+
+constexpr size_t kGuardBytes = 4096;
+constexpr unsigned char kGuard = 0xa5;
+
+// Memory with guard zones on both sides.
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes) : bytes_(bytes), memory_(bytes + 2 * kGuardBytes, kGuard) {
+    std::memset(data(), 0xff, bytes);  // NaN
+  }
+  char* data() { return reinterpret_cast<char*>(memory_.data()) + kGuardBytes; }
+  bool Intact() const {
+    for (size_t i = 0; i < kGuardBytes; ++i)
+      if (memory_[i] != kGuard || memory_[kGuardBytes + bytes_ + i] != kGuard) return false;
+    return true;
+  }
+
+ private:
+  size_t bytes_;
+  std::vector<unsigned char> memory_;
+};
+
+}  // namespace
+
+HostModule::~HostModule() {
+  if (handle_) dlclose(handle_);
+}
+
+absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vector<const FusionCode*>& codes) {
+  std::unique_ptr<HostModule> module(new HostModule());
+  // The runtime and each routine once, then all kernels with a number in their names.
+  FusionCode all;
+  std::set<std::string> names;
+  std::string kernels;
+  for (const FusionCode* code : codes) {
+    if (module->numbers_.count(code)) continue;
+    const int number = static_cast<int>(module->numbers_.size());
+    module->numbers_[code] = number;
+    for (const ElementaryFunction* function : code->functions)
+      if (names.insert(function->name).second) all.functions.push_back(function);
+    for (const KernelLaunch& launch : code->launches) {
+      ir::Kernel kernel = launch.kernel;
+      kernel.name = absl::StrCat("k", number, "_", kernel.name);
+      kernels += PrintHost(kernel);
+    }
+  }
+  char folder[] = "/tmp/fusion_codegen_XXXXXX";
+  if (mkdtemp(folder) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
+  const std::string base = folder;
+  std::ofstream(base + "/code.cc") << PrintSource(all, Language::kHost, true) << kernels;
+  const std::string command = absl::StrCat("c++ -O1 -std=c++17 -fopenmp -fPIC -shared -w ", base, "/code.cc -o ", base,
+                                           "/code.so > ", base, "/log 2>&1");
+  const int code = std::system(command.c_str());
+  absl::Status status;
+  if (code != 0) {
+    std::ostringstream log;
+    log << std::ifstream(base + "/log").rdbuf();
+    status = absl::InternalError(log.str().substr(0, 4000));
+  } else {
+    // Never unloaded: with it would go libgomp, whose threads are still there.
+    module->handle_ = dlopen((base + "/code.so").c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!module->handle_) status = absl::InternalError(dlerror());
+  }
+  for (const char* file : {"/code.cc", "/code.so", "/log"}) unlink((base + file).c_str());
+  rmdir(base.c_str());
+  if (!status.ok()) return status;
+  return module;
+}
+
+HostModule::Kernel HostModule::Find(const FusionCode* code, const std::string& kernel) const {
+  return reinterpret_cast<Kernel>(dlsym(handle_, absl::StrCat("k", numbers_.at(code), "_", kernel).c_str()));
+}
+
+absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostModule& module,
+                       const std::vector<const FusionCode*>& codes, int multiprocessors, bool force_f64,
+                       const std::vector<ValueId>& given, const std::vector<ValueId>& wanted, Values* values) {
+  std::vector<CompiledFusion> fusions;
+  for (const FusionCode* code : codes) fusions.push_back({code, ""});
+  const v1::Program program =
+      BuildProgram(graph, sizes, fusions, {.name = "test", .multiprocessors = multiprocessors, .force_f64 = force_f64});
+  std::map<int, std::unique_ptr<Guarded>> buffers;
+  auto is_double = [&](int id) { return force_f64 || graph.values()[id].type.data_type == v1::F64; };
+  for (const Value& value : graph.values()) {
+    if (value.literal) continue;
+    const int id = value.id.value;
+    const int64_t entries = value.type.Entries(sizes);
+    buffers[id] = std::make_unique<Guarded>(entries * (is_double(id) ? 8 : 4));
+    if (std::find(given.begin(), given.end(), value.id) == given.end()) continue;
+    const std::vector<double>& entered = values->at(id);
+    for (int64_t i = 0; i < entries; ++i) {
+      if (is_double(id))
+        reinterpret_cast<double*>(buffers[id]->data())[i] = entered[i];
+      else
+        reinterpret_cast<float*>(buffers[id]->data())[i] = static_cast<float>(entered[i]);
+    }
+  }
+  Guarded workspace(program.workspace_bytes());
+  size_t next = 0;
+  for (const FusionCode* code : codes) {
+    for (const KernelLaunch& kernel : code->launches) {
+      const v1::Launch& launch = program.launches(static_cast<int>(next++));
+      std::vector<long long> storage(launch.arguments_size());
+      std::vector<void*> arguments;
+      for (int i = 0; i < launch.arguments_size(); ++i) {
+        const v1::LaunchArgument& argument = launch.arguments(i);
+        void* pointer = nullptr;
+        switch (argument.kind_case()) {
+          case v1::LaunchArgument::kBuffer:
+            pointer = buffers.at(argument.buffer())->data();
+            std::memcpy(&storage[i], &pointer, 8);
+            break;
+          case v1::LaunchArgument::kScalarBuffer:
+            std::memcpy(&storage[i], buffers.at(argument.scalar_buffer())->data(),
+                        is_double(argument.scalar_buffer()) ? 8 : 4);
+            break;
+          case v1::LaunchArgument::kInteger:
+            storage[i] = argument.integer();
+            break;
+          case v1::LaunchArgument::kWorkspaceOffset:
+            pointer = workspace.data() + argument.workspace_offset();
+            std::memcpy(&storage[i], &pointer, 8);
+            break;
+          case v1::LaunchArgument::KIND_NOT_SET:
+            return absl::InternalError("an argument without a kind");
+        }
+        arguments.push_back(&storage[i]);
+      }
+      HostModule::Kernel function = module.Find(code, kernel.kernel.name);
+      if (function == nullptr) return absl::InternalError("no kernel " + kernel.kernel.name);
+      function(launch.grid(), arguments.data());
+    }
+  }
+  if (!workspace.Intact()) return absl::InternalError("a kernel wrote outside of the workspace");
+  for (const Value& value : graph.values()) {
+    if (value.literal) continue;
+    const int id = value.id.value;
+    if (!buffers[id]->Intact()) return absl::InternalError("a kernel wrote outside of " + value.name);
+    if (std::find(wanted.begin(), wanted.end(), value.id) == wanted.end()) continue;
+    std::vector<double>& out = (*values)[id];
+    out.resize(value.type.Entries(sizes));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = is_double(id) ? reinterpret_cast<double*>(buffers[id]->data())[i]
+                             : reinterpret_cast<float*>(buffers[id]->data())[i];
+  }
+  return absl::OkStatus();
+}
+
+void RandomInputs(const Graph& graph, const SizeValues& sizes, unsigned seed, Values* values) {
+  v1::Session session;
+  DescribeBuffers(graph, sizes, &session);
+  std::mt19937 engine(seed);
+  for (const v1::Buffer& buffer : session.inputs()) {
+    std::uniform_real_distribution<double> draw(buffer.domain() == v1::REAL ? -0.5 : 0.25,
+                                                buffer.domain() == v1::REAL ? 1.0 : 1.25);
+    std::vector<double>& entries = (*values)[buffer.id()];
+    entries.resize(buffer.count());
+    for (double& entry : entries) entry = buffer.data_type() == v1::F64 ? draw(engine) : static_cast<float>(draw(engine));
+  }
+}
+
+double RelativeError(const std::vector<double>& a, const std::vector<double>& reference) {
+  if (a.size() != reference.size()) return std::numeric_limits<double>::infinity();
+  double square = 0, error = 0;
+  for (double r : reference)
+    if (std::isfinite(r)) square += r * r;
+  const double rms = reference.empty() ? 0 : std::sqrt(square / reference.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(reference[i]) && std::isnan(a[i])) continue;
+    if (a[i] == reference[i]) continue;
+    const double relative = std::fabs(a[i] - reference[i]) / std::max(std::fabs(reference[i]), rms);
+    if (!(relative <= error)) error = std::isnan(relative) ? std::numeric_limits<double>::infinity() : relative;
+  }
+  return error;
+}
+
+}  // namespace fusion::testing

@@ -1,0 +1,47 @@
+// Runs generated code on the host, whatever device it was lowered for: prints it with the host printer, compiles it with the
+// system compiler, and executes launches over guarded buffers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/program.pb.h"
+#include "server/codegen/fusion_code.h"
+#include "server/graph/graph.h"
+
+namespace fusion::testing {
+
+// Compiled kernels of many fusions; kernels of different fusions may have the same name.
+class HostModule {
+ public:
+  ~HostModule();
+  // Internal, with the compiler's output, when it does not compile.
+  static absl::StatusOr<std::unique_ptr<HostModule>> Compile(const std::vector<const FusionCode*>& codes);
+  using Kernel = void (*)(long long grid, void* const* arguments);
+  Kernel Find(const FusionCode* code, const std::string& kernel) const;
+
+ private:
+  HostModule() = default;
+  void* handle_ = nullptr;
+  std::map<const FusionCode*, int> numbers_;
+};
+
+// Values of all variables, as f64; guarded memory of each variable's type is made for the run.
+using Values = std::map<int, std::vector<double>>;
+
+// Runs the fusions in order as if on a device of `multiprocessors`. `given` are at hand in *values before the run;
+// `wanted` are there after it, NaN where nothing was written. Internal when a kernel writes outside of its buffers.
+absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostModule& module,
+                       const std::vector<const FusionCode*>& codes, int multiprocessors, bool force_f64,
+                       const std::vector<ValueId>& given, const std::vector<ValueId>& wanted, Values* values);
+
+// Random inputs: fills the values of all inputs of the graph.
+void RandomInputs(const Graph& graph, const SizeValues& sizes, unsigned seed, Values* values);
+
+// max |a - reference| / max(|reference|, rms(reference)); NaN equals NaN.
+double RelativeError(const std::vector<double>& a, const std::vector<double>& reference);
+
+}  // namespace fusion::testing
