@@ -24,15 +24,17 @@ class Client {
  public:
   // To the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is refused for 1 s.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address);
-  // With a server (and, when asked for, a worker) in this process, which end with the client.
+  // With a server in this process, which ends with the client.
   static absl::StatusOr<std::unique_ptr<Client>> Embedded(const EmbeddedOptions& options);
   // Over a channel that exists. `backend` may be null.
   Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedBackend> backend);
   ~Client();
 
   bool embedded() const { return backend_ != nullptr; }
-  // Null unless embedded.
-  const EmbeddedBackend* backend() const { return backend_.get(); }
+  // EmbeddedBackend::StartWorker when embedded; a server elsewhere has workers of its own.
+  void StartEmbeddedWorker(v1::Target target) {
+    if (backend_) backend_->StartWorker(target);
+  }
 
   // Repeated on a lost connection; request_id (filled in when empty) makes that safe.
   absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request);

@@ -15,6 +15,7 @@ namespace fusion {
 struct EmbeddedBackend::Parts {
   std::unique_ptr<TemporaryDirectory> temporary;  // null: the data directory itself
   std::string data_directory;
+  std::function<void(const std::string&)> notice;
   std::unique_ptr<Server> server;
   std::unique_ptr<Agent> agent;
   std::atomic<bool> stopping{false};
@@ -65,23 +66,25 @@ absl::StatusOr<std::unique_ptr<EmbeddedBackend>> EmbeddedBackend::Start(const Em
   if (!server.ok()) return server.status();
   parts->server = *std::move(server);
 
-  if (options.worker) {
-    AgentOptions agent_options;
-    agent_options.workplace.cuda = options.target != v1::HOST;
-    agent_options.workplace.host = options.target != v1::CUDA;
-    parts->agent = std::make_unique<Agent>(agent_options, parts->server->InProcessChannel());
-    parts->agent_thread = std::thread([raw = parts.get(), notice = options.notice] {
-      const absl::Status status = raw->agent->Run();
-      if (!status.ok() && !raw->stopping && notice)
-        notice(absl::StrCat("nothing can be built or timed: ", std::string(status.message())));
-    });
-  }
+  parts->notice = options.notice;
   return std::unique_ptr<EmbeddedBackend>(new EmbeddedBackend(std::move(parts)));
 }
 
 EmbeddedBackend::EmbeddedBackend(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 EmbeddedBackend::~EmbeddedBackend() = default;
+
+void EmbeddedBackend::StartWorker(v1::Target target) {
+  AgentOptions options;
+  options.workplace.cuda = target != v1::HOST;
+  options.workplace.host = target != v1::CUDA;
+  parts_->agent = std::make_unique<Agent>(options, parts_->server->InProcessChannel());
+  parts_->agent_thread = std::thread([parts = parts_.get()] {
+    const absl::Status status = parts->agent->Run();
+    if (!status.ok() && !parts->stopping && parts->notice)
+      parts->notice(absl::StrCat("nothing can be built or timed: ", std::string(status.message())));
+  });
+}
 
 std::shared_ptr<grpc::Channel> EmbeddedBackend::channel() const { return parts_->server->InProcessChannel(); }
 

@@ -19,16 +19,13 @@ struct EmbeddedOptions {
   // What happens when another process uses the data directory: a temporary folder and a notice, or FailedPrecondition.
   enum class WhenLocked { kUseTemporary, kFail };
   WhenLocked when_locked = WhenLocked::kUseTemporary;
-  // Start a worker, for devices of this target (TARGET_AUTO: all). Discovering devices takes about a second.
-  bool worker = true;
-  v1::Target target = v1::TARGET_AUTO;
   // Every stage of the pipeline writes its value as text into this folder; "" writes none.
   std::string dump_directory;
   // Told to a person, a line without its end. May be empty.
   std::function<void(const std::string&)> notice;
 };
 
-// Owns the server and the worker; the destructor stops both. Jobs that are not finished stay in the database, and go on
+// Owns a server and, once it is started, a worker; the destructor stops both. Jobs that are not finished stay in the database, and go on
 // when they are watched in a later process or by a server on the same data directory. Thread safe.
 class EmbeddedBackend {
  public:
@@ -36,6 +33,10 @@ class EmbeddedBackend {
   ~EmbeddedBackend();
   EmbeddedBackend(const EmbeddedBackend&) = delete;
   EmbeddedBackend& operator=(const EmbeddedBackend&) = delete;
+
+  // Starts a worker for devices of this target (TARGET_AUTO: all); it is ready when it has measured them, after some
+  // seconds. Call at most once. That it cannot start is told as a notice; jobs then find no device.
+  void StartWorker(v1::Target target);
 
   std::shared_ptr<grpc::Channel> channel() const;
   const std::string& data_directory() const;

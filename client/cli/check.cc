@@ -1,5 +1,6 @@
 #include <iostream>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "client/cli/invocation.h"
@@ -34,11 +35,11 @@ ExitCode Check(const Invocation& invocation, const CheckOptions& options) {
   if (!file.ok()) return invocation.Report(file.status());
   EmbeddedOptions embedded;
   embedded.ephemeral = true;
-  embedded.worker = false;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return invocation.Report(client.status());
   v1::CheckRequest request;
-  *request.mutable_source() = file->source;
+  *request.mutable_source() = std::move(file->source);
+  request.set_brief(options.print.empty());
   absl::StatusOr<v1::CheckResponse> response = (*client)->Check(request);
   if (!response.ok()) return ReportWithSource(invocation, response.status(), *file);
   if (!options.print.empty()) {

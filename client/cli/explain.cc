@@ -1,5 +1,6 @@
 #include <iostream>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "client/cli/invocation.h"
@@ -29,14 +30,13 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
         absl::InvalidArgumentError("--dump-dir works with the embedded server alone (--server embedded)"));
 
   EmbeddedOptions embedded;
-  embedded.worker = false;  // nothing is built or timed; devices seen earlier are in the database
   embedded.dump_directory = options.dump_directory;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return invocation.Report(client.status());
   InterruptHandler interrupt(client->get(), nullptr);
 
   v1::ExplainRequest request;
-  *request.mutable_source() = file->source;
+  *request.mutable_source() = std::move(file->source);
   request.set_target(options.target);
   request.set_arch(options.arch);
   request.set_candidates(options.candidates);

@@ -20,7 +20,6 @@ ExitCode Fetch(const Invocation& invocation, const FetchOptions& options) {
   if (absl::Status status = CheckArtifactFolder(options.output, options.force); !status.ok())
     return invocation.Report(status);
   EmbeddedOptions embedded;
-  embedded.worker = false;
   embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return invocation.Report(client.status());

@@ -9,15 +9,14 @@ namespace fusion {
 namespace {
 
 // The data directory itself is needed: another one has none of the jobs.
-EmbeddedOptions StoredJobs(bool worker) {
+EmbeddedOptions StoredJobs() {
   EmbeddedOptions options;
-  options.worker = worker;
   options.when_locked = EmbeddedOptions::WhenLocked::kFail;
   return options;
 }
 
 ExitCode List(const Invocation& invocation, int limit) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(false));
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   v1::ListJobsResponse all;
   while (all.jobs_size() < limit) {
@@ -33,7 +32,7 @@ ExitCode List(const Invocation& invocation, int limit) {
 }
 
 ExitCode Show(const Invocation& invocation, const std::string& name, bool all) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(false));
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
   if (!job.ok()) return invocation.Report(job.status());
@@ -44,13 +43,16 @@ ExitCode Show(const Invocation& invocation, const std::string& name, bool all) {
 }
 
 ExitCode Watch(const Invocation& invocation, const std::string& name, const WatchOptions& options) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(true));
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
-  return WatchToEnd(invocation, client->get(), JobName(name), options);
+  absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
+  if (!job.ok()) return invocation.Report(job.status());
+  if (job->state() == v1::QUEUED || job->state() == v1::RUNNING) (*client)->StartEmbeddedWorker(job->target());
+  return WatchToEnd(invocation, client->get(), job->name(), options);
 }
 
 ExitCode Cancel(const Invocation& invocation, const std::string& name) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs(false));
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->CancelJob(JobName(name));
   if (!job.ok()) return invocation.Report(job.status());

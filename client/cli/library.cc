@@ -9,7 +9,6 @@ namespace {
 absl::StatusOr<v1::ListFunctionsResponse> Functions(const Invocation& invocation, const std::string& name) {
   EmbeddedOptions embedded;
   embedded.ephemeral = true;
-  embedded.worker = false;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return client.status();
   return (*client)->ListFunctions(name);

@@ -119,6 +119,7 @@ absl::StatusOr<SourceFile> ReadSource(const std::string& path, const std::vector
   absl::StatusOr<std::string> bytes = ReadBytes(path, shown);
   if (!bytes.ok()) return bytes.status();
   SourceFile file;
+  file.name = shown;
   file.source.set_file_name(shown);
   if (absl::Status status = AddSizes(sizes, &file.source); !status.ok()) return status;
   const std::string extension = std::filesystem::path(path).extension().string();

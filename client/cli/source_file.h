@@ -14,6 +14,7 @@ namespace fusion {
 inline constexpr size_t kMaximumSourceBytes = size_t{64} << 20;
 
 struct SourceFile {
+  std::string name;  // as errors say it: the path, or "<stdin>"
   v1::GraphSource source;
   std::string text;  // of a .fuse file, to show lines of it with errors
 };

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <iostream>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -43,15 +44,13 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
         absl::InvalidArgumentError("--dump-dir works with the embedded server alone (--server embedded)"));
 
   EmbeddedOptions embedded;
-  embedded.worker = !options.detach;
-  embedded.target = options.target;
   embedded.dump_directory = options.dump_directory;
   if (options.detach) embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return invocation.Report(client.status());
 
   v1::SubmitRequest request;
-  *request.mutable_source() = file->source;
+  *request.mutable_source() = std::move(file->source);
   request.set_target(options.target);
   request.set_arch(options.arch);
   request.set_candidates(options.candidates);
@@ -59,7 +58,11 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   request.set_request_id(options.request_id);
   absl::StatusOr<v1::Job> job = (*client)->Submit(request);
   if (!job.ok()) return ReportWithSource(invocation, job.status(), *file);
-  if (!options.detach) return WatchToEnd(invocation, client->get(), job->name(), options.watch);
+  if (!options.detach) {
+    // Not earlier: a graph that is refused should be refused at once.
+    (*client)->StartEmbeddedWorker(options.target);
+    return WatchToEnd(invocation, client->get(), job->name(), options.watch);
+  }
 
   if (invocation.json) {
     std::cout << JsonText(SubmitJson(*job, ""));

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "server/service/status_conversion.h"
 
 namespace fusion {
@@ -20,8 +21,9 @@ void AddTargetOption(CLI::App* command, v1::Target* target) {
 }
 
 ExitCode ReportWithSource(const Invocation& invocation, const absl::Status& status, const SourceFile& file) {
-  if (FieldViolations(status).empty()) return invocation.Report(status);
-  std::cerr << WithSourceLines(status.message(), file.source.file_name(), file.text);
+  if (FieldViolations(status).empty() || !absl::StrContains(status.message(), ": error: "))
+    return invocation.Report(status);
+  std::cerr << WithSourceLines(status.message(), file.name, file.text);
   if (invocation.json) std::cout << JsonText(ErrorJson(status));
   return ExitCodeOf(status);
 }

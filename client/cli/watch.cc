@@ -13,6 +13,7 @@
 #include "client/cli/progress.h"
 #include "server/service/data_directory.h"
 #include "server/service/status_conversion.h"
+#include <spdlog/spdlog.h>
 
 namespace fusion {
 namespace {
@@ -95,6 +96,7 @@ ExitCode WatchToEnd(const Invocation& invocation, Client* client, const std::str
                     const WatchOptions& options) {
   ProgressPrinter progress(std::cerr, isatty(STDERR_FILENO), ErrorWidth());
   InterruptHandler interrupt(client, [&] {
+    spdlog::set_level(spdlog::level::err);  // that tasks of the embedded worker stop is no news
     std::cerr << "\ninterrupted; " << job << (client->embedded() ? " is kept; go on with:" : " lives on; watch it with:")
               << "\n  " << ResumeCommand(invocation, job) << std::endl;
   });

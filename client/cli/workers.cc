@@ -15,6 +15,7 @@ ExitCode List(const Invocation& invocation) {
   embedded.ephemeral = true;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return invocation.Report(client.status());
+  (*client)->StartEmbeddedWorker(v1::TARGET_AUTO);
   absl::StatusOr<v1::ListWorkersResponse> workers = (*client)->ListWorkers();
   // The embedded worker appears when it has measured its devices.
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);

@@ -58,7 +58,8 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
       traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
   estimate.launch_seconds = traits.launches * device_.launch_seconds();
   estimate.total_seconds =
-      std::max(estimate.memory_seconds, estimate.compute_seconds) + estimate.launch_seconds;
+      std::max(estimate.memory_seconds, estimate.compute_seconds) + traits.barrier_seconds + estimate.launch_seconds;
+  estimate.barrier_seconds = traits.barrier_seconds;
   return estimate;
 }
 

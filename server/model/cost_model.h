@@ -20,6 +20,7 @@ struct KernelTraits {
   int64_t shared_bytes = 0; // per block
   double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
   double access_efficiency = 1;   // share of the bytes moved that is asked for (strided accesses fetch more)
+  double barrier_seconds = 0;     // of all blocks waiting, not overlapped with memory
   double compute_efficiency = 1;  // share of the peak that the routine reaches when alone
 };
 

@@ -22,9 +22,9 @@ const char* SkeletonName(Skeleton skeleton) {
 
 std::string RunTimeEstimate::ToString() const {
   return absl::StrFormat(
-      "%.3g us = max(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops) + launch %.3g us; occupancy %.2f, "
+      "%.3g us = max(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops) + barriers %.3g us + launch %.3g us; occupancy %.2f, "
       "%d registers, %d bytes shared",
-      total_seconds * 1e6, memory_seconds * 1e6, bytes, compute_seconds * 1e6, flops, launch_seconds * 1e6, occupancy,
+      total_seconds * 1e6, memory_seconds * 1e6, bytes, compute_seconds * 1e6, flops, barrier_seconds * 1e6, launch_seconds * 1e6, occupancy,
       registers, shared_bytes);
 }
 

@@ -75,6 +75,7 @@ struct RunTimeEstimate {
   double occupancy = 1; // resident threads / possible
   double memory_seconds = 0;
   double compute_seconds = 0;
+  double barrier_seconds = 0;
   double launch_seconds = 0;
   double total_seconds = 0;
   int registers = 0;    // estimated, per thread

@@ -69,13 +69,15 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
   std::map<ValueId, int> first_phase;
   std::map<ValueId, bool> held;
   std::map<ValueId, bool> column_operands;
-  int matrices = 0;
+  int matrices = 0, row_reductions = 0;
   int64_t accumulator_bytes = 0;
   for (size_t i = 0; i < shape.members.size(); ++i) {
     const Node& node = shape.node(shape.members[i]);
     if (panel.phases[i] == kFinishPhase) continue;
     if (node.is_reduction() && node.dimensions.size() == 2 && panel.roles[i][node.result_map[0]] == 1)
       accumulator_bytes += AccumulatorBytes(shape, node);
+    else if (node.is_reduction() && node.dimensions.size() == 2)
+      ++row_reductions;
     if (!node.is_reduction() && node.result_map.size() == 2) first_phase.emplace(node.result, panel.phases[i]);
     for (size_t k = 0; k < node.operands.size(); ++k) {
       const ValueId value = node.operands[k];
@@ -142,13 +144,20 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
       traits.bytes_in_flight_per_block = 0.5 * std::min(row_bytes * groups, double(threads) * width * shape.entry_bytes * matrices);
     else if (stages > 0)
       traits.bytes_in_flight_per_block = row_bytes * groups * (stages - 1);
-    else
-      traits.bytes_in_flight_per_block = 0.5 * row_bytes * groups;
+    else  // as many loads as registers hold
+      traits.bytes_in_flight_per_block =
+          0.5 * std::min(row_bytes * groups, double(threads) * std::min(chunks, 4) * width * shape.entry_bytes * matrices);
     // Lanes without columns idle; unaligned rows are read entry by entry; a row that is not held is read again.
     const double covered = chunks > 0 ? double(columns) / (double(chunks) * per_row * width) : 1;
     traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
     if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
+    // Operands over the columns that are not held come from the L1 cache for every row, beside the matrix.
+    if (shape.cuda() && !hold_columns && !column_operands.empty()) traits.access_efficiency *= 0.75;
     if (chunks == 0 && held_inputs > 0) traits.access_efficiency *= shape.cuda() ? 0.75 : 0.9;
+    // A row reduction stops the block, unless another block of the multiprocessor goes on: fitted to ATAX on an H200 with
+    // 256, 512 and 1024 threads a row (298, 284 and 361 us; BENCHMARKS.md has the machine).
+    if (shape.cuda() && per_row > 32)
+      traits.barrier_seconds = row_reductions * double(rows) / blocks * (0.05e-6 + 0.02e-6 * threads / 32) / resident;
     // Partial results to and from the workspace.
     traits.bytes_written += blocks * groups * columns * accumulator_bytes;
     traits.bytes_read += blocks * groups * columns * accumulator_bytes;

@@ -1,6 +1,5 @@
 // Building the code of all candidates.
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "server/service/job_stages.h"
 
 namespace fusion {
@@ -38,20 +37,27 @@ absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& 
     else
       failed[unit] = &result;
   }
-  for (const auto* units : {&code->reference, &code->unfused})
-    for (const CodeUnit* unit : *units)
-      if (auto it = failed.find(unit); it != failed.end())
-        return absl::FailedPreconditionError(absl::StrCat(
-            unit->code.launches.front().kernel.name, ", one of the unfused kernels, was not built (",
-            v1::Outcome_Name(it->second->outcome()), "):\n", Excerpt(it->second->log())));
+  auto first_failed = [&](const std::vector<const CodeUnit*>& units) -> const CodeUnit* {
+    for (const CodeUnit* unit : units)
+      if (failed.count(unit)) return unit;
+    return nullptr;
+  };
+  auto not_built = [&](const char* what, const CodeUnit* unit) {
+    const v1::BuildResult& result = *failed.at(unit);
+    return absl::FailedPreconditionError(absl::StrCat(unit->code.launches.front().kernel.name, ", ", what,
+                                                      ", was not built (", v1::Outcome_Name(result.outcome()), "):\n",
+                                                      Excerpt(result.log())));
+  };
+  if (const CodeUnit* unit = first_failed(code->reference)) return not_built("part of the f64 reference", unit);
+  const CodeUnit* unfused_failed = first_failed(code->unfused.front());
+  std::erase_if(code->unfused, [&](const auto& units) { return first_failed(units) != nullptr; });
+  if (code->unfused.empty()) return not_built("an unfused kernel", unfused_failed);
   for (PlannedCandidate& planned : code->candidates)
-    for (const CodeUnit* unit : planned.units)
-      if (auto it = failed.find(unit); it != failed.end()) {
-        planned.candidate.set_outcome(it->second->outcome());
-        planned.candidate.set_message(
-            absl::StrCat(unit->code.launches.front().kernel.name, ": ", Excerpt(it->second->log())));
-        break;
-      }
+    if (const CodeUnit* unit = first_failed(planned.units)) {
+      planned.candidate.set_outcome(failed.at(unit)->outcome());
+      planned.candidate.set_message(
+          absl::StrCat(unit->code.launches.front().kernel.name, ": ", Excerpt(failed.at(unit)->log())));
+    }
   return built;
 }
 

@@ -42,7 +42,9 @@ struct PlannedCandidate {
 struct GeneratedCode {
   std::unique_ptr<CodeLibrary> library;
   std::vector<PlannedCandidate> candidates;
-  std::vector<const CodeUnit*> unfused;
+  // Ways to compute the graph node by node: the best predicted implementations, the second best ... The fastest measured
+  // one is the unfused cover that speed-ups are relative to.
+  std::vector<std::vector<const CodeUnit*>> unfused;
   std::vector<const CodeUnit*> reference;
 };
 absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model, const Plans& plans);
@@ -50,8 +52,8 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
 // The description of a candidate without its code, for explain.
 v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover, int predicted_rank);
 
-// Builds everything; failed builds mark their candidates COMPILE_ERROR. FailedPrecondition, with the compiler's log, when
-// the reference or the unfused cover does not build.
+// Builds everything; failed builds mark their candidates COMPILE_ERROR and take back unfused covers. FailedPrecondition,
+// with the compiler's log, when the reference or every unfused cover does not build.
 struct BuiltCode {
   std::map<const CodeUnit*, std::string> binaries;  // digests
   int builds = 0;
@@ -59,7 +61,7 @@ struct BuiltCode {
 };
 absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& context);
 
-// Times every candidate that was built, each against the unfused cover; then the fastest ones again, interleaved in one
+// Chooses the unfused cover, times every candidate that was built, each against the unfused cover; then the fastest ones again, interleaved in one
 // process. Fills the candidates, and the figures of the unfused cover in *result. All measurements go to the store.
 absl::Status MeasureCandidates(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
                                const BuiltCode& built, const PipelineContext& context, v1::JobResult* result);

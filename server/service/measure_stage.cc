@@ -32,10 +32,11 @@ class Measuring {
   Measuring(const Submission& submission, const DeviceDescription& device, GeneratedCode* code, const BuiltCode& built,
             const PipelineContext& context, v1::JobResult* result)
       : submission_(submission), device_(device), code_(code), built_(built), context_(context), result_(result) {
-    session_ = MakeSession();
+    session_ = MakeSession(code_->unfused.front());
   }
 
   absl::Status Run() {
+    if (auto status = ChooseUnfused(); !status.ok()) return status;
     // First round: each candidate with the unfused cover, so that a bad one harms no other.
     std::vector<int> positions;
     for (size_t i = 0; i < code_->candidates.size(); ++i)
@@ -94,16 +95,37 @@ class Measuring {
                         {.name = name, .multiprocessors = std::max(1, device_.multiprocessors()), .force_f64 = force_f64});
   }
 
+  // Speed-ups are relative to the fastest unfused cover that is at hand, or bad predictions would flatter the fusions.
+  absl::Status ChooseUnfused() {
+    if (code_->unfused.size() < 2) return absl::OkStatus();
+    v1::TimeTask task;
+    *task.mutable_session() = session_;
+    for (size_t i = 1; i < code_->unfused.size(); ++i)
+      *task.add_programs() = MakeProgram(absl::StrCat("unfused ", i + 1), code_->unfused[i], false);
+    *task.mutable_method() = Method(device_.target() == v1::CUDA, false);
+    task.set_device_uuid(device_.uuid());
+    return context_.dispatcher.Time(
+        context_.job, {task}, device_, context_.cancellation, [&](int, const v1::TimeResult& result, bool) {
+          double best = result.unfused().outcome() == v1::OK ? result.unfused().cold().median() : 0;
+          for (int i = 0; i < result.programs_size(); ++i) {
+            const v1::ProgramMeasurement& measurement = result.programs(i);
+            measurements_.push_back(Record("unfused", measurement, result.conditions()));
+            if (measurement.outcome() != v1::OK || (best > 0 && measurement.cold().median() >= best)) continue;
+            best = measurement.cold().median();
+            session_ = MakeSession(code_->unfused[i + 1]);
+          }
+        });
+  }
+
   // Unfused kernels, and those of the reference, run in the order of the nodes.
-  v1::Session MakeSession() const {
+  v1::Session MakeSession(const std::vector<const CodeUnit*>& unfused) const {
     v1::Session session;
     DescribeBuffers(*submission_.graph, submission_.sizes, &session);
     *session.mutable_reference() = MakeProgram("reference", code_->reference, true);
-    *session.mutable_unfused() = MakeProgram("unfused", code_->unfused, false);
+    *session.mutable_unfused() = MakeProgram("unfused", unfused, false);
     session.set_floor_bytes(static_cast<double>(submission_.graph->FloorBytes(submission_.sizes)));
     for (double tolerance : OutputTolerances(*submission_.graph, submission_.sizes)) session.add_tolerances(tolerance);
     const std::string digest = Sha256Hex(session.SerializeAsString());
-    session.set_key(digest);
     // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets its
     // candidates share the reference.
     session.set_seed(std::stoull(Sha256Hex(digest + context_.job).substr(0, 15), nullptr, 16));

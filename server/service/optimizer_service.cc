@@ -20,6 +20,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
     if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
     absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
     if (!source.ok()) return source.status();
+    if (absl::Status status = CheckSearchable(*source->graph); !status.ok()) return status;
     absl::StatusOr<JobRecord> job = context_.runner.Submit(*request, source->summary);
     if (!job.ok()) return job.status();
     *response = ToMessage(*job);
@@ -75,6 +76,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
     absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
     if (!source.ok()) return source.status();
     *response->mutable_graph() = source->summary;
+    if (request->brief()) return absl::OkStatus();
     response->set_fuse(PrintFuse(*source->graph));
     response->set_graphviz(PrintGraphviz(*source->graph));
     *response->mutable_proto() = ToProto(*source->graph);

@@ -1,4 +1,5 @@
 // Search, covers and code: the stages that need no worker.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,8 @@ namespace {
 
 // Of a whole job; a submission may ask for less through its own time limit.
 constexpr std::chrono::seconds kCoverTimeLimit(20);
+// Unfused covers that compete to be the baseline.
+constexpr int kUnfusedVariants = 4;
 // Memory that the driver, the code and the runner's own buffers take.
 constexpr int64_t kReservedBytes = int64_t{512} << 20;
 
@@ -93,9 +96,22 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
     auto reference = code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true);
     if (!reference.ok()) return reference.status();
     code.reference.push_back(*reference);
-    auto unfused = code.library->Add(plans.space.implementations[plans.space.unfused[node.id.value]], false);
-    if (!unfused.ok()) return unfused.status();
-    code.unfused.push_back(*unfused);
+  }
+  for (int variant = 0; variant < kUnfusedVariants; ++variant) {
+    std::vector<const CodeUnit*> units;
+    for (const Node& node : graph.nodes()) {
+      // The implementations of one fusion stand together, best predicted first.
+      const auto& implementations = plans.space.implementations;
+      size_t position = plans.space.unfused[node.id.value];
+      const NodeSet& nodes = implementations[position].fusion.nodes;
+      for (int step = 0; step < variant && position + 1 < implementations.size(); ++step)
+        if (implementations[position + 1].fusion.nodes == nodes) ++position;
+      auto unit = code.library->Add(implementations[position], false);
+      if (!unit.ok()) return unit.status();
+      units.push_back(*unit);
+    }
+    if (std::find(code.unfused.begin(), code.unfused.end(), units) == code.unfused.end())
+      code.unfused.push_back(std::move(units));
   }
   for (size_t i = 0; i < plans.covers.covers.size(); ++i) {
     const CoverSolution& cover = plans.covers.covers[i];

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/parse/parse.h"
+#include "server/search/search.h"
 #include "server/service/status_conversion.h"
 
 namespace fusion {
@@ -43,6 +44,12 @@ absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source, std::sh
   checked.summary.set_hash(GraphHash(**graph));
   for (const auto& [name, value] : *sizes) (*checked.summary.mutable_size_values())[name] = value;
   return checked;
+}
+
+absl::Status CheckSearchable(const Graph& graph) {
+  if (graph.node_count() <= kMaxSearchedNodes) return absl::OkStatus();
+  return InvalidField("source", absl::StrCat("the graph has ", graph.node_count(), " nodes; the search takes at most ",
+                                             kMaxSearchedNodes, "; split it where few variables cross"));
 }
 
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {

@@ -21,6 +21,9 @@ struct CheckedSource {
 // InvalidArgument with a google.rpc.BadRequest payload: every error of the source, or else every error of the sizes.
 absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source, std::shared_ptr<const Catalog> catalog);
 
+// InvalidArgument when the graph has more nodes than the search takes: said at once, not by a failed job.
+absl::Status CheckSearchable(const Graph& graph);
+
 inline constexpr int kMaximumCandidates = 1000;
 
 // InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, arch that is no

@@ -41,13 +41,16 @@ FUSION_HERE_AND_AS_TEXT(
                  : reference;
     }
 
+    /* A call, as a constant expression that overflows is warned of, and no header gives us infinity. */
+    inline double Product(double a, double b) { return a * b; }
+
     inline bool IsFiniteEntry(double x) { return x - x == 0.0; }
 
     /* |output - reference| / max(|reference|, scale). NaN equals NaN, infinity of a sign itself; else such an
        entry is infinitely wrong. `reference` as ReferenceEntry gives it. */
     inline double EntryError(double output, double reference, double scale) {
       if (output == reference || (output != output && reference != reference)) return 0.0;
-      double infinity = __builtin_huge_val();
+      double infinity = Product(1e308, 10.0);
       if (!IsFiniteEntry(output) || !IsFiniteEntry(reference)) return infinity;
       double size = reference < 0 ? -reference : reference;
       double divisor = size > scale ? size : scale;

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/integration/cli/program.h"
+#include "tests/integration/process.h"
 
 namespace fusion::testing {
 namespace {
@@ -16,14 +16,14 @@ constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = v
 class ArgumentsTest : public ::testing::Test {
  protected:
   void ExpectBad(const std::vector<std::string>& arguments, const std::string& message) {
-    ProgramResult result = program_.Run(arguments);
+    ProcessResult result = program_.Run(arguments);
     std::string line;
     for (const std::string& argument : arguments) line += argument + " ";
     EXPECT_EQ(result.exit_code, 2) << line << result.err;
     EXPECT_EQ(result.out, "") << line;
     EXPECT_THAT(result.err, HasSubstr(message)) << line;
   }
-  Program program_;
+  ClientProgram program_;
 };
 
 TEST_F(ArgumentsTest, UsageErrors) {
@@ -45,7 +45,7 @@ TEST_F(ArgumentsTest, UsageErrors) {
 }
 
 TEST_F(ArgumentsTest, HelpAndVersion) {
-  ProgramResult help = program_.Run({"submit", "--help"});
+  ProcessResult help = program_.Run({"submit", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, AllOf(HasSubstr("--size"), HasSubstr("--target"), HasSubstr("--detach"), HasSubstr("--json")));
   EXPECT_EQ(program_.Run({"--help"}).exit_code, 0);
@@ -74,26 +74,26 @@ TEST_F(ArgumentsTest, Sizes) {
 TEST_F(ArgumentsTest, ErrorsOfAGraphShowTheirLines) {
   const std::string file = program_.Write(
       "bad.fuse", "size n;\nvector[n] x, y, z;\ninput x;\ny = vadd(x, q);\nz = gemtvv(x);\nreturn y, z;\n");
-  ProgramResult result = program_.Run({"check", file, "--size", "n=10"});
+  ProcessResult result = program_.Run({"check", file, "--size", "n=10"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr(file + ":4:13: error: "));
   EXPECT_THAT(result.err, HasSubstr("  y = vadd(x, q);\n              ^\n"));
   EXPECT_THAT(result.err, HasSubstr(file + ":5:5: error: "));
   EXPECT_THAT(result.err, HasSubstr("did you mean gemtv?"));
-  ProgramResult submitted = program_.Run({"submit", file, "--size", "n=10"});
+  ProcessResult submitted = program_.Run({"submit", file, "--size", "n=10"});
   EXPECT_EQ(submitted.exit_code, 2);
   EXPECT_THAT(submitted.err, HasSubstr("did you mean gemtv?"));
 }
 
 TEST_F(ArgumentsTest, ErrorsAsJsonKeepStdoutReadable) {
-  ProgramResult result = program_.Run({"check", program_.Write("bad.fuse", "return x;\n"), "--json"});
+  ProcessResult result = program_.Run({"check", program_.Write("bad.fuse", "return x;\n"), "--json"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.out, HasSubstr("\"schema\": \"fusion.error/1\""));
   EXPECT_THAT(result.out, HasSubstr("\"violations\""));
 }
 
 TEST_F(ArgumentsTest, ServerThatDoesNotAnswer) {
-  ProgramResult result = program_.Run({"jobs", "list", "--server", "127.0.0.1:1"});
+  ProcessResult result = program_.Run({"jobs", "list", "--server", "127.0.0.1:1"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("no server answers at 127.0.0.1:1"));
 }
@@ -104,9 +104,9 @@ TEST_F(ArgumentsTest, ConfigurationNamesTheServer) {
   EXPECT_EQ(program_.Run({"jobs", "list", "--server", "embedded"}).exit_code, 0);
   program_.SetEnvironment("FUSION_SERVER", "127.0.0.1:2");
   EXPECT_THAT(program_.Run({"jobs", "list"}).err, HasSubstr("127.0.0.1:2"));
-  Program broken;
+  ClientProgram broken;
   broken.Write("config/fusion/config.json", "server: here");
-  ProgramResult result = broken.Run({"jobs", "list"});
+  ProcessResult result = broken.Run({"jobs", "list"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("config.json: must be a JSON object"));
 }
@@ -114,7 +114,7 @@ TEST_F(ArgumentsTest, ConfigurationNamesTheServer) {
 TEST_F(ArgumentsTest, OutputFolderOfOthersIsRefusedBeforeTheWork) {
   const std::string file = program_.Write("add.fuse", kGood);
   program_.Write("thesis/chapter1.tex", "text");
-  ProgramResult result = program_.Run({"submit", file, "--output", program_.folder() + "/thesis"});
+  ProcessResult result = program_.Run({"submit", file, "--output", program_.folder() + "/thesis"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("is not empty"));
 }

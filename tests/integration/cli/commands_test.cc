@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/integration/cli/program.h"
+#include "tests/integration/process.h"
 
 namespace fusion::testing {
 namespace {
@@ -20,18 +20,18 @@ constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = v
 
 class CommandsTest : public ::testing::Test {
  protected:
-  Program program_;
+  ClientProgram program_;
 };
 
 TEST_F(CommandsTest, CheckPrintsASummary) {
-  ProgramResult result = program_.Run({"check", program_.Write("add.fuse", kGood), "--size", "n=77"});
+  ProcessResult result = program_.Run({"check", program_.Write("add.fuse", kGood), "--size", "n=77"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith("OK: add, 1 node, n = 77, sha256:"));
   EXPECT_EQ(result.err, "");
 }
 
 TEST_F(CommandsTest, CheckReadsStdin) {
-  ProgramResult result = program_.Run({"check", "-"}, kGood);
+  ProcessResult result = program_.Run({"check", "-"}, kGood);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith("OK: "));
 }
@@ -40,10 +40,10 @@ TEST_F(CommandsTest, PrintedFormsAreReadBackAsTheSameGraph) {
   const std::string file = program_.Write("add.fuse", kGood);
   const json original = json::parse(program_.Run({"check", file, "--json"}).out);
   for (const std::string form : {"fuse", "json", "proto"}) {
-    ProgramResult printed = program_.Run({"check", file, "--print", form});
+    ProcessResult printed = program_.Run({"check", file, "--print", form});
     ASSERT_EQ(printed.exit_code, 0) << printed.err;
     const std::string again = program_.Write(form == "proto" ? "add2.pb" : "add2." + form, printed.out);
-    ProgramResult result = program_.Run({"check", again, "--json"});
+    ProcessResult result = program_.Run({"check", again, "--json"});
     ASSERT_EQ(result.exit_code, 0) << form << result.err;
     EXPECT_EQ(json::parse(result.out)["graph"]["hash"], original["graph"]["hash"]) << form;
   }
@@ -52,7 +52,7 @@ TEST_F(CommandsTest, PrintedFormsAreReadBackAsTheSameGraph) {
 
 TEST_F(CommandsTest, ExplainNeedsNoDevice) {
   const std::string file = program_.Write("add.fuse", kGood);
-  ProgramResult result = program_.Run({"explain", file, "--target", "cuda", "--arch", "sm_90", "--json"});
+  ProcessResult result = program_.Run({"explain", file, "--target", "cuda", "--arch", "sm_90", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const json explained = json::parse(result.out);
   EXPECT_EQ(explained["schema"], "fusion.explain/1");
@@ -69,14 +69,14 @@ TEST_F(CommandsTest, ExplainNeedsNoDevice) {
 TEST_F(CommandsTest, LibraryListsAndShows) {
   const json list = json::parse(program_.Run({"library", "list", "--json"}).out);
   EXPECT_GT(list["functions"].size(), 20u);
-  ProgramResult shown = program_.Run({"library", "show", "gemv"});
+  ProcessResult shown = program_.Run({"library", "show", "gemv"});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_THAT(shown.out, StartsWith("gemv ("));
   EXPECT_THAT(shown.out, HasSubstr("matrix[i,j]"));
 }
 
 TEST_F(CommandsTest, JobsOfAnEmptyDataDirectory) {
-  ProgramResult list = program_.Run({"jobs", "list"});
+  ProcessResult list = program_.Run({"jobs", "list"});
   EXPECT_EQ(list.exit_code, 0) << list.err;
   EXPECT_EQ(list.out, "no jobs\n");
   EXPECT_EQ(json::parse(program_.Run({"jobs", "list", "--json"}).out)["jobs"].size(), 0u);
@@ -84,7 +84,7 @@ TEST_F(CommandsTest, JobsOfAnEmptyDataDirectory) {
 
 TEST_F(CommandsTest, ADetachedJobIsKeptUntilItIsCancelled) {
   const std::string file = program_.Write("add.fuse", kGood);
-  ProgramResult submitted = program_.Run({"submit", file, "--detach"});
+  ProcessResult submitted = program_.Run({"submit", file, "--detach"});
   ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
   EXPECT_THAT(submitted.out, StartsWith("jobs/"));
   const std::string job = submitted.out.substr(0, submitted.out.size() - 1);
@@ -101,7 +101,7 @@ TEST_F(CommandsTest, ADetachedJobIsKeptUntilItIsCancelled) {
 }
 
 TEST_F(CommandsTest, CompletionIsValidBashAndKnowsTheCommands) {
-  ProgramResult script = program_.Run({"completion", "bash"});
+  ProcessResult script = program_.Run({"completion", "bash"});
   ASSERT_EQ(script.exit_code, 0);
   const std::string file = program_.Write("completion.bash", script.out);
   const std::string probe = program_.Write(

@@ -1,0 +1,114 @@
+// Client, server and worker as separate processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/process.h"
+
+namespace fusion::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using nlohmann::json;
+
+constexpr char kSource[] =
+    "size n = 40003;\nvector[n] x, y, z, s, r;\nscalar a;\ninput a, x, y, z;\n"
+    "s = axpy(a, x, y);\nr = vadd(s, z);\nreturn r;\n";
+
+class FarmTest : public ::testing::Test {
+ protected:
+  void SetUp() override { file_ = client_.Write("two_calls.fuse", kSource); }
+
+  // Listens on `address`, or a free port, which it notes in address_.
+  void StartServer(const std::string& address = "127.0.0.1:0") {
+    server_ = std::make_unique<Process>(
+        "fusion-server", std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
+        client_.environment());
+    const std::string marker = "listening on ";
+    ASSERT_TRUE(server_->WaitForError("; data in")) << server_->err();
+    const size_t begin = server_->err().find(marker) + marker.size();
+    address_ = server_->err().substr(begin, server_->err().find(';', begin) - begin);
+  }
+  void StartWorker() {
+    worker_ = std::make_unique<Process>(
+        "fusion-worker", std::vector<std::string>{"--server", address_, "--target", "host", "--name", "alpha"},
+        client_.environment());
+  }
+  std::vector<std::string> Submit(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"submit",       file_, "--target", "host",  "--candidates", "3",
+                                          "--server", address_, "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  ClientProgram client_;
+  std::string file_;
+  std::string address_;
+  std::unique_ptr<Process> server_;
+  std::unique_ptr<Process> worker_;
+};
+
+TEST_F(FarmTest, JobRunsOnAWorkerElsewhere) {
+  StartServer();
+  StartWorker();
+  ProcessResult result = client_.Run(Submit());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json submitted = json::parse(result.out);
+  EXPECT_EQ(submitted["candidates"][0]["outcome"], "OK");
+  const json workers = json::parse(client_.Run({"workers", "list", "--server", address_, "--json"}).out);
+  ASSERT_EQ(workers["workers"].size(), 1u);
+  EXPECT_EQ(workers["workers"][0]["worker"], "workers/alpha");
+  EXPECT_TRUE(workers["workers"][0]["connected"]);
+  EXPECT_EQ(workers["workers"][0]["devices"][0]["target"], "host");
+  ProcessResult drained = client_.Run({"workers", "drain", "alpha", "--server", address_, "--json"});
+  EXPECT_EQ(drained.exit_code, 0) << drained.err;
+  EXPECT_TRUE(json::parse(drained.out)["workers"][0]["draining"]);
+}
+
+TEST_F(FarmTest, JobOutlivesItsClientAndIsWatchedByAnother) {
+  StartServer();
+  Process submit("fusion-client", Submit(), client_.environment());
+  ASSERT_TRUE(server_->WaitForError("listening"));
+  StartWorker();
+  ASSERT_TRUE(submit.WaitForError("searching")) << submit.err();
+  submit.Signal(SIGINT);
+  ProcessResult interrupted = submit.Wait();
+  EXPECT_EQ(interrupted.exit_code, 130);
+  EXPECT_THAT(interrupted.err, HasSubstr("lives on"));
+  const json jobs = json::parse(client_.Run({"jobs", "list", "--server", address_, "--json"}).out);
+  ASSERT_EQ(jobs["jobs"].size(), 1u);
+  const std::string job = jobs["jobs"][0]["job"];
+  EXPECT_THAT(interrupted.err, HasSubstr("fusion-client jobs watch " + job + " --server " + address_));
+  ProcessResult watched = client_.Run({"jobs", "watch", job, "--server", address_, "--json"});
+  EXPECT_EQ(watched.exit_code, 0) << watched.err;
+}
+
+TEST_F(FarmTest, KilledServerGoesOnWhenItIsStartedAgain) {
+  StartServer();
+  StartWorker();
+  Process submit("fusion-client", Submit(), client_.environment());
+  ASSERT_TRUE(submit.WaitForError("building")) << submit.err();
+  server_->Signal(SIGKILL);
+  server_->Wait();
+  StartServer(address_);
+  // The same client, still watching, sees the end.
+  ProcessResult result = submit.Wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err << server_->err();
+  EXPECT_EQ(json::parse(result.out)["state"], "SUCCEEDED");
+}
+
+TEST_F(FarmTest, SecondServerOnTheSameDataIsRefused) {
+  StartServer();
+  Process second("fusion-server", {"--listen", "127.0.0.1:0", "--data", client_.folder() + "/server"},
+                 client_.environment());
+  ProcessResult result = second.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("process"));
+  server_->Signal(SIGTERM);
+  EXPECT_EQ(server_->Wait().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace fusion::testing
