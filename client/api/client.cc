@@ -1,5 +1,9 @@
 #include "client/api/client.h"
 
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
 #include <algorithm>
 #include <random>
 #include <utility>
@@ -8,9 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "server/service/chunks.h"
 #include "server/service/status_conversion.h"
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/support/channel_arguments.h>
 
 namespace fusion {
 namespace {
@@ -70,8 +71,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& addre
   for (grpc_connectivity_state state = channel->GetState(true); state != GRPC_CHANNEL_READY;) {
     const auto patience = state == GRPC_CHANNEL_TRANSIENT_FAILURE ? kRefusedTime : kConnectTime;
     if (!channel->WaitForStateChange(state, start + patience))
-      return absl::UnavailableError(
-          absl::StrCat("no server answers at ", address, "; start one with: fusion-server --listen ", address));
+      return absl::UnavailableError(absl::StrCat("no server answers at ", address,
+                                                 "; start one with: fusion-server --listen ", address));
     state = channel->GetState(true);
   }
   return std::make_unique<Client>(std::move(channel), nullptr);
@@ -106,7 +107,8 @@ bool Client::WaitUnlessInterrupted(milliseconds time) {
 
 template <class Stub, class Request, class Response>
 absl::StatusOr<Response> Client::Unary(Stub& stub,
-                                       grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                       grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                                    Response*),
                                        const Request& request) {
   Call call(this);
   Response response;
@@ -155,7 +157,8 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
     absl::Status status;
     {
       Call call(this);
-      std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader = optimizer_->WatchJob(call.context(), request);
+      std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader =
+          optimizer_->WatchJob(call.context(), request);
       v1::JobEvent event;
       while (reader->Read(&event)) {
         last_contact = steady_clock::now();
@@ -170,9 +173,12 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
     if (status.ok()) {
       // All events were seen before, the last one too.
       absl::StatusOr<v1::Job> job = GetJob(name);
-      if (!job.ok()) status = job.status();
-      else if (job->state() != v1::QUEUED && job->state() != v1::RUNNING) return job;
-      else status = absl::UnavailableError("the server ended the stream before the job ended");
+      if (!job.ok())
+        status = job.status();
+      else if (job->state() != v1::QUEUED && job->state() != v1::RUNNING)
+        return job;
+      else
+        status = absl::UnavailableError("the server ended the stream before the job ended");
     }
     if (!absl::IsUnavailable(status) || steady_clock::now() - last_contact > patience) return status;
     if (!WaitUnlessInterrupted(delay)) return absl::CancelledError("interrupted");
@@ -193,7 +199,8 @@ absl::StatusOr<v1::Artifact> Client::DownloadArtifact(const std::string& job, in
   request.set_job(job);
   request.set_rank(rank);
   Call call(this);
-  std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader = optimizer_->DownloadArtifact(call.context(), request);
+  std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader =
+      optimizer_->DownloadArtifact(call.context(), request);
   ChunkAssembler assembler;
   v1::Chunk chunk;
   absl::Status received;

@@ -1,6 +1,9 @@
 // The C++ client: one method per call of the services, to a server elsewhere or to one inside this process.
 #pragma once
 
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -13,16 +16,15 @@
 #include "absl/status/statusor.h"
 #include "client/api/embedded.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 
 namespace fusion {
 
-// Thread safe. Calls block. A failed call gives the server's status with its payloads (google.rpc.BadRequest for bad
-// input); Unavailable when the server cannot be reached, Cancelled after Interrupt().
+// Thread safe. Calls block. A failed call gives the server's status with its payloads (google.rpc.BadRequest
+// for bad input); Unavailable when the server cannot be reached, Cancelled after Interrupt().
 class Client {
  public:
-  // To the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is refused for 1 s.
+  // To the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is refused
+  // for 1 s.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address);
   // With a server in this process, which ends with the client.
   static absl::StatusOr<std::unique_ptr<Client>> Embedded(const EmbeddedOptions& options);
@@ -31,6 +33,8 @@ class Client {
   ~Client();
 
   bool embedded() const { return backend_ != nullptr; }
+  // False when jobs end with this client, because its data directory is a temporary one.
+  bool keeps_jobs() const { return !backend_ || !backend_->temporary(); }
   // EmbeddedBackend::StartWorker when embedded; a server elsewhere has workers of its own.
   void StartEmbeddedWorker(v1::Target target) {
     if (backend_) backend_->StartWorker(target);
@@ -42,8 +46,9 @@ class Client {
   // One page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int page_size, const std::string& page_token);
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
-  // Calls `on_event` for every event after `after_sequence`, each once and in order, until the job has ended; gives the
-  // ended job. A broken stream is taken up again after the last event seen for up to `patience` without any contact.
+  // Calls `on_event` for every event after `after_sequence`, each once and in order, until the job has ended;
+  // gives the ended job. A broken stream is taken up again after the last event seen for up to `patience`
+  // without any contact.
   static constexpr std::chrono::seconds kPatience{60};
   absl::StatusOr<v1::Job> WatchJob(const std::string& name, int64_t after_sequence,
                                    const std::function<void(const v1::JobEvent&)>& on_event,
@@ -64,7 +69,8 @@ class Client {
   class Call;
   template <class Stub, class Request, class Response>
   absl::StatusOr<Response> Unary(Stub& stub,
-                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
                                  const Request& request);
   bool WaitUnlessInterrupted(std::chrono::milliseconds time);
 

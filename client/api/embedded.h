@@ -1,13 +1,14 @@
 // A server and a worker inside the calling process, for use without any daemon.
 #pragma once
 
+#include <grpcpp/channel.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "fusion/v1/device.pb.h"
-#include <grpcpp/channel.h>
 
 namespace fusion {
 
@@ -16,7 +17,8 @@ struct EmbeddedOptions {
   std::string data_directory;
   // Work in a temporary folder, which is removed at the end; data_directory is not touched.
   bool ephemeral = false;
-  // What happens when another process uses the data directory: a temporary folder and a notice, or FailedPrecondition.
+  // What happens when another process uses the data directory: a temporary folder and a notice, or
+  // FailedPrecondition.
   enum class WhenLocked { kUseTemporary, kFail };
   WhenLocked when_locked = WhenLocked::kUseTemporary;
   // Every stage of the pipeline writes its value as text into this folder; "" writes none.
@@ -25,8 +27,9 @@ struct EmbeddedOptions {
   std::function<void(const std::string&)> notice;
 };
 
-// Owns a server and, once it is started, a worker; the destructor stops both. Jobs that are not finished stay in the database, and go on
-// when they are watched in a later process or by a server on the same data directory. Thread safe.
+// Owns a server and, once it is started, a worker; the destructor stops both. Jobs that are not finished stay
+// in the database, and go on when they are watched in a later process or by a server on the same data
+// directory. Thread safe.
 class EmbeddedBackend {
  public:
   static absl::StatusOr<std::unique_ptr<EmbeddedBackend>> Start(const EmbeddedOptions& options);
@@ -34,8 +37,9 @@ class EmbeddedBackend {
   EmbeddedBackend(const EmbeddedBackend&) = delete;
   EmbeddedBackend& operator=(const EmbeddedBackend&) = delete;
 
-  // Starts a worker for devices of this target (TARGET_AUTO: all); it is ready when it has measured them, after some
-  // seconds. Call at most once. That it cannot start is told as a notice; jobs then find no device.
+  // Starts a worker for devices of this target (TARGET_AUTO: all); it is ready when it has measured them,
+  // after some seconds. Call at most once. That it cannot start is told as a notice; jobs then find no
+  // device.
   void StartWorker(v1::Target target);
 
   std::shared_ptr<grpc::Channel> channel() const;

@@ -28,11 +28,13 @@ absl::Status WriteFile(const fs::path& path, const std::string& content) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error)
-    return absl::UnavailableError(absl::StrCat(path.parent_path().string(), ": cannot be created: ", error.message()));
+    return absl::UnavailableError(
+        absl::StrCat(path.parent_path().string(), ": cannot be created: ", error.message()));
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat(path.string(), ": cannot be written: ", std::strerror(errno)));
+  if (!file)
+    return absl::UnavailableError(absl::StrCat(path.string(), ": cannot be written: ", std::strerror(errno)));
   return absl::OkStatus();
 }
 
@@ -49,20 +51,21 @@ absl::Status CheckArtifactFolder(const std::string& directory, bool force) {
   std::error_code error;
   const fs::path path(directory);
   if (!fs::exists(path, error)) return absl::OkStatus();
-  if (!fs::is_directory(path, error)) return absl::InvalidArgumentError(absl::StrCat(directory, ": is no folder"));
+  if (!fs::is_directory(path, error))
+    return absl::InvalidArgumentError(absl::StrCat(directory, ": is no folder"));
   if (force || fs::exists(path / kManifestName, error) || fs::is_empty(path, error)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(directory, ": is not empty and was not written by fusion-client; choose another folder, or --force"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      directory, ": is not empty and was not written by fusion-client; choose another folder, or --force"));
 }
 
-absl::Status WriteArtifact(const v1::Artifact& artifact, const std::string& report, const std::string& directory,
-                           bool force) {
+absl::Status WriteArtifact(const v1::Artifact& artifact, const std::string& report,
+                           const std::string& directory, bool force) {
   if (absl::Status status = CheckArtifactFolder(directory, force); !status.ok()) return status;
   bool has_report = false;
   for (const v1::ArtifactFile& file : artifact.files()) {
     if (!StaysInside(file.path()))
-      return absl::InvalidArgumentError(
-          absl::StrCat("the exported folder has a file outside of it, \"", file.path(), "\"; nothing was written"));
+      return absl::InvalidArgumentError(absl::StrCat("the exported folder has a file outside of it, \"",
+                                                     file.path(), "\"; nothing was written"));
     has_report = has_report || file.path() == kReportName;
   }
   const fs::path root(directory);

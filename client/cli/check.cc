@@ -57,10 +57,13 @@ ExitCode Check(const Invocation& invocation, const CheckOptions& options) {
 void AddCheckCommand(CLI::App* app, Invocation* invocation) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app->add_subcommand("check", "Parse and type check a graph; all errors at once");
-  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")->required();
+  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")
+      ->required();
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--print", options->print, "Print the graph as fuse, dot (Graphviz), json or proto (binary)")
+  command
+      ->add_option("--print", options->print,
+                   "Print the graph as fuse, dot (Graphviz), json or proto (binary)")
       ->check(CLI::IsMember({"fuse", "dot", "json", "proto"}));
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Check(*invocation, *options); }; });

@@ -23,14 +23,17 @@ std::string CommandError(CLI::App* app) {
   CLI::App* command = Innermost(app);
   std::vector<std::string> names;
   std::vector<absl::string_view> candidates;
-  for (CLI::App* below : command->get_subcommands([](CLI::App*) { return true; })) names.push_back(below->get_name());
+  for (CLI::App* below : command->get_subcommands([](CLI::App*) { return true; }))
+    names.push_back(below->get_name());
   if (names.empty()) return "";
   const std::vector<std::string> unknown = command->remaining();
   if (unknown.empty() || absl::StartsWith(unknown[0], "-"))
-    return absl::StrCat("a command is required after ", command->get_name(), "; see ", command->get_name(), " --help");
+    return absl::StrCat("a command is required after ", command->get_name(), "; see ", command->get_name(),
+                        " --help");
   candidates.assign(names.begin(), names.end());
-  return absl::StrCat("there is no command ", Shown(unknown[0]), DidYouMean(SimilarName(unknown[0], candidates)),
-                      "; see ", command->get_name(), " --help");
+  return absl::StrCat("there is no command ", Shown(unknown[0]),
+                      DidYouMean(SimilarName(unknown[0], candidates)), "; see ", command->get_name(),
+                      " --help");
 }
 
 }  // namespace
@@ -38,7 +41,8 @@ std::string CommandError(CLI::App* app) {
 void AddCommands(CLI::App* app, Invocation* invocation) {
   app->set_version_flag("--version", FUSION_VERSION);
   app->footer(
-      "Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 not authorised, 124 time limit, 130 interrupted.\n"
+      "Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 not authorised, 124 time limit, 130 "
+      "interrupted.\n"
       "Data goes to stdout, progress and errors to stderr.");
   AddSubmitCommand(app, invocation);
   AddCheckCommand(app, invocation);
@@ -53,7 +57,8 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
 
 int RunCommandLine(int argc, const char* const* argv) {
   Invocation invocation;
-  CLI::App app("Finds, builds and times fused kernels for dataflow graphs of elementary functions.", "fusion-client");
+  CLI::App app("Finds, builds and times fused kernels for dataflow graphs of elementary functions.",
+               "fusion-client");
   AddCommands(&app, &invocation);
   try {
     app.parse(argc, argv);

@@ -14,7 +14,8 @@ namespace {
 void CollectCommands(CLI::App* app, const std::string& path, std::string* steps, std::string* words) {
   std::vector<std::string> names;
   for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; })) {
-    const std::string below = path.empty() ? command->get_name() : absl::StrCat(path, " ", command->get_name());
+    const std::string below =
+        path.empty() ? command->get_name() : absl::StrCat(path, " ", command->get_name());
     absl::StrAppend(steps, "      \"", path, ":", command->get_name(), "\") path=\"", below, "\" ;;\n");
     names.push_back(command->get_name());
     CollectCommands(command, below, steps, words);

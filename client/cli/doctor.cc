@@ -56,7 +56,8 @@ Finding Nvcc() {
 void FindDevices(DoctorReport* report) {
   RunnerProcess runner;
   absl::StatusOr<v1::DescribeReply> described = runner.Describe(v1::TARGET_AUTO);
-  Finding program{"runner", described.ok(), "measures on this machine", "nothing can be timed on this machine"};
+  Finding program{"runner", described.ok(), "measures on this machine",
+                  "nothing can be timed on this machine"};
   if (!described.ok()) program.detail = std::string(described.status().message());
   report->findings.push_back(program);
   Finding gpu{"CUDA device", false, "the runner did not start",
@@ -79,7 +80,8 @@ Finding DataDirectory() {
   Finding finding{"data directory", status.ok(), directory, "jobs, builds and measurements cannot be kept"};
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(directory, error);
-  if (!error) absl::StrAppend(&finding.detail, ", ", FormatBytes(static_cast<double>(space.available)), " free");
+  if (!error)
+    absl::StrAppend(&finding.detail, ", ", FormatBytes(static_cast<double>(space.available)), " free");
   if (!status.ok()) finding.detail = std::string(status.message());
   return finding;
 }
@@ -102,7 +104,8 @@ Finding ServerFinding(const std::string& address, DoctorReport* report) {
   finding.detail = absl::StrCat(address, ", ", workers->workers_size(), " workers");
   for (const v1::Worker& worker : workers->workers()) {
     if (!worker.connected()) continue;
-    for (const v1::DeviceDescription& device : worker.devices()) report->devices.push_back({worker.name(), device});
+    for (const v1::DeviceDescription& device : worker.devices())
+      report->devices.push_back({worker.name(), device});
   }
   return finding;
 }
@@ -122,7 +125,8 @@ ExitCode Doctor(const Invocation& invocation) {
 }  // namespace
 
 void AddDoctorCommand(CLI::App* app, Invocation* invocation) {
-  CLI::App* command = app->add_subcommand("doctor", "What fusion can use here, what is missing, and what that costs");
+  CLI::App* command =
+      app->add_subcommand("doctor", "What fusion can use here, what is missing, and what that costs");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Doctor(*invocation); }; });
 }

@@ -21,8 +21,8 @@ std::string DoctorText(const DoctorReport& report, const TextStyle& style) {
   absl::StrAppend(&text, "\n");
   for (const DoctorReport::Device& device : report.devices)
     absl::StrAppend(&text, "device: ", DeviceText(device.description), ", ",
-                    FormatBytes(static_cast<double>(device.description.memory_bytes())), " memory, on ", device.worker,
-                    "\n");
+                    FormatBytes(static_cast<double>(device.description.memory_bytes())), " memory, on ",
+                    device.worker, "\n");
   if (report.devices.empty()) absl::StrAppend(&text, "no device: check and explain work, submit does not\n");
   return text + costs;
 }

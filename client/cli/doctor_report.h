@@ -10,10 +10,10 @@
 namespace fusion {
 
 struct Finding {
-  std::string name;     // "host compiler"
+  std::string name;  // "host compiler"
   bool present = false;
-  std::string detail;   // version or path; when absent, where it was looked for
-  std::string cost;     // what is lost without it
+  std::string detail;  // version or path; when absent, where it was looked for
+  std::string cost;    // what is lost without it
 };
 
 struct DoctorReport {

@@ -55,9 +55,10 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
 
 void AddExplainCommand(CLI::App* app, Invocation* invocation) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command =
-      app->add_subcommand("explain", "Search and predict without building anything: what would be built, and why");
-  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")->required();
+  CLI::App* command = app->add_subcommand(
+      "explain", "Search and predict without building anything: what would be built, and why");
+  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")
+      ->required();
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
@@ -66,7 +67,8 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--source", options->source, "Print the generated code of the best candidate");
-  command->add_option("--dump-dir", options->dump_directory, "Folder for the text of every stage (embedded server)");
+  command->add_option("--dump-dir", options->dump_directory,
+                      "Folder for the text of every stage (embedded server)");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Explain(*invocation, *options); }; });
 }

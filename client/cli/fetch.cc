@@ -35,10 +35,10 @@ ExitCode Fetch(const Invocation& invocation, const FetchOptions& options) {
     Json files = Json::array();
     for (const v1::ArtifactFile& file : artifact->files()) files.push_back(file.path());
     std::cout << JsonText({{"schema", "fusion.fetch/1"},
-                            {"job", name},
-                            {"rank", options.rank},
-                            {"artifact", options.output},
-                            {"files", std::move(files)}});
+                           {"job", name},
+                           {"rank", options.rank},
+                           {"artifact", options.output},
+                           {"files", std::move(files)}});
   } else {
     std::cout << "rank " << options.rank << " of " << name << " is in " << options.output << "\n";
   }
@@ -49,9 +49,12 @@ ExitCode Fetch(const Invocation& invocation, const FetchOptions& options) {
 
 void AddFetchCommand(CLI::App* app, Invocation* invocation) {
   auto options = std::make_shared<FetchOptions>();
-  CLI::App* command = app->add_subcommand("fetch", "Write the code of one candidate of a finished job into a folder");
+  CLI::App* command =
+      app->add_subcommand("fetch", "Write the code of one candidate of a finished job into a folder");
   command->add_option("JOB", options->job, "jobs/ID, or ID")->required();
-  command->add_option("--rank", options->rank, "Which candidate")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("--rank", options->rank, "Which candidate")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   command->add_option("--output", options->output, "Folder to write")->required();
   command->add_flag("--force", options->force, "Write into a folder that holds other files");
   AddCommonOptions(command, invocation);

@@ -24,19 +24,19 @@ struct InterruptHandler::State {
 InterruptHandler::InterruptHandler(Client* client, std::function<void()> on_interrupt)
     : state_(std::make_unique<State>()) {
   State* state = state_.get();
-  state->signals.async_wait([state, client, on_interrupt = std::move(on_interrupt)](
-                                const boost::system::error_code& error, int) {
-    if (error) return;
-    state->interrupted = true;
-    if (on_interrupt) on_interrupt();
-    client->Interrupt();
-    auto leave = [](const boost::system::error_code& error, auto...) {
-      if (!error) _exit(kInterrupted);
-    };
-    state->signals.async_wait(leave);
-    state->patience.expires_after(std::chrono::seconds(10));
-    state->patience.async_wait(leave);
-  });
+  state->signals.async_wait(
+      [state, client, on_interrupt = std::move(on_interrupt)](const boost::system::error_code& error, int) {
+        if (error) return;
+        state->interrupted = true;
+        if (on_interrupt) on_interrupt();
+        client->Interrupt();
+        auto leave = [](const boost::system::error_code& error, auto...) {
+          if (!error) _exit(kInterrupted);
+        };
+        state->signals.async_wait(leave);
+        state->patience.expires_after(std::chrono::seconds(10));
+        state->patience.async_wait(leave);
+      });
   state->thread = std::thread([state] { state->io.run(); });
 }
 

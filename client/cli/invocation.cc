@@ -35,10 +35,12 @@ absl::StatusOr<std::string> ConfiguredServer() {
   if (path.empty() || !file) return "";
   Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !json.is_object())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": must be a JSON object, such as {\"server\": \"host:50051\"}"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": must be a JSON object, such as {\"server\": \"host:50051\"}"));
   if (!json.contains("server")) return "";
   if (!json["server"].is_string())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": \"server\" must be a string, such as \"host:50051\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": \"server\" must be a string, such as \"host:50051\""));
   return json["server"].get<std::string>();
 }
 
@@ -46,25 +48,34 @@ absl::StatusOr<std::string> ConfiguredServer() {
 
 ExitCode ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk: return kDone;
+    case absl::StatusCode::kOk:
+      return kDone;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kAlreadyExists: return kBadInput;
+    case absl::StatusCode::kAlreadyExists:
+      return kBadInput;
     case absl::StatusCode::kUnauthenticated:
-    case absl::StatusCode::kPermissionDenied: return kNotAuthorised;
-    case absl::StatusCode::kDeadlineExceeded: return kTimeLimit;
-    case absl::StatusCode::kCancelled: return kInterrupted;
-    default: return kFailed;
+    case absl::StatusCode::kPermissionDenied:
+      return kNotAuthorised;
+    case absl::StatusCode::kDeadlineExceeded:
+      return kTimeLimit;
+    case absl::StatusCode::kCancelled:
+      return kInterrupted;
+    default:
+      return kFailed;
   }
 }
 
 ExitCode ExitCodeOfJob(const v1::Job& job) {
   if (job.state() == v1::SUCCEEDED) return kDone;
   switch (static_cast<absl::StatusCode>(job.error().code())) {
-    case absl::StatusCode::kInvalidArgument: return kBadInput;
-    case absl::StatusCode::kDeadlineExceeded: return kTimeLimit;
-    default: return kFailed;
+    case absl::StatusCode::kInvalidArgument:
+      return kBadInput;
+    case absl::StatusCode::kDeadlineExceeded:
+      return kTimeLimit;
+    default:
+      return kFailed;
   }
 }
 
@@ -87,9 +98,10 @@ TextStyle Invocation::Style() const {
 }
 
 void AddCommonOptions(CLI::App* command, Invocation* invocation) {
-  command->add_option("--server", invocation->server,
-                      "Server at HOST:PORT; \"embedded\" runs one in this process (default: $FUSION_SERVER, then "
-                      "the configuration file, then embedded)");
+  command->add_option(
+      "--server", invocation->server,
+      "Server at HOST:PORT; \"embedded\" runs one in this process (default: $FUSION_SERVER, then "
+      "the configuration file, then embedded)");
   command->add_flag("--json", invocation->json, "Print one JSON object on stdout");
 }
 
@@ -108,7 +120,8 @@ absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation,
   absl::StatusOr<std::string> address = ServerAddress(invocation);
   if (!address.ok()) return address.status();
   if (!address->empty()) return Client::Connect(*address);
-  if (!options.notice) options.notice = [](const std::string& line) { std::cerr << "note: " << line << "\n"; };
+  if (!options.notice)
+    options.notice = [](const std::string& line) { std::cerr << "note: " << line << "\n"; };
   return Client::Embedded(options);
 }
 

@@ -28,8 +28,8 @@ ExitCode ExitCodeOf(const absl::Status& status);
 // The same for the error of a job: only a bad request is bad input; a missing device is a failure.
 ExitCode ExitCodeOfJob(const v1::Job& job);
 
-// One run of the program. Commands are registered by the Add...Command functions below; the one that was chosen sets
-// `run`. Not thread safe.
+// One run of the program. Commands are registered by the Add...Command functions below; the one that was
+// chosen sets `run`. Not thread safe.
 struct Invocation {
   std::string server;  // --server
   bool json = false;   // --json
@@ -52,9 +52,9 @@ absl::StatusOr<std::string> ServerAddress(const Invocation& invocation);
 // A client for the address that is configured; without one, embedded with these options.
 absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options);
 
-// While it lives, SIGINT and SIGTERM interrupt the client instead of ending the process. On the first, `on_interrupt`
-// is called in another thread, then Client::Interrupt(). After another signal, or 10 s, the process exits with
-// kInterrupted whatever still runs.
+// While it lives, SIGINT and SIGTERM interrupt the client instead of ending the process. On the first,
+// `on_interrupt` is called in another thread, then Client::Interrupt(). After another signal, or 10 s, the
+// process exits with kInterrupted whatever still runs.
 class InterruptHandler {
  public:
   InterruptHandler(Client* client, std::function<void()> on_interrupt);

@@ -42,12 +42,13 @@ ExitCode Show(const Invocation& invocation, const std::string& name, bool all) {
   return kDone;
 }
 
-ExitCode Watch(const Invocation& invocation, const std::string& name, const WatchOptions& options) {
+ExitCode Watch(const Invocation& invocation, const std::string& name, WatchOptions options) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
   if (!job.ok()) return invocation.Report(job.status());
-  if (job->state() == v1::QUEUED || job->state() == v1::RUNNING) (*client)->StartEmbeddedWorker(job->target());
+  options.worker_starts = job->state() == v1::QUEUED || job->state() == v1::RUNNING;
+  if (options.worker_starts) (*client)->StartEmbeddedWorker(job->target());
   return WatchToEnd(invocation, client->get(), job->name(), options);
 }
 
@@ -70,7 +71,9 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation) {
   auto limit = std::make_shared<int>(50);
 
   CLI::App* list = jobs->add_subcommand("list", "Jobs, newest first");
-  list->add_option("--limit", *limit, "Most jobs to list")->check(CLI::Range(1, 1000000))->capture_default_str();
+  list->add_option("--limit", *limit, "Most jobs to list")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   AddCommonOptions(list, invocation);
   list->callback([=] { invocation->run = [=] { return List(*invocation, *limit); }; });
 

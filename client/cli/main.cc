@@ -1,17 +1,19 @@
 // fusion-client: everything that people and scripts ask of fusion.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <cstdlib>
 #include <memory>
 
 #include "client/cli/command_line.h"
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 int main(int argc, char** argv) {
   // What gRPC logs about connections is said by the commands themselves, in words.
   setenv("GRPC_VERBOSITY", "NONE", 0);
   // Stdout is for data. The embedded server and worker log only what a person should know.
   const char* level = std::getenv("FUSION_LOG_LEVEL");
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
   spdlog::set_level(level == nullptr ? spdlog::level::warn : spdlog::level::from_str(level));
   return fusion::RunCommandLine(argc, argv);
 }

@@ -14,8 +14,8 @@ struct TimeUnit {
   int decimals = 3;
 };
 
-// The unit in which the smallest positive of `seconds` has at least one digit before the point and four digits in all.
-// Nothing positive and finite: seconds.
+// The unit in which the smallest positive of `seconds` has at least one digit before the point and four
+// digits in all. Nothing positive and finite: seconds.
 TimeUnit ChooseTimeUnit(const std::vector<double>& seconds);
 // Without the unit's name: "381.2".
 std::string FormatInUnit(double seconds, const TimeUnit& unit);

@@ -11,10 +11,14 @@ constexpr std::chrono::seconds kBetweenLines{5};
 // The last line of its stage.
 bool Complete(const v1::JobEvent& event) {
   switch (event.kind_case()) {
-    case v1::JobEvent::kSearch: return event.search().done();
-    case v1::JobEvent::kBuild: return event.build().done() == event.build().total();
-    case v1::JobEvent::kTiming: return event.timing().done() == event.timing().total();
-    default: return true;
+    case v1::JobEvent::kSearch:
+      return event.search().done();
+    case v1::JobEvent::kBuild:
+      return event.build().done() == event.build().total();
+    case v1::JobEvent::kTiming:
+      return event.timing().done() == event.timing().total();
+    default:
+      return true;
   }
 }
 
@@ -42,8 +46,10 @@ std::string ProgressText(const v1::JobEvent& event) {
                         FormatSpeedup(timing.best_speedup()));
       return text;
     }
-    case v1::JobEvent::kNote: return event.note();
-    default: return "";
+    case v1::JobEvent::kNote:
+      return event.note();
+    default:
+      return "";
   }
 }
 
@@ -66,7 +72,8 @@ void ProgressPrinter::Show(const v1::JobEvent& event) {
 void ProgressPrinter::ShowLine(const std::string& text, bool important) {
   const auto now = std::chrono::steady_clock::now();
   if (terminal_) {
-    const std::string cut = width_ > 1 && static_cast<int>(text.size()) >= width_ ? text.substr(0, width_ - 1) : text;
+    const std::string cut =
+        width_ > 1 && static_cast<int>(text.size()) >= width_ ? text.substr(0, width_ - 1) : text;
     out_ << "\r\033[K" << cut << std::flush;
     shown_ = cut;
   } else if (text != shown_ && (important || now - last_ >= kBetweenLines)) {

@@ -1,12 +1,12 @@
-// What the program prints, made from protocol messages: JSON objects (design, section 13) and text for people.
-// Pure functions: no input, no output, no clock. Thread safe.
+// What the program prints, made from protocol messages: JSON objects (design, section 13) and text for
+// people. Pure functions: no input, no output, no clock. Thread safe.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/status.h"
 #include "fusion/v1/optimizer.pb.h"
-#include <nlohmann/json.hpp>
 
 namespace fusion {
 
@@ -14,8 +14,8 @@ using Json = nlohmann::ordered_json;
 
 // --- JSON. Every object carries "schema": "fusion.<command>/1". Times are seconds, sizes bytes. ---
 
-// The object of `submit --json`. `artifact`: the folder written, "" (printed as null) when there is none. A job that
-// did not succeed has "error" {"code", "message", "violations"} and no results.
+// The object of `submit --json`. `artifact`: the folder written, "" (printed as null) when there is none. A
+// job that did not succeed has "error" {"code", "message", "violations"} and no results.
 Json SubmitJson(const v1::Job& job, const std::string& artifact);
 Json ExplainJson(const v1::ExplainResponse& response);
 Json CheckJson(const v1::CheckResponse& response);

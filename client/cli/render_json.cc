@@ -15,13 +15,15 @@ Json StatisticsJson(const v1::Statistics& statistics) {
 
 Json SizesJson(const v1::GraphSummary& graph) {
   Json sizes = Json::object();
-  for (const auto& [name, value] : std::map<std::string, int64_t>(graph.size_values().begin(), graph.size_values().end()))
+  for (const auto& [name, value] :
+       std::map<std::string, int64_t>(graph.size_values().begin(), graph.size_values().end()))
     sizes[name] = value;
   return sizes;
 }
 
 Json GraphJson(const v1::GraphSummary& graph) {
-  return {{"name", graph.name()}, {"nodes", graph.nodes()}, {"hash", graph.hash()}, {"sizes", SizesJson(graph)}};
+  return {
+      {"name", graph.name()}, {"nodes", graph.nodes()}, {"hash", graph.hash()}, {"sizes", SizesJson(graph)}};
 }
 
 Json DeviceJson(const v1::DeviceDescription& device) {
@@ -105,8 +107,9 @@ void AddResult(const v1::JobResult& result, Json* json) {
   (*json)["graph"] = GraphJson(result.graph());
   (*json)["search"] = SearchJson(result.search());
   (*json)["floor"] = {{"bytes", result.floor_bytes()}, {"seconds", result.floor_seconds()}};
-  (*json)["unfused"] = {{"measured_seconds", StatisticsJson(result.unfused())},
-                        {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()}};
+  (*json)["unfused"] = {
+      {"measured_seconds", StatisticsJson(result.unfused())},
+      {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()}};
   (*json)["candidates"] = Json::array();
   for (const v1::Candidate& candidate : result.candidates())
     (*json)["candidates"].push_back(MeasuredCandidateJson(candidate));
@@ -222,8 +225,8 @@ Json FunctionJson(const v1::FunctionDefinition& function, const std::string& lib
                          {"flops", overload.flops()},
                          {"implementations", std::move(implementations)}});
   }
-  return {{"schema", "fusion.function/1"},   {"name", function.name()},
-          {"domain", function.domain()},     {"documentation", function.documentation()},
+  return {{"schema", "fusion.function/1"},     {"name", function.name()},
+          {"domain", function.domain()},       {"documentation", function.documentation()},
           {"overloads", std::move(overloads)}, {"library_hash", library_hash}};
 }
 

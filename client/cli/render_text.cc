@@ -26,8 +26,8 @@ std::string Counted(int64_t count, absl::string_view noun) {
 }
 
 std::string IntervalText(const v1::Statistics& statistics, const TimeUnit& unit) {
-  return absl::StrCat(FormatInUnit(statistics.median(), unit), " [", FormatInUnit(statistics.low(), unit), ", ",
-                      FormatInUnit(statistics.high(), unit), "]");
+  return absl::StrCat(FormatInUnit(statistics.median(), unit), " [", FormatInUnit(statistics.low(), unit),
+                      ", ", FormatInUnit(statistics.high(), unit), "]");
 }
 
 std::string SizesText(const v1::GraphSummary& graph) {
@@ -38,11 +38,13 @@ std::string SizesText(const v1::GraphSummary& graph) {
 }
 
 std::string SearchText(const v1::SearchSummary& search) {
-  std::string proof = search.proved_optimal() ? "proved optimal under the prediction"
-                                              : absl::StrCat("within ", FormatShare(search.gap()), " of the best");
+  std::string proof = search.proved_optimal()
+                          ? "proved optimal under the prediction"
+                          : absl::StrCat("within ", FormatShare(search.gap()), " of the best");
   return absl::StrCat("searched ", Counted(search.fusions(), "fusion"), ", ",
                       Counted(search.fusion_implementations(), "implementation"), ", ",
-                      Counted(search.covers(), "cover"), " in ", FormatSeconds(search.seconds()), "; ", proof, "\n");
+                      Counted(search.covers(), "cover"), " in ", FormatSeconds(search.seconds()), "; ", proof,
+                      "\n");
 }
 
 // The line numbered `row` (0 is the header) in bold.
@@ -68,8 +70,8 @@ std::string FailuresText(const v1::JobResult& result) {
     if (candidate.outcome() != v1::OK) failures[candidate.outcome()].push_back(&candidate);
   std::string text;
   for (const auto& [outcome, candidates] : failures) {
-    absl::StrAppend(&text, "not ranked: ", Counted(static_cast<int64_t>(candidates.size()), "candidate"), " with ",
-                    v1::Outcome_Name(outcome));
+    absl::StrAppend(&text, "not ranked: ", Counted(static_cast<int64_t>(candidates.size()), "candidate"),
+                    " with ", v1::Outcome_Name(outcome));
     const std::string message = FirstLine(candidates.front()->message());
     absl::StrAppend(&text, message.empty() ? "" : absl::StrCat(" (", message, ")"), "\n");
   }
@@ -92,7 +94,8 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
     const double median = candidate.measured().median();
     table.AddRow({absl::StrCat(candidate.rank(), candidate.tie() && candidate.rank() > 1 ? "=" : " "),
                   absl::StrCat(IntervalText(candidate.measured(), unit), candidate.below_floor() ? "!" : " "),
-                  FormatSpeedup(candidate.speedup()), FormatShare(median > 0 ? result.floor_seconds() / median : 0),
+                  FormatSpeedup(candidate.speedup()),
+                  FormatShare(median > 0 ? result.floor_seconds() / median : 0),
                   absl::StrCat(candidate.predicted_rank()), absl::StrCat(candidate.kernels_size()),
                   FusionsText(candidate)});
   }
@@ -128,9 +131,12 @@ std::string CodeText(int code) { return absl::StatusCodeToString(static_cast<abs
 
 std::string TargetName(v1::Target target) {
   switch (target) {
-    case v1::CUDA: return "cuda";
-    case v1::HOST: return "host";
-    default: return "auto";
+    case v1::CUDA:
+      return "cuda";
+    case v1::HOST:
+      return "host";
+    default:
+      return "auto";
   }
 }
 
@@ -159,9 +165,10 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
   const TimeUnit unit = ChooseTimeUnit(medians);
 
   const std::string sizes = SizesText(result.graph());
-  std::string text = absl::StrCat(result.graph().name(), sizes.empty() ? "" : absl::StrCat(" (", sizes, ")"), " on ",
-                                  DeviceText(result.device()), "\n");
-  absl::StrAppend(&text, "floor ", FormatSeconds(result.floor_seconds()), " for ", FormatBytes(result.floor_bytes()));
+  std::string text = absl::StrCat(result.graph().name(), sizes.empty() ? "" : absl::StrCat(" (", sizes, ")"),
+                                  " on ", DeviceText(result.device()), "\n");
+  absl::StrAppend(&text, "floor ", FormatSeconds(result.floor_seconds()), " for ",
+                  FormatBytes(result.floor_bytes()));
   if (result.unfused().samples() > 0)
     absl::StrAppend(&text, "; unfused ", IntervalText(result.unfused(), unit), " ", unit.name);
   absl::StrAppend(&text, "\n", SearchText(result.search()), "\n");
@@ -174,9 +181,10 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
 }
 
 std::string JobText(const v1::Job& job, const TextStyle& style) {
-  std::string text = absl::StrCat(job.name(), "  ", v1::JobState_Name(job.state()), "  ", job.graph().name(), "  ",
-                                  TimeText(job.create_time()), "\n");
-  if (job.has_error()) absl::StrAppend(&text, CodeText(job.error().code()), ": ", job.error().message(), "\n");
+  std::string text = absl::StrCat(job.name(), "  ", v1::JobState_Name(job.state()), "  ", job.graph().name(),
+                                  "  ", TimeText(job.create_time()), "\n");
+  if (job.has_error())
+    absl::StrAppend(&text, CodeText(job.error().code()), ": ", job.error().message(), "\n");
   if (job.has_result()) absl::StrAppend(&text, "\n", ResultText(job.result(), style));
   return text;
 }
@@ -187,8 +195,8 @@ std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& s
   for (const char* header : {"job", "state", "target", "created", "graph"})
     table.AddColumn(header, Table::Align::kLeft);
   for (const v1::Job& job : response.jobs())
-    table.AddRow({job.name(), v1::JobState_Name(job.state()), TargetName(job.target()), TimeText(job.create_time()),
-                  job.graph().name()});
+    table.AddRow({job.name(), v1::JobState_Name(job.state()), TargetName(job.target()),
+                  TimeText(job.create_time()), job.graph().name()});
   return table.Print(style.width);
 }
 
@@ -212,10 +220,11 @@ std::string FunctionListText(const v1::ListFunctionsResponse& response, const Te
   for (const char* header : {"function", "domain", "formula"}) table.AddColumn(header, Table::Align::kLeft);
   for (const v1::FunctionDefinition& function : response.functions()) {
     const std::string formula = function.overloads().empty() ? "" : function.overloads(0).formula();
-    table.AddRow({function.name(), function.domain(), formula.empty() ? FirstLine(function.documentation()) : formula});
+    table.AddRow({function.name(), function.domain(),
+                  formula.empty() ? FirstLine(function.documentation()) : formula});
   }
-  return absl::StrCat(table.Print(style.width), "\n", Counted(response.functions_size(), "function"), ", library ",
-                      response.library_hash(), "\n");
+  return absl::StrCat(table.Print(style.width), "\n", Counted(response.functions_size(), "function"),
+                      ", library ", response.library_hash(), "\n");
 }
 
 std::string FunctionText(const v1::FunctionDefinition& function) {
@@ -225,16 +234,19 @@ std::string FunctionText(const v1::FunctionDefinition& function) {
     std::vector<std::string> operands;
     for (const v1::OperandDefinition& operand : overload.operands())
       operands.push_back(absl::StrCat(operand.name(), ": ", operand.type()));
-    absl::StrAppend(&text, "\n", function.name(), "(", absl::StrJoin(operands, ", "), ") -> ", overload.result(), "\n");
+    absl::StrAppend(&text, "\n", function.name(), "(", absl::StrJoin(operands, ", "), ") -> ",
+                    overload.result(), "\n");
     if (!overload.formula().empty()) absl::StrAppend(&text, "  ", overload.formula(), "\n");
     std::vector<std::string> dimensions;
     for (const v1::Dimension& dimension : overload.dimensions())
-      dimensions.push_back(absl::StrCat(dimension.name(), dimension.kind() == v1::REDUCTION ? " reduction" : " parallel"));
+      dimensions.push_back(
+          absl::StrCat(dimension.name(), dimension.kind() == v1::REDUCTION ? " reduction" : " parallel"));
     if (!dimensions.empty()) absl::StrAppend(&text, "  dimensions: ", absl::StrJoin(dimensions, ", "), "\n");
     if (!overload.flops().empty()) absl::StrAppend(&text, "  flops: ", overload.flops(), "\n");
     for (const v1::ImplementationDefinition& implementation : overload.implementations())
       absl::StrAppend(&text, "  implementation: ", v1::Granularity_Name(implementation.granularity()), ", ",
-                      v1::ThreadsPerElement_Name(implementation.threads()), ", ", implementation.routine(), "\n");
+                      v1::ThreadsPerElement_Name(implementation.threads()), ", ", implementation.routine(),
+                      "\n");
   }
   return text;
 }

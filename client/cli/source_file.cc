@@ -31,7 +31,8 @@ struct CloseFile {
 
 absl::StatusOr<std::string> ReadBytes(const std::string& path, const std::string& shown) {
   std::unique_ptr<std::FILE, CloseFile> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
-  if (!file) return absl::InvalidArgumentError(absl::StrCat(shown, ": cannot be read: ", std::strerror(errno)));
+  if (!file)
+    return absl::InvalidArgumentError(absl::StrCat(shown, ": cannot be read: ", std::strerror(errno)));
   struct stat information {};
   if (fstat(fileno(file.get()), &information) == 0 && S_ISDIR(information.st_mode))
     return absl::InvalidArgumentError(absl::StrCat(shown, ": is a folder; name a .fuse, .json or .pb file"));
@@ -54,7 +55,8 @@ absl::Status AddSizes(const std::vector<std::string>& sizes, v1::GraphSource* so
     const size_t equals = size.find('=');
     int64_t value;
     if (equals == std::string::npos || equals == 0)
-      return absl::InvalidArgumentError(absl::StrCat("--size ", size, ": must be NAME=VALUE, such as n=1000000"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--size ", size, ": must be NAME=VALUE, such as n=1000000"));
     const std::string name = size.substr(0, equals), number = size.substr(equals + 1);
     if (!absl::SimpleAtoi(number, &value))
       return absl::InvalidArgumentError(
@@ -101,8 +103,10 @@ std::string Excerpt(absl::string_view line, int column) {
     const size_t size = CharacterBytes(line.substr(offset));
     if (position >= first) {
       const bool control = size == 1 && static_cast<unsigned char>(line[offset]) < ' ';
-      if (control) shown += line[offset] == '\t' ? '\t' : '?';
-      else shown.append(line.data() + offset, size);
+      if (control)
+        shown += line[offset] == '\t' ? '\t' : '?';
+      else
+        shown.append(line.data() + offset, size);
       if (position < column) caret += line[offset] == '\t' ? '\t' : ' ';
     }
     offset += size;
@@ -153,7 +157,8 @@ std::string WithSourceLines(absl::string_view message, absl::string_view file_na
     const size_t second = first == absl::string_view::npos ? first : rest.find(':', first + 1);
     int line_number, column;
     if (second == absl::string_view::npos || !absl::SimpleAtoi(rest.substr(0, first), &line_number) ||
-        !absl::SimpleAtoi(rest.substr(first + 1, second - first - 1), &column) || line_number < 1 || column < 1)
+        !absl::SimpleAtoi(rest.substr(first + 1, second - first - 1), &column) || line_number < 1 ||
+        column < 1)
       continue;
     const absl::string_view source_line = LineOf(text, line_number);
     if (!source_line.empty()) result += Excerpt(source_line, column);

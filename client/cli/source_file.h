@@ -19,13 +19,13 @@ struct SourceFile {
   std::string text;  // of a .fuse file, to show lines of it with errors
 };
 
-// Reads FILE and adds the sizes, each "name=value". InvalidArgument for everything that is the user's to mend: no such
-// file, a folder, larger than kMaximumSourceBytes, no UTF-8 (with the position of the first bad byte), no such message,
-// no "name=value". Line and column count from 1, columns in characters.
+// Reads FILE and adds the sizes, each "name=value". InvalidArgument for everything that is the user's to
+// mend: no such file, a folder, larger than kMaximumSourceBytes, no UTF-8 (with the position of the first bad
+// byte), no such message, no "name=value". Line and column count from 1, columns in characters.
 absl::StatusOr<SourceFile> ReadSource(const std::string& path, const std::vector<std::string>& sizes);
 
-// The lines of `message`, and below each "<file_name>:LINE:COLUMN: ..." that line of `text` with a caret under the
-// column. Lines of text over 100 characters are shown around the column.
+// The lines of `message`, and below each "<file_name>:LINE:COLUMN: ..." that line of `text` with a caret
+// under the column. Lines of text over 100 characters are shown around the column.
 std::string WithSourceLines(absl::string_view message, absl::string_view file_name, absl::string_view text);
 
 }  // namespace fusion

@@ -61,7 +61,9 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   if (!options.detach) {
     // Not earlier: a graph that is refused should be refused at once.
     (*client)->StartEmbeddedWorker(options.target);
-    return WatchToEnd(invocation, client->get(), job->name(), options.watch);
+    WatchOptions watch = options.watch;
+    watch.worker_starts = true;
+    return WatchToEnd(invocation, client->get(), job->name(), watch);
   }
 
   if (invocation.json) {
@@ -70,8 +72,8 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
     std::cout << job->name() << "\n";
   }
   if ((*client)->embedded())
-    std::cerr << "note: without a server the job waits until it is watched: fusion-client jobs watch " << job->name()
-              << "\n";
+    std::cerr << "note: without a server the job waits until it is watched: fusion-client jobs watch "
+              << job->name() << "\n";
   return kDone;
 }
 
@@ -81,7 +83,8 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   auto options = std::make_shared<SubmitOptions>();
   CLI::App* command =
       app->add_subcommand("submit", "Find, build, verify and time fused kernels for a graph; best first");
-  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")->required();
+  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")
+      ->required();
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
@@ -89,14 +92,17 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--candidates", options->candidates, "Most implementations to build and time")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--time-limit", options->time_limit_seconds, "Seconds after which the job is given up (exit 124)")
+  command
+      ->add_option("--time-limit", options->time_limit_seconds,
+                   "Seconds after which the job is given up (exit 124)")
       ->check(CLI::PositiveNumber);
   command->add_option("--output", options->watch.output, "Folder for the code of rank 1");
   command->add_flag("--force", options->watch.force, "Write into a folder that holds other files");
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
   command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");
   command->add_option("--request-id", options->request_id, "The same id again gives the same job");
-  command->add_option("--dump-dir", options->dump_directory, "Folder for the text of every stage (embedded server)");
+  command->add_option("--dump-dir", options->dump_directory,
+                      "Folder for the text of every stage (embedded server)");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Submit(*invocation, *options); }; });
 }

@@ -6,8 +6,8 @@
 
 namespace fusion {
 
-// Rows of cells, printed with two spaces between columns and none at line ends. Width is counted in code points.
-// Not thread safe.
+// Rows of cells, printed with two spaces between columns and none at line ends. Width is counted in code
+// points. Not thread safe.
 class Table {
  public:
   enum class Align { kLeft, kRight };

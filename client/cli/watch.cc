@@ -1,5 +1,6 @@
 #include "client/cli/watch.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -13,7 +14,6 @@
 #include "client/cli/progress.h"
 #include "server/service/data_directory.h"
 #include "server/service/status_conversion.h"
-#include <spdlog/spdlog.h>
 
 namespace fusion {
 namespace {
@@ -27,6 +27,14 @@ int ErrorWidth() {
 std::string ResumeCommand(const Invocation& invocation, const std::string& job) {
   return absl::StrCat("fusion-client jobs watch ", job,
                       invocation.server.empty() ? "" : absl::StrCat(" --server ", invocation.server));
+}
+
+std::string InterruptedText(const Invocation& invocation, const Client& client, const std::string& job) {
+  if (!client.keeps_jobs())
+    return absl::StrCat("\ninterrupted; ", job, " ends with its temporary data directory\n");
+  return absl::StrCat("\ninterrupted; ", job,
+                      client.embedded() ? " is kept; go on with:" : " lives on; watch it with:", "\n  ",
+                      ResumeCommand(invocation, job), "\n");
 }
 
 std::string DefaultFolder(const v1::Job& job) {
@@ -49,21 +57,26 @@ absl::StatusOr<std::string> Export(Client* client, const v1::Job& job, const Wat
   absl::StatusOr<v1::Artifact> artifact = client->DownloadArtifact(job.name(), 1);
   if (!artifact.ok()) return artifact.status();
   const std::string report = JsonText(SubmitJson(job, folder));
-  if (absl::Status status = WriteArtifact(*artifact, report, folder, options.force); !status.ok()) return status;
+  if (absl::Status status = WriteArtifact(*artifact, report, folder, options.force); !status.ok())
+    return status;
   return folder;
 }
 
-std::string AfterResultText(const Invocation& invocation, const v1::Job& job, const std::string& folder) {
+std::string AfterResultText(const Invocation& invocation, const Client& client, const v1::Job& job,
+                            const std::string& folder) {
   const v1::JobResult& result = job.result();
-  std::string text = absl::StrCat("\nbuilds: ", result.builds(), ", of these ", result.builds_reused(), " reused\n");
+  std::string text =
+      absl::StrCat("\nbuilds: ", result.builds(), ", of these ", result.builds_reused(), " reused\n");
   if (folder.empty()) return text;
   absl::StrAppend(&text, "rank 1 is in ", folder, "\n");
+  if (!client.keeps_jobs()) return text;
   absl::StrAppend(&text, "another:  fusion-client fetch ", job.name(), " --rank 2 --output DIR",
                   invocation.server.empty() ? "" : absl::StrCat(" --server ", invocation.server), "\n");
   return text;
 }
 
-ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& job, const WatchOptions& options) {
+ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& job,
+                 const WatchOptions& options) {
   if (job.state() != v1::SUCCEEDED) {
     const absl::Status error = FromRpcStatus(job.error());
     if (invocation.json) std::cout << JsonText(SubmitJson(job, ""));
@@ -77,7 +90,8 @@ ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& jo
   } else {
     TextStyle style = invocation.Style();
     style.all = options.all;
-    std::cout << ResultText(job.result(), style) << AfterResultText(invocation, job, folder.value_or(""));
+    std::cout << ResultText(job.result(), style)
+              << AfterResultText(invocation, *client, job, folder.value_or(""));
   }
   if (!folder.ok()) {
     std::cerr << "error: the exported folder was not written: " << folder.status().message() << "\n";
@@ -97,9 +111,9 @@ ExitCode WatchToEnd(const Invocation& invocation, Client* client, const std::str
   ProgressPrinter progress(std::cerr, isatty(STDERR_FILENO), ErrorWidth());
   InterruptHandler interrupt(client, [&] {
     spdlog::set_level(spdlog::level::err);  // that tasks of the embedded worker stop is no news
-    std::cerr << "\ninterrupted; " << job << (client->embedded() ? " is kept; go on with:" : " lives on; watch it with:")
-              << "\n  " << ResumeCommand(invocation, job) << std::endl;
+    std::cerr << InterruptedText(invocation, *client, job) << std::flush;
   });
+  if (options.worker_starts && client->embedded()) progress.Show("measuring the devices of this machine");
   absl::StatusOr<v1::Job> ended =
       client->WatchJob(job, 0, [&](const v1::JobEvent& event) { progress.Show(event); });
   if (interrupt.interrupted()) return kInterrupted;

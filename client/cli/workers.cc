@@ -25,7 +25,8 @@ ExitCode List(const Invocation& invocation) {
     workers = (*client)->ListWorkers();
   }
   if (!workers.ok()) return invocation.Report(workers.status());
-  std::cout << (invocation.json ? JsonText(WorkerListJson(*workers)) : WorkerListText(*workers, invocation.Style()));
+  std::cout << (invocation.json ? JsonText(WorkerListJson(*workers))
+                                : WorkerListText(*workers, invocation.Style()));
   return kDone;
 }
 
@@ -33,8 +34,8 @@ ExitCode Drain(const Invocation& invocation, const std::string& given) {
   absl::StatusOr<std::string> address = ServerAddress(invocation);
   if (!address.ok()) return invocation.Report(address.status());
   if (address->empty())
-    return invocation.Report(
-        absl::InvalidArgumentError("there is no server to drain a worker of; name it with --server HOST:PORT"));
+    return invocation.Report(absl::InvalidArgumentError(
+        "there is no server to drain a worker of; name it with --server HOST:PORT"));
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, {});
   if (!client.ok()) return invocation.Report(client.status());
   const std::string name = absl::StartsWith(given, "workers/") ? given : absl::StrCat("workers/", given);
@@ -55,7 +56,8 @@ void AddWorkersCommands(CLI::App* app, Invocation* invocation) {
   list->callback([=] { invocation->run = [=] { return List(*invocation); }; });
 
   auto name = std::make_shared<std::string>();
-  CLI::App* drain = workers->add_subcommand("drain", "Let a worker finish what it runs, and give it nothing new");
+  CLI::App* drain =
+      workers->add_subcommand("drain", "Let a worker finish what it runs, and give it nothing new");
   drain->add_option("WORKER", *name, "workers/ID, or ID")->required();
   AddCommonOptions(drain, invocation);
   drain->callback([=] { invocation->run = [=] { return Drain(*invocation, *name); }; });

@@ -52,8 +52,8 @@ class LaunchPrinter {
       for (size_t s = 0; s < fusions_[f]->workspace.size(); ++s) Text(absl::StrCat("  size_t w_", f, "_", s, " = 0;"));
     }
     Text("  size_t bytes = 0;\n};\n");
-    Text("size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }\n");
-    Text("int64_t Blocks(int64_t items, int64_t per_block, int64_t most) {\n"
+    Text("[[maybe_unused]] size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }\n");
+    Text("[[maybe_unused]] int64_t Blocks(int64_t items, int64_t per_block, int64_t most) {\n"
          "  int64_t blocks = (items + per_block - 1) / per_block;\n"
          "  return blocks < 1 ? 1 : blocks < most ? blocks : most;\n}\n");
     Text(absl::StrCat("Layout MakeLayout(int64_t multiprocessors", SizeParameters().empty() ? "" : ", ", SizeParameters(),
@@ -64,7 +64,7 @@ class LaunchPrinter {
       Text(absl::StrCat("  layout.bytes += Align((size_t)(", EntriesText(graph_.value(id)), ") * ", TypeBytes(id), ");"));
     }
     Text("  // Scratch is shared by the fusions, which run one after the other.\n"
-         "  const size_t results = layout.bytes;\n  size_t scratch = results, most = results;\n  (void)scratch;");
+         "  const size_t results = layout.bytes;\n  [[maybe_unused]] size_t scratch = results, most = results;");
     for (size_t f = 0; f < fusions_.size(); ++f) {
       const FusionCode& code = *fusions_[f];
       for (size_t k = 0; k < code.launches.size(); ++k) {

@@ -9,9 +9,10 @@
 namespace fusion {
 namespace {
 
-// An assignment that a process was sent but does not list was lost on the way, and is sent again. One that it
-// still does not list after so many times is not wanted there: its lease ends, and another worker gets it.
-constexpr int kMostResends = 3;
+// An assignment that a process was sent but does not list was lost on the way, and is sent again. Workers cancel a held
+// call when they have news, so many answers are lost where many short builds end. One that is still not listed after
+// so many times is not wanted there: its lease ends, and another worker gets it.
+constexpr int kMostResends = 200;
 
 // Seconds until a worker whose call was not held should call again.
 constexpr double kPollSeconds = 1.0;

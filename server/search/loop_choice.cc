@@ -1,5 +1,6 @@
 // Parameters of the vector and row-panel skeletons.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -151,6 +152,8 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
     const double covered = chunks > 0 ? double(columns) / (double(chunks) * per_row * width) : 1;
     traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
     if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
+    // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight.
+    if (shape.cuda()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 384));
     // Operands over the columns that are not held come from the L1 cache for every row, beside the matrix.
     if (shape.cuda() && !hold_columns && !column_operands.empty()) traits.access_efficiency *= 0.75;
     if (chunks == 0 && held_inputs > 0) traits.access_efficiency *= shape.cuda() ? 0.75 : 0.9;

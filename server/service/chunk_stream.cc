@@ -96,7 +96,8 @@ grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool,
   return new SendReactor(pool, std::move(load));
 }
 
-grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, v1::WriteBlobResponse* response,
+grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool,
+                                                v1::WriteBlobResponse* response,
                                                 std::function<absl::Status(const Blob&)> store) {
   return new ReceiveReactor(pool, response, std::move(store));
 }

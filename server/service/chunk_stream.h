@@ -1,6 +1,8 @@
 // Byte strings over streaming calls.
 #pragma once
 
+#include <grpcpp/support/server_callback.h>
+
 #include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <string>
@@ -8,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/artifact.pb.h"
 #include "fusion/v1/worker.pb.h"
-#include <grpcpp/support/server_callback.h>
 
 namespace fusion {
 
@@ -22,7 +23,8 @@ grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool,
                                               std::function<absl::StatusOr<Blob>()> load);
 
 // Receives chunks, checks the digest, then calls `store` on the pool; answers with the digest.
-grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, v1::WriteBlobResponse* response,
+grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool,
+                                                v1::WriteBlobResponse* response,
                                                 std::function<absl::Status(const Blob&)> store);
 
 }  // namespace fusion

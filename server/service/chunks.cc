@@ -33,8 +33,8 @@ absl::Status ChunkAssembler::Add(const v1::Chunk& chunk) {
   if (!started_) {
     if (chunk.digest().empty()) return absl::InvalidArgumentError("the first chunk carries no digest");
     if (chunk.total_bytes() < 0 || chunk.total_bytes() > kMaximumBlobBytes)
-      return absl::InvalidArgumentError(
-          absl::StrCat("a blob has at most ", kMaximumBlobBytes, " bytes; announced are ", chunk.total_bytes()));
+      return absl::InvalidArgumentError(absl::StrCat("a blob has at most ", kMaximumBlobBytes,
+                                                     " bytes; announced are ", chunk.total_bytes()));
     digest_ = chunk.digest();
     total_bytes_ = chunk.total_bytes();
     started_ = true;
@@ -54,7 +54,8 @@ absl::Status ChunkAssembler::Add(const v1::Chunk& chunk) {
 absl::StatusOr<std::string> ChunkAssembler::Finish() && {
   if (!started_) return absl::DataLossError("the stream ended before its first chunk");
   if (static_cast<int64_t>(bytes_.size()) != total_bytes_)
-    return absl::DataLossError(absl::StrCat("the stream ended after ", bytes_.size(), " of ", total_bytes_, " bytes"));
+    return absl::DataLossError(
+        absl::StrCat("the stream ended after ", bytes_.size(), " of ", total_bytes_, " bytes"));
   const std::string actual = BlobDigest(bytes_);
   if (actual != digest_)
     return absl::DataLossError(absl::StrCat("the bytes have digest ", actual, "; announced was ", digest_));

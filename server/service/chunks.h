@@ -15,7 +15,8 @@ inline constexpr int64_t kChunkBytes = 1 << 20;
 // The largest byte string that is accepted; device code and exported folders are far smaller.
 inline constexpr int64_t kMaximumBlobBytes = int64_t{512} << 20;
 
-// Cuts one byte string into chunks of at most kChunkBytes. An empty string is one chunk without data. Not thread safe.
+// Cuts one byte string into chunks of at most kChunkBytes. An empty string is one chunk without data. Not
+// thread safe.
 class ChunkSplitter {
  public:
   // `digest`: "sha256:<hex>" of `bytes`.

@@ -25,7 +25,8 @@ std::string DefaultDataDirectory() {
   if (std::string directory = Environment("FUSION_DATA_DIR"); !directory.empty()) return directory;
   if (std::string directory = Environment("XDG_DATA_HOME"); !directory.empty())
     return absl::StrCat(directory, "/fusion");
-  if (std::string home = Environment("HOME"); !home.empty()) return absl::StrCat(home, "/.local/share/fusion");
+  if (std::string home = Environment("HOME"); !home.empty())
+    return absl::StrCat(home, "/.local/share/fusion");
   std::error_code error;
   std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
   return absl::StrCat(error ? "/tmp" : temporary.string(), "/fusion-", getuid());
@@ -52,7 +53,8 @@ absl::StatusOr<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Create()
   std::filesystem::path base = std::filesystem::temp_directory_path(error);
   std::string path = absl::StrCat(error ? "/tmp" : base.string(), "/fusion-XXXXXX");
   if (mkdtemp(path.data()) == nullptr)
-    return absl::UnavailableError(absl::StrCat("cannot create a temporary folder ", path, ": ", std::strerror(errno)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot create a temporary folder ", path, ": ", std::strerror(errno)));
   return std::unique_ptr<TemporaryDirectory>(new TemporaryDirectory(path));
 }
 

@@ -8,15 +8,16 @@
 
 namespace fusion {
 
-// $FUSION_DATA_DIR, else $XDG_DATA_HOME/fusion, else $HOME/.local/share/fusion, else (no home) fusion-<uid> in the
-// folder for temporary files.
+// $FUSION_DATA_DIR, else $XDG_DATA_HOME/fusion, else $HOME/.local/share/fusion, else (no home) fusion-<uid>
+// in the folder for temporary files.
 std::string DefaultDataDirectory();
 
 // Creates the folder and its parents when absent (the folder itself with mode 0700). Unavailable
 // when that fails; the message says how to choose another.
 absl::Status PrepareDataDirectory(const std::string& directory);
 
-// The database in a data directory. Opening it locks it (db/store/store.h), so one server uses a data directory.
+// The database in a data directory. Opening it locks it (db/store/store.h), so one server uses a data
+// directory.
 std::string DatabasePath(const std::string& directory);
 
 // A new folder for temporary files that is removed with everything in it by the destructor.

@@ -20,8 +20,13 @@ constexpr int kEventsPerRead = 64;
 //   kIdle --wake--> kReading --events--> kWriting --all written--> kReading --none--> kIdle
 class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  EventStream(Store& store, JobWatchers& watchers, boost::asio::thread_pool& pool, std::string job, int64_t after)
-      : store_(store), watchers_(watchers), pool_(pool), job_(std::move(job)), sequence_(after),
+  EventStream(Store& store, JobWatchers& watchers, boost::asio::thread_pool& pool, std::string job,
+              int64_t after)
+      : store_(store),
+        watchers_(watchers),
+        pool_(pool),
+        job_(std::move(job)),
+        sequence_(after),
         link_(std::make_shared<Link>()) {
     link_->stream = this;
   }
@@ -81,7 +86,8 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
         woken_ = false;
       }
       if (watchers_.closed())
-        return End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is going down; watch again later"));
+        return End(
+            grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is going down; watch again later"));
       // The state first: events that come between the two reads are then read, not missed.
       absl::StatusOr<JobRecord> record = store_.GetJob(job_);
       if (!record.ok()) return End(ToGrpcStatus(record.status()));

@@ -1,6 +1,8 @@
 // WatchJob: the stored events of a job, then new ones as they come.
 #pragma once
 
+#include <grpcpp/support/server_callback.h>
+
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <string>
@@ -8,12 +10,12 @@
 #include "db/store/store.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "server/service/job_watchers.h"
-#include <grpcpp/support/server_callback.h>
 
 namespace fusion {
 
-// Streams the events after `after_sequence`; ends with OK after the last event of the job, NotFound when there is no
-// such job, Unavailable when the server goes down. The events are read on the pool. All arguments outlive the call.
+// Streams the events after `after_sequence`; ends with OK after the last event of the job, NotFound when
+// there is no such job, Unavailable when the server goes down. The events are read on the pool. All arguments
+// outlive the call.
 grpc::ServerWriteReactor<v1::JobEvent>* StreamEvents(Store& store, JobWatchers& watchers,
                                                      boost::asio::thread_pool& pool, const std::string& job,
                                                      int64_t after_sequence);

@@ -16,13 +16,15 @@ grpc::ServerUnaryReactor* FleetServiceImpl::ListWorkers(grpc::CallbackServerCont
 }
 
 grpc::ServerUnaryReactor* FleetServiceImpl::DrainWorker(grpc::CallbackServerContext* call,
-                                                        const v1::DrainWorkerRequest* request, v1::Worker* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-    absl::StatusOr<v1::Worker> worker = context_.dispatcher.Drain(request->name());
-    if (!worker.ok()) return worker.status();
-    *response = *std::move(worker);
-    return absl::OkStatus();
-  });
+                                                        const v1::DrainWorkerRequest* request,
+                                                        v1::Worker* response) {
+  return RunOnPool(context_.requests, *call,
+                   [this, request, response](const CancellationToken&) -> absl::Status {
+                     absl::StatusOr<v1::Worker> worker = context_.dispatcher.Drain(request->name());
+                     if (!worker.ok()) return worker.status();
+                     *response = *std::move(worker);
+                     return absl::OkStatus();
+                   });
 }
 
 }  // namespace fusion

@@ -11,11 +11,12 @@ class FleetServiceImpl : public v1::FleetService::CallbackService {
  public:
   explicit FleetServiceImpl(const ServiceContext& context) : context_(context) {}
 
-  grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* call, const v1::ListWorkersRequest* request,
+  grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* call,
+                                        const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override;
   // The worker finishes what it runs and takes nothing new. NotFound: no such worker.
-  grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext* call, const v1::DrainWorkerRequest* request,
-                                        v1::Worker* response) override;
+  grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext* call,
+                                        const v1::DrainWorkerRequest* request, v1::Worker* response) override;
 
  private:
   const ServiceContext context_;

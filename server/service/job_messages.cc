@@ -4,7 +4,9 @@
 
 namespace fusion {
 
-Timestamp Now() { return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now()); }
+Timestamp Now() {
+  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+}
 
 google::protobuf::Timestamp ToMessage(Timestamp time) {
   google::protobuf::Timestamp message;

@@ -1,5 +1,7 @@
 #include "server/service/job_runner.h"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <exception>
@@ -10,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/service/job_messages.h"
 #include "server/service/status_conversion.h"
-#include <spdlog/spdlog.h>
 
 namespace fusion {
 
@@ -65,11 +66,12 @@ void JobRunner::Start(const JobRecord& record) {
   v1::SubmitRequest request;
   request.ParseFromString(record.request);
   if (const double seconds = request.time_limit_seconds(); seconds > 0) {
-    active->time_limit.expires_after(
-        std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
-    active->time_limit.async_wait([this, job = record.id, active, seconds](const boost::system::error_code& error) {
-      if (!error) OnTimeLimit(job, active, seconds);
-    });
+    active->time_limit.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double>(seconds)));
+    active->time_limit.async_wait(
+        [this, job = record.id, active, seconds](const boost::system::error_code& error) {
+          if (!error) OnTimeLimit(job, active, seconds);
+        });
   }
   boost::asio::post(pool_, [this, job = record.id, active] { Run(job, active); });
 }
@@ -85,8 +87,8 @@ void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active
   active->cancellation.Cancel();
   // A job that waits for a thread ends now; a running one ends when its pipeline has put its work down.
   if (!started)
-    Finish(job, absl::DeadlineExceededError(absl::StrCat("the time limit of ", seconds, " s ended before a thread of ",
-                                                         "the server was free")));
+    Finish(job, absl::DeadlineExceededError(absl::StrCat(
+                    "the time limit of ", seconds, " s ended before a thread of ", "the server was free")));
 }
 
 void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& active) {
@@ -122,9 +124,15 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, con
     if (auto updated = store_.UpdateJob(job, update, Now()); !updated.ok()) return updated.status();
   }
   v1::SubmitRequest request;
-  if (!request.ParseFromString(record->request)) return absl::DataLossError("the stored request cannot be read");
-  PipelineContext context{store_, dispatcher_, catalog_, job, active.cancellation,
-                          [this, job](v1::JobEvent event) { Emit(job, std::move(event)); }, options_.dump_directory};
+  if (!request.ParseFromString(record->request))
+    return absl::DataLossError("the stored request cannot be read");
+  PipelineContext context{store_,
+                          dispatcher_,
+                          catalog_,
+                          job,
+                          active.cancellation,
+                          [this, job](v1::JobEvent event) { Emit(job, std::move(event)); },
+                          options_.dump_directory};
   try {
     return options_.pipeline(request, context);
   } catch (const std::bad_alloc&) {

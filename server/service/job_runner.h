@@ -31,13 +31,13 @@ struct JobRunnerOptions {
 // Thread safe. The store, dispatcher and watchers outlive it.
 class JobRunner {
  public:
-  JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog, JobWatchers& watchers,
-            JobRunnerOptions options);
+  JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
+            JobWatchers& watchers, JobRunnerOptions options);
   // Stop().
   ~JobRunner();
 
-  // Stores a job for a request, then starts it. A known request_id gives the job that it made. The request must be
-  // valid already; `graph` describes it.
+  // Stores a job for a request, then starts it. A known request_id gives the job that it made. The request
+  // must be valid already; `graph` describes it.
   absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph);
   // Starts the job if it is unfinished and not running here. NotFound: no such job.
   absl::Status EnsureRunning(const std::string& job);
@@ -45,8 +45,8 @@ class JobRunner {
   absl::Status ResumeAll();
   // The job is CANCELLED at once; its tasks are stopped. A job that has ended stays as it is.
   absl::StatusOr<JobRecord> Cancel(const std::string& job);
-  // Stops the dispatcher, interrupts running pipelines and waits for them. Unfinished jobs and their tasks stay so in
-  // the store. Not from several threads at once.
+  // Stops the dispatcher, interrupts running pipelines and waits for them. Unfinished jobs and their tasks
+  // stay so in the store. Not from several threads at once.
   void Stop();
 
  private:

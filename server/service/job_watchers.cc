@@ -16,7 +16,8 @@ JobWatchers::Subscription::~Subscription() {
   if (job->second.empty()) watchers_->watchers_.erase(job);
 }
 
-std::unique_ptr<JobWatchers::Subscription> JobWatchers::Subscribe(const std::string& job, std::function<void()> wake) {
+std::unique_ptr<JobWatchers::Subscription> JobWatchers::Subscribe(const std::string& job,
+                                                                  std::function<void()> wake) {
   std::lock_guard lock(mutex_);
   const int64_t id = next_id_++;
   watchers_[job].emplace(id, std::move(wake));

@@ -12,7 +12,8 @@ namespace fusion {
 // Thread safe.
 class JobWatchers {
  public:
-  // Wakes until it is destroyed. A wake-up that began before may still be running after the destructor returns.
+  // Wakes until it is destroyed. A wake-up that began before may still be running after the destructor
+  // returns.
   class Subscription {
    public:
     ~Subscription();
@@ -27,8 +28,8 @@ class JobWatchers {
     int64_t id_;
   };
 
-  // `wake` is called, from any thread and without a lock held, after every Notify(job) and once on Close(). It must not
-  // block.
+  // `wake` is called, from any thread and without a lock held, after every Notify(job) and once on Close().
+  // It must not block.
   std::unique_ptr<Subscription> Subscribe(const std::string& job, std::function<void()> wake);
   void Notify(const std::string& job);
   // The server is going down: wakes everyone.

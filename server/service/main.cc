@@ -1,4 +1,7 @@
 // fusion-server: the server as a program.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -8,8 +11,6 @@
 
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 int main(int argc, char** argv) {
   fusion::ServerOptions options;
@@ -17,15 +18,19 @@ int main(int argc, char** argv) {
   options.data_directory = fusion::DefaultDataDirectory();
   std::string log_level = "info";
 
-  CLI::App app("Takes graphs from clients, gives work to workers, keeps jobs and measurements.", "fusion-server");
-  app.add_option("--listen", options.address, "HOST:PORT to listen on; port 0 takes a free one")->capture_default_str();
-  app.add_option("--data", options.data_directory, "Folder of the database (default: $FUSION_DATA_DIR, or fusion in "
-                                                   "$XDG_DATA_HOME)")
+  CLI::App app("Takes graphs from clients, gives work to workers, keeps jobs and measurements.",
+               "fusion-server");
+  app.add_option("--listen", options.address, "HOST:PORT to listen on; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--data", options.data_directory,
+                 "Folder of the database (default: $FUSION_DATA_DIR, or fusion in "
+                 "$XDG_DATA_HOME)")
       ->capture_default_str();
   app.add_option("--job-threads", options.runner.threads, "Jobs that run at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_option("--dump-dir", options.runner.dump_directory, "Folder for the text of every stage of every job");
+  app.add_option("--dump-dir", options.runner.dump_directory,
+                 "Folder for the text of every stage of every job");
   app.add_option("--log-level", log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
@@ -34,7 +39,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
   spdlog::set_level(spdlog::level::from_str(log_level));
   if (options.address.empty()) {
     spdlog::error("--listen: must be HOST:PORT");

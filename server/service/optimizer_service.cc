@@ -16,48 +16,53 @@ namespace fusion {
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerContext* call,
                                                        const v1::SubmitRequest* request, v1::Job* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-    if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
-    absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
-    if (!source.ok()) return source.status();
-    if (absl::Status status = CheckSearchable(*source->graph); !status.ok()) return status;
-    absl::StatusOr<JobRecord> job = context_.runner.Submit(*request, source->summary);
-    if (!job.ok()) return job.status();
-    *response = ToMessage(*job);
-    return absl::OkStatus();
-  });
+  return RunOnPool(context_.requests, *call,
+                   [this, request, response](const CancellationToken&) -> absl::Status {
+                     if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
+                     absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
+                     if (!source.ok()) return source.status();
+                     if (absl::Status status = CheckSearchable(*source->graph); !status.ok()) return status;
+                     absl::StatusOr<JobRecord> job = context_.runner.Submit(*request, source->summary);
+                     if (!job.ok()) return job.status();
+                     *response = ToMessage(*job);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerContext* call,
                                                        const v1::GetJobRequest* request, v1::Job* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-    absl::StatusOr<JobRecord> job = context_.store.GetJob(request->name());
-    if (!job.ok()) return job.status();
-    *response = ToMessage(*job);
-    return absl::OkStatus();
-  });
+  return RunOnPool(context_.requests, *call,
+                   [this, request, response](const CancellationToken&) -> absl::Status {
+                     absl::StatusOr<JobRecord> job = context_.store.GetJob(request->name());
+                     if (!job.ok()) return job.status();
+                     *response = ToMessage(*job);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::ListJobs(grpc::CallbackServerContext* call,
                                                          const v1::ListJobsRequest* request,
                                                          v1::ListJobsResponse* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-    absl::StatusOr<JobPage> page = context_.store.ListJobs(request->page_size(), request->page_token());
-    if (!page.ok()) return page.status();
-    for (const JobRecord& job : page->jobs) *response->add_jobs() = ToMessage(job);
-    response->set_next_page_token(page->next_page_token);
-    return absl::OkStatus();
-  });
+  return RunOnPool(
+      context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
+        absl::StatusOr<JobPage> page = context_.store.ListJobs(request->page_size(), request->page_token());
+        if (!page.ok()) return page.status();
+        for (const JobRecord& job : page->jobs) *response->add_jobs() = ToMessage(job);
+        response->set_next_page_token(page->next_page_token);
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::CancelJob(grpc::CallbackServerContext* call,
-                                                          const v1::CancelJobRequest* request, v1::Job* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-    absl::StatusOr<JobRecord> job = context_.runner.Cancel(request->name());
-    if (!job.ok()) return job.status();
-    *response = ToMessage(*job);
-    return absl::OkStatus();
-  });
+                                                          const v1::CancelJobRequest* request,
+                                                          v1::Job* response) {
+  return RunOnPool(context_.requests, *call,
+                   [this, request, response](const CancellationToken&) -> absl::Status {
+                     absl::StatusOr<JobRecord> job = context_.runner.Cancel(request->name());
+                     if (!job.ok()) return job.status();
+                     *response = ToMessage(*job);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerWriteReactor<v1::JobEvent>* OptimizerServiceImpl::WatchJob(grpc::CallbackServerContext* call,
@@ -71,31 +76,34 @@ grpc::ServerWriteReactor<v1::JobEvent>* OptimizerServiceImpl::WatchJob(grpc::Cal
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContext* call,
-                                                      const v1::CheckRequest* request, v1::CheckResponse* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-    absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
-    if (!source.ok()) return source.status();
-    *response->mutable_graph() = source->summary;
-    if (request->brief()) return absl::OkStatus();
-    response->set_fuse(PrintFuse(*source->graph));
-    response->set_graphviz(PrintGraphviz(*source->graph));
-    *response->mutable_proto() = ToProto(*source->graph);
-    return absl::OkStatus();
-  });
+                                                      const v1::CheckRequest* request,
+                                                      v1::CheckResponse* response) {
+  return RunOnPool(context_.requests, *call,
+                   [this, request, response](const CancellationToken&) -> absl::Status {
+                     absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
+                     if (!source.ok()) return source.status();
+                     *response->mutable_graph() = source->summary;
+                     if (request->brief()) return absl::OkStatus();
+                     response->set_fuse(PrintFuse(*source->graph));
+                     response->set_graphviz(PrintGraphviz(*source->graph));
+                     *response->mutable_proto() = ToProto(*source->graph);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerContext* call,
                                                         const v1::ExplainRequest* request,
                                                         v1::ExplainResponse* response) {
-  return RunOnPool(context_.searches, *call, [this, request, response](const CancellationToken& token) -> absl::Status {
-    if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
-    PipelineContext pipeline{context_.store, context_.dispatcher,     context_.catalog, "", token, nullptr,
-                             context_.dump_directory};
-    absl::StatusOr<v1::ExplainResponse> explained = ExplainPipeline(*request, pipeline);
-    if (!explained.ok()) return explained.status();
-    *response = *std::move(explained);
-    return absl::OkStatus();
-  });
+  return RunOnPool(
+      context_.searches, *call, [this, request, response](const CancellationToken& token) -> absl::Status {
+        if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
+        PipelineContext pipeline{context_.store, context_.dispatcher,    context_.catalog, "", token,
+                                 nullptr,        context_.dump_directory};
+        absl::StatusOr<v1::ExplainResponse> explained = ExplainPipeline(*request, pipeline);
+        if (!explained.ok()) return explained.status();
+        *response = *std::move(explained);
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(
@@ -105,8 +113,8 @@ grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(
     absl::StatusOr<JobRecord> record = context_.store.GetJob(job);
     if (!record.ok()) return record.status();
     if (record->state != JobState::kSucceeded)
-      return absl::FailedPreconditionError(
-          absl::StrCat(job, " is ", JobStateName(record->state), "; only a job that SUCCEEDED has exported folders"));
+      return absl::FailedPreconditionError(absl::StrCat(job, " is ", JobStateName(record->state),
+                                                        "; only a job that SUCCEEDED has exported folders"));
     absl::StatusOr<std::string> digest = context_.store.GetArtifact(job, rank);
     if (!digest.ok()) return digest.status();
     absl::StatusOr<std::string> bytes = context_.store.GetBlob(*digest);
@@ -118,15 +126,18 @@ grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(
 grpc::ServerUnaryReactor* OptimizerServiceImpl::ListFunctions(grpc::CallbackServerContext* call,
                                                               const v1::ListFunctionsRequest* request,
                                                               v1::ListFunctionsResponse* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-    response->set_library_hash(context_.catalog->hash());
-    for (const v1::FunctionDefinition& function : context_.catalog->definitions())
-      if (request->name().empty() || request->name() == function.name()) *response->add_functions() = function;
-    if (request->name().empty() || response->functions_size() > 0) return absl::OkStatus();
-    const std::string suggestion = context_.catalog->Suggest(request->name());
-    return absl::NotFoundError(absl::StrCat("no function is called ", request->name(),
-                                            suggestion.empty() ? "" : absl::StrCat("; did you mean ", suggestion, "?")));
-  });
+  return RunOnPool(
+      context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
+        response->set_library_hash(context_.catalog->hash());
+        for (const v1::FunctionDefinition& function : context_.catalog->definitions())
+          if (request->name().empty() || request->name() == function.name())
+            *response->add_functions() = function;
+        if (request->name().empty() || response->functions_size() > 0) return absl::OkStatus();
+        const std::string suggestion = context_.catalog->Suggest(request->name());
+        return absl::NotFoundError(
+            absl::StrCat("no function is called ", request->name(),
+                         suggestion.empty() ? "" : absl::StrCat("; did you mean ", suggestion, "?")));
+      });
 }
 
 }  // namespace fusion

@@ -1,4 +1,5 @@
-// gRPC adapter of OptimizerService: reads the request, calls the program, fills the response. No logic of its own.
+// gRPC adapter of OptimizerService: reads the request, calls the program, fills the response. No logic of its
+// own.
 #pragma once
 
 #include "fusion/v1/optimizer.grpc.pb.h"
@@ -29,7 +30,8 @@ class OptimizerServiceImpl : public v1::OptimizerService::CallbackService {
                                     v1::ExplainResponse* response) override;
   grpc::ServerWriteReactor<v1::Chunk>* DownloadArtifact(grpc::CallbackServerContext* call,
                                                         const v1::DownloadArtifactRequest* request) override;
-  grpc::ServerUnaryReactor* ListFunctions(grpc::CallbackServerContext* call, const v1::ListFunctionsRequest* request,
+  grpc::ServerUnaryReactor* ListFunctions(grpc::CallbackServerContext* call,
+                                          const v1::ListFunctionsRequest* request,
                                           v1::ListFunctionsResponse* response) override;
 
  private:

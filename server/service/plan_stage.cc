@@ -20,6 +20,43 @@ constexpr int kUnfusedVariants = 4;
 // Memory that the driver, the code and the runner's own buffers take.
 constexpr int64_t kReservedBytes = int64_t{512} << 20;
 
+// Every node by itself, in the order of the nodes, with its variant-th best predicted implementation (or its last).
+CoverSolution UnfusedVariant(const SearchSpace& space, int variant) {
+  CoverSolution cover;
+  const auto& implementations = space.implementations;
+  for (int first : space.unfused) {
+    // The implementations of one fusion stand together, best predicted first.
+    size_t position = first;
+    for (int step = 0; step < variant && position + 1 < implementations.size(); ++step)
+      if (implementations[position + 1].fusion.nodes == implementations[first].fusion.nodes) ++position;
+    cover.columns.push_back(static_cast<int>(position));
+    cover.seconds += implementations[position].estimate.total_seconds;
+  }
+  return cover;
+}
+
+// In the place of the worst predicted covers when there are `count` already; at most a quarter of them.
+void AddUnfusedCovers(int count, Plans* plans) {
+  std::vector<CoverSolution>& covers = plans->covers.covers;
+  std::vector<CoverSolution> added;
+  for (int variant = 0; variant < std::min(kUnfusedVariants, count / 4); ++variant) {
+    CoverSolution cover = UnfusedVariant(plans->space, variant);
+    std::vector<int> members = cover.columns;
+    std::sort(members.begin(), members.end());
+    auto same = [&](const CoverSolution& other) {
+      std::vector<int> columns = other.columns;
+      std::sort(columns.begin(), columns.end());
+      return columns == members;
+    };
+    if (std::none_of(covers.begin(), covers.end(), same) && std::none_of(added.begin(), added.end(), same))
+      added.push_back(std::move(cover));
+  }
+  covers.resize(std::min(covers.size(), count - added.size()));
+  covers.insert(covers.end(), added.begin(), added.end());
+  std::stable_sort(covers.begin(), covers.end(),
+                   [](const CoverSolution& a, const CoverSolution& b) { return a.seconds < b.seconds; });
+}
+
 }  // namespace
 
 absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device) {
@@ -57,6 +94,9 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
       problem, {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
+
+  // The unfused covers compete too: where every prediction of a fusion is wrong, not fusing must be able to win.
+  AddUnfusedCovers(candidates, &plans);
 
   v1::SearchSummary& summary = plans.summary;
   summary.set_fusions(plans.space.fusible_sets);
@@ -99,14 +139,8 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
   }
   for (int variant = 0; variant < kUnfusedVariants; ++variant) {
     std::vector<const CodeUnit*> units;
-    for (const Node& node : graph.nodes()) {
-      // The implementations of one fusion stand together, best predicted first.
-      const auto& implementations = plans.space.implementations;
-      size_t position = plans.space.unfused[node.id.value];
-      const NodeSet& nodes = implementations[position].fusion.nodes;
-      for (int step = 0; step < variant && position + 1 < implementations.size(); ++step)
-        if (implementations[position + 1].fusion.nodes == nodes) ++position;
-      auto unit = code.library->Add(implementations[position], false);
+    for (int position : UnfusedVariant(plans.space, variant).columns) {
+      auto unit = code.library->Add(plans.space.implementations[position], false);
       if (!unit.ok()) return unit.status();
       units.push_back(*unit);
     }

@@ -1,5 +1,7 @@
 #include "server/service/pooled_call.h"
 
+#include <grpcpp/server_context.h>
+
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -9,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/service/status_conversion.h"
-#include <grpcpp/server_context.h>
 
 namespace fusion {
 namespace {
@@ -45,7 +46,8 @@ absl::Status RunCatching(const std::function<absl::Status()>& work) {
   }
 }
 
-grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, const grpc::CallbackServerContext& context,
+grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool,
+                                    const grpc::CallbackServerContext& context,
                                     std::function<absl::Status(const CancellationToken&)> work) {
   auto* reactor = new PooledReactor();
   const size_t error_bytes = AcceptedErrorBytes(context);

@@ -1,5 +1,12 @@
 #include "server/service/server.h"
 
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <mutex>
@@ -14,12 +21,6 @@
 #include "server/service/optimizer_service.h"
 #include "server/service/status_conversion.h"
 #include "server/service/worker_service.h"
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
-#include <spdlog/spdlog.h>
 
 namespace fusion {
 namespace {
@@ -64,8 +65,9 @@ struct Server::Parts {
 namespace {
 
 absl::Status ListenFailed(const std::string& address) {
-  return absl::UnavailableError(absl::StrCat("cannot listen on ", address.empty() ? "anything" : address,
-                                             ": it is no HOST:PORT of this machine, or another program uses it"));
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address.empty() ? "anything" : address,
+                   ": it is no HOST:PORT of this machine, or another program uses it"));
 }
 
 // "127.0.0.1:0" and 4711 to "127.0.0.1:4711".
@@ -91,11 +93,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->dispatcher = std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock,
                                                    options.dispatcher);
   if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
-  parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog, parts->watchers,
-                                              options.runner);
-  const ServiceContext context{*parts->store,   *parts->dispatcher, parts->catalog,
-                               *parts->runner,  parts->watchers,    parts->requests,
-                               parts->searches, options.runner.dump_directory};
+  parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog,
+                                              parts->watchers, options.runner);
+  const ServiceContext context{
+      *parts->store,   *parts->dispatcher, parts->catalog,  *parts->runner,
+      parts->watchers, parts->requests,    parts->searches, options.runner.dump_directory};
   parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);
   parts->fleet = std::make_unique<FleetServiceImpl>(context);
   parts->worker = std::make_unique<WorkerServiceImpl>(context);

@@ -1,6 +1,8 @@
 // The whole server as one object: store, dispatcher, job runner and the gRPC services over them.
 #pragma once
 
+#include <grpcpp/channel.h>
+
 #include <memory>
 #include <string>
 
@@ -8,15 +10,14 @@
 #include "library/catalog/catalog.h"
 #include "server/dispatch/dispatcher_options.h"
 #include "server/service/job_runner.h"
-#include <grpcpp/channel.h>
 
 namespace fusion {
 
 struct ServerOptions {
-  std::string address;         // "host:port"; port 0: a free one; "": in this process alone
-  std::string data_directory;  // created when absent
+  std::string address;                     // "host:port"; port 0: a free one; "": in this process alone
+  std::string data_directory;              // created when absent
   std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
-  bool resume_jobs = true;     // take up unfinished jobs at once; otherwise each when it is watched
+  bool resume_jobs = true;  // take up unfinished jobs at once; otherwise each when it is watched
   DispatcherOptions dispatcher;
   JobRunnerOptions runner;
 };
@@ -24,8 +25,8 @@ struct ServerOptions {
 // Thread safe.
 class Server {
  public:
-  // Unavailable: the data directory is in use by another process or cannot be written, or the address is taken; the
-  // message says which. Other statuses as OpenSqliteStore and Catalog::BuiltIn.
+  // Unavailable: the data directory is in use by another process or cannot be written, or the address is
+  // taken; the message says which. Other statuses as OpenSqliteStore and Catalog::BuiltIn.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // Shutdown().
   ~Server();
@@ -34,9 +35,11 @@ class Server {
 
   // "host:port" with the real port; "" when in this process alone.
   const std::string& address() const;
-  // To this server without the network. Calls end with Unavailable after Shutdown().
+  // To this server without the network. No call may be started on it from another thread while Shutdown() runs: gRPC 1.51
+  // crashes then. Calls that are held end with an answer; after Shutdown() they end with Unavailable.
   std::shared_ptr<grpc::Channel> InProcessChannel();
-  // Ends held calls and streams, interrupts pipelines, waits. Unfinished jobs stay in the store. Harmless when repeated.
+  // Ends held calls and streams, interrupts pipelines, waits. Unfinished jobs stay in the store. Harmless
+  // when repeated.
   void Shutdown();
 
  private:

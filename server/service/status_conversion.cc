@@ -15,7 +15,8 @@ std::string CutAtLineEnd(absl::string_view text, size_t maximum) {
     kept = kept.substr(0, line_end);
   } else {
     // Not inside a UTF-8 sequence.
-    while (!kept.empty() && (static_cast<unsigned char>(text[kept.size()]) & 0xC0) == 0x80) kept.remove_suffix(1);
+    while (!kept.empty() && (static_cast<unsigned char>(text[kept.size()]) & 0xC0) == 0x80)
+      kept.remove_suffix(1);
   }
   return absl::StrCat(kept, "\n(the message is cut: ", text.size() - kept.size(), " more bytes)");
 }

@@ -19,22 +19,24 @@ constexpr size_t kMaximumRequestIdBytes = 128;
 
 absl::Status CheckArch(const std::string& arch) {
   const bool fits = arch.size() <= kMaximumNameBytes && std::all_of(arch.begin(), arch.end(), [](char c) {
-    return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
-  });
+                      return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
+                    });
   if (fits && (arch.empty() || arch[0] != '-')) return absl::OkStatus();
   return InvalidField("arch", "must be the name of an architecture, such as sm_90");
 }
 
 absl::Status CheckCandidates(int candidates) {
   if (candidates >= 0 && candidates <= kMaximumCandidates) return absl::OkStatus();
-  return InvalidField("candidates",
-                      absl::StrCat("must be between 1 and ", kMaximumCandidates, " (0: 30), not ", candidates));
+  return InvalidField(
+      "candidates", absl::StrCat("must be between 1 and ", kMaximumCandidates, " (0: 30), not ", candidates));
 }
 
 }  // namespace
 
-absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source, std::shared_ptr<const Catalog> catalog) {
-  absl::StatusOr<std::shared_ptr<const Graph>> graph = ParseSource(source, std::move(catalog), ParseOptions());
+absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
+                                          std::shared_ptr<const Catalog> catalog) {
+  absl::StatusOr<std::shared_ptr<const Graph>> graph =
+      ParseSource(source, std::move(catalog), ParseOptions());
   if (!graph.ok()) return graph.status();
   absl::StatusOr<SizeValues> sizes = ResolveSizes(**graph, source.size_values(), source.file_name());
   if (!sizes.ok()) return sizes.status();
@@ -48,8 +50,9 @@ absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source, std::sh
 
 absl::Status CheckSearchable(const Graph& graph) {
   if (graph.node_count() <= kMaxSearchedNodes) return absl::OkStatus();
-  return InvalidField("source", absl::StrCat("the graph has ", graph.node_count(), " nodes; the search takes at most ",
-                                             kMaxSearchedNodes, "; split it where few variables cross"));
+  return InvalidField("source",
+                      absl::StrCat("the graph has ", graph.node_count(), " nodes; the search takes at most ",
+                                   kMaxSearchedNodes, "; split it where few variables cross"));
 }
 
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
@@ -59,14 +62,16 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
     return InvalidField("time_limit_seconds", "must be a number of seconds, or 0 for none");
   if (request.request_id().size() > kMaximumRequestIdBytes)
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
-  if (!v1::Target_IsValid(request.target())) return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
+  if (!v1::Target_IsValid(request.target()))
+    return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   return absl::OkStatus();
 }
 
 absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
   if (absl::Status status = CheckArch(request.arch()); !status.ok()) return status;
   if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
-  if (!v1::Target_IsValid(request.target())) return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
+  if (!v1::Target_IsValid(request.target()))
+    return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   return absl::OkStatus();
 }
 

@@ -18,16 +18,18 @@ struct CheckedSource {
   v1::GraphSummary summary;
 };
 
-// InvalidArgument with a google.rpc.BadRequest payload: every error of the source, or else every error of the sizes.
-absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source, std::shared_ptr<const Catalog> catalog);
+// InvalidArgument with a google.rpc.BadRequest payload: every error of the source, or else every error of the
+// sizes.
+absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
+                                          std::shared_ptr<const Catalog> catalog);
 
 // InvalidArgument when the graph has more nodes than the search takes: said at once, not by a failed job.
 absl::Status CheckSearchable(const Graph& graph);
 
 inline constexpr int kMaximumCandidates = 1000;
 
-// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, arch that is no
-// name of an architecture (it becomes a compiler option), request_id too long.
+// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, arch
+// that is no name of an architecture (it becomes a compiler option), request_id too long.
 absl::Status CheckRequestFields(const v1::SubmitRequest& request);
 absl::Status CheckRequestFields(const v1::ExplainRequest& request);
 

@@ -24,7 +24,8 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
                                                          v1::SynchronizeResponse* response) {
   auto* reactor = new SynchronizeReactor();
   if (request->worker().empty() || request->instance().empty()) {
-    reactor->Finish(ToGrpcStatus(InvalidField(request->worker().empty() ? "worker" : "instance", "must not be empty")));
+    reactor->Finish(
+        ToGrpcStatus(InvalidField(request->worker().empty() ? "worker" : "instance", "must not be empty")));
     return reactor;
   }
   // On the pool, because results are written to the disk before the answer.

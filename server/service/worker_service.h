@@ -12,7 +12,8 @@ class WorkerServiceImpl : public v1::WorkerService::CallbackService {
   explicit WorkerServiceImpl(const ServiceContext& context) : context_(context) {}
 
   // Held by the dispatcher for up to request->wait_seconds; no thread waits.
-  grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext* call, const v1::SynchronizeRequest* request,
+  grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext* call,
+                                        const v1::SynchronizeRequest* request,
                                         v1::SynchronizeResponse* response) override;
   grpc::ServerWriteReactor<v1::Chunk>* ReadBlob(grpc::CallbackServerContext* call,
                                                 const v1::ReadBlobRequest* request) override;

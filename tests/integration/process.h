@@ -23,12 +23,14 @@ struct ProcessResult {
   std::string err;
 };
 
-// A program of build/bin that runs beside the test. Killed by the destructor if it still runs. Not thread safe.
+// A program of build/bin that runs beside the test. Killed by the destructor if it still runs. Not thread
+// safe.
 class Process {
  public:
   // `environment` is added to that of the test; a value "" removes the name. stdin is `input_file`.
   Process(const std::string& program, const std::vector<std::string>& arguments,
-          const std::map<std::string, std::string>& environment, const std::string& input_file = "/dev/null") {
+          const std::map<std::string, std::string>& environment,
+          const std::string& input_file = "/dev/null") {
     const std::string path = std::string(FUSION_BINARY_DIR "/bin/") + program;
     int out[2], err[2];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) std::abort();

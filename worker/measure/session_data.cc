@@ -150,8 +150,8 @@ absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* 
   options.poison = prepared.poison;
   options.before_launch = [&] { activity->Set(Activity::kReference); };
   absl::StatusOr<double> seconds = backend_->Run(prepared.launches, options);
+  FUSION_RETURN_IF_ERROR(seconds.status());  // the activity stays kReference: the parent reads who was at fault
   activity->Set(Activity::kSetUp);
-  FUSION_RETURN_IF_ERROR(seconds.status());
   for (GuardedMemory* guarded : {scratch.get(), references_.get(), memory_.get()}) {
     FUSION_ASSIGN_OR_RETURN(const std::string damage, guarded->Check());
     if (!damage.empty()) return absl::InvalidArgumentError(absl::StrCat("the reference ", damage));

@@ -47,7 +47,8 @@ TEST_F(ArgumentsTest, UsageErrors) {
 TEST_F(ArgumentsTest, HelpAndVersion) {
   ProcessResult help = program_.Run({"submit", "--help"});
   EXPECT_EQ(help.exit_code, 0);
-  EXPECT_THAT(help.out, AllOf(HasSubstr("--size"), HasSubstr("--target"), HasSubstr("--detach"), HasSubstr("--json")));
+  EXPECT_THAT(help.out,
+              AllOf(HasSubstr("--size"), HasSubstr("--target"), HasSubstr("--detach"), HasSubstr("--json")));
   EXPECT_EQ(program_.Run({"--help"}).exit_code, 0);
   EXPECT_EQ(program_.Run({"--version"}).exit_code, 0);
 }
@@ -55,7 +56,8 @@ TEST_F(ArgumentsTest, HelpAndVersion) {
 TEST_F(ArgumentsTest, FilesThatCannotBeRead) {
   ExpectBad({"check", program_.folder() + "/none.fuse"}, "No such file");
   ExpectBad({"check", program_.folder()}, "is a folder");
-  ExpectBad({"check", program_.Write("latin1.fuse", "size n;\n// caf\xe9\n")}, "latin1.fuse:2:7: error: byte 0xe9");
+  ExpectBad({"check", program_.Write("latin1.fuse", "size n;\n// caf\xe9\n")},
+            "latin1.fuse:2:7: error: byte 0xe9");
   ExpectBad({"check", program_.Write("bad.json", "{")}, "bad.json:1:");
   ExpectBad({"check", program_.Write("bad.pb", "\xff")}, "no serialised fusion.v1.Graph");
   ExpectBad({"check", program_.Write("empty.fuse", "")}, "empty.fuse");

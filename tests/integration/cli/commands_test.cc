@@ -11,10 +11,10 @@
 namespace fusion::testing {
 namespace {
 
+using nlohmann::json;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using nlohmann::json;
 
 constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n";
 

@@ -11,10 +11,10 @@
 namespace fusion::testing {
 namespace {
 
+using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using nlohmann::json;
 
 // Two fusible calls, so that fused and unfused covers differ.
 constexpr char kSource[] =

@@ -10,8 +10,8 @@
 namespace fusion::testing {
 namespace {
 
-using ::testing::HasSubstr;
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 constexpr char kSource[] =
     "size n = 40003;\nvector[n] x, y, z, s, r;\nscalar a;\ninput a, x, y, z;\n"
@@ -24,7 +24,8 @@ class FarmTest : public ::testing::Test {
   // Listens on `address`, or a free port, which it notes in address_.
   void StartServer(const std::string& address = "127.0.0.1:0") {
     server_ = std::make_unique<Process>(
-        "fusion-server", std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
+        "fusion-server",
+        std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
         client_.environment());
     const std::string marker = "listening on ";
     ASSERT_TRUE(server_->WaitForError("; data in")) << server_->err();
@@ -33,12 +34,13 @@ class FarmTest : public ::testing::Test {
   }
   void StartWorker() {
     worker_ = std::make_unique<Process>(
-        "fusion-worker", std::vector<std::string>{"--server", address_, "--target", "host", "--name", "alpha"},
+        "fusion-worker",
+        std::vector<std::string>{"--server", address_, "--target", "host", "--name", "alpha"},
         client_.environment());
   }
   std::vector<std::string> Submit(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {"submit",       file_, "--target", "host",  "--candidates", "3",
-                                          "--server", address_, "--json"};
+    std::vector<std::string> arguments = {"submit", file_,      "--target", "host",  "--candidates",
+                                          "3",      "--server", address_,   "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }

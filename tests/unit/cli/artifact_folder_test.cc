@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 class ArtifactFolderTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        fs::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name() / "export";
+    folder_ = fs::path(::testing::TempDir()) /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name() / "export";
     fs::remove_all(folder_.parent_path());
   }
   void TearDown() override { fs::remove_all(folder_.parent_path()); }

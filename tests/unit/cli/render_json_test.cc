@@ -27,7 +27,8 @@ void ExpectBegins(const Json& json, const std::vector<std::string>& expected) {
 
 TEST(RenderJsonTest, SubmitHasTheDocumentedKeys) {
   const Json json = SubmitJson(testing::SampleJob(), "/tmp/f1");
-  ExpectBegins(json, {"schema", "job", "state", "device", "graph", "search", "floor", "unfused", "candidates", "artifact"});
+  ExpectBegins(json, {"schema", "job", "state", "device", "graph", "search", "floor", "unfused", "candidates",
+                      "artifact"});
   ExpectBegins(json["device"], {"name", "target", "arch", "copy_bytes_per_second"});
   ExpectBegins(json["graph"], {"name", "nodes", "hash"});
   ExpectBegins(json["search"],
@@ -36,8 +37,8 @@ TEST(RenderJsonTest, SubmitHasTheDocumentedKeys) {
   ExpectBegins(json["unfused"], {"measured_seconds"});
   ExpectBegins(json["unfused"]["measured_seconds"], {"median", "low", "high", "samples"});
   ExpectBegins(json["candidates"][0],
-               {"rank", "outcome", "fusions", "predicted_rank", "predicted_seconds", "measured_seconds", "speedup", "tie",
-                "max_relative_error", "kernels"});
+               {"rank", "outcome", "fusions", "predicted_rank", "predicted_seconds", "measured_seconds",
+                "speedup", "tie", "max_relative_error", "kernels"});
   ExpectBegins(json["candidates"][0]["kernels"][0],
                {"name", "skeleton", "threads", "blocks", "shared_bytes", "registers", "spill_bytes"});
 }

@@ -91,7 +91,8 @@ TEST(RenderTextTest, Lists) {
   worker->set_draining(true);
   *worker->add_devices() = testing::SampleJob().result().device();
   EXPECT_THAT(WorkerListText(workers, TextStyle()), HasSubstr("workers/a  draining  0"));
-  EXPECT_THAT(WorkerListText(workers, TextStyle()), HasSubstr("Example CPU (host, x86-64-avx512), copies at 20.00 GB/s"));
+  EXPECT_THAT(WorkerListText(workers, TextStyle()),
+              HasSubstr("Example CPU (host, x86-64-avx512), copies at 20.00 GB/s"));
 }
 
 }  // namespace

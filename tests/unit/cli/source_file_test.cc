@@ -83,7 +83,8 @@ TEST_F(SourceFileTest, ChecksSizes) {
 }
 
 TEST(WithSourceLinesTest, PutsACaretUnderTheColumn) {
-  EXPECT_EQ(WithSourceLines("f.fuse:2:5: error: unknown\nf.fuse: error: and 1 more error", "f.fuse", "one\nx = y(z);\n"),
+  EXPECT_EQ(WithSourceLines("f.fuse:2:5: error: unknown\nf.fuse: error: and 1 more error", "f.fuse",
+                            "one\nx = y(z);\n"),
             "f.fuse:2:5: error: unknown\n"
             "  x = y(z);\n"
             "      ^\n"
@@ -99,9 +100,9 @@ TEST(WithSourceLinesTest, KeepsTabsAndCountsCharacters) {
 
 TEST(WithSourceLinesTest, CutsLongLinesAroundTheColumn) {
   const std::string text = std::string(500, 'a') + "!" + std::string(500, 'b');
-  EXPECT_EQ(WithSourceLines("f:1:501: error: e", "f", text),
-            "f:1:501: error: e\n  " + std::string(60, 'a') + "!" + std::string(39, 'b') + "\n  " + std::string(60, ' ') +
-                "^\n");
+  EXPECT_EQ(WithSourceLines("f:1:501: error: e", "f", text), "f:1:501: error: e\n  " + std::string(60, 'a') +
+                                                                 "!" + std::string(39, 'b') + "\n  " +
+                                                                 std::string(60, ' ') + "^\n");
 }
 
 TEST(WithSourceLinesTest, LeavesOtherLinesAlone) {

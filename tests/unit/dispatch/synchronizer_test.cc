@@ -119,7 +119,7 @@ TEST_F(SynchronizerTest, CallsRenewTheLeasesOfWhatTheyListAsRunning) {
 TEST_F(SynchronizerTest, AnAssignmentThatWasLostOnTheWayIsSentAgainWithTheSameFence) {
   Queue({"k"});
   const v1::Assignment work = Call(Request("w")).assignments(0);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 200; ++i) {
     const v1::SynchronizeResponse again = Call(Request("w"));
     ASSERT_EQ(again.assignments_size(), 1);
     EXPECT_EQ(again.assignments(0).task(), work.task());

@@ -29,7 +29,8 @@ std::string Bytes(int64_t size) {
 }
 
 TEST(ChunksTest, RoundTripAroundTheChunkSize) {
-  for (int64_t size : {int64_t{0}, int64_t{1}, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1, 3 * kChunkBytes}) {
+  for (int64_t size :
+       {int64_t{0}, int64_t{1}, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1, 3 * kChunkBytes}) {
     const std::string bytes = Bytes(size);
     const std::vector<v1::Chunk> chunks = Split(bytes);
     EXPECT_EQ(static_cast<int64_t>(chunks.size()), size == 0 ? 1 : (size + kChunkBytes - 1) / kChunkBytes);

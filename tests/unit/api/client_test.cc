@@ -1,0 +1,186 @@
+#include "client/api/client.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/service/chunks.h"
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Serves one job of five events, but ends every stream after `events_per_stream` of them.
+class BrokenServer : public v1::OptimizerService::Service {
+ public:
+  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::Job* job) override {
+    request_ids.insert(request->request_id());
+    if (failures_before_success-- > 0) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "starting");
+    if (request->source().fuse() == "bad")
+      return ToGrpcStatus(InvalidField("f:1:1", std::string(20000, 'x')), kMaximumErrorBytes);
+    job->set_name("jobs/1");
+    return grpc::Status::OK;
+  }
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*, v1::Job* job) override {
+    job->set_name("jobs/1");
+    job->set_state(v1::SUCCEEDED);
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::JobEvent>* writer) override {
+    after_sequences.push_back(request->after_sequence());
+    if (request->name() == "jobs/none") return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such job");
+    if (request->name() == "jobs/silent") {
+      watching.set_value();
+      while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return grpc::Status::CANCELLED;
+    }
+    int64_t sequence = request->after_sequence();
+    for (int i = 0; i < events_per_stream && sequence < 5; ++i) {
+      v1::JobEvent event;
+      event.set_sequence(++sequence);
+      if (sequence < 5) {
+        event.set_note("note");
+      } else {
+        event.mutable_finished()->set_state(v1::SUCCEEDED);
+        event.mutable_finished()->set_name("jobs/1");
+      }
+      writer->Write(event);
+      if (repeat_events) writer->Write(event);
+    }
+    return request->after_sequence() == 5 ? grpc::Status::OK
+                                          : grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken");
+  }
+  grpc::Status DownloadArtifact(grpc::ServerContext*, const v1::DownloadArtifactRequest* request,
+                                grpc::ServerWriter<v1::Chunk>* writer) override {
+    v1::Artifact artifact;
+    artifact.add_files()->set_path("fused.cu");
+    const std::string bytes = artifact.SerializeAsString();
+    ChunkSplitter splitter(request->rank() == 1 ? BlobDigest(bytes) : "sha256:0", bytes);
+    for (v1::Chunk chunk; splitter.Next(&chunk);) writer->Write(chunk);
+    return grpc::Status::OK;
+  }
+
+  int events_per_stream = 2;
+  bool repeat_events = false;
+  int failures_before_success = 0;
+  std::set<std::string> request_ids;
+  std::vector<int64_t> after_sequences;
+  std::promise<void> watching;
+};
+
+class ClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 2 * static_cast<int>(kMaximumErrorBytes));
+    server_ = builder.BuildAndStart();
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 2 * static_cast<int>(kMaximumErrorBytes));
+    client_ = std::make_unique<Client>(server_->InProcessChannel(arguments), nullptr);
+  }
+  absl::StatusOr<v1::Job> Watch(const std::string& name, int64_t after, std::vector<int64_t>* sequences) {
+    return client_->WatchJob(name, after,
+                             [&](const v1::JobEvent& event) { sequences->push_back(event.sequence()); });
+  }
+  BrokenServer service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(ClientTest, WatchTakesABrokenStreamUpAfterTheLastEvent) {
+  std::vector<int64_t> sequences;
+  absl::StatusOr<v1::Job> job = Watch("jobs/1", 0, &sequences);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->state(), v1::SUCCEEDED);
+  EXPECT_THAT(sequences, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(service_.after_sequences, ElementsAre(0, 2, 4));
+}
+
+TEST_F(ClientTest, WatchShowsRepeatedEventsOnce) {
+  service_.repeat_events = true;
+  std::vector<int64_t> sequences;
+  EXPECT_TRUE(Watch("jobs/1", 1, &sequences).ok());
+  EXPECT_THAT(sequences, ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(ClientTest, WatchingAnEndedJobFromItsEndGivesTheJob) {
+  std::vector<int64_t> sequences;
+  absl::StatusOr<v1::Job> job = Watch("jobs/1", 5, &sequences);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->state(), v1::SUCCEEDED);
+  EXPECT_TRUE(sequences.empty());
+}
+
+TEST_F(ClientTest, WatchDoesNotRepeatARealError) {
+  std::vector<int64_t> sequences;
+  EXPECT_TRUE(absl::IsNotFound(Watch("jobs/none", 0, &sequences).status()));
+  EXPECT_EQ(service_.after_sequences.size(), 1u);
+}
+
+TEST_F(ClientTest, WatchGivesUpWhenPatienceEnds) {
+  service_.events_per_stream = 0;
+  absl::StatusOr<v1::Job> job = client_->WatchJob(
+      "jobs/1", 0, [](const v1::JobEvent&) {}, std::chrono::seconds(0));
+  EXPECT_TRUE(absl::IsUnavailable(job.status())) << job.status();
+}
+
+TEST_F(ClientTest, SubmitIsRepeatedUnderOneRequestId) {
+  service_.failures_before_success = 2;
+  absl::StatusOr<v1::Job> job = client_->Submit(v1::SubmitRequest());
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->name(), "jobs/1");
+  ASSERT_EQ(service_.request_ids.size(), 1u);
+  EXPECT_EQ(service_.request_ids.begin()->size(), 32u);
+  ASSERT_TRUE(client_->Submit(v1::SubmitRequest()).ok());
+  EXPECT_EQ(service_.request_ids.size(), 2u);
+}
+
+TEST_F(ClientTest, LongErrorsArriveWhole) {
+  v1::SubmitRequest request;
+  request.mutable_source()->set_fuse("bad");
+  absl::StatusOr<v1::Job> job = client_->Submit(request);
+  EXPECT_TRUE(absl::IsInvalidArgument(job.status()));
+  ASSERT_EQ(FieldViolations(job.status()).size(), 1u);
+  EXPECT_EQ(FieldViolations(job.status())[0].description().size(), 20000u);
+}
+
+TEST_F(ClientTest, DownloadChecksTheDigest) {
+  absl::StatusOr<v1::Artifact> artifact = client_->DownloadArtifact("jobs/1", 1);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  EXPECT_EQ(artifact->files(0).path(), "fused.cu");
+  EXPECT_TRUE(absl::IsDataLoss(client_->DownloadArtifact("jobs/1", 2).status()));
+}
+
+TEST_F(ClientTest, InterruptEndsCallsInFlightAndLaterOnes) {
+  std::vector<int64_t> sequences;
+  absl::StatusOr<v1::Job> job;
+  std::thread watcher([&] { job = Watch("jobs/silent", 0, &sequences); });
+  service_.watching.get_future().wait();
+  client_->Interrupt();
+  watcher.join();
+  EXPECT_TRUE(absl::IsCancelled(job.status())) << job.status();
+  EXPECT_TRUE(absl::IsCancelled(client_->GetJob("jobs/1").status()));
+}
+
+TEST(ConnectTest, NothingAnswers) {
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1:1");
+  EXPECT_TRUE(absl::IsUnavailable(client.status()));
+  EXPECT_THAT(std::string(client.status().message()), HasSubstr("no server answers at 127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace fusion
