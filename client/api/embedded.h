@@ -42,6 +42,7 @@ class EmbeddedBackend {
   // device.
   void StartWorker(v1::Target target);
 
+  // No call on it may begin while this object is destroyed (Server::InProcessChannel).
   std::shared_ptr<grpc::Channel> channel() const;
   const std::string& data_directory() const;
   // True when what is stored ends with this object.

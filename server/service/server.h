@@ -35,8 +35,10 @@ class Server {
 
   // "host:port" with the real port; "" when in this process alone.
   const std::string& address() const;
-  // To this server without the network. No call may be started on it from another thread while Shutdown() runs: gRPC 1.51
-  // crashes then. Calls that are held end with an answer; after Shutdown() they end with Unavailable.
+  // To this server without the network. Calls end with Unavailable after Shutdown(). No call may begin while
+  // Shutdown() runs: gRPC 1.51's in-process transport then calls a null function. Calls that are in flight
+  // are safe. crashes then. Calls that are held end with an answer; after Shutdown() they end with
+  // Unavailable.
   std::shared_ptr<grpc::Channel> InProcessChannel();
   // Ends held calls and streams, interrupts pipelines, waits. Unfinished jobs stay in the store. Harmless
   // when repeated.

@@ -75,6 +75,7 @@ def main():
             "example": path.stem,
             "sizes": result["graph"].get("sizes"),
             "device": result["device"],
+            "conditions": result.get("conditions"),
             "floor_seconds": result["floor"]["seconds"],
             "unfused_seconds": result["unfused"]["measured_seconds"],
             "best_seconds": best.get("measured_seconds"),

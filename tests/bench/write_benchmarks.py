@@ -21,12 +21,13 @@ def examples_table(document, name):
     device = document["rows"][0]["device"]
     sizes = ("vectors 2^26, matrices 16384 x 16384, mapped lists 2^22" if document["large"]
              else "the sizes in the files, multiples of nothing")
+    measured = next((row["conditions"] for row in document["rows"] if row.get("conditions")), {})
+    conditions = "".join(f"; {name.replace('_', ' ')} {value}" for name, value in measured.items() if value)
     flags = " --large" if document["large"] else ""
     lines = [
         f"## {device['name']}: all examples, {sizes}",
         "",
-        f"{document['date']}; {device['arch']}; copy {device['copy_bytes_per_second'] / 1e9:.0f} GB/s (read plus written); "
-        f"driver {device.get('driver_version') or 'none'}, {device.get('toolkit_version') or 'compiler unknown'}. "
+        f"{document['date']}; {device['arch']}; copy {device['copy_bytes_per_second'] / 1e9:.0f} GB/s (read plus written){conditions}. "
         "Times are medians with caches flushed before each run (cold). Speed-up is paired, sample by sample, with the unfused cover "
         "in the same process. Error is the largest relative error of any candidate, against f64.",
         "",

@@ -1,0 +1,109 @@
+#include "server/codegen/program.h"
+
+#include <gtest/gtest.h>
+
+#include "server/codegen/exported_folder.h"
+#include "server/codegen/printer.h"
+#include "server/parse/parse.h"
+#include "server/search/implementation_choice.h"
+
+namespace fusion {
+namespace {
+
+std::shared_ptr<const Graph> Parse(const std::string& text) {
+  v1::GraphSource source;
+  source.set_fuse(text);
+  source.set_file_name("test.fuse");
+  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+
+TEST(GridBlocks, ClampedToOneAndToTheDevice) {
+  const GridRule rule{.extents = {Extent{.name = "n"}}, .items_per_block = 100, .blocks_per_multiprocessor = 2};
+  EXPECT_EQ(GridBlocks(rule, {{"n", 0}}, 4), 1);
+  EXPECT_EQ(GridBlocks(rule, {{"n", 101}}, 4), 2);
+  EXPECT_EQ(GridBlocks(rule, {{"n", 1000000}}, 4), 8);
+  EXPECT_EQ(GridBlocks(GridRule(), {}, 4), 1);
+}
+
+TEST(Printer, LaneVariablesAreIndexedOnTheHostOnly) {
+  EXPECT_EQ(SubstituteLaneVariables("$acc_y[c][v] += $x;", "[lane]"), "acc_y[lane][c][v] += x[lane];");
+  EXPECT_EQ(SubstituteLaneVariables("$acc_y[c] += x;", ""), "acc_y[c] += x;");
+}
+
+TEST(Program, ResolvesBuffersScalarsSizesAndTemporaries) {
+  auto graph = Parse(
+      "size n; vector[n] w, v, u, z; scalar a, r; input w, v, u, a;"
+      "z = axpy(a, v, w); r = dot(z, u); return r;");
+  const SizeValues sizes = {{"n", 1000}};
+  const CostModel model(DescribedDevice(v1::HOST));
+  std::vector<FusionCode> codes;
+  for (const Node& node : graph->nodes()) {
+    auto code = LowerFusion(*graph, ReferenceImplementation(*graph, node.id, sizes, model), {.cuda = false});
+    ASSERT_TRUE(code.ok()) << code.status();
+    codes.push_back(*std::move(code));
+  }
+  const v1::Program program =
+      BuildProgram(*graph, sizes, {{&codes[0], "x"}, {&codes[1], "y"}}, {.name = "p", .multiprocessors = 2});
+  ASSERT_EQ(program.temporaries_size(), 1);
+  EXPECT_EQ(program.temporaries(0).name(), "z");
+  EXPECT_EQ(program.temporaries(0).count(), 1000);
+  ASSERT_EQ(program.launches_size(), 3) << "axpy, dot and its finish kernel";
+  EXPECT_GT(program.workspace_bytes(), 0);
+  int scalars = 0;
+  for (const v1::LaunchArgument& argument : program.launches(0).arguments())
+    scalars += argument.kind_case() == v1::LaunchArgument::kScalarBuffer;
+  EXPECT_EQ(scalars, 1);
+}
+
+TEST(Program, InputsOfLogarithmsAndDivisorsArePositive) {
+  auto graph = Parse(
+      "size n; vector[n] x, y, d, l, s; input x, y; d = vdiv(x, y); l = log(d); s = vadd(l, x); return s;");
+  v1::Session session;
+  DescribeBuffers(*graph, {{"n", 8}}, &session);
+  ASSERT_EQ(session.inputs_size(), 2);
+  EXPECT_EQ(session.inputs(0).domain(), v1::POSITIVE);
+  EXPECT_EQ(session.inputs(1).domain(), v1::POSITIVE);
+  auto plain = Parse("size n; vector[n] x, y; input x; y = neg(x); return y;");
+  v1::Session other;
+  DescribeBuffers(*plain, {{"n", 8}}, &other);
+  EXPECT_EQ(other.inputs(0).domain(), v1::REAL);
+}
+
+TEST(Program, TolerancesGrowWithReductionLength) {
+  auto graph = Parse("size n; vector[n] x, y; scalar r; input x, y; r = dot(x, y); return r;");
+  const double short_sum = OutputTolerances(*graph, {{"n", 100}})[0];
+  const double long_sum = OutputTolerances(*graph, {{"n", 1000000}})[0];
+  EXPECT_GT(long_sum, 10 * short_sum);
+  EXPECT_LT(long_sum, 1e-2);
+}
+
+TEST(ExportedFolder, HasEverythingItNames) {
+  auto graph = Parse("size n; vector[n] x, y; input x; y = neg(x); return y;");
+  const SizeValues sizes = {{"n", 1000}};
+  const CostModel model(DescribedDevice(v1::CUDA));
+  std::string reason;
+  NodeSet nodes;
+  nodes.Add(0);
+  auto implementations = ImplementFusion(*graph, nodes, sizes, model, {}, &reason);
+  ASSERT_FALSE(implementations.empty()) << reason;
+  auto code = LowerFusion(*graph, implementations[0], {.cuda = true});
+  auto reference = LowerFusion(*graph, ReferenceImplementation(*graph, NodeId{0}, sizes, model),
+                               {.force_f64 = true, .cuda = false});
+  ASSERT_TRUE(code.ok() && reference.ok());
+  const v1::Artifact artifact =
+      ExportFolder(*graph, {.fusions = {&*code}, .reference = {&*reference}, .sizes = sizes, .tolerances = {1e-5}});
+  std::set<std::string> paths;
+  for (const v1::ArtifactFile& file : artifact.files()) {
+    EXPECT_FALSE(file.content().empty()) << file.path();
+    EXPECT_EQ(file.path().find(".."), std::string::npos);
+    paths.insert(file.path());
+  }
+  for (const char* path : {"fused.cu", "fused.h", "fusion_device.h", "fusion_math.h", "example.cu", "reference.cc",
+                           "CMakeLists.txt", "README.md"})
+    EXPECT_TRUE(paths.count(path)) << path;
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,74 @@
+#include "server/model/cost_model.h"
+
+#include <gtest/gtest.h>
+
+namespace fusion {
+namespace {
+
+DeviceDescription Gpu() { return DescribedDevice(v1::CUDA); }
+
+TEST(ResidentBlocks, EachLimitBinds) {
+  EXPECT_EQ(ResidentBlocks(Gpu(), 1024, 32, 0), 2) << "threads: 2048 per multiprocessor";
+  EXPECT_EQ(ResidentBlocks(Gpu(), 32, 16, 0), 32) << "blocks";
+  EXPECT_EQ(ResidentBlocks(Gpu(), 256, 128, 0), 2) << "registers: 65536 / (128 * 256)";
+  EXPECT_EQ(ResidentBlocks(Gpu(), 128, 32, 100 << 10), 2) << "shared memory: 228 KiB / 101 KiB";
+  EXPECT_EQ(ResidentBlocks(Gpu(), 128, 32, 300 << 10), 0) << "more shared memory than a block may have";
+  EXPECT_EQ(ResidentBlocks(Gpu(), 2048, 32, 0), 0) << "more threads than a block may have";
+}
+
+TEST(CostModel, HostTimeIsBytesOverBandwidthPlusLaunch) {
+  const CostModel model(DescribedDevice(v1::HOST));
+  KernelTraits traits{.bytes_read = 3e9, .bytes_written = 1e9, .launches = 2, .blocks = 8};
+  const RunTimeEstimate estimate = model.Estimate(traits);
+  EXPECT_DOUBLE_EQ(estimate.memory_seconds, 4e9 / 2.0e10);
+  EXPECT_DOUBLE_EQ(estimate.launch_seconds, 2 * 5e-6);
+  EXPECT_DOUBLE_EQ(estimate.total_seconds, estimate.memory_seconds + estimate.launch_seconds);
+}
+
+TEST(CostModel, TheLargerOfMemoryAndComputeCounts) {
+  const CostModel model(DescribedDevice(v1::HOST));
+  KernelTraits traits{.bytes_read = 1, .flops = 1e11, .blocks = 8};
+  const RunTimeEstimate estimate = model.Estimate(traits);
+  EXPECT_NEAR(estimate.total_seconds, 1.0, 1e-4);
+  traits.compute_efficiency = 0.5;
+  EXPECT_NEAR(model.Estimate(traits).total_seconds, 2.0, 1e-4);
+}
+
+TEST(CostModel, FewBytesInFlightLeaveBandwidthUnused) {
+  const CostModel model(Gpu());
+  KernelTraits traits{.bytes_read = 1e9, .threads = 256, .blocks = 132 * 8};
+  traits.bytes_in_flight_per_block = 512;
+  const double starved = model.Estimate(traits).memory_seconds;
+  traits.bytes_in_flight_per_block = 64 << 10;
+  const double fed = model.Estimate(traits).memory_seconds;
+  EXPECT_GT(starved, 3 * fed);
+  EXPECT_GE(fed, 1e9 / 3.0e12) << "never faster than the copy rate";
+}
+
+TEST(CostModel, AGridSmallerThanTheDeviceIsSlower) {
+  const CostModel model(Gpu());
+  KernelTraits traits{.bytes_read = 1e8, .threads = 1024, .blocks = 13, .bytes_in_flight_per_block = 1 << 20};
+  const double part = model.Estimate(traits).memory_seconds;
+  traits.blocks = 264;
+  EXPECT_GT(part, 5 * model.Estimate(traits).memory_seconds);
+}
+
+TEST(RunTimeEstimate, PrintsItsTerms) {
+  KernelTraits traits{.bytes_read = 1e6, .blocks = 2};
+  const std::string text = CostModel(DescribedDevice(v1::HOST)).Estimate(traits).ToString();
+  for (const char* term : {"memory", "compute", "barriers", "launch", "occupancy", "registers", "shared"})
+    EXPECT_NE(text.find(term), std::string::npos) << term << " in " << text;
+}
+
+TEST(DeviceDescription, DefaultsFillOnlyWhatIsMissing) {
+  DeviceDescription device;
+  device.set_target(v1::CUDA);
+  device.set_multiprocessors(80);
+  const DeviceDescription filled = WithDefaults(device);
+  EXPECT_EQ(filled.multiprocessors(), 80);
+  EXPECT_GT(filled.copy_bytes_per_second(), 0);
+  EXPECT_EQ(filled.shared_bytes_per_block(), 227 << 10);
+}
+
+}  // namespace
+}  // namespace fusion
