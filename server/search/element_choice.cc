@@ -13,7 +13,8 @@ namespace {
 // Unrolled code of a thread-per-element routine beyond this many operations per element takes long to compile and does
 // not fit the instruction cache.
 constexpr double kMaxUnrolledFlops = 20000;
-// Compute efficiency, as shares of the peak; measured on 5x5 products (BENCHMARKS.md): routines are chains of short loops.
+// Compute efficiency, as shares of the peak: assumed, not measured. Routines are chains of short loops, and sub-warp ones read
+// their operands from shared memory. They order candidates only where arithmetic, not memory, decides.
 constexpr double kThreadEfficiencyCuda = 0.35, kSubWarpEfficiencyCuda = 0.12;
 constexpr double kThreadEfficiencyHost = 0.12, kSubWarpEfficiencyHost = 0.02;
 

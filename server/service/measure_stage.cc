@@ -153,7 +153,6 @@ class Measuring {
     } else if (!result.unfused().message().empty()) {
       unfused_message_ = result.unfused().message();
     }
-    conditions_ = result.conditions();
     measurements_.push_back(Record("unfused", result.unfused(), result.conditions()));
     for (size_t i = 0; i < positions.size(); ++i) {
       v1::Candidate& candidate = code_->candidates[positions[i]].candidate;
@@ -234,7 +233,6 @@ class Measuring {
   const PipelineContext& context_;
   v1::JobResult* const result_;
   v1::Session session_;
-  v1::MeasurementConditions conditions_;
   bool have_unfused_ = false;
   std::string unfused_message_;
   std::vector<MeasurementRecord> measurements_;
