@@ -89,16 +89,17 @@ FUSION_FN bool fu_aligned(const T* pointer) {
 }
 
 #if FUSION_CUDA
-// One access of V entries, through the vector type of CUDA.
+// One access of V entries, through the vector type of CUDA. Plain loads: where a kernel only reads the memory the compiler
+// takes the read-only path by itself, and where an earlier section of it wrote there it must not.
 template <class T, int V>
 struct fu_vector {
-  static FUSION_FN void load(T* out, const T* from) { out[0] = __ldg(from); }
+  static FUSION_FN void load(T* out, const T* from) { out[0] = *from; }
   static FUSION_FN void store(T* to, const T* in) { to[0] = in[0]; }
 };
 template <>
 struct fu_vector<float, 2> {
   static FUSION_FN void load(float* out, const float* from) {
-    float2 x = __ldg(reinterpret_cast<const float2*>(from));
+    float2 x = *reinterpret_cast<const float2*>(from);
     out[0] = x.x, out[1] = x.y;
   }
   static FUSION_FN void store(float* to, const float* in) {
@@ -108,7 +109,7 @@ struct fu_vector<float, 2> {
 template <>
 struct fu_vector<float, 4> {
   static FUSION_FN void load(float* out, const float* from) {
-    float4 x = __ldg(reinterpret_cast<const float4*>(from));
+    float4 x = *reinterpret_cast<const float4*>(from);
     out[0] = x.x, out[1] = x.y, out[2] = x.z, out[3] = x.w;
   }
   static FUSION_FN void store(float* to, const float* in) {
@@ -118,7 +119,7 @@ struct fu_vector<float, 4> {
 template <>
 struct fu_vector<double, 2> {
   static FUSION_FN void load(double* out, const double* from) {
-    double2 x = __ldg(reinterpret_cast<const double2*>(from));
+    double2 x = *reinterpret_cast<const double2*>(from);
     out[0] = x.x, out[1] = x.y;
   }
   static FUSION_FN void store(double* to, const double* in) {
@@ -167,6 +168,19 @@ FUSION_FN void fu_load_shared(T (&out)[V], const T* from) {
 #endif
   FUSION_UNROLL
   for (int v = 0; v < V; ++v) out[v] = from[v];
+}
+
+// to[v] = in[v]; `to` is in shared memory, aligned to an entry at least.
+template <int V, class T>
+FUSION_FN void fu_keep(T* to, const T (&in)[V]) {
+#if FUSION_CUDA
+  if (V * sizeof(T) == 16 && fu_aligned(to)) {
+    fu_vector<T, V>::store(to, in);
+    return;
+  }
+#endif
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v) to[v] = in[v];
 }
 
 // ---- Staging: asynchronous copies to shared memory (sm_80), plain ones elsewhere -----------------------------------
@@ -253,6 +267,96 @@ FUSION_FN void fu_tile_out(T* to, const T* from, fu_index count, int lane) {
 #endif
 }
 
+// ---- Windows: bulk copies to shared memory (sm_90), plain ones elsewhere ---------------------------------------------
+//
+// A window is the least range of 16-byte units of device memory that holds a range of entries; so its copy in shared memory
+// begins up to 15 bytes before the first entry. One lane of a warp copies, all of its lanes wait and read.
+
+typedef unsigned long long fu_barrier;  // an mbarrier in shared memory
+
+// Entries between the begin of the window of `from` and `from`.
+template <class T>
+FUSION_FN int fu_window_shift(const T* from) {
+  return (int)((unsigned long long)from & 15) / (int)sizeof(T);
+}
+// out[v] = from[v]; `from` is in shared memory, aligned to an entry at least.
+template <int V, class T>
+FUSION_FN void fu_window_read(T (&out)[V], const T* from) {
+#if FUSION_CUDA
+  if (V * sizeof(T) == 16 && fu_aligned(from)) {
+    fu_load_shared<V>(out, from);
+    return;
+  }
+#endif
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v) out[v] = from[v];
+}
+
+#if FUSION_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+FUSION_FN void fu_window_init(fu_barrier* barrier, int lane) {
+  if (lane % 32 == 0)
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(fu_shared_address(barrier)) : "memory");
+}
+// After the last fu_window_init of a warp: its lanes, and the copy engine, see the barriers and may write the windows.
+FUSION_FN void fu_window_init_end() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncwarp();
+}
+FUSION_FN void fu_window_copy(void* to, const void* from, unsigned bytes, fu_barrier* barrier) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(fu_shared_address(barrier)), "r"(bytes)
+               : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   fu_shared_address(to)),
+               "l"(from), "r"(bytes), "r"(fu_shared_address(barrier))
+               : "memory");
+}
+FUSION_FN void fu_window_arrive(fu_barrier* barrier) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(fu_shared_address(barrier)) : "memory");
+}
+FUSION_FN void fu_window_wait(fu_barrier* barrier, int parity) {
+  unsigned done;
+  do {
+    asm volatile(
+        "{\n  .reg .pred p;\n  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\n"
+        "  selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(fu_shared_address(barrier)), "r"(parity)
+        : "memory");
+  } while (!done);
+}
+#else
+FUSION_FN void fu_window_init(fu_barrier*, int) {}
+FUSION_FN void fu_window_init_end() {}
+FUSION_FN void fu_window_copy(void* to, const void* from, unsigned bytes, fu_barrier*) {
+  for (unsigned i = 0; i < bytes / 4; ++i) ((int*)to)[i] = ((const int*)from)[i];
+}
+FUSION_FN void fu_window_arrive(fu_barrier*) {}
+FUSION_FN void fu_window_wait(fu_barrier*, int) {
+#if FUSION_CUDA
+  __syncwarp();  // the lane that copied has done so
+#endif
+}
+#endif
+
+// Starts copying the window of base[first .. first + count) to `window`, which is aligned to 16 bytes. Nothing outside of
+// base[0 .. total) is read: entries of a unit that lies across its begin or end are copied one by one. Called by one lane.
+template <class T>
+FUSION_FN void fu_window_fetch(T* window, const T* base, fu_index first, fu_index count, fu_index total,
+                               fu_barrier* barrier) {
+  if (count <= 0) return;
+  const T* from = base + first;
+  const int shift = fu_window_shift(from), per = 16 / (int)sizeof(T);
+  fu_index begin = -shift, end = (shift + count + per - 1) / per * per - shift;  // of the window, relative to `from`
+  fu_index bulk_begin = first + begin < 0 ? begin + per : begin;
+  fu_index bulk_end = first + end > total ? end - per : end;
+  for (fu_index i = 0; i < bulk_begin && i < count; ++i) window[shift + i] = from[i];
+  for (fu_index i = bulk_end < bulk_begin ? bulk_begin : bulk_end; i < count; ++i)
+    if (i >= 0) window[shift + i] = from[i];
+  if (bulk_end > bulk_begin)
+    fu_window_copy(window + shift + bulk_begin, from + bulk_begin, (unsigned)((bulk_end - bulk_begin) * sizeof(T)), barrier);
+}
+
 // ---- Collectives ---------------------------------------------------------------------------------------------------
 
 #if FUSION_CUDA
@@ -267,20 +371,91 @@ FUSION_FN T fu_shuffle_xor(T value, int mask) {  // fu_arg_max::Acc
 }
 
 // Combines the values of all THREADS threads of a group (a warp, or the whole block); every thread gets the result.
-// `scratch` holds 2 x 32 entries; `parity` alternates between calls, so that one barrier a call is enough.
+// `scratch` holds 32 entries; calls take turns with two of them, so that one barrier a call is enough.
 template <class M, int THREADS>
-FUSION_FN typename M::Acc fu_group_reduce(typename M::Acc value, typename M::Acc* scratch, int& parity) {
+FUSION_FN typename M::Acc fu_group_reduce(typename M::Acc value, typename M::Acc* scratch) {
   FUSION_UNROLL
   for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
   if (THREADS == 32) return value;
-  typename M::Acc* slot = scratch + 32 * parity;
-  parity ^= 1;
-  if ((threadIdx.x & 31) == 0) slot[threadIdx.x >> 5] = value;
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = value;
   __syncthreads();
-  value = (threadIdx.x & 31) < THREADS / 32 ? slot[threadIdx.x & 31] : M::identity();
+  value = (threadIdx.x & 31) < THREADS / 32 ? scratch[threadIdx.x & 31] : M::identity();
   FUSION_UNROLL
   for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
   return value;
+}
+FUSION_FN float fu_shuffle(float value, int lane) { return __shfl_sync(~0u, value, lane); }
+FUSION_FN double fu_shuffle(double value, int lane) { return __shfl_sync(~0u, value, lane); }
+template <class T>
+FUSION_FN T fu_shuffle(T value, int lane) {  // fu_arg_max::Acc
+  T other;
+  other.value = __shfl_sync(~0u, value.value, lane);
+  other.index = __shfl_sync(~0u, value.index, lane);
+  return other;
+}
+// The same for COUNT values at once, a power of two up to 32; `scratch` holds 32 x COUNT entries. Lanes halve the values
+// among them while they combine: COUNT - 1 + log2(32 / COUNT) shuffles instead of 5 x COUNT.
+template <class M, int THREADS, int COUNT>
+FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], typename M::Acc (&totals)[COUNT],
+                                    typename M::Acc* scratch) {
+  typedef typename M::Acc Acc;
+  const int lane = threadIdx.x & 31;
+  Acc mine[COUNT];
+  FUSION_UNROLL
+  for (int i = 0; i < COUNT; ++i) mine[i] = values[i];
+  FUSION_UNROLL
+  for (int left = COUNT; left > 1; left /= 2) {
+    const int mask = 16 * left / COUNT;
+    const bool upper = (lane & mask) != 0;
+    FUSION_UNROLL
+    for (int i = 0; i < left / 2; ++i) {
+      const Acc sent = upper ? mine[i] : mine[i + left / 2];
+      const Acc kept = upper ? mine[i + left / 2] : mine[i];
+      mine[i] = M::combine(kept, fu_shuffle_xor(sent, mask));
+    }
+  }
+  FUSION_UNROLL
+  for (int mask = 16 / COUNT; mask > 0; mask >>= 1) mine[0] = M::combine(mine[0], fu_shuffle_xor(mine[0], mask));
+  // Now mine[0] is the warp's result number lane / (32 / COUNT).
+  const int warps = THREADS / 32;
+  if (warps == 1) {
+    FUSION_UNROLL
+    for (int i = 0; i < COUNT; ++i) totals[i] = fu_shuffle(mine[0], i * (32 / COUNT));
+    return;
+  }
+  if (lane % (32 / COUNT) == 0) scratch[lane / (32 / COUNT) * warps + (threadIdx.x >> 5)] = mine[0];
+  __syncthreads();
+  // 32 / warps results at a time: lane l has what warp l % warps found.
+  FUSION_UNROLL
+  for (int base = 0; base < COUNT; base += 32 / warps) {
+    const int result = base + lane / warps;
+    Acc value = result < COUNT ? scratch[result * warps + lane % warps] : M::identity();
+    FUSION_UNROLL
+    for (int mask = warps / 2; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+    FUSION_UNROLL
+    for (int i = 0; i < 32 / warps; ++i)
+      if (base + i < COUNT) totals[base + i] = fu_shuffle(value, i * warps);
+  }
+}
+FUSION_FN void fu_warp_barrier() { __syncwarp(); }
+// Barrier of all threads of a cooperative launch, as cooperative_groups::grid_group::sync() does it (CUDA Toolkit,
+// cooperative_groups/details): the driver gives the launch a word in device memory; block 0 adds what flips its highest bit
+// when all others have added one. What any thread wrote before, all threads read after.
+FUSION_FN void fu_grid_barrier() {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned high, low;
+    asm volatile("mov.u32 %0, %%envreg1;" : "=r"(high));
+    asm volatile("mov.u32 %0, %%envreg2;" : "=r"(low));
+    unsigned* word = (unsigned*)(((unsigned long long)high << 32) | low) + 1;
+    const unsigned add = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1u;
+    unsigned before, now;
+    asm volatile("atom.add.release.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(add) : "memory");
+    do {
+      asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
+    } while (((before ^ now) & 0x80000000u) == 0);
+  }
+  __syncthreads();
 }
 template <int THREADS>
 FUSION_FN void fu_group_barrier() {
@@ -290,6 +465,8 @@ FUSION_FN void fu_group_barrier() {
     __syncthreads();
 }
 #else
+FUSION_FN void fu_warp_barrier() {}
+FUSION_FN fu_index fu_larger(fu_index a, fu_index b) { return a < b ? b : a; }
 // The shared memory of a block on the host: one buffer per OpenMP thread, kept between calls.
 static inline void* fu_host_shared(unsigned long long bytes) {
   struct Buffer {

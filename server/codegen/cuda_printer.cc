@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 
 #include "absl/strings/str_cat.h"
@@ -34,35 +35,27 @@ class CudaPrinter {
       parameters.push_back(absl::StrCat(parameter.type, " ", parameter.name));
     absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" __global__ void __launch_bounds__(", kernel_.threads,
                     ", ", kernel_.minimum_blocks, ")\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");
-    const int groups = kernel_.threads / kernel_.group_threads;
-    Line(1, groups == 1 ? "const int lane = threadIdx.x;"
-                        : absl::StrCat("const int lane = threadIdx.x % ", kernel_.group_threads, ";"));
-    Line(1, absl::StrCat("const int lanes = ", kernel_.group_threads, ";"));
     Line(1, "const fu_index block = blockIdx.x, grid = gridDim.x;");
-    Line(1, groups == 1 ? "const fu_index group = block, groups = grid;"
-                        : absl::StrCat("const fu_index group = block * ", groups, " + threadIdx.x / ",
-                                       kernel_.group_threads, ", groups = grid * ", groups, ";"));
     if (kernel_.uses_shared) {
       Line(1, "extern __shared__ __align__(128) unsigned char fu_shared[];");
-      Line(1, "char* shared = (char*)fu_shared;");
+      if (kernel_.kept_bytes > 0) Line(1, "char* kept = (char*)fu_shared;");
+      Line(1, absl::StrCat("char* shared = (char*)fu_shared",
+                           kernel_.kept_bytes > 0 ? absl::StrCat(" + ", kernel_.kept_bytes) : "", ";"));
     }
-    if (NeedsScratch(kernel_.body)) {
-      Line(1, "__shared__ double2 fu_scratch[64];");
+    if (const int count = MostReduced(); count > 0) {
+      Line(1, absl::StrCat("__shared__ double2 fu_scratch[2][", 32 * count, "];"));
       Line(1, "int fu_parity = 0;");
     }
-    Line(1, "(void)lanes; (void)grid; (void)group; (void)groups;");
-    for (const ir::LaneVariable& variable : kernel_.lane_variables) {
-      Line(1, absl::StrCat(variable.type, " ", variable.name, variable.extents, ";"));
-      if (variable.initial.empty()) continue;
-      if (variable.extents.empty()) {
-        Line(1, absl::StrCat(variable.name, " = ", variable.initial, ";"));
-      } else {
-        Line(1, "FUSION_UNROLL");
-        Line(1, absl::StrCat("for (int i = 0; i < ", variable.entries, "; ++i) (&", variable.name,
-                             FirstEntry(variable.extents), ")[i] = ", variable.initial, ";"));
+    for (const ir::Section& section : kernel_.sections) {
+      if (!kernel_.cooperative()) {
+        Print(section, 1);
+        break;
       }
+      if (&section != &kernel_.sections.front()) Line(1, "fu_grid_barrier();");
+      Line(1, "{");
+      Print(section, 2);
+      Line(1, "}");
     }
-    for (const ir::Statement& statement : kernel_.body) Print(statement, 1);
     absl::StrAppend(&out_, "}\n");
     return std::move(out_);
   }
@@ -74,14 +67,46 @@ class CudaPrinter {
       if (c == '[') first += "[0]";
     return first;
   }
-  static bool NeedsScratch(const std::vector<ir::Statement>& body) {
+  // The most values that one reduction of the kernel takes from each lane.
+  int MostReduced() const {
+    int most = 0;
+    for (const ir::Section& section : kernel_.sections) most = std::max(most, MostReduced(section.body));
+    return most;
+  }
+  static int MostReduced(const std::vector<ir::Statement>& body) {
+    int most = 0;
     for (const ir::Statement& statement : body)
-      if (statement.kind == ir::Statement::Kind::kReduce || NeedsScratch(statement.body)) return true;
-    return false;
+      most = std::max({most, statement.kind == ir::Statement::Kind::kReduce ? statement.count : 0,
+                       MostReduced(statement.body)});
+    return most;
   }
   void Line(int depth, const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n"); }
   void Lines(int depth, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) Line(depth, SubstituteLaneVariables(line, ""));
+  }
+
+  void Print(const ir::Section& section, int depth) {
+    group_threads_ = section.group_threads;
+    const int groups = kernel_.threads / group_threads_;
+    Line(depth, groups == 1 ? "const int lane = threadIdx.x;"
+                            : absl::StrCat("const int lane = threadIdx.x % ", group_threads_, ";"));
+    Line(depth, absl::StrCat("const int lanes = ", group_threads_, ";"));
+    Line(depth, groups == 1 ? "const fu_index group = block, groups = grid;"
+                            : absl::StrCat("const fu_index group = block * ", groups, " + threadIdx.x / ", group_threads_,
+                                           ", groups = grid * ", groups, ";"));
+    Line(depth, "(void)lanes; (void)grid; (void)group; (void)groups;");
+    for (const ir::LaneVariable& variable : section.lane_variables) {
+      Line(depth, absl::StrCat(variable.type, " ", variable.name, variable.extents, ";"));
+      if (variable.initial.empty()) continue;
+      if (variable.extents.empty()) {
+        Line(depth, absl::StrCat(variable.name, " = ", variable.initial, ";"));
+      } else {
+        Line(depth, "FUSION_UNROLL");
+        Line(depth, absl::StrCat("for (int i = 0; i < ", variable.entries, "; ++i) (&", variable.name,
+                                 FirstEntry(variable.extents), ")[i] = ", variable.initial, ";"));
+      }
+    }
+    for (const ir::Statement& statement : section.body) Print(statement, depth);
   }
 
   void Print(const ir::Statement& statement, int depth) {
@@ -110,17 +135,25 @@ class CudaPrinter {
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kReduce:
+        if (statement.count > 1) {
+          Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, "[", statement.count, "];"));
+          Line(depth, absl::StrCat("fu_group_reduce_many<", statement.monoid, ", ", group_threads_, ", ", statement.count, ">(",
+                                   statement.source, ", ", statement.target, ", (", statement.monoid,
+                                   "::Acc*)fu_scratch[fu_parity ^= 1]);"));
+          break;
+        }
         Line(depth, absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = fu_group_reduce<",
-                                 statement.monoid, ", ", kernel_.group_threads, ">(", statement.source, ", (",
-                                 statement.monoid, "::Acc*)fu_scratch, fu_parity);"));
+                                 statement.monoid, ", ", group_threads_, ">(", statement.source, ", (",
+                                 statement.monoid, "::Acc*)fu_scratch[fu_parity ^= 1]);"));
         break;
       case ir::Statement::Kind::kBarrier:
-        Line(depth, absl::StrCat("fu_group_barrier<", kernel_.group_threads, ">();"));
+        Line(depth, absl::StrCat("fu_group_barrier<", group_threads_, ">();"));
         break;
     }
   }
 
   const ir::Kernel& kernel_;
+  int group_threads_ = 0;
   std::string out_;
 };
 

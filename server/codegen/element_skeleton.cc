@@ -39,13 +39,11 @@ class ElementLowering {
 
     ir::Kernel kernel{.name = context_.kernel_name(""),
                       .comment = context_.comment(),
-                      .threads = parameters_.threads,
-                      .group_threads = parameters_.threads};
+                      .threads = parameters_.threads};
     SharedRule shared{.fixed_bytes = SharedTileBytes()};
     kernel.uses_shared = shared.fixed_bytes > 0;
     kernel.shared_bytes = absl::StrCat(shared.fixed_bytes);
-    kernel.lane_variables = lane_variables_;
-    kernel.body = std::move(body_);
+    kernel.sections = {{parameters_.threads, lane_variables_, std::move(body_)}};
     FusionCode code;
     code.launches.push_back(context_.FinishKernel(
         std::move(kernel),

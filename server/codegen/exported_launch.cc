@@ -55,7 +55,8 @@ class LaunchPrinter {
     Text("[[maybe_unused]] size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }\n");
     Text("[[maybe_unused]] int64_t Blocks(int64_t items, int64_t per_block, int64_t most) {\n"
          "  int64_t blocks = (items + per_block - 1) / per_block;\n"
-         "  return blocks < 1 ? 1 : blocks < most ? blocks : most;\n}\n");
+         "  return blocks < 1 ? 1 : blocks < most ? blocks : most;\n}\n"
+         "[[maybe_unused]] size_t Larger(size_t a, size_t b) { return a < b ? b : a; }\n");
     Text(absl::StrCat("Layout MakeLayout(int64_t multiprocessors", SizeParameters().empty() ? "" : ", ", SizeParameters(),
                       ") {"));
     Text("  (void)multiprocessors;\n  Layout layout;");
@@ -73,7 +74,11 @@ class LaunchPrinter {
         Text(absl::StrCat("  layout.grid_", f, "_", k, " = Blocks(",
                           absl::StrJoin(grid.extents, " * ",
                                         [](std::string* out, const Extent& e) { absl::StrAppend(out, ExtentText(e)); }),
-                          ", ", grid.items_per_block, ", multiprocessors * ", grid.blocks_per_multiprocessor, ");"));
+                          ", ", grid.items_per_block, ", ",
+                          grid.blocks_per_multiprocessor == 0
+                              ? absl::StrCat(kMaxGridBlocks)
+                              : absl::StrCat("multiprocessors * ", grid.blocks_per_multiprocessor),
+                          ");"));
       }
       if (code.workspace.empty()) continue;
       Text("  scratch = results;");
@@ -140,9 +145,8 @@ class LaunchPrinter {
         Text(absl::StrCat("  if (", value.name, " == nullptr && ", EntriesText(value), " > 0) return FUSED_INVALID_ARGUMENT;"));
       }
     for (const FusionCode* code : fusions_)
-      if (code->column_limit.limit > 0)
-        Text(absl::StrCat("  if (", ExtentText(code->column_limit.extent), " > ", code->column_limit.limit,
-                          ") return FUSED_SIZE_TOO_LARGE;"));
+      for (const FusionCode::ExtentLimit& limit : code->limits)
+        Text(absl::StrCat("  if (", ExtentText(limit.extent), " > ", limit.limit, ") return FUSED_SIZE_TOO_LARGE;"));
     Text(absl::StrCat("  const Layout layout = MakeLayout(fused_multiprocessors()", SizeArguments(), ");"));
     Text("  if (layout.bytes > 0 && (workspace_memory == nullptr || workspace_bytes < layout.bytes)) return "
          "FUSED_WORKSPACE_TOO_SMALL;\n  char* const workspace = (char*)workspace_memory;\n  (void)workspace;");
@@ -180,32 +184,49 @@ class LaunchPrinter {
         std::vector<std::string> arguments;
         for (const KernelArgument& argument : launch.arguments) arguments.push_back(ArgumentText(f, argument));
         if (options_.cuda) {
-          std::string shared = absl::StrCat("(size_t)(", launch.shared.fixed_bytes);
-          if (launch.shared.bytes_per_entry > 0)
-            absl::StrAppend(&shared, " + ", launch.shared.bytes_per_entry, " * ", ExtentText(launch.shared.extent));
-          shared += ")";
+          std::string shared = "(size_t)0";
+          for (const SharedRule& rule : launch.shared) {
+            std::string bytes = absl::StrCat("(size_t)(", rule.fixed_bytes);
+            if (rule.bytes_per_entry > 0) absl::StrAppend(&bytes, " + ", rule.bytes_per_entry, " * ", ExtentText(rule.extent));
+            bytes += ")";
+            shared = &rule == &launch.shared.front() ? bytes : absl::StrCat("Larger(", shared, ", ", bytes, ")");
+          }
           if (launch.kernel.uses_shared) {
             Text(absl::StrCat("  if (cudaFuncSetAttribute((const void*)", name,
                               ", cudaFuncAttributeMaxDynamicSharedMemorySize, (int)", shared,
                               ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));
           }
-          Text(absl::StrCat("  ", name, "<<<(unsigned)layout.grid_", f, "_", k, ", ", launch.kernel.threads, ", ", shared,
-                            ", stream>>>(", absl::StrJoin(arguments, ", "), ");"));
-          Text("  if (cudaPeekAtLastError() != cudaSuccess) return FUSED_DEVICE_ERROR;");
+          if (launch.kernel.cooperative()) {
+            // All blocks are on the device at once: the kernel waits for all of them.
+            Text("  {");
+            PrintArguments(launch, arguments);
+            Text(absl::StrCat("    if (cudaLaunchCooperativeKernel((const void*)", name, ", dim3((unsigned)layout.grid_", f, "_",
+                              k, "), dim3(", launch.kernel.threads, "), arguments, ", shared,
+                              ", stream) != cudaSuccess) return FUSED_DEVICE_ERROR;"));
+            Text("  }");
+          } else {
+            Text(absl::StrCat("  ", name, "<<<(unsigned)layout.grid_", f, "_", k, ", ", launch.kernel.threads, ", ", shared,
+                              ", stream>>>(", absl::StrJoin(arguments, ", "), ");"));
+            Text("  if (cudaPeekAtLastError() != cudaSuccess) return FUSED_DEVICE_ERROR;");
+          }
         } else {
           Text("  {");
-          std::vector<std::string> addresses;
-          for (size_t i = 0; i < arguments.size(); ++i) {
-            std::string type = launch.arguments[i].c_type;
-            type = std::string(absl::StripSuffix(type, " FUSION_RESTRICT"));
-            Text(absl::StrCat("    ", type, " a", i, " = ", arguments[i], ";"));
-            addresses.push_back(absl::StrCat("(void*)&a", i));
-          }
-          Text(absl::StrCat("    void* const arguments[] = {", absl::StrJoin(addresses, ", "), "};"));
+          PrintArguments(launch, arguments);
           Text(absl::StrCat("    ", name, "(layout.grid_", f, "_", k, ", arguments);"));
           Text("  }");
         }
       }
+  }
+
+  // `arguments`: the addresses of the values of the kernel's parameters.
+  void PrintArguments(const KernelLaunch& launch, const std::vector<std::string>& values) {
+    std::vector<std::string> addresses;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const absl::string_view type = absl::StripSuffix(launch.arguments[i].c_type, " FUSION_RESTRICT");
+      Text(absl::StrCat("    ", type, " a", i, " = ", values[i], ";"));
+      addresses.push_back(absl::StrCat("(void*)&a", i));
+    }
+    Text(absl::StrCat("    void*", options_.cuda ? "" : " const", " arguments[] = {", absl::StrJoin(addresses, ", "), "};"));
   }
 
   const Graph& graph_;

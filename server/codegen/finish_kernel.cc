@@ -8,7 +8,6 @@
 namespace fusion {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kColumnsPerBlock = 32;  // CUDA: one warp of columns; the other warps take slices of the partial results
 
 class FinishLowering {
@@ -20,12 +19,13 @@ class FinishLowering {
         reductions_(reductions),
         early_scalars_(early_scalars),
         nodes_(nodes),
-        columns_(columns) {}
+        columns_(columns),
+        threads_(context.finish_threads()) {}
 
   absl::StatusOr<KernelLaunch> Lower() {
     // On the host lanes are columns and there is one slice.
-    columns_per_block_ = context_.options.cuda ? kColumnsPerBlock : kThreads;
-    slices_ = kThreads / columns_per_block_;
+    columns_per_block_ = context_.options.cuda ? kColumnsPerBlock : threads_;
+    slices_ = threads_ / columns_per_block_;
     bool has_columns = false, has_scalars = false;
     for (const GridReduction& reduction : reductions_) (reduction.per_column ? has_columns : has_scalars) = true;
     for (NodeId node : nodes_)
@@ -40,12 +40,10 @@ class FinishLowering {
     }
     ir::Kernel kernel{.name = context_.kernel_name("_finish"),
                       .comment = absl::StrCat("Completes the reductions of: ", context_.comment()),
-                      .threads = kThreads,
-                      .group_threads = kThreads};
+                      .threads = threads_};
     kernel.uses_shared = shared_bytes_ > 0;
     kernel.shared_bytes = absl::StrCat(shared_bytes_);
-    kernel.lane_variables = lane_variables_;
-    kernel.body = std::move(body);
+    kernel.sections = {{threads_, lane_variables_, std::move(body)}};
     GridRule grid{.items_per_block = columns_per_block_, .blocks_per_multiprocessor = 16};
     if (has_columns) grid.extents = {columns_};
     return context_.FinishKernel(std::move(kernel), grid, {.fixed_bytes = shared_bytes_});
@@ -96,7 +94,7 @@ class FinishLowering {
       const std::string name = context_.Name(node.result), monoid = context_.MonoidName(node);
       const std::string slot = context_.Workspace(reduction.workspace_slot, monoid + "::Acc");
       const std::string shared = absl::StrCat("((", monoid, "::Acc*)(shared + ", shared_bytes_, "))");
-      shared_bytes_ += int64_t{kThreads} * context_.AccumulatorBytes(node);
+      shared_bytes_ += int64_t{threads_} * context_.AccumulatorBytes(node);
       partial.push_back(absl::StrCat(monoid, "::Acc p_", name, " = ", monoid, "::identity();"));
       partial.push_back(absl::StrCat("if (j < ", n, ") for (fu_index b = slice; b < ", context_.Groups(0), "; b += ",
                                      slices_, ") p_", name, " = ", monoid, "::combine(p_", name, ", ", slot, "[b * ", n,
@@ -168,6 +166,7 @@ class FinishLowering {
   const std::vector<NodeId>& early_scalars_;
   const std::vector<NodeId>& nodes_;
   const Extent columns_;
+  const int threads_;
   int columns_per_block_ = 0, slices_ = 0;
   int64_t shared_bytes_ = 0;
   std::set<ValueId> computed_;

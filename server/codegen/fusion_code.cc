@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "library/catalog/embedded_files.h"
+#include "server/codegen/joined_launch.h"
 #include "server/codegen/lowering_context.h"
 #include "server/codegen/printer.h"
 
@@ -29,11 +30,16 @@ int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiproce
   int64_t items = 1;
   for (const Extent& extent : rule.extents) items *= ExtentValue(extent, sizes);
   const int64_t blocks = (items + rule.items_per_block - 1) / rule.items_per_block;
-  return std::clamp<int64_t>(blocks, 1, int64_t{multiprocessors} * rule.blocks_per_multiprocessor);
+  const int64_t most = rule.blocks_per_multiprocessor == 0 ? kMaxGridBlocks
+                                                           : int64_t{multiprocessors} * rule.blocks_per_multiprocessor;
+  return std::clamp<int64_t>(blocks, 1, most);
 }
 
-int64_t SharedBytes(const SharedRule& rule, const SizeValues& sizes) {
-  return rule.fixed_bytes + (rule.bytes_per_entry ? rule.bytes_per_entry * ExtentValue(rule.extent, sizes) : 0);
+int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes) {
+  int64_t most = 0;
+  for (const SharedRule& rule : rules)
+    most = std::max(most, rule.fixed_bytes + (rule.bytes_per_entry ? rule.bytes_per_entry * ExtentValue(rule.extent, sizes) : 0));
+  return most;
 }
 
 int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
@@ -43,11 +49,11 @@ int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& g
          ExtentValue(slot.extent, sizes);
 }
 
-absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
-                                       const LoweringOptions& options) {
-  LoweringContext context(graph, implementation, options);
-  absl::StatusOr<FusionCode> code = absl::InternalError("unknown skeleton");
-  switch (implementation.skeleton) {
+namespace {
+
+absl::StatusOr<FusionCode> LowerLoop(LoweringContext& context) {
+  absl::StatusOr<FusionCode> code = absl::InternalError("a sweep is no loop of its own");
+  switch (context.implementation.skeleton) {
     case Skeleton::kElement:
       code = LowerElement(context);
       break;
@@ -58,11 +64,40 @@ absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplement
     case Skeleton::kRowPanel:
       code = LowerRowPanel(context);
       break;
+    case Skeleton::kCooperative:
+      break;
   }
+  if (code.ok()) code->functions.assign(context.functions().begin(), context.functions().end());
+  return code;
+}
+
+absl::StatusOr<FusionCode> LowerCooperative(const Graph& graph, const FusionImplementation& implementation,
+                                            const LoweringOptions& options) {
+  std::vector<FusionCode> parts;
+  int workspace = 0;
+  for (const FusionImplementation& sweep : implementation.sweeps) {
+    LoweringContext context(graph, sweep, options, workspace);
+    auto code = LowerLoop(context);
+    if (!code.ok()) return code.status();
+    workspace += static_cast<int>(code->workspace.size());
+    parts.push_back(*std::move(code));
+  }
+  LoweringContext whole(graph, implementation, options);
+  return JoinLaunches(std::move(parts), whole.kernel_name(""), whole.comment(),
+                      implementation.parameters.blocks_per_multiprocessor);
+}
+
+}  // namespace
+
+absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
+                                       const LoweringOptions& options) {
+  LoweringContext context(graph, implementation, options);
+  auto code = implementation.skeleton == Skeleton::kCooperative ? LowerCooperative(graph, implementation, options)
+                                                                : LowerLoop(context);
   if (!code.ok()) return code;
-  code->functions.assign(context.functions().begin(), context.functions().end());
   std::sort(code->functions.begin(), code->functions.end(),
             [](const ElementaryFunction* a, const ElementaryFunction* b) { return a->name < b->name; });
+  code->functions.erase(std::unique(code->functions.begin(), code->functions.end()), code->functions.end());
   return code;
 }
 

@@ -29,13 +29,15 @@ struct KernelArgument {
   bool is_output = false;  // kPointer: the kernel writes it
 };
 
-// blocks = clamp(ceil(product of extents / items_per_block), 1, multiprocessors * blocks_per_multiprocessor).
+// blocks = ceil(product of extents / items_per_block), at least 1; at most multiprocessors * blocks_per_multiprocessor unless
+// that is 0, and never more than a grid can have.
 struct GridRule {
   std::vector<Extent> extents;  // empty: one block
   int64_t items_per_block = 1;
   int blocks_per_multiprocessor = 1;
   int groups_per_block = 1;
 };
+inline constexpr int64_t kMaxGridBlocks = 2147483647;  // CUDA's limit of gridDim.x
 int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors);
 
 // bytes = fixed + per_entry * extent (if any).
@@ -44,7 +46,7 @@ struct SharedRule {
   int64_t bytes_per_entry = 0;
   Extent extent{.constant = 0};
 };
-int64_t SharedBytes(const SharedRule& rule, const SizeValues& sizes);
+int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes);  // the largest
 
 // Partial results between the kernels of one fusion: bytes = entry_bytes * groups of `launch` * extent.
 struct WorkspaceSlot {
@@ -60,19 +62,22 @@ struct KernelLaunch {
   ir::Kernel kernel;
   std::vector<KernelArgument> arguments;  // in the order of kernel.parameters
   GridRule grid;
-  SharedRule shared;
+  std::vector<SharedRule> shared;  // one for each section; the largest counts
 };
 
-// The code of one fusion implementation: usually one kernel; two when reductions over the whole grid are finished.
+// The code of one fusion implementation: usually one kernel; two when reductions over the whole grid are finished and the
+// launch is not cooperative.
 struct FusionCode {
   std::vector<KernelLaunch> launches;
   std::vector<WorkspaceSlot> workspace;
   std::vector<const ElementaryFunction*> functions;  // whose routines it uses, by name
-  // Largest value of an extent that the code was specialised for; limit 0: none.
+  // Largest values of extents that the code was specialised for.
   struct ExtentLimit {
     Extent extent;
     int64_t limit = 0;
-  } column_limit;
+  };
+  std::vector<ExtentLimit> limits;
+  int64_t kept_bytes = 0;  // of rows that a sweep leaves in shared memory for the next
 };
 
 struct LoweringOptions {

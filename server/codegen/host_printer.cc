@@ -16,31 +16,17 @@ class HostPrinter {
       const ir::Parameter& parameter = kernel_.parameters[i];
       Line(1, absl::StrCat("const auto a_", i, " = *(", Unqualified(parameter.type), " const*)arguments[", i, "];"));
     }
-    // Groups of one block share nothing, so each is an iteration of its own.
-    const int groups_per_block = kernel_.threads / kernel_.group_threads;
-    Line(1, absl::StrCat("const fu_index groups = grid * ", groups_per_block, ";"));
-    Line(1, "#pragma omp parallel for schedule(static)");
-    Line(1, "for (fu_index group = 0; group < groups; ++group) {");
-    Line(2, absl::StrCat("const fu_index block = group / ", groups_per_block, ";"));
-    for (size_t i = 0; i < kernel_.parameters.size(); ++i)
-      Line(2, absl::StrCat(kernel_.parameters[i].type, " ", kernel_.parameters[i].name, " = a_", i, ";"));
-    Line(2, absl::StrCat("const int lanes = ", kernel_.group_threads, ";"));
-    Line(2, "(void)lanes; (void)block;");
-    if (kernel_.uses_shared)
-      Line(2, absl::StrCat("char* const shared = (char*)fu_host_shared(", kernel_.shared_bytes, ");"));
-    for (const ir::LaneVariable& variable : kernel_.lane_variables) {
-      Line(2, absl::StrCat("alignas(64) ", variable.type, " ", variable.name, "[", kernel_.group_threads, "]",
-                           variable.extents, ";"));
-      if (!variable.initial.empty()) {
-        std::string first = "[0]";
-        for (char c : variable.extents)
-          if (c == '[') first += "[0]";
-        Line(2, absl::StrCat("for (int i = 0; i < ", kernel_.group_threads * variable.entries, "; ++i) (&", variable.name,
-                             first, ")[i] = ", variable.initial, ";"));
-      }
+    // Shared memory outlives a section, so the blocks of a cooperative kernel have all theirs at once.
+    if (kernel_.uses_shared && kernel_.cooperative()) {
+      for (size_t i = 0; i < kernel_.parameters.size(); ++i)
+        if (kernel_.parameters[i].type == "fu_index")
+          Line(1, absl::StrCat("const fu_index ", kernel_.parameters[i].name, " = a_", i, "; (void)",
+                               kernel_.parameters[i].name, ";"));
+      Line(1, absl::StrCat("const fu_index shared_bytes = (", kernel_.kept_bytes, " + ", kernel_.shared_bytes,
+                           " + 63) / 64 * 64;"));
+      Line(1, "char* const all_shared = (char*)fu_host_shared(grid * shared_bytes);");
     }
-    for (const ir::Statement& statement : kernel_.body) Print(statement, 2);
-    Line(1, "}");
+    for (const ir::Section& section : kernel_.sections) Print(section);
     absl::StrAppend(&out_, "}\n");
     return std::move(out_);
   }
@@ -55,6 +41,40 @@ class HostPrinter {
   void Line(int depth, const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n"); }
   void Lines(int depth, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) Line(depth, SubstituteLaneVariables(line, "[lane]"));
+  }
+
+  // The end of a parallel loop is the barrier of the grid.
+  void Print(const ir::Section& section) {
+    const int groups_per_block = kernel_.threads / section.group_threads;
+    Line(1, "{");
+    Line(1, absl::StrCat("const fu_index groups = grid * ", groups_per_block, ";"));
+    // Groups of one block share nothing, so each is an iteration of its own.
+    Line(1, "#pragma omp parallel for schedule(static)");
+    Line(1, "for (fu_index group = 0; group < groups; ++group) {");
+    Line(2, absl::StrCat("const fu_index block = group / ", groups_per_block, ";"));
+    for (size_t i = 0; i < kernel_.parameters.size(); ++i)
+      Line(2, absl::StrCat(kernel_.parameters[i].type, " ", kernel_.parameters[i].name, " = a_", i, ";"));
+    Line(2, absl::StrCat("const int lanes = ", section.group_threads, ";"));
+    Line(2, "(void)lanes; (void)block;");
+    if (kernel_.kept_bytes > 0) Line(2, "char* const kept = all_shared + block * shared_bytes;");
+    if (kernel_.uses_shared)
+      Line(2, kernel_.cooperative()
+                  ? absl::StrCat("char* const shared = all_shared + block * shared_bytes + ", kernel_.kept_bytes, ";")
+                  : absl::StrCat("char* const shared = (char*)fu_host_shared(", kernel_.shared_bytes, ");"));
+    for (const ir::LaneVariable& variable : section.lane_variables) {
+      Line(2, absl::StrCat("alignas(64) ", variable.type, " ", variable.name, "[", section.group_threads, "]",
+                           variable.extents, ";"));
+      if (!variable.initial.empty()) {
+        std::string first = "[0]";
+        for (char c : variable.extents)
+          if (c == '[') first += "[0]";
+        Line(2, absl::StrCat("for (int i = 0; i < ", section.group_threads * variable.entries, "; ++i) (&", variable.name,
+                             first, ")[i] = ", variable.initial, ";"));
+      }
+    }
+    for (const ir::Statement& statement : section.body) Print(statement, 2);
+    Line(1, "}");
+    Line(1, "}");
   }
 
   void Print(const ir::Statement& statement, int depth) {
@@ -93,6 +113,16 @@ class HostPrinter {
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kReduce:
+        if (statement.count > 1) {
+          Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, "[", statement.count, "];"));
+          Line(depth, absl::StrCat("for (int r = 0; r < ", statement.count, "; ++r) {"));
+          Line(depth + 1, absl::StrCat(statement.target, "[r] = ", statement.monoid, "::identity();"));
+          Line(depth + 1, absl::StrCat("for (int lane = 0; lane < lanes; ++lane) ", statement.target, "[r] = ",
+                                       statement.monoid, "::combine(", statement.target, "[r], ", statement.source,
+                                       "[lane][r]);"));
+          Line(depth, "}");
+          break;
+        }
         Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, " = ", statement.monoid,
                                  "::identity();"));
         Line(depth, absl::StrCat("for (int lane = 0; lane < lanes; ++lane) ", statement.target, " = ",

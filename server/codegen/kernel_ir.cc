@@ -25,11 +25,12 @@ Statement Collective(std::vector<std::string> lines) {
 Statement Leader(std::vector<std::string> lines) {
   return {.kind = Statement::Kind::kLeader, .lines = std::move(lines)};
 }
-Statement Reduce(std::string monoid, std::string source, std::string target) {
+Statement Reduce(std::string monoid, std::string source, std::string target, int count) {
   return {.kind = Statement::Kind::kReduce,
           .monoid = std::move(monoid),
           .source = std::move(source),
-          .target = std::move(target)};
+          .target = std::move(target),
+          .count = count};
 }
 Statement Barrier() { return {.kind = Statement::Kind::kBarrier}; }
 
@@ -61,7 +62,7 @@ void Append(const Statement& statement, int depth, std::string* out) {
       break;
     case Statement::Kind::kReduce:
       absl::StrAppend(out, indent, "reduce ", statement.target, " = ", statement.monoid, " over lanes of ",
-                      statement.source, "\n");
+                      statement.source, statement.count > 1 ? absl::StrCat(", ", statement.count, " of each") : "", "\n");
       break;
     case Statement::Kind::kBarrier:
       absl::StrAppend(out, indent, "barrier\n");
@@ -72,15 +73,18 @@ void Append(const Statement& statement, int depth, std::string* out) {
 }  // namespace
 
 std::string ToString(const Kernel& kernel) {
-  std::string out = absl::StrCat("kernel ", kernel.name, "  // ", kernel.comment, "\n  threads ", kernel.threads,
-                                 ", groups of ", kernel.group_threads, "\n");
+  std::string out = absl::StrCat("kernel ", kernel.name, "  // ", kernel.comment, "\n  threads ", kernel.threads, "\n");
   for (const Parameter& parameter : kernel.parameters)
     absl::StrAppend(&out, "  parameter ", parameter.type, " ", parameter.name, "\n");
-  for (const LaneVariable& variable : kernel.lane_variables)
-    absl::StrAppend(&out, "  lane ", variable.type, " ", variable.name, variable.extents,
-                    variable.initial.empty() ? "" : absl::StrCat(" = ", variable.initial), "\n");
   if (kernel.uses_shared) absl::StrAppend(&out, "  shared ", kernel.shared_bytes, " bytes\n");
-  for (const Statement& statement : kernel.body) Append(statement, 1, &out);
+  for (const Section& section : kernel.sections) {
+    absl::StrAppend(&out, &section == &kernel.sections.front() ? "  " : "  grid barrier, then ", "section, groups of ",
+                    section.group_threads, "\n");
+    for (const LaneVariable& variable : section.lane_variables)
+      absl::StrAppend(&out, "  lane ", variable.type, " ", variable.name, variable.extents,
+                      variable.initial.empty() ? "" : absl::StrCat(" = ", variable.initial), "\n");
+    for (const Statement& statement : section.body) Append(statement, 1, &out);
+  }
   return out;
 }
 

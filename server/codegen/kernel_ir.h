@@ -6,8 +6,11 @@
 // lanes and blocks as OpenMP iterations, so barriers vanish and variables that live from one phase to the next become
 // arrays over lanes.
 //
+// A kernel has one section, or several with a barrier of the whole grid between them (a cooperative launch): what blocks wrote
+// to device memory in one section, all read in the next. Shared memory of a block survives; variables do not.
+//
 // Text is C++ common to both. Names of lane variables are written with a dollar, "$acc += x;", because the host must
-// index them. Always in scope: lane, lanes (int); block, grid, group, groups (fu_index); shared (char*, when used).
+// index them. Always in scope: lane, lanes (int); block, grid, group, groups (fu_index); shared, kept (char*, when used).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +40,7 @@ struct Statement {
     kIf,         // `text` is a uniform condition
     kLanePhase,  // `lines` for each lane; with `items`: for lanes below it, or (strided) for each item
     kLeader,     // `lines` by one lane of the group
-    kReduce,     // `target` = monoid over the lanes' `source`; every lane gets it
+    kReduce,     // `target` = monoid over the lanes' `source`; every lane gets it; arrays of `count` entries, if more than one
     kBarrier,    // between lane phases that exchange data through shared memory
   };
   Kind kind = Kind::kText;
@@ -49,6 +52,7 @@ struct Statement {
   std::string monoid;    // kReduce: "fu_sum<float>"
   std::string source;    // kReduce: a lane variable
   std::string target;    // kReduce: declared here
+  int count = 1;         // kReduce
   std::vector<Statement> body;  // kLoop, kIf
 };
 
@@ -59,20 +63,27 @@ Statement LanePhase(std::vector<std::string> lines, std::string items = "");
 Statement StridedPhase(std::vector<std::string> lines, std::string items);
 Statement Collective(std::vector<std::string> lines);
 Statement Leader(std::vector<std::string> lines);
-Statement Reduce(std::string monoid, std::string source, std::string target);
+Statement Reduce(std::string monoid, std::string source, std::string target, int count = 1);
 Statement Barrier();
+
+struct Section {
+  int group_threads = 128;  // lanes of a group: `threads` of the kernel, or 32
+  std::vector<LaneVariable> lane_variables;
+  std::vector<Statement> body;
+};
 
 struct Kernel {
   std::string name;
   std::string comment;  // what it computes
   std::vector<Parameter> parameters;
-  int threads = 128;    // per block
-  int group_threads = 128;  // lanes of a group; threads, or 32
+  int threads = 128;        // per block
   int minimum_blocks = 1;   // blocks per multiprocessor that registers must permit (launch bounds)
   bool uses_shared = false;
   std::string shared_bytes;  // expression over size parameters, for the host
-  std::vector<LaneVariable> lane_variables;
-  std::vector<Statement> body;
+  int64_t kept_bytes = 0;    // the first bytes of shared memory, called `kept`; `shared` begins behind them
+  std::vector<Section> sections;
+
+  bool cooperative() const { return sections.size() > 1; }
 };
 
 // As text, for --dump-dir and golden tests.

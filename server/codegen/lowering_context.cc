@@ -9,8 +9,8 @@
 namespace fusion {
 
 LoweringContext::LoweringContext(const Graph& graph, const FusionImplementation& implementation,
-                                 const LoweringOptions& options)
-    : graph(graph), implementation(implementation), options(options) {}
+                                 const LoweringOptions& options, std::optional<int> first_workspace)
+    : graph(graph), implementation(implementation), options(options), first_workspace_(first_workspace) {}
 
 std::string LoweringContext::CType(ValueId value) const {
   return options.force_f64 ? "double" : DataTypeCName(graph.value(value).type.data_type);
@@ -59,6 +59,7 @@ std::string LoweringContext::Sizes(const std::vector<Extent>& extents) {
 }
 
 std::string LoweringContext::Workspace(int slot, const std::string& c_type) {
+  slot += first_workspace_.value_or(0);
   std::string name = absl::StrCat("w_", slot);
   for (const KernelArgument& argument : arguments_)
     if (argument.name == name) return name;
@@ -115,7 +116,7 @@ int LoweringContext::AccumulatorBytes(const Node& node) const {
 
 KernelLaunch LoweringContext::FinishKernel(ir::Kernel kernel, GridRule grid, SharedRule shared) {
   for (const KernelArgument& argument : arguments_) kernel.parameters.push_back({argument.c_type, argument.name});
-  KernelLaunch launch{std::move(kernel), std::move(arguments_), std::move(grid), std::move(shared)};
+  KernelLaunch launch{std::move(kernel), std::move(arguments_), std::move(grid), {std::move(shared)}};
   arguments_.clear();
   return launch;
 }

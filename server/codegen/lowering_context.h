@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,7 +15,10 @@ namespace fusion {
 // Everything about one kernel under construction.
 class LoweringContext {
  public:
-  LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options);
+  // `first_workspace`: number of the first workspace slot, for a sweep of a cooperative kernel; its finish then has as many
+  // threads as the sweep itself.
+  LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options,
+                  std::optional<int> first_workspace = std::nullopt);
 
   const Graph& graph;
   const FusionImplementation& implementation;
@@ -49,10 +53,12 @@ class LoweringContext {
   KernelLaunch FinishKernel(ir::Kernel kernel, GridRule grid, SharedRule shared);
 
   const std::set<const ElementaryFunction*>& functions() const { return functions_; }
+  int finish_threads() const { return first_workspace_ ? implementation.parameters.threads : 256; }
   std::string kernel_name(const std::string& suffix) const;
   std::string comment() const;
 
  private:
+  const std::optional<int> first_workspace_;
   std::vector<KernelArgument> arguments_;
   std::set<const ElementaryFunction*> functions_;
 };

@@ -47,6 +47,7 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes, const std:
       out->set_grid(GridBlocks(launch.grid, sizes, options.multiprocessors));
       out->set_threads(launch.kernel.threads);
       out->set_shared_bytes(SharedBytes(launch.shared, sizes));
+      out->set_cooperative(launch.kernel.cooperative());
       for (const KernelArgument& argument : launch.arguments) {
         v1::LaunchArgument* to = out->add_arguments();
         switch (argument.kind) {

@@ -3,13 +3,14 @@
 // end; a row reduction is complete when the group has reduced it, so its result can be used on the same row (ATAX,
 // softmax) without a second pass over memory.
 //
-// With chunks > 0 a lane's part of the row has a static size and lives in registers (or in the lane's own slots of a ring
-// of shared-memory stages filled by asynchronous copies). With chunks == 0 the row is walked in a run-time loop, read again
+// With chunks > 0 a lane's part of the row has a static size and lives in registers, or comes from a ring of rows in shared
+// memory (row_stages.h). With chunks == 0 the row is walked in a run-time loop, read again
 // in each phase, and column reductions are accumulated in shared memory: any width.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/lowering_context.h"
+#include "server/codegen/row_stages.h"
 
 namespace fusion {
 namespace {
@@ -21,11 +22,12 @@ class RowPanelLowering {
         graph_(context.graph),
         implementation_(context.implementation),
         parameters_(context.implementation.parameters),
-        panel_(context.implementation.row_panel) {}
+        panel_(context.implementation.row_panel),
+        rows_(context.Size(panel_.rows)),
+        columns_(context.Size(panel_.columns)),
+        stages_(context, rows_, columns_) {}
 
   absl::StatusOr<FusionCode> Lower() {
-    rows_ = context_.Size(panel_.rows);
-    columns_ = context_.Size(panel_.columns);
     group_threads_ = parameters_.threads_per_row;
     groups_per_block_ = parameters_.threads / group_threads_;
     for (size_t i = 0; i < implementation_.order.size(); ++i) position_[implementation_.order[i]] = i;
@@ -37,19 +39,16 @@ class RowPanelLowering {
     EmitScalars();
     EmitPrologue();
     std::vector<ir::Statement> row_body;
-    EmitRow(&row_body);
-    body_.push_back(ir::Loop(absl::StrCat("for (fu_index row = group; row < ", rows_, "; row += groups)"),
-                             std::move(row_body)));
+    EmitStep(&row_body);
+    body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
     EmitPartials();
 
     ir::Kernel kernel{.name = context_.kernel_name(""),
                       .comment = context_.comment(),
-                      .threads = parameters_.threads,
-                      .group_threads = group_threads_};
+                      .threads = parameters_.threads};
     kernel.uses_shared = shared_.fixed_bytes > 0 || shared_.bytes_per_entry > 0;
     kernel.shared_bytes = absl::StrCat(shared_.fixed_bytes, " + ", shared_.bytes_per_entry, " * ", columns_);
-    kernel.lane_variables = lane_variables_;
-    kernel.body = std::move(body_);
+    kernel.sections = {{group_threads_, lane_variables_, std::move(body_)}};
     code.launches.push_back(context_.FinishKernel(std::move(kernel),
                                                   GridRule{.extents = {panel_.rows},
                                                            .items_per_block = groups_per_block_,
@@ -58,7 +57,8 @@ class RowPanelLowering {
                                                            .groups_per_block = groups_per_block_},
                                                   shared_));
     if (static_chunks())
-      code.column_limit = {panel_.columns, int64_t{parameters_.chunks} * group_threads_ * parameters_.vector_width};
+      code.limits = {{panel_.columns, int64_t{parameters_.chunks} * group_threads_ * parameters_.vector_width}};
+    code.kept_bytes = stages_.KeptBytes();
     if (!reductions_.empty()) {
       std::vector<NodeId> early_scalars, finish_nodes;
       for (size_t i = 0; i < implementation_.order.size(); ++i) {
@@ -103,9 +103,6 @@ class RowPanelLowering {
   bool IsScalarReduction(const Node& node) const {
     return node.is_reduction() && ShapeOf(node, -1) == Shape::kScalar;
   }
-  bool Staged(ValueId value) const {
-    return parameters_.stages > 0 && std::find(staged_.begin(), staged_.end(), value) != staged_.end();
-  }
   bool Held(ValueId value) const { return std::find(held_.begin(), held_.end(), value) != held_.end(); }
   bool HeldColumn(ValueId value) const {
     return std::find(held_columns_.begin(), held_columns_.end(), value) != held_columns_.end();
@@ -124,7 +121,7 @@ class RowPanelLowering {
         if (shape == Shape::kMatrix) {
           const bool input = !context_.ProducedHere(value);
           if (input && parameters_.stages > 0) {
-            if (!Staged(value)) staged_.push_back(value);
+            stages_.Add(value);
             continue;
           }
           auto [it, inserted] =
@@ -137,17 +134,23 @@ class RowPanelLowering {
       }
     }
     for (ValueId value : held_)
-      lane_variables_.push_back(ChunkVariable(context_.CType(value), "r_" + context_.Name(value), ""));
+      lane_variables_.push_back(ChunkVariable(context_.CType(value), "r_" + context_.Name(value), "", row_count()));
     for (ValueId value : held_columns_)
       lane_variables_.push_back(ChunkVariable(context_.CType(value), "c_" + context_.Name(value), ""));
   }
-  ir::LaneVariable ChunkVariable(std::string type, std::string name, std::string initial) const {
+  int row_count() const { return parameters_.rows_per_step; }
+  ir::LaneVariable ChunkVariable(std::string type, std::string name, std::string initial, int rows = 1) const {
     return {.type = std::move(type),
             .name = std::move(name),
-            .extents = absl::StrCat("[", parameters_.chunks, "][", parameters_.vector_width, "]"),
+            .extents = absl::StrCat(rows > 1 ? absl::StrCat("[", rows, "]") : "", "[", parameters_.chunks, "][",
+                                    parameters_.vector_width, "]"),
             .initial = std::move(initial),
-            .entries = parameters_.chunks * parameters_.vector_width};
+            .entries = rows * parameters_.chunks * parameters_.vector_width};
   }
+  // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
+  std::string OfRow(const std::string& name) const { return row_count() > 1 ? name + "[r]" : name; }
+  std::string HeldText(ValueId value) const { return absl::StrCat(OfRow("$r_" + context_.Name(value)), "[c]"); }
+  std::string RowText(ValueId value) const { return OfRow("u_" + context_.Name(value)); }
 
   void CreateReductions(FusionCode* code) {
     for (NodeId id : implementation_.order) {
@@ -160,12 +163,7 @@ class RowPanelLowering {
                                  .entry_bytes = context_.AccumulatorBytes(node),
                                  .extent = per_column ? panel_.columns : Extent{.constant = 1}});
     }
-    // The ring of stages: one slot of chunks * vector width entries per lane, stage and matrix.
-    for (ValueId value : staged_) {
-      stage_offset_[value] = shared_.fixed_bytes;
-      shared_.fixed_bytes += int64_t{parameters_.stages} * parameters_.chunks * parameters_.threads *
-                             parameters_.vector_width * context_.TypeBytes(value);
-    }
+    stages_.Reserve(&shared_);
     // Largest entries first, so that each array of accumulators is aligned.
     std::vector<GridReduction> by_size = reductions_;
     std::stable_sort(by_size.begin(), by_size.end(), [&](const GridReduction& a, const GridReduction& b) {
@@ -201,7 +199,7 @@ class RowPanelLowering {
     if (static_chunks()) {
       lines.insert(lines.begin(),
                    {"FUSION_UNROLL", absl::StrCat("for (int c = 0; c < ", parameters_.chunks, "; ++c) {"),
-                    absl::StrCat("const fu_index j = ((fu_index)c * lanes + lane) * ", width, ";")});
+                    stages_.ColumnLine()});
       lines.push_back("}");
       return ir::LanePhase(std::move(lines));
     }
@@ -255,21 +253,54 @@ class RowPanelLowering {
     if (width == 1 && !static_chunks()) return absl::StrCat(target, "[0] = ", base, "[j];");
     return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ", Aligned(value, matrix), ");");
   }
-  std::string StageSlot(ValueId value, const std::string& stage) const {
-    return absl::StrCat("((", context_.CType(value), "*)(shared + ", stage_offset_.at(value), ") + ((", stage, " * ",
-                        parameters_.chunks, " + c) * ", parameters_.threads, " + (group % ", groups_per_block_,
-                        ") * lanes + lane) * ", parameters_.vector_width, ")");
-  }
-  void StageRow(const std::string& row, const std::string& stage, std::vector<ir::Statement>* body) {
-    std::vector<std::string> lines;
-    for (ValueId value : staged_)
-      lines.push_back(absl::StrCat("fu_stage<", parameters_.vector_width, ">(", StageSlot(value, stage), ", ",
-                                   context_.Pointer(value), " + ", row, " * ", columns_, ", j, ", columns_, ", ",
-                                   Aligned(value, true), ");"));
-    std::vector<ir::Statement> copy = {ChunkLoop(std::move(lines), false)};
+  void FetchStep(const std::string& step, std::vector<ir::Statement>* body) {
+    std::map<ValueId, std::string> aligned;
+    if (!stages_.bulk())
+      for (ValueId value : stages_.staged()) aligned[value] = Aligned(value, true);
     FlushFlags(&body_);
-    body->push_back(ir::If(absl::StrCat(row, " < ", rows_), std::move(copy)));
-    body->push_back(ir::LanePhase({"fu_copy_commit();"}));
+    std::vector<std::string> lines = stages_.FetchLines(aligned, step);
+    body->push_back(
+        ir::If(absl::StrCat(step, " < steps"),
+               {stages_.bulk() ? ir::LanePhase(std::move(lines)) : ChunkLoop(std::move(lines), false)}));
+    if (!stages_.CommitLine().empty()) body->push_back(ir::LanePhase({stages_.CommitLine()}));
+  }
+
+  // Operands over the rows, one entry a row; they are read one step ahead, since a row waits for them at once.
+  std::vector<ValueId> RowInputs() const {
+    std::vector<ValueId> inputs;
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      if (Phase(node) == kFinishPhase) continue;
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        const ValueId value = node.operands[k];
+        if (ShapeOf(node, static_cast<int>(k)) == Shape::kRow && !context_.ProducedHere(value) &&
+            std::find(inputs.begin(), inputs.end(), value) == inputs.end())
+          inputs.push_back(value);
+      }
+    }
+    return inputs;
+  }
+  void ReadRowInputs(const std::string& step, const std::vector<ValueId>& inputs, std::vector<ir::Statement>* body) {
+    std::vector<std::string> lines;
+    if (row_count() == 1) lines = {stages_.IndexLine(step)};
+    for (ValueId value : inputs)
+      lines.push_back(absl::StrCat(OfRow("next_" + context_.Name(value)), " = ", context_.Pointer(value), "[row];"));
+    lines = stages_.ForEachRow(step, std::move(lines));
+    std::vector<ir::Statement> texts;
+    for (std::string& line : lines) texts.push_back(ir::Text(std::move(line)));
+    body->push_back(ir::If(absl::StrCat(step, " < steps"), std::move(texts)));
+  }
+  std::string RowDeclaration(const std::string& type, const std::string& name) const {
+    return absl::StrCat(type, " ", name, row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "", ";");
+  }
+  // Uniform statements for each row of the current step.
+  void EmitRowTexts(std::vector<std::string> lines, std::vector<ir::Statement>* body) {
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines))) body->push_back(ir::Text(std::move(line)));
+  }
+  void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
+    if (context_.Stored(node.result))
+      body->push_back(ir::Leader(stages_.ForEachRow(
+          "step", {absl::StrCat(context_.Pointer(node.result), "[row] = ", RowText(node.result), ";")})));
   }
 
   void EmitPrologue() {
@@ -281,38 +312,47 @@ class RowPanelLowering {
       FlushFlags(&body_);
       body_.push_back(std::move(loop));
     }
-    if (parameters_.stages > 0) {
-      for (int stage = 0; stage + 1 < parameters_.stages; ++stage)
-        StageRow(absl::StrCat("(group + ", stage, " * groups)"), absl::StrCat(stage), &body_);
-      body_.push_back(ir::Text("int stage = 0;"));
+    body_.push_back(ir::Text(absl::StrCat("const fu_index count = (", rows_, " - group + groups - 1) / groups;")));
+    body_.push_back(ir::Text(row_count() == 1 ? "const fu_index steps = count;"
+                                              : absl::StrCat("const fu_index steps = (count + ", row_count() - 1, ") / ",
+                                                             row_count(), ";")));
+    row_inputs_ = RowInputs();
+    for (ValueId value : row_inputs_) {
+      const std::string name = "next_" + context_.Name(value), type = context_.CType(value);
+      body_.push_back(ir::Text(row_count() == 1 ? absl::StrCat(type, " ", name, " = ", type, "(0);")
+                                                : absl::StrCat(type, " ", name, "[", row_count(), "] = {};")));
     }
+    if (!row_inputs_.empty()) ReadRowInputs("0", row_inputs_, &body_);
+    if (!stages_.any()) return;
+    if (stages_.bulk()) body_.push_back(ir::LanePhase(stages_.InitializeLines()));
+    for (int stage = 0; stage + 1 < parameters_.stages; ++stage) FetchStep(absl::StrCat(stage), &body_);
   }
 
-  void EmitRow(std::vector<ir::Statement>* body) {
-    if (parameters_.stages > 0) {
-      body->push_back(ir::Text(absl::StrCat("const int filled = (stage + ", parameters_.stages - 1, ") % ",
-                                            parameters_.stages, ";")));
-      StageRow(absl::StrCat("(row + ", parameters_.stages - 1, " * groups)"), "filled", body);
-      body->push_back(ir::LanePhase({absl::StrCat("fu_copy_wait<", parameters_.stages - 1, ">();")}));
+  void EmitStep(std::vector<ir::Statement>* body) {
+    if (row_count() == 1) body->push_back(ir::Text(stages_.IndexLine("step")));
+    if (stages_.any()) {
+      FetchStep(absl::StrCat("(step + ", parameters_.stages - 1, ")"), body);
+      body->push_back(ir::LanePhase({stages_.WaitLine()}));
     }
-    // Operands over the rows, one entry a row.
-    std::set<ValueId> loaded;
-    for (NodeId id : implementation_.order) {
-      const Node& node = graph_.node(id);
-      if (Phase(node) == kFinishPhase) continue;
-      for (size_t k = 0; k < node.operands.size(); ++k) {
-        const ValueId value = node.operands[k];
-        if (ShapeOf(node, static_cast<int>(k)) != Shape::kRow || context_.ProducedHere(value) ||
-            !loaded.insert(value).second)
-          continue;
-        body->push_back(ir::Text(absl::StrCat("const ", context_.CType(value), " u_", context_.Name(value), " = ",
-                                              context_.Pointer(value), "[row];")));
+    for (ValueId value : row_inputs_) {
+      const std::string name = context_.Name(value), type = context_.CType(value);
+      if (row_count() == 1) {
+        body->push_back(ir::Text(absl::StrCat("const ", type, " u_", name, " = next_", name, ";")));
+        continue;
       }
+      body->push_back(ir::Text(RowDeclaration(type, "u_" + name)));
+      body->push_back(ir::Text("FUSION_UNROLL"));
+      body->push_back(ir::Text(absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) u_", name, "[r] = next_", name,
+                                            "[r];")));
     }
+    if (!row_inputs_.empty()) ReadRowInputs("(step + 1)", row_inputs_, body);
     for (int phase = 0; phase < panel_.phase_count; ++phase) EmitPhase(phase, body);
-    if (parameters_.stages > 0)
-      body->push_back(ir::Text(absl::StrCat("stage = stage + 1 == ", parameters_.stages, " ? 0 : stage + 1;")));
   }
+
+  // The lines of one chunk of a phase: once, and for each row of the step.
+  struct PhaseLines {
+    std::vector<std::string> columns, rows;
+  };
 
   void EmitPhase(int phase, std::vector<ir::Statement>* body) {
     // Row maps first: the matrix part of this phase may read them, and they never read it, since a row reduction is
@@ -321,7 +361,7 @@ class RowPanelLowering {
       const Node& node = graph_.node(id);
       if (Phase(node) == phase && SpaceOf(node) == Shape::kRow) EmitRowNode(node, body);
     }
-    std::vector<std::string> lines;
+    PhaseLines lines;
     available_.clear();
     std::vector<const Node*> row_reductions;
     for (NodeId id : implementation_.order) {
@@ -332,50 +372,63 @@ class RowPanelLowering {
         if (IsRowReduction(node)) row_reductions.push_back(&node);
       }
     }
-    if (lines.empty()) return;
+    if (lines.columns.empty() && lines.rows.empty()) return;
     for (const Node* node : row_reductions) {
       const std::string monoid = context_.MonoidName(*node), name = "row_" + context_.Name(node->result);
-      lane_variables_.push_back({.type = monoid + "::Acc", .name = name});
-      body->push_back(ir::LanePhase({absl::StrCat("$", name, " = ", monoid, "::identity();")}));
+      lane_variables_.push_back({.type = monoid + "::Acc",
+                                 .name = name,
+                                 .extents = row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "",
+                                 .entries = row_count()});
+      body->push_back(ir::LanePhase(
+          row_count() == 1
+              ? std::vector<std::string>{absl::StrCat("$", name, " = ", monoid, "::identity();")}
+              : std::vector<std::string>{"FUSION_UNROLL", absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) $", name,
+                                                                       "[r] = ", monoid, "::identity();")}));
     }
-    ir::Statement loop = ChunkLoop(std::move(lines), false);
+    std::vector<std::string> all = std::move(lines.columns);
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows))) all.push_back(std::move(line));
+    ir::Statement loop = ChunkLoop(std::move(all), false);
     FlushFlags(&body_);
     body->push_back(std::move(loop));
     for (const Node* node : row_reductions) {
       const std::string name = context_.Name(node->result);
-      body->push_back(ir::Reduce(context_.MonoidName(*node), "row_" + name, "total_" + name));
+      body->push_back(ir::Reduce(context_.MonoidName(*node), "row_" + name, "total_" + name, row_count()));
       std::vector<std::string> operands(node->operands.size());
       for (int k : node->overload->finish_operands) operands[k] = RowOperand(*node, k);
-      body->push_back(ir::Text(absl::StrCat("const ", context_.CType(*node), " u_", name, " = ",
-                                            ReductionFinish(context_, *node, "total_" + name, operands), ";")));
-      if (context_.Stored(node->result))
-        body->push_back(ir::Leader({absl::StrCat(context_.Pointer(node->result), "[row] = u_", name, ";")}));
+      DefineRowResult(*node, ReductionFinish(context_, *node, OfRow("total_" + name), operands), body);
     }
+  }
+  void DefineRowResult(const Node& node, const std::string& text, std::vector<ir::Statement>* body) {
+    const std::string name = "u_" + context_.Name(node.result);
+    if (row_count() == 1) {
+      body->push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " ", name, " = ", text, ";")));
+    } else {
+      body->push_back(ir::Text(RowDeclaration(context_.CType(node), name)));
+      EmitRowTexts({absl::StrCat(name, "[r] = ", text, ";")}, body);
+    }
+    StoreRowResult(node, body);
   }
   std::string RowOperand(const Node& node, int k) {
     return ShapeOf(node, k) == Shape::kScalar ? ScalarText(node.operands[k], context_.CType(node))
-                                              : "u_" + context_.Name(node.operands[k]);
+                                              : RowText(node.operands[k]);
   }
 
   void EmitRowNode(const Node& node, std::vector<ir::Statement>* body) {
     std::vector<std::string> operands;
     for (size_t k = 0; k < node.operands.size(); ++k) operands.push_back(RowOperand(node, static_cast<int>(k)));
-    const std::string name = context_.Name(node.result);
-    if (node.is_reduction()) {
-      const std::string monoid = context_.MonoidName(node);
-      body->push_back(ir::Text(absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
-                                            ReductionTerm(context_, node, operands), ", row));")));
+    if (!node.is_reduction()) {
+      DefineRowResult(node, context_.Call(node, node.overload->routine, operands), body);
       return;
     }
-    body->push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
-                                          context_.Call(node, node.overload->routine, operands), ";")));
-    if (context_.Stored(node.result))
-      body->push_back(ir::Leader({absl::StrCat(context_.Pointer(node.result), "[row] = u_", name, ";")}));
+    const std::string monoid = context_.MonoidName(node), name = context_.Name(node.result);
+    EmitRowTexts({absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
+                               ReductionTerm(context_, node, operands), ", row));")},
+                 body);
   }
 
   // Makes a value over (row, column) or over columns available as an array of vector_width entries in the chunk loop, and
   // gives its name. Recomputes what an earlier phase computed and did not hold.
-  std::string ChunkOperand(const Node& node, int k, int phase, std::vector<std::string>* lines) {
+  std::string ChunkOperand(const Node& node, int k, int phase, PhaseLines* lines) {
     const ValueId value = node.operands[k];
     const Shape shape = ShapeOf(node, k);
     const std::string name = context_.Name(value);
@@ -385,36 +438,35 @@ class RowPanelLowering {
       if (!available_.insert(local).second) return local;
       const auto& producer = graph_.value(value).producer;
       if (context_.ProducedHere(value)) {
-        EmitChunkMap(graph_.node(*producer), local, phase, lines);
+        EmitChunkMap(graph_.node(*producer), local, phase, lines, &lines->columns);
         return local;
       }
-      lines->push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-      lines->push_back(Load(local, context_.Pointer(value), value, false));
+      lines->columns.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+      lines->columns.push_back(Load(local, context_.Pointer(value), value, false));
       return local;
     }
     const std::string local = "r_" + name;
-    if (available_.count(local)) return Held(value) ? absl::StrCat("$", local, "[c]") : local;
+    if (available_.count(local)) return Held(value) ? HeldText(value) : local;
     if (context_.ProducedHere(value)) {
       const Node& producer = graph_.node(*graph_.value(value).producer);
-      if (Held(value)) return absl::StrCat("$", local, "[c]");  // computed in its phase, which is earlier
+      if (Held(value)) return HeldText(value);  // computed in its phase, which is earlier
       available_.insert(local);
-      EmitChunkMap(producer, local, phase, lines);
+      EmitChunkMap(producer, local, phase, lines, &lines->rows);
       return local;
     }
     available_.insert(local);
-    if (Staged(value)) {
-      lines->push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-      lines->push_back(absl::StrCat("fu_load_shared<", parameters_.vector_width, ">(", local, ", ",
-                                    StageSlot(value, "stage"), ");"));
+    if (stages_.Staged(value)) {
+      lines->rows.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+      lines->rows.push_back(stages_.ReadLine(value, local));
       return local;
     }
     const std::string base = absl::StrCat("(", context_.Pointer(value), " + row * ", columns_, ")");
     if (Held(value)) {
-      if (FirstPhase(value) == phase) lines->push_back(Load(absl::StrCat("$", local, "[c]"), base, value, true));
-      return absl::StrCat("$", local, "[c]");
+      if (FirstPhase(value) == phase) lines->rows.push_back(Load(HeldText(value), base, value, true));
+      return HeldText(value);
     }
-    lines->push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-    lines->push_back(Load(local, base, value, true));
+    lines->rows.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+    lines->rows.push_back(Load(local, base, value, true));
     return local;
   }
   int FirstPhase(ValueId value) const {
@@ -424,7 +476,7 @@ class RowPanelLowering {
     return first;
   }
 
-  std::vector<std::string> EntryOperands(const Node& node, int phase, std::vector<std::string>* lines) {
+  std::vector<std::string> EntryOperands(const Node& node, int phase, PhaseLines* lines) {
     std::vector<std::string> operands;
     for (size_t k = 0; k < node.operands.size(); ++k) {
       const Shape shape = ShapeOf(node, static_cast<int>(k));
@@ -444,24 +496,28 @@ class RowPanelLowering {
   }
 
   // target[v] = routine(operands) for the entries of the chunk.
-  void EmitChunkMap(const Node& node, const std::string& target, int phase, std::vector<std::string>* lines) {
-    const std::vector<std::string> operands = EntryOperands(node, phase, lines);
+  void EmitChunkMap(const Node& node, const std::string& target, int phase, PhaseLines* phase_lines,
+                    std::vector<std::string>* lines) {
+    const std::vector<std::string> operands = EntryOperands(node, phase, phase_lines);
     const bool held = Held(node.result) && target == "r_" + context_.Name(node.result);
     if (!held)
       lines->push_back(absl::StrCat(context_.CType(node), " ", target, "[", parameters_.vector_width, "];"));
     lines->push_back("FUSION_UNROLL");
     lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
-                                  held ? absl::StrCat("$", target, "[c]") : target, "[v] = ",
+                                  held ? HeldText(node.result) : target, "[v] = ",
                                   context_.Call(node, node.overload->routine, operands), ";"));
   }
 
-  void EmitMatrixNode(const Node& node, int phase, std::vector<std::string>* lines) {
+  void EmitMatrixNode(const Node& node, int phase, PhaseLines* phase_lines) {
+    std::vector<std::string>* lines = &phase_lines->rows;
     const std::string name = context_.Name(node.result);
     if (!node.is_reduction()) {
       const std::string local = "r_" + name;
-      if (available_.insert(local).second) EmitChunkMap(node, local, phase, lines);
+      if (available_.insert(local).second) EmitChunkMap(node, local, phase, phase_lines, lines);
+      if (stages_.Keeps(node.result))
+        lines->push_back(stages_.KeepLine(node.result, Held(node.result) ? HeldText(node.result) : local));
       if (context_.Stored(node.result)) {
-        const std::string source = Held(node.result) ? absl::StrCat("$", local, "[c]") : local;
+        const std::string source = Held(node.result) ? HeldText(node.result) : local;
         const std::string base = absl::StrCat("(", context_.Pointer(node.result), " + row * ", columns_, ")");
         if (parameters_.vector_width == 1 && !static_chunks())
           lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
@@ -471,10 +527,10 @@ class RowPanelLowering {
       }
       return;
     }
-    const std::vector<std::string> operands = EntryOperands(node, phase, lines);
+    const std::vector<std::string> operands = EntryOperands(node, phase, phase_lines);
     const std::string monoid = context_.MonoidName(node);
     const bool by_row = IsRowReduction(node);
-    const std::string accumulator = by_row             ? absl::StrCat("$row_", name)
+    const std::string accumulator = by_row             ? OfRow("$row_" + name)
                                     : static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
                                                       : absl::StrCat("acc_", name, "[j + v]");
     lines->push_back("FUSION_UNROLL");
@@ -507,11 +563,11 @@ class RowPanelLowering {
   const FusionImplementation& implementation_;
   const SkeletonParameters& parameters_;
   const RowPanelRoles& panel_;
-  std::string rows_, columns_;
+  const std::string rows_, columns_;
+  RowStages stages_;
   int group_threads_ = 0, groups_per_block_ = 1;
   std::map<NodeId, size_t> position_;
-  std::vector<ValueId> staged_, held_, held_columns_;
-  std::map<ValueId, int64_t> stage_offset_;
+  std::vector<ValueId> held_, held_columns_, row_inputs_;
   std::vector<GridReduction> reductions_;
   SharedRule shared_;
   std::vector<ir::LaneVariable> lane_variables_;

@@ -41,10 +41,8 @@ class VectorLowering {
           ir::Leader({absl::StrCat(context_.Workspace(slot, context_.Accumulator(node)), "[group] = total_", name, ";")}));
       reductions.push_back({.node = id, .workspace_slot = slot});
     }
-    ir::Kernel kernel{.name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads,
-                      .group_threads = parameters_.threads};
-    kernel.lane_variables = lane_variables_;
-    kernel.body = std::move(body_);
+    ir::Kernel kernel{.name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads};
+    kernel.sections = {{parameters_.threads, lane_variables_, std::move(body_)}};
     GridRule grid{.extents = extents_,
                   .items_per_block = int64_t{parameters_.threads} * parameters_.vector_width * parameters_.unroll,
                   .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor};

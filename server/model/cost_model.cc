@@ -10,6 +10,8 @@ namespace {
 constexpr double kMemoryLatencySeconds = 700e-9;
 // The least share of the bandwidth ever assumed.
 constexpr double kLeastShare = 0.02;
+// Bandwidth of the L2 cache over that of device memory: 16 MiB read again and again at 6.2 TB/s on an H200 that copies at 4.27.
+constexpr double kCacheBandwidthRatio = 1.45;
 
 }  // namespace
 
@@ -53,7 +55,8 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
     busy = std::min(1.0, double(traits.blocks) / device_.multiprocessors());
   }
   estimate.memory_seconds =
-      estimate.bytes / (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
+      std::max(estimate.bytes, (estimate.bytes + traits.cache_bytes) / kCacheBandwidthRatio) /
+      (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
   estimate.compute_seconds =
       traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
   estimate.launch_seconds = traits.launches * device_.launch_seconds();

@@ -18,6 +18,7 @@ struct KernelTraits {
   int64_t blocks = 1;       // of the grid
   int registers = 32;       // per thread, estimated
   int64_t shared_bytes = 0; // per block
+  double cache_bytes = 0;   // read from the L2 cache, beside what comes from device memory through it
   double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
   double access_efficiency = 1;   // share of the bytes moved that is asked for (strided accesses fetch more)
   double barrier_seconds = 0;     // of all blocks waiting, not overlapped with memory

@@ -14,6 +14,8 @@ const char* SkeletonName(Skeleton skeleton) {
       return "vector";
     case Skeleton::kRowPanel:
       return "row_panel";
+    case Skeleton::kCooperative:
+      return "cooperative";
     case Skeleton::kScalar:
       return "scalar";
   }
@@ -29,6 +31,11 @@ std::string RunTimeEstimate::ToString() const {
 }
 
 std::string FusionImplementation::Describe(const Graph& graph) const {
+  if (skeleton == Skeleton::kCooperative) {
+    std::vector<std::string> parts;
+    for (const FusionImplementation& sweep : sweeps) parts.push_back(sweep.Describe(graph));
+    return absl::StrCat("cooperative (", absl::StrJoin(parts, " | "), ")");
+  }
   std::vector<std::string> names;
   for (NodeId id : order) names.push_back(graph.value(graph.node(id).result).name);
   std::string text = absl::StrCat("{", absl::StrJoin(names, " "), "} ", SkeletonName(skeleton), " T", parameters.threads);
@@ -38,9 +45,14 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (skeleton == Skeleton::kRowPanel) {
     if (parameters.chunks > 0) absl::StrAppend(&text, " C", parameters.chunks);
     if (parameters.threads_per_row != parameters.threads) absl::StrAppend(&text, " R", parameters.threads_per_row);
+    if (parameters.rows_per_step > 1) absl::StrAppend(&text, " M", parameters.rows_per_step);
     if (parameters.stages > 0) absl::StrAppend(&text, " S", parameters.stages);
   }
   if (parameters.load_path == LoadPath::kStaged) absl::StrAppend(&text, " staged");
+  if (parameters.load_path == LoadPath::kBulk) absl::StrAppend(&text, " bulk");
+  if (parameters.reversed) absl::StrAppend(&text, " reversed");
+  if (kept.rows > 0) absl::StrAppend(&text, " keeps ", kept.rows, " rows");
+  if (parameters.blocks_per_multiprocessor == 0) absl::StrAppend(&text, " one-shot");
   std::vector<std::string> choices;
   bool any = false;
   for (size_t i = 0; i < order.size(); ++i) {

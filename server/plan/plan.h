@@ -20,9 +20,10 @@ enum class Skeleton {
   kElement,   // tiles of a mapped list
   kVector,    // one dimension: maps, and reductions to scalars
   kRowPanel,  // rows of a matrix: maps, row and column reductions, row results used again on the same row
+  kCooperative,  // sweeps of vector and row-panel loops in one launch, with a barrier of the whole grid between them
   kScalar,    // scalars alone: one thread
 };
-const char* SkeletonName(Skeleton skeleton);  // "element", "vector", "row_panel", "scalar"
+const char* SkeletonName(Skeleton skeleton);  // "element", "vector", "row_panel", "cooperative", "scalar"
 
 // Where a variable of a fusion lives.
 enum class StorageClass { kRegisters, kShared };
@@ -48,9 +49,17 @@ struct RowPanelRoles {
 };
 inline constexpr int kFinishPhase = 1 << 20;
 
+// Rows of matrices that stay in shared memory from one sweep of a cooperative fusion to the next.
+struct KeptRows {
+  std::vector<ValueId> values;
+  int rows = 0;         // of each group: its first ones
+  bool filled = false;  // by an earlier sweep
+};
+
 enum class LoadPath {
   kDirect,  // each thread loads what it needs
-  kStaged,  // the block copies contiguous tiles to shared memory first, and results back from it
+  kStaged,  // asynchronous copies to shared memory first (sm_80), and tiles of results back from it
+  kBulk,    // the same by bulk copies that complete at an mbarrier (sm_90)
 };
 
 // Parameters of a skeleton. Unused ones keep their default.
@@ -63,8 +72,11 @@ struct SkeletonParameters {
   int stages = 0;              // kRowPanel: rows in flight in shared memory (asynchronous copies); 0: plain loads
   bool hold_columns = false;   // kRowPanel with chunks: operands over the columns stay in registers
   int unroll = 1;              // kVector: vectors per thread and step
-  int blocks_per_multiprocessor = 1;  // persistent grid: blocks <= multiprocessors * this
+  // Persistent grid: blocks <= multiprocessors * this, each walks over many tiles. 0: one tile a block, as many blocks as tiles.
+  int blocks_per_multiprocessor = 1;
   LoadPath load_path = LoadPath::kDirect;
+  int rows_per_step = 1;       // kRowPanel with chunks: rows that a group does together
+  bool reversed = false;       // kRowPanel: from the last row to the first, what an earlier sweep left in the cache first
   friend auto operator<=>(const SkeletonParameters&, const SkeletonParameters&) = default;
 };
 
@@ -93,6 +105,8 @@ struct FusionImplementation {
   std::vector<PlacedValue> placement;  // kElement: every value that the kernel touches
   int64_t shared_entries = 0;          // kElement: size of the shared array, in entries per element of the tile
   RowPanelRoles row_panel;
+  KeptRows kept;                              // kRowPanel in a cooperative fusion
+  std::vector<FusionImplementation> sweeps;   // kCooperative: in order; together they compute the nodes
   std::vector<ValueId> loads;   // values read from device memory, ascending
   std::vector<ValueId> stores;  // values written to device memory, ascending
   RunTimeEstimate estimate;

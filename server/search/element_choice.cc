@@ -169,12 +169,14 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
                          : std::vector<Tile>{{128, 16}, {128, 32}, {256, 32}, {256, 64}, {128, 128}};
     else
       tiles = all_thread ? std::vector<Tile>{{32, 32}, {128, 128}, {512, 512}} : std::vector<Tile>{{16, 16}, {64, 64}};
+    // A block that ends with its tile leaves its place to the loads of the next one while its own stores are under way.
+    const std::vector<bool> one_shots = shape.cuda() ? std::vector<bool>{true, false} : std::vector<bool>{false};
     for (LoadPath path : paths) {
       FusionImplementation placed = base;
       placed.implementations = choice;
       placed.parameters.load_path = path;
       const int value_words = PlaceElementValues(shape, &placed);
-      for (const Tile& tile : tiles) {
+      for (const Tile& tile : tiles) for (bool one_shot : one_shots) {
         FusionImplementation implementation = placed;
         SkeletonParameters& parameters = implementation.parameters;
         parameters.threads = tile.threads;
@@ -194,9 +196,11 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
         }
         int resident = shape.cuda() ? ResidentBlocks(device, tile.threads, traits.registers, traits.shared_bytes) : 1;
         if (resident == 0) continue;
-        parameters.blocks_per_multiprocessor = resident;
+        parameters.blocks_per_multiprocessor = one_shot ? 0 : resident;
         const double tile_bytes = shape.bytes_read / elements * tile.elements;
-        traits.blocks = static_cast<int64_t>(std::min(elements / tile.elements + 1, double(device.multiprocessors()) * resident));
+        const double all_tiles = elements / tile.elements + 1;
+        traits.blocks =
+            static_cast<int64_t>(one_shot ? all_tiles : std::min(all_tiles, double(device.multiprocessors()) * resident));
         if (path == LoadPath::kStaged) {
           traits.bytes_in_flight_per_block = 0.5 * tile_bytes;  // half of the time the block computes and stores
         } else {

@@ -1,6 +1,8 @@
 // What the choices for each skeleton share. Internal to server/search.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "server/search/implementation_choice.h"
@@ -22,6 +24,7 @@ struct FusionShape {
   int grid_reductions = 0;      // reductions that the finish kernel completes
 
   bool cuda() const { return model.device().target() == v1::CUDA; }
+  int compute_capability() const;  // 90 for sm_90; 0 on the host
   int64_t Size(const Extent& extent) const { return extent.name.empty() ? extent.constant : sizes.at(extent.name); }
   const Node& node(int member) const { return graph.node(NodeId{member}); }
   // An implementation with all but parameters, placement and estimate; nodes in ascending order.
@@ -37,6 +40,38 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
                    std::string* reason);
 void ChooseVector(const FusionShape& shape, std::vector<FusionImplementation>* out);
 void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, std::string* reason);
+// Sweeps in one launch: `sweeps` has the shape of each. Nothing when that gives no advantage over launches of their own.
+void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
+                       std::vector<FusionImplementation>* out);
+
+// Compute efficiency of loops of fused multiply-adds with loads between, as a share of the peak: assumed.
+inline constexpr double kLoopComputeEfficiency = 0.5;
+
+// One implementation with the parameters given, where blocks_per_multiprocessor is the most wanted and becomes what fits; none
+// when not even one block fits. *out: what its estimate was made from.
+std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given, KernelTraits* out);
+
+// What the lanes of a row panel must keep.
+struct RowPanelNeeds {
+  int matrices = 0;        // read
+  int held_inputs = 0;     // of these, used again in a later phase
+  int held_computed = 0;   // matrices computed here and used again in a later phase
+  int column_operands = 0; // vectors over the columns that are read
+  int row_reductions = 0;
+  int64_t accumulator_bytes = 0;  // of one column
+};
+RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape);
+// Bytes of shared memory for one row of one matrix of each group of a block.
+int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& parameters);
+// Rows that a group may do together: short ones, so that their reductions share barriers and latencies.
+std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& needs);
+// Bytes of static shared memory with which the threads of a block reduce `count` values at once.
+inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }
+// Vector widths that the rows' alignment permits, widest first.
+std::vector<int> RowVectorWidths(const FusionShape& shape);
+std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const RowPanelNeeds& needs,
+                                                 const SkeletonParameters& given, int64_t kept_bytes, KernelTraits* out,
+                                                 std::string* reason);
 
 // Places the values of an element fusion for given implementations and load path (order, implementations and
 // parameters.load_path are set). Returns the registers that a thread needs for values, in 32-bit words.

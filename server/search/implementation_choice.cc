@@ -1,6 +1,8 @@
 #include "server/search/implementation_choice.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "server/search/fusion_shape.h"
@@ -14,6 +16,14 @@ double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) 
   if (node.overload->form == v1::ENTRYWISE) points *= graph.value(node.result).type.element_entries();
   auto flops = EvaluateExpression(node.overload->flops, node.overload->static_parameters, node.static_parameters);
   return points * (flops.ok() ? static_cast<double>(*flops) : 1.0);
+}
+
+int FusionShape::compute_capability() const {
+  int capability = 0;
+  if (cuda())
+    for (char c : model.device().arch())
+      if (c >= '0' && c <= '9') capability = 10 * capability + (c - '0');
+  return capability;
 }
 
 FusionImplementation FusionShape::Base() const {
@@ -56,35 +66,79 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
   return shape;
 }
 
+namespace {
+
+// The best predicted half of `keep`, and of each structure in turn the next best: predictions of one structure are wrong
+// together. Order is kept.
+void KeepDifferent(int keep, std::vector<FusionImplementation>* all) {
+  if (static_cast<int>(all->size()) <= keep) return;
+  using Structure = std::tuple<Skeleton, LoadPath, bool, bool>;
+  std::map<Structure, std::vector<size_t>> structures;
+  std::vector<bool> chosen(all->size(), false);
+  int count = 0;
+  for (size_t i = 0; i < all->size(); ++i) {
+    const FusionImplementation& implementation = (*all)[i];
+    if (count < (keep + 1) / 2) {
+      chosen[i] = true;
+      ++count;
+      continue;
+    }
+    bool keeps_rows = false;
+    for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.rows > 0;
+    const SkeletonParameters& parameters = implementation.parameters;
+    structures[{implementation.skeleton, parameters.load_path, parameters.blocks_per_multiprocessor == 0, keeps_rows}]
+        .push_back(i);
+  }
+  for (size_t turn = 0; count < keep; ++turn)
+    for (const auto& [structure, members] : structures)
+      if (turn < members.size() && count < keep) {
+        chosen[members[turn]] = true;
+        ++count;
+      }
+  std::vector<FusionImplementation> kept;
+  for (size_t i = 0; i < all->size(); ++i)
+    if (chosen[i]) kept.push_back(std::move((*all)[i]));
+  *all = std::move(kept);
+}
+
+}  // namespace
+
 std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
                                                   const CostModel& model, const ImplementationOptions& options,
                                                   std::string* reason) {
   SkeletonAnswer skeleton = ChooseSkeleton(graph, nodes);
-  if (!skeleton.feasible) {
-    *reason = skeleton.reason;
-    return {};
-  }
-  const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, std::move(skeleton));
   std::vector<FusionImplementation> all;
-  switch (shape.skeleton.skeleton) {
-    case Skeleton::kElement:
-      ChooseElement(shape, options.max_combinations, &all, reason);
-      break;
-    case Skeleton::kVector:
-    case Skeleton::kScalar:
-      ChooseVector(shape, &all);
-      break;
-    case Skeleton::kRowPanel:
-      ChooseRowPanel(shape, &all, reason);
-      break;
+  if (skeleton.feasible) {
+    const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, skeleton);
+    switch (shape.skeleton.skeleton) {
+      case Skeleton::kElement:
+        ChooseElement(shape, options.max_combinations, &all, reason);
+        break;
+      case Skeleton::kVector:
+      case Skeleton::kScalar:
+        ChooseVector(shape, &all);
+        break;
+      case Skeleton::kRowPanel:
+        ChooseRowPanel(shape, &all, reason);
+        break;
+      case Skeleton::kCooperative:
+        break;
+    }
+  } else {
+    *reason = skeleton.reason;
+  }
+  if (model.device().target() == v1::CUDA) {
+    std::vector<FusionShape> sweeps;
+    for (auto& [sweep, answer] : SplitIntoSweeps(graph, nodes))
+      sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(answer)));
+    if (!sweeps.empty()) ChooseCooperative(graph, nodes, sweeps, &all);
   }
   std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
     return a.estimate.total_seconds < b.estimate.total_seconds;
   });
   constexpr double kHopeless = 4;  // times the best prediction
-  while (!all.empty() && (static_cast<int>(all.size()) > options.keep ||
-                          all.back().estimate.total_seconds > kHopeless * all.front().estimate.total_seconds))
-    all.pop_back();
+  while (!all.empty() && all.back().estimate.total_seconds > kHopeless * all.front().estimate.total_seconds) all.pop_back();
+  KeepDifferent(options.keep, &all);
   return all;
 }
 
@@ -105,6 +159,8 @@ FusionImplementation ReferenceImplementation(const Graph& graph, NodeId id, cons
     case Skeleton::kScalar:
       parameters.threads = 256;
       break;
+    case Skeleton::kCooperative:
+      break;  // never the answer for one node
     case Skeleton::kRowPanel: {
       parameters.threads = parameters.threads_per_row = 256;
       // Column accumulators in shared memory; where they do not fit, in (spilled) registers.

@@ -6,6 +6,11 @@
 #include "server/search/fusible_sets.h"
 
 namespace fusion {
+namespace {
+
+constexpr int64_t kFewFusions = 64;
+
+}  // namespace
 
 absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& sizes, const CostModel& model,
                                           const SearchOptions& options) {
@@ -24,10 +29,13 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
     space.notes.push_back(absl::StrCat("fusible sets limited by ", EnumerationLimitName(sets.limit), ": ", sets.sets.size(),
                                        " sets of up to ", set_options.max_nodes, " nodes"));
   space.unfused.assign(graph.node_count(), -1);
+  // A small space can afford more of each fusion; which of them is best is for measurement to say.
+  ImplementationOptions implementation_options = options.implementation;
+  if (space.fusible_sets <= kFewFusions) implementation_options.keep *= 3;
   for (const NodeSet& nodes : sets.sets) {
     std::string reason;
     std::vector<FusionImplementation> implementations =
-        ImplementFusion(graph, nodes, sizes, model, options.implementation, &reason);
+        ImplementFusion(graph, nodes, sizes, model, implementation_options, &reason);
     const int size = nodes.Size();
     if (implementations.empty()) {
       if (size > 1) continue;

@@ -267,6 +267,35 @@ class Rules {
 
 SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes) { return Rules(graph, nodes).Choose(); }
 
+std::vector<std::pair<NodeSet, SkeletonAnswer>> SplitIntoSweeps(const Graph& graph, const NodeSet& nodes) {
+  std::vector<std::pair<NodeSet, SkeletonAnswer>> sweeps;
+  std::map<int, int> sweep_of;
+  for (int member : nodes.Members()) {  // ascending ids are a topological order
+    const Node& node = graph.node(NodeId{member});
+    if (node.mapped()) return {};
+    int sweep = 0;
+    for (ValueId operand : node.operands) {
+      const auto& producer = graph.value(operand).producer;
+      if (producer && nodes.Contains(producer->value)) sweep = std::max(sweep, sweep_of.at(producer->value));
+    }
+    for (;; ++sweep) {
+      if (sweep == kMaxSweeps) return {};
+      if (sweep == static_cast<int>(sweeps.size())) sweeps.emplace_back();
+      NodeSet extended = sweeps[sweep].first;
+      extended.Add(member);
+      SkeletonAnswer answer = ChooseSkeleton(graph, extended);
+      if (!answer.feasible) {
+        if (sweeps[sweep].first.Size() == 0) return {};
+        continue;
+      }
+      sweeps[sweep] = {std::move(extended), std::move(answer)};
+      break;
+    }
+    sweep_of[member] = sweep;
+  }
+  return sweeps;
+}
+
 void FindLoadsAndStores(const Graph& graph, const NodeSet& nodes, std::vector<ValueId>* loads,
                         std::vector<ValueId>* stores) {
   std::set<ValueId> read, written;

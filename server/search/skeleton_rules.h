@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "server/graph/graph.h"
 #include "server/plan/plan.h"
@@ -25,6 +27,12 @@ struct SkeletonAnswer {
 //             to a scalar, only after all rows (finish phase), where maps over columns and scalars may follow it
 //  scalar     scalars alone
 SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes);
+
+// The nodes as sweeps of one cooperative kernel: each a set that one skeleton without mapped elements computes, in an order in
+// which they can run with a barrier of the grid between them. Each node is in the first sweep that can take it. Empty when
+// there is none, or when it takes more than kMaxSweeps; one sweep when a plain kernel does.
+inline constexpr int kMaxSweeps = 4;
+std::vector<std::pair<NodeSet, SkeletonAnswer>> SplitIntoSweeps(const Graph& graph, const NodeSet& nodes);
 
 // Values that a kernel for these nodes reads from and writes to device memory; ascending.
 void FindLoadsAndStores(const Graph& graph, const NodeSet& nodes, std::vector<ValueId>* loads,

@@ -226,6 +226,10 @@ absl::StatusOr<v1::KernelAttributes> CudaBackend::Prepare(const PreparedLaunch& 
     return absl::InvalidArgumentError(absl::StrCat("kernel ", launch.name, ": no block of ", launch.threads,
                                                    " threads, ", get(kFunctionRegisters), " registers and ",
                                                    launch.shared_bytes, " bytes of shared memory fits"));
+  if (launch.cooperative && launch.grid > int64_t{blocks} * Attribute(kMultiprocessorCount))
+    return absl::InvalidArgumentError(absl::StrCat("kernel ", launch.name, ": ", launch.grid,
+                                                   " blocks wait for each other, and ", blocks,
+                                                   " of them fit a multiprocessor"));
   v1::KernelAttributes attributes;
   attributes.set_kernel(launch.name);
   attributes.set_registers(get(kFunctionRegisters));
@@ -278,10 +282,13 @@ absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launc
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
   for (const PreparedLaunch& launch : launches) {
     if (launch.grid <= 0) continue;
+    auto* function = static_cast<CudaFunction>(launch.kernel);
+    const auto grid = static_cast<unsigned int>(launch.grid), shared = static_cast<unsigned int>(launch.shared_bytes);
+    void** arguments = const_cast<void**>(launch.arguments.data());
     FUSION_RETURN_IF_ERROR(driver_.Check(
-        driver_.LaunchKernel(static_cast<CudaFunction>(launch.kernel), static_cast<unsigned int>(launch.grid),
-                             1, 1, launch.threads, 1, 1, static_cast<unsigned int>(launch.shared_bytes),
-                             stream_, const_cast<void**>(launch.arguments.data()), nullptr),
+        launch.cooperative
+            ? driver_.LaunchCooperativeKernel(function, grid, 1, 1, launch.threads, 1, 1, shared, stream_, arguments)
+            : driver_.LaunchKernel(function, grid, 1, 1, launch.threads, 1, 1, shared, stream_, arguments, nullptr),
         absl::StrCat("launching ", launch.name).c_str()));
   }
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));

@@ -81,6 +81,9 @@ struct CudaDriver {
   int (*LaunchKernel)(CudaFunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                       unsigned int block_x, unsigned int block_y, unsigned int block_z,
                       unsigned int shared_bytes, CudaStream stream, void** parameters, void** extra);
+  int (*LaunchCooperativeKernel)(CudaFunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                 unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                 unsigned int shared_bytes, CudaStream stream, void** parameters);
   int (*StreamCreate)(CudaStream* stream, unsigned int flags);
   int (*StreamDestroy)(CudaStream stream);
   int (*StreamSynchronize)(CudaStream stream);

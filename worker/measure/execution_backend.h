@@ -42,6 +42,7 @@ struct PreparedLaunch {
   int64_t grid = 0;
   int threads = 0;
   int64_t shared_bytes = 0;
+  bool cooperative = false;      // all blocks run at once
   std::vector<uint64_t> values;  // the bytes of each value first: an address, an int64, a float or a double
   std::vector<void*> arguments;
 };

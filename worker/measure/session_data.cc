@@ -207,6 +207,7 @@ absl::Status SessionData::ResolveLaunches(const v1::Program& program, const Bina
     resolved.grid = launch.grid();
     resolved.threads = launch.threads();
     resolved.shared_bytes = launch.shared_bytes();
+    resolved.cooperative = launch.cooperative();
     for (const v1::LaunchArgument& argument : launch.arguments()) {
       uint64_t bits = 0;
       if (argument.has_buffer()) {

@@ -65,10 +65,13 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
   std::map<std::string, int> seen;
   for (const FusionImplementation& implementation : space->implementations) {
     const SkeletonParameters& p = implementation.parameters;
+    bool keeps = false;
+    for (const FusionImplementation& sweep : implementation.sweeps) keeps |= sweep.kept.rows > 0;
     const std::string structure =
-        absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", p.vector_width > 1, p.chunks > 0,
-                     p.stages > 0, p.threads_per_row == p.threads, p.hold_columns, p.unroll > 1,
-                     p.load_path == LoadPath::kStaged, absl::StrJoin(implementation.implementations, ""));
+        absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", SkeletonName(implementation.skeleton),
+                     p.vector_width > 1, p.chunks > 0, p.stages > 0, p.threads_per_row == p.threads, p.hold_columns,
+                     p.unroll > 1, static_cast<int>(p.load_path), p.blocks_per_multiprocessor == 0, p.rows_per_step > 1, keeps,
+                     absl::StrJoin(implementation.implementations, ""));
     if (seen[structure]++ == 0) chosen.push_back(&implementation);
   }
   // The largest fusions and an even choice of the others: graphs of many small operations have thousands.

@@ -1,0 +1,168 @@
+#include "server/codegen/row_stages.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+bool Contains(const std::vector<ValueId>& values, ValueId value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace
+
+RowStages::RowStages(LoweringContext& context, std::string rows, std::string columns)
+    : context_(context),
+      parameters_(context.implementation.parameters),
+      kept_(context.implementation.kept),
+      rows_(std::move(rows)),
+      columns_(std::move(columns)),
+      groups_per_block_(parameters_.threads / parameters_.threads_per_row),
+      warps_(parameters_.threads_per_row / 32) {}
+
+void RowStages::Add(ValueId value) {
+  if (!Staged(value)) staged_.push_back(value);
+}
+bool RowStages::Staged(ValueId value) const { return Contains(staged_, value); }
+bool RowStages::Kept(ValueId value) const { return Contains(kept_.values, value); }
+bool RowStages::Keeps(ValueId value) const { return Kept(value) && context_.ProducedHere(value); }
+
+int64_t RowStages::SlotBytes(ValueId value) const {
+  const int64_t entries = int64_t{parameters_.chunks} * parameters_.vector_width * parameters_.threads;
+  // A window begins where a 16-byte unit of device memory does, up to one unit before the first column.
+  return entries * context_.TypeBytes(value) + (bulk() ? int64_t{16} * parameters_.threads / 32 : 0);
+}
+
+int64_t RowStages::KeptBytes() const {
+  int64_t bytes = 0;
+  for (ValueId value : kept_.values) bytes += kept_.rows * SlotBytes(value);
+  return bytes;
+}
+
+void RowStages::Reserve(SharedRule* shared) {
+  int64_t kept = 0;
+  for (ValueId value : kept_.values) {
+    kept_offset_[value] = kept;
+    kept += kept_.rows * SlotBytes(value);
+  }
+  for (ValueId value : staged_) {
+    ring_offset_[value] = shared->fixed_bytes;
+    shared->fixed_bytes += parameters_.stages * parameters_.rows_per_step * SlotBytes(value);
+  }
+  if (!bulk() || !any()) return;
+  barrier_offset_ = shared->fixed_bytes;
+  shared->fixed_bytes += int64_t{8} * parameters_.stages * (parameters_.threads / 32);
+  shared->fixed_bytes = (shared->fixed_bytes + 15) / 16 * 16;
+}
+
+std::string RowStages::IndexLine(const std::string& step) const {
+  const int rows = parameters_.rows_per_step;
+  return absl::StrCat("const fu_index index = ", step, rows > 1 ? absl::StrCat(" * ", rows, " + r") : "",
+                      parameters_.reversed ? ", local = count - 1 - index" : ", local = index",
+                      ", row = group + local * groups; (void)local; (void)row;");
+}
+
+std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vector<std::string> lines) const {
+  if (parameters_.rows_per_step == 1) return lines;
+  lines.insert(lines.begin(), {"FUSION_UNROLL", absl::StrCat("for (int r = 0; r < ", parameters_.rows_per_step, "; ++r) {"),
+                               IndexLine(step), "if (index < count) {"});
+  lines.insert(lines.end(), {"}", "}"});
+  return lines;
+}
+
+std::string RowStages::ColumnLine() const {
+  if (!bulk()) return absl::StrCat("const fu_index j = ((fu_index)c * lanes + lane) * ", parameters_.vector_width, ";");
+  return absl::StrCat("const fu_index j = ((fu_index)(lane / 32 * ", parameters_.chunks, " + c) * 32 + lane % 32) * ",
+                      parameters_.vector_width, ";");
+}
+
+std::string RowStages::Slot(ValueId value, const std::string& step) const {
+  std::string ring;
+  if (Staged(value)) {
+    std::string place = absl::StrCat("(int)(", step, " % ", parameters_.stages, ")");
+    if (parameters_.rows_per_step > 1) place = absl::StrCat("(", place, " * ", parameters_.rows_per_step, " + r)");
+    ring = absl::StrCat("shared + ", ring_offset_.at(value), " + ", place, " * ", SlotBytes(value));
+  }
+  if (!Kept(value)) return ring;
+  const std::string place = absl::StrCat("kept + ", kept_offset_.at(value), " + (int)local * ", SlotBytes(value));
+  return ring.empty() ? place : absl::StrCat("(local < ", kept_.rows, " ? ", place, " : ", ring, ")");
+}
+
+std::string RowStages::LaneChunk(ValueId value, const std::string& slot) const {
+  return absl::StrCat("((", context_.CType(value), "*)(", slot, ") + ((fu_index)c * ", parameters_.threads, " + (group % ",
+                      groups_per_block_, ") * lanes + lane) * ", parameters_.vector_width, ")");
+}
+
+std::string RowStages::WarpWindow(ValueId value, const std::string& slot) const {
+  const int64_t window = SlotBytes(value) / (parameters_.threads / 32);
+  return absl::StrCat("((", context_.CType(value), "*)(", slot, " + ((group % ", groups_per_block_, ") * ", warps_,
+                      " + lane / 32) * ", window, "))");
+}
+
+std::string RowStages::WarpOffset() const {
+  return absl::StrCat("row * ", columns_, " + (fu_index)(lane / 32) * ",
+                      int64_t{32} * parameters_.chunks * parameters_.vector_width);
+}
+
+std::string RowStages::WarpChunk(ValueId value, const std::string& slot) {
+  return absl::StrCat(WarpWindow(value, slot), " + fu_window_shift(", context_.Pointer(value), " + ", WarpOffset(),
+                      ") + (c * 32 + lane % 32) * ", parameters_.vector_width);
+}
+
+std::string RowStages::Barrier(const std::string& step) const {
+  return absl::StrCat("((fu_barrier*)(shared + ", barrier_offset_, ") + ((int)(", step, " % ", parameters_.stages, ") * ",
+                      groups_per_block_, " + group % ", groups_per_block_, ") * ", warps_, " + lane / 32)");
+}
+
+std::vector<std::string> RowStages::InitializeLines() const {
+  if (!bulk()) return {};
+  return {absl::StrCat("for (int s = 0; s < ", parameters_.stages, "; ++s) fu_window_init(", Barrier("s"), ", lane);"),
+          "fu_window_init_end();"};
+}
+
+std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::string>& aligned, const std::string& step) {
+  const int64_t window = int64_t{32} * parameters_.chunks * parameters_.vector_width;
+  std::vector<std::string> copies;
+  if (parameters_.rows_per_step == 1) copies.push_back(IndexLine(step));
+  for (ValueId value : staged_) {
+    const std::string unless = Kept(value) && kept_.filled ? absl::StrCat("if (local >= ", kept_.rows, ") ") : "";
+    const std::string slot = Slot(value, step), pointer = context_.Pointer(value);
+    copies.push_back(bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer, ", ",
+                                           WarpOffset(), ", own, ", rows_, " * ", columns_, ", ", Barrier(step), ");")
+                            : absl::StrCat(unless, "fu_stage<", parameters_.vector_width, ">(", LaneChunk(value, slot), ", ",
+                                           pointer, " + row * ", columns_, ", j, ", columns_, ", ", aligned.at(value), ");"));
+  }
+  copies = ForEachRow(step, std::move(copies));
+  if (!bulk()) return copies;
+  std::vector<std::string> lines = {"fu_warp_barrier();", "if (lane % 32 == 0) {",
+                                    absl::StrCat("fu_index own = ", columns_, " - (fu_index)(lane / 32) * ", window, ";"),
+                                    absl::StrCat("own = own < 0 ? 0 : own < ", window, " ? own : ", window, ";")};
+  lines.insert(lines.end(), copies.begin(), copies.end());
+  lines.push_back(absl::StrCat("fu_window_arrive(", Barrier(step), ");"));
+  lines.push_back("}");
+  return lines;
+}
+
+std::string RowStages::CommitLine() const { return bulk() ? "" : "fu_copy_commit();"; }
+
+std::string RowStages::WaitLine() const {
+  if (bulk()) return absl::StrCat("fu_window_wait(", Barrier("step"), ", (int)(step / ", parameters_.stages, ") & 1);");
+  return absl::StrCat("fu_copy_wait<", parameters_.stages - 1, ">();");
+}
+
+std::string RowStages::ReadLine(ValueId value, const std::string& target) {
+  const std::string slot = Slot(value, "step");
+  if (bulk())
+    return absl::StrCat("fu_window_read<", parameters_.vector_width, ">(", target, ", ", WarpChunk(value, slot), ");");
+  return absl::StrCat("fu_load_shared<", parameters_.vector_width, ">(", target, ", ", LaneChunk(value, slot), ");");
+}
+
+std::string RowStages::KeepLine(ValueId value, const std::string& source) {
+  const std::string slot = Slot(value, "step");
+  return absl::StrCat("if (local < ", kept_.rows, ") fu_keep<", parameters_.vector_width, ">(",
+                      bulk() ? WarpChunk(value, slot) : LaneChunk(value, slot), ", ", source, ");");
+}
+
+}  // namespace fusion

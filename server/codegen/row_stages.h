@@ -1,0 +1,80 @@
+// Rows of matrices in shared memory: a ring of stages that asynchronous copies fill ahead, and rows that stay from one sweep
+// of a cooperative kernel to the next. Internal to server/codegen; used by the row-panel skeleton.
+//
+// A group does its rows in steps of rows_per_step. A slot holds one row of one matrix. LoadPath::kStaged: each lane copies its
+// own columns and reads them back itself, so no barrier is needed. LoadPath::kBulk: the columns of a warp are neighbours; its
+// first lane starts one bulk copy of the window of 16-byte units that holds them, and the warp waits at an mbarrier of its own
+// (sm_90).
+//
+// Names in scope of the lines: `count`, `steps` (rows and steps of the group); `step`, and, in a loop over the rows of a step,
+// those of IndexLine.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/codegen/lowering_context.h"
+
+namespace fusion {
+
+class RowStages {
+ public:
+  // `rows`, `columns`: text of the extents.
+  RowStages(LoweringContext& context, std::string rows, std::string columns);
+
+  // Adds a matrix that is read from device memory through the ring.
+  void Add(ValueId value);
+  bool Staged(ValueId value) const;
+  bool any() const { return !staged_.empty(); }
+  const std::vector<ValueId>& staged() const { return staged_; }
+  bool bulk() const { return parameters_.load_path == LoadPath::kBulk; }
+
+  // Takes the ring's part of shared memory, and says how many bytes the kept rows need, in every sweep at the same place.
+  void Reserve(SharedRule* shared);
+  int64_t KeptBytes() const;
+
+  // Declares, for row `r` of a step: index (in the order in which the group does them; there is none from `count` on), local
+  // (which of the group's rows it is) and row.
+  std::string IndexLine(const std::string& step) const;
+  // `lines` for each row of the step; with IndexLine, and only for rows that there are, if more than one.
+  std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines) const;
+  // The lane's chunk `c` begins at column `j`.
+  std::string ColumnLine() const;
+
+  // Lane lines: once before the first fetch.
+  std::vector<std::string> InitializeLines() const;
+  // Copies the rows of `step` to its slots: per lane (kBulk), or for each chunk of a lane (kStaged); `aligned` as for fu_load.
+  std::vector<std::string> FetchLines(const std::map<ValueId, std::string>& aligned, const std::string& step);
+  // After each fetch, also one that copied nothing; empty when nothing is to be done.
+  std::string CommitLine() const;
+  // Until the rows of the current step have arrived.
+  std::string WaitLine() const;
+  // target[v] = the lane's entries of chunk `c` of the row.
+  std::string ReadLine(ValueId value, const std::string& target);
+  // Whether this sweep computes the value and a later one finds it in shared memory.
+  bool Keeps(ValueId value) const;
+  // Copies source[v] of chunk `c` there, if the row is one of those that are kept.
+  std::string KeepLine(ValueId value, const std::string& source);
+
+ private:
+  bool Kept(ValueId value) const;
+  int64_t SlotBytes(ValueId value) const;  // of one row of each group of the block
+  std::string Slot(ValueId value, const std::string& step) const;  // its address
+  std::string LaneChunk(ValueId value, const std::string& slot) const;  // kStaged: pointer to the lane's chunk `c`
+  std::string WarpWindow(ValueId value, const std::string& slot) const;  // kBulk: pointer to the window
+  std::string WarpChunk(ValueId value, const std::string& slot);         // kBulk: pointer to the lane's chunk `c`
+  std::string Barrier(const std::string& step) const;
+  std::string WarpOffset() const;  // of the warp's first column in the matrix, in entries
+
+  LoweringContext& context_;
+  const SkeletonParameters& parameters_;
+  const KeptRows& kept_;
+  const std::string rows_, columns_;
+  const int groups_per_block_, warps_;  // of a group
+  std::vector<ValueId> staged_;
+  std::map<ValueId, int64_t> kept_offset_, ring_offset_;  // in `kept` and in `shared`
+  int64_t barrier_offset_ = 0;
+};
+
+}  // namespace fusion

@@ -1,0 +1,214 @@
+// Parameters of cooperative fusions: sweeps in one launch with barriers of the grid between them. They save launches, and
+// rows of matrices that a later sweep reads again can stay in shared memory.
+#include <algorithm>
+
+#include "server/search/fusion_shape.h"
+
+namespace fusion {
+namespace {
+
+// A barrier of the grid: 0.95 to 1.25 us with 132 blocks of 1024 threads on an H200.
+constexpr double kGridBarrierSeconds = 1.0e-6;
+
+bool Holds(const std::vector<ValueId>& values, ValueId value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Matrices that one sweep reads or computes and a later one reads, all of them row panels.
+std::vector<ValueId> Reused(const std::vector<FusionShape>& sweeps) {
+  std::vector<ValueId> reused;
+  for (size_t later = 1; later < sweeps.size(); ++later)
+    for (ValueId value : sweeps[later].loads) {
+      const FusionShape& reader = sweeps[later];
+      if (reader.graph.value(value).type.extents.size() != 2 || Holds(reused, value)) continue;
+      bool before = false, panels = true;
+      for (const FusionShape& sweep : sweeps) {
+        const bool touches = Holds(sweep.loads, value) || Holds(sweep.stores, value);
+        if (!touches) continue;
+        before |= &sweep < &reader;
+        panels &= sweep.skeleton.skeleton == Skeleton::kRowPanel &&
+                  sweep.skeleton.row_panel.rows == reader.skeleton.row_panel.rows &&
+                  sweep.skeleton.row_panel.columns == reader.skeleton.row_panel.columns;
+      }
+      if (before && panels) reused.push_back(value);
+    }
+  return reused;
+}
+
+class CooperativeChooser {
+ public:
+  CooperativeChooser(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps)
+      : graph_(graph), nodes_(nodes), sweeps_(sweeps), reused_(Reused(sweeps)) {}
+
+  // `common`: threads, stages, load_path and hold_columns.
+  std::optional<FusionImplementation> Make(const SkeletonParameters& common, int vector_width, bool keep) const {
+    std::vector<SkeletonParameters> parameters;
+    int64_t other_shared = 0, rows_of_block = 0, slot_bytes = 0;
+    for (const FusionShape& sweep : sweeps_) {
+      SkeletonParameters own = common;
+      own.threads_per_row = common.threads;
+      own.blocks_per_multiprocessor = 1;
+      if (sweep.skeleton.skeleton == Skeleton::kRowPanel) {
+        const int64_t per_chunk = int64_t{common.threads} * vector_width;
+        const int64_t columns = std::max<int64_t>(1, sweep.Size(sweep.skeleton.row_panel.columns));
+        if (columns > 32 * per_chunk) return std::nullopt;
+        own.vector_width = vector_width;
+        own.chunks = static_cast<int>((columns + per_chunk - 1) / per_chunk);
+        const RowPanelNeeds needs = NeedsOfRowPanel(sweep);
+        if (needs.matrices == 0) own.stages = 0, own.load_path = LoadPath::kDirect;
+        const std::vector<int> together = RowsPerStep(sweep, needs);
+        if (std::find(together.begin(), together.end(), common.rows_per_step) == together.end()) own.rows_per_step = 1;
+        own.hold_columns = common.hold_columns && needs.column_operands > 0;
+        for (ValueId value : sweep.loads)
+          if (Holds(reused_, value)) slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep);
+      } else {
+        own.vector_width = sweep.skeleton.skeleton == Skeleton::kVector ? 16 / sweep.entry_bytes : 1;
+        own.stages = 0;
+        own.rows_per_step = 1;
+        own.load_path = LoadPath::kDirect;
+        own.hold_columns = false;
+        own.unroll = 1;
+      }
+      KernelTraits traits;
+      const auto made = MakeSweep(sweep, own, 0, &traits);
+      if (!made) return std::nullopt;
+      other_shared = std::max(other_shared, traits.shared_bytes);
+      parameters.push_back(own);
+    }
+    // The section that reduces most decides how much all of them leave for that.
+    const int64_t shared_limit = sweeps_[0].model.device().shared_bytes_per_block() - other_shared -
+                                 ReductionScratchBytes(common.rows_per_step);
+    const int64_t row_bytes = slot_bytes * static_cast<int64_t>(reused_.size());
+    const int kept_rows =
+        keep && row_bytes > 0 ? static_cast<int>(std::min(rows_of_block, std::max<int64_t>(0, shared_limit) / row_bytes)) : 0;
+    if (keep && kept_rows == 0) return std::nullopt;
+    return Assemble(parameters, kept_rows, kept_rows * row_bytes, rows_of_block);
+  }
+
+  bool reuses() const { return !reused_.empty(); }
+
+ private:
+  int64_t RowsOfBlock(const FusionShape& sweep) const {
+    const int64_t rows = sweep.Size(sweep.skeleton.row_panel.rows), blocks = sweep.model.device().multiprocessors();
+    return std::max<int64_t>(1, (rows + blocks - 1) / blocks);
+  }
+  std::optional<FusionImplementation> MakeSweep(const FusionShape& sweep, const SkeletonParameters& parameters,
+                                                int64_t kept_bytes, KernelTraits* traits) const {
+    std::string reason;
+    return sweep.skeleton.skeleton == Skeleton::kRowPanel
+               ? MakeRowPanel(sweep, NeedsOfRowPanel(sweep), parameters, kept_bytes, traits, &reason)
+               : MakeVector(sweep, parameters, traits);
+  }
+
+  std::optional<FusionImplementation> Assemble(const std::vector<SkeletonParameters>& parameters, int kept_rows,
+                                               int64_t kept_bytes, int64_t rows_of_block) const {
+    FusionImplementation whole;
+    whole.fusion.nodes = nodes_;
+    whole.skeleton = Skeleton::kCooperative;
+    whole.parameters.threads = parameters[0].threads;
+    whole.parameters.blocks_per_multiprocessor = 1;
+    whole.parameters.load_path = parameters[0].load_path;
+    whole.parameters.stages = parameters[0].stages;
+    whole.parameters.rows_per_step = parameters[0].rows_per_step;
+    FindLoadsAndStores(graph_, nodes_, &whole.loads, &whole.stores);
+    RunTimeEstimate& total = whole.estimate;
+    total.launch_seconds = sweeps_[0].model.device().launch_seconds();
+    int sections = 0;
+    std::vector<ValueId> touched;
+    for (size_t i = 0; i < sweeps_.size(); ++i) {
+      const FusionShape& sweep = sweeps_[i];
+      SkeletonParameters own = parameters[i];
+      // The last rows that a sweep has read are still in the cache.
+      if (sweep.skeleton.skeleton == Skeleton::kRowPanel)
+        for (ValueId value : sweep.loads) own.reversed |= Holds(touched, value);
+      KernelTraits traits;
+      auto made = MakeSweep(sweep, own, kept_bytes, &traits);
+      if (!made) return std::nullopt;
+      for (ValueId value : reused_) {
+        const bool loads = Holds(sweep.loads, value);
+        if (!loads && !Holds(sweep.stores, value)) continue;
+        made->kept.values.push_back(value);
+        made->kept.rows = kept_rows;
+        if (!Holds(touched, value)) {
+          touched.push_back(value);
+          continue;
+        }
+        made->kept.filled = true;
+        traits.bytes_read -= double(kept_rows) / double(rows_of_block) * graph_.value(value).type.Bytes(sweep.sizes);
+      }
+      const RunTimeEstimate estimate = sweep.model.Estimate(traits);
+      total.bytes += estimate.bytes;
+      total.flops += estimate.flops;
+      total.memory_seconds += estimate.memory_seconds;
+      total.compute_seconds += estimate.compute_seconds;
+      total.barrier_seconds += estimate.barrier_seconds;
+      total.total_seconds += std::max(estimate.memory_seconds, estimate.compute_seconds) + estimate.barrier_seconds;
+      total.occupancy = std::min(total.occupancy, estimate.occupancy);
+      total.registers = std::max(total.registers, estimate.registers);
+      total.shared_bytes = std::max(total.shared_bytes, estimate.shared_bytes);
+      sections += sweep.grid_reductions > 0 ? 2 : 1;
+      made->estimate = estimate;
+      whole.order.insert(whole.order.end(), made->order.begin(), made->order.end());
+      whole.sweeps.push_back(*std::move(made));
+    }
+    whole.implementations.assign(whole.order.size(), 0);
+    // Values are kept in the same order everywhere.
+    for (FusionImplementation& sweep : whole.sweeps)
+      if (sweep.kept.values != reused_ && kept_rows > 0 && !sweep.kept.values.empty()) return std::nullopt;
+    if (kept_rows == 0)
+      for (FusionImplementation& sweep : whole.sweeps) sweep.kept = {};
+    total.barrier_seconds += (sections - 1) * kGridBarrierSeconds;
+    total.total_seconds += (sections - 1) * kGridBarrierSeconds + total.launch_seconds;
+    return whole;
+  }
+
+  const Graph& graph_;
+  const NodeSet& nodes_;
+  const std::vector<FusionShape>& sweeps_;
+  const std::vector<ValueId> reused_;
+};
+
+}  // namespace
+
+void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
+                       std::vector<FusionImplementation>* out) {
+  if (sweeps.size() == 1 && sweeps[0].grid_reductions == 0) return;  // one section: an ordinary launch
+  const CooperativeChooser chooser(graph, nodes, sweeps);
+  int vector_width = 16;
+  bool panels = false;
+  for (const FusionShape& sweep : sweeps) {
+    if (sweep.skeleton.skeleton != Skeleton::kRowPanel) continue;
+    panels = true;
+    vector_width = std::min(vector_width, RowVectorWidths(sweep).front());
+  }
+  std::vector<int> all_together = {1};
+  for (const FusionShape& sweep : sweeps)
+    if (sweep.skeleton.skeleton == Skeleton::kRowPanel)
+      if (std::vector<int> choices = RowsPerStep(sweep, NeedsOfRowPanel(sweep)); choices.size() > all_together.size())
+        all_together = std::move(choices);
+  const int capability = sweeps[0].compute_capability();
+  std::vector<std::pair<LoadPath, int>> paths = {{LoadPath::kDirect, 0}};
+  if (panels)
+    for (int stages : {2, 3, 4}) {
+      if (capability >= 80) paths.emplace_back(LoadPath::kStaged, stages);
+      if (capability >= 90) paths.emplace_back(LoadPath::kBulk, stages);
+    }
+  for (int threads : {512, 1024, 256})
+    for (const auto& [path, stages] : paths)
+      for (bool hold : {true, false}) {
+        if (hold && !panels) continue;
+        for (bool keep : {true, false}) for (int together : all_together) {
+          if (keep && (!chooser.reuses() || stages == 0)) continue;
+          if (together > 1 && stages == 0) continue;
+          SkeletonParameters common;
+          common.threads = threads;
+          common.stages = stages;
+          common.load_path = path;
+          common.hold_columns = hold;
+          common.rows_per_step = together;
+          if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) out->push_back(*std::move(made));
+        }
+      }
+}
+
+}  // namespace fusion

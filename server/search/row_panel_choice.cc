@@ -1,0 +1,205 @@
+// Parameters of the row-panel skeleton.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "server/search/fusion_shape.h"
+
+namespace fusion {
+namespace {
+
+int AccumulatorBytes(const FusionShape& shape, const Node& node) {
+  return node.overload->monoid == v1::ARG_MAX ? 16 : DataTypeBytes(shape.graph.value(node.result).type.data_type);
+}
+
+}  // namespace
+
+RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
+  const RowPanelRoles& panel = shape.skeleton.row_panel;
+  RowPanelNeeds needs;
+  std::map<ValueId, int> first_phase;
+  std::set<ValueId> held, column_operands;
+  for (size_t i = 0; i < shape.members.size(); ++i) {
+    const Node& node = shape.node(shape.members[i]);
+    if (panel.phases[i] == kFinishPhase) continue;
+    if (node.is_reduction() && node.dimensions.size() == 2 && panel.roles[i][node.result_map[0]] == 1)
+      needs.accumulator_bytes += AccumulatorBytes(shape, node);
+    else if (node.is_reduction() && node.dimensions.size() == 2)
+      ++needs.row_reductions;
+    if (!node.is_reduction() && node.result_map.size() == 2) first_phase.emplace(node.result, panel.phases[i]);
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      const ValueId value = node.operands[k];
+      const auto& map = node.operand_maps[k];
+      const bool input = std::binary_search(shape.loads.begin(), shape.loads.end(), value);
+      if (map.size() == 1 && panel.roles[i][map[0]] == 1 && input) column_operands.insert(value);
+      if (map.size() != 2) continue;
+      auto [it, inserted] = first_phase.emplace(value, panel.phases[i]);
+      if (panel.phases[i] > it->second) held.insert(value);
+    }
+  }
+  for (ValueId value : shape.loads)
+    if (shape.graph.value(value).type.extents.size() == 2) ++needs.matrices;
+  for (ValueId value : held)
+    (std::binary_search(shape.loads.begin(), shape.loads.end(), value) ? needs.held_inputs : needs.held_computed) += 1;
+  needs.column_operands = static_cast<int>(column_operands.size());
+  return needs;
+}
+
+int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& parameters) {
+  return int64_t{parameters.chunks} * parameters.threads * parameters.vector_width * shape.entry_bytes +
+         (parameters.load_path == LoadPath::kBulk ? int64_t{16} * parameters.threads / 32 : 0);
+}
+
+std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const RowPanelNeeds& needs,
+                                                 const SkeletonParameters& given, int64_t kept_bytes, KernelTraits* out,
+                                                 std::string* reason) {
+  const DeviceDescription& device = shape.model.device();
+  const RowPanelRoles& panel = shape.skeleton.row_panel;
+  const int64_t rows = shape.Size(panel.rows), columns = std::max<int64_t>(1, shape.Size(panel.columns));
+  FusionImplementation implementation = shape.Base();
+  implementation.parameters = given;
+  SkeletonParameters& parameters = implementation.parameters;
+  const int threads = parameters.threads, per_row = parameters.threads_per_row, width = parameters.vector_width,
+            chunks = parameters.chunks, stages = parameters.stages, groups = threads / per_row,
+            together = parameters.rows_per_step;
+  const bool one_shot = parameters.blocks_per_multiprocessor == 0;
+  const int words = shape.entry_bytes / 4;
+  KernelTraits traits = shape.Traits();
+  traits.threads = threads;
+  traits.compute_efficiency = kLoopComputeEfficiency;
+  traits.registers = 30 + width * words * static_cast<int>(shape.members.size() + shape.loads.size());
+  if (chunks > 0) {
+    const int per_lane = (stages > 0 ? needs.held_computed : needs.held_inputs + needs.held_computed) * words * together +
+                         static_cast<int>(needs.accumulator_bytes / 4) +
+                         (parameters.hold_columns ? needs.column_operands * words : 0);
+    traits.registers += chunks * width * per_lane + (together > 1 ? together * width * words : 0);
+    if (stages == 0) traits.registers += std::min(chunks, 4) * width * needs.matrices * words;  // loads under way
+    traits.shared_bytes = int64_t{stages} * together * needs.matrices * RowSlotBytes(shape, parameters);
+    if (parameters.load_path == LoadPath::kBulk) traits.shared_bytes += int64_t{8} * stages * threads / 32 + 16;
+  } else {
+    traits.shared_bytes = needs.accumulator_bytes * groups * columns;
+  }
+  traits.shared_bytes += kept_bytes;
+  // Beside it, what reductions exchange (fu_scratch).
+  if (shape.cuda()) traits.shared_bytes += ReductionScratchBytes(together);
+  if (traits.shared_bytes > device.shared_bytes_per_block()) {
+    *reason = absl::StrCat("rows of ", columns, " columns need ", traits.shared_bytes,
+                           " bytes of shared memory; the device has ", device.shared_bytes_per_block());
+    return std::nullopt;
+  }
+  if (shape.cuda() && traits.registers > std::min(240, 65536 / threads)) {
+    *reason = absl::StrCat("rows of ", columns, " columns need about ", traits.registers,
+                           " registers per thread; the device permits ", std::min(255, 65536 / threads));
+    return std::nullopt;
+  }
+  const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, traits.shared_bytes) : 1;
+  if (resident == 0) return std::nullopt;
+  if (!one_shot) parameters.blocks_per_multiprocessor = std::min(parameters.blocks_per_multiprocessor, resident);
+  const double tiles = double(rows) / groups + 1;
+  const double blocks =
+      one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor);
+  traits.blocks = static_cast<int64_t>(std::max(1.0, blocks));
+  const double row_bytes = double(columns) * needs.matrices * shape.entry_bytes;
+  if (chunks == 0)
+    traits.bytes_in_flight_per_block =
+        0.5 * std::min(row_bytes * groups, double(threads) * width * shape.entry_bytes * needs.matrices);
+  else if (stages > 0)
+    traits.bytes_in_flight_per_block = row_bytes * groups * (stages - 1) * together;
+  else  // as many loads as registers hold
+    traits.bytes_in_flight_per_block =
+        0.5 * std::min(row_bytes * groups, double(threads) * std::min(chunks, 4) * width * shape.entry_bytes * needs.matrices);
+  // Lanes without columns idle; unaligned rows are read entry by entry; a row that is not held is read again.
+  const double covered = chunks > 0 ? double(columns) / (double(chunks) * per_row * width) : 1;
+  traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
+  if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
+  // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight.
+  if (shape.cuda()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 384));
+  if (chunks == 0 && needs.held_inputs > 0) traits.access_efficiency *= shape.cuda() ? 0.75 : 0.9;
+  // Operands over the columns that are not held come from the caches for every row, beside the matrix.
+  // Lanes that walk over many rows find theirs in the L1 cache, mostly.
+  if (shape.cuda() && !one_shot && !parameters.hold_columns && needs.column_operands > 0) traits.access_efficiency *= 0.75;
+  if (shape.cuda() && one_shot)
+    traits.cache_bytes = double(rows) * columns * needs.column_operands * shape.entry_bytes;
+  // A row reduction stops the block, unless another block of the multiprocessor goes on: fitted by hand to one
+  // run of ATAX, 16384 x 16384, on an H200: 256, 512 and 1024 threads a row took 298, 284 and 361 us (floor 252 us).
+  if (shape.cuda() && per_row > 32)
+    traits.barrier_seconds = needs.row_reductions * double(rows) / together /
+                             std::min(blocks, double(device.multiprocessors()) * resident) *
+                             (0.05e-6 + 0.02e-6 * threads / 32) / resident;
+  // Partial results to and from the workspace.
+  traits.bytes_written += blocks * groups * columns * needs.accumulator_bytes;
+  traits.bytes_read += blocks * groups * columns * needs.accumulator_bytes;
+  implementation.estimate = shape.model.Estimate(traits);
+  *out = traits;
+  return implementation;
+}
+
+void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, std::string* reason) {
+  const RowPanelNeeds needs = NeedsOfRowPanel(shape);
+  const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.row_panel.columns));
+  auto add = [&](int threads, int per_row, int width, int chunks, int stages, bool hold_columns, LoadPath path, int blocks,
+                 int together = 1) {
+    SkeletonParameters parameters;
+    parameters.threads = threads;
+    parameters.threads_per_row = per_row;
+    parameters.vector_width = width;
+    parameters.chunks = chunks;
+    parameters.stages = stages;
+    parameters.hold_columns = hold_columns;
+    parameters.load_path = path;
+    parameters.blocks_per_multiprocessor = blocks;
+    parameters.rows_per_step = together;
+    KernelTraits traits;
+    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason)) out->push_back(*std::move(made));
+  };
+  constexpr int kAllThatFit = 1 << 20;
+  if (!shape.cuda()) {
+    for (int threads : {1024, 256}) add(threads, threads, 1, 0, 0, false, LoadPath::kDirect, 1);
+    return;
+  }
+  const bool has_columns = needs.column_operands > 0;
+  const int capability = shape.compute_capability();
+  for (int width : RowVectorWidths(shape)) {
+    for (int threads : {256, 512, 1024, 128}) {
+      for (int per_row : {threads, 32}) {
+        const int64_t chunks = (columns + int64_t{per_row} * width - 1) / (int64_t{per_row} * width);
+        if (chunks > 32) continue;
+        if (per_row > 128 && int64_t{per_row} * width >= 2 * columns) continue;  // mostly idle lanes
+        const int c = static_cast<int>(chunks);
+        for (bool hold : {false, true}) {
+          if (hold && !has_columns) continue;
+          add(threads, per_row, width, c, 0, hold, LoadPath::kDirect, kAllThatFit);
+          if (needs.matrices == 0) continue;
+          for (int stages : {2, 3, 4}) {
+            for (int together : RowsPerStep(shape, needs)) {
+              if (capability >= 80) add(threads, per_row, width, c, stages, hold, LoadPath::kStaged, kAllThatFit, together);
+              if (capability >= 90) add(threads, per_row, width, c, stages, hold, LoadPath::kBulk, kAllThatFit, together);
+            }
+          }
+        }
+        // Without results that gather over the rows, a block can end with its row.
+        if (shape.grid_reductions == 0) add(threads, per_row, width, c, 0, false, LoadPath::kDirect, 0);
+      }
+      add(threads, threads, width, 0, 0, false, LoadPath::kDirect, kAllThatFit);
+    }
+  }
+}
+
+std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& needs) {
+  std::vector<int> choices = {1};
+  const int64_t row_bytes = shape.Size(shape.skeleton.row_panel.columns) * shape.entry_bytes;
+  if (needs.row_reductions > 0)
+    for (int together : {2, 4, 8})
+      if (together * row_bytes <= 65536) choices.push_back(together);
+  return choices;
+}
+
+std::vector<int> RowVectorWidths(const FusionShape& shape) {
+  const int vector = 16 / shape.entry_bytes;
+  if (shape.Size(shape.skeleton.row_panel.columns) % vector == 0) return {vector, 1};
+  return {1};
+}
+
+}  // namespace fusion

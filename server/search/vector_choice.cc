@@ -1,0 +1,79 @@
+// Parameters of the vector skeleton.
+#include <algorithm>
+#include <optional>
+
+#include "server/search/fusion_shape.h"
+
+namespace fusion {
+namespace {
+
+// A grid that walks over many tiles loses against one tile a block, where the device starts the loads of new blocks while old
+// ones still store: 0.94 of the rate for VADD, WAXPBY and SSCAL of 2^26 entries on an H200.
+constexpr double kPersistentEfficiency = 0.94;
+
+}  // namespace
+
+std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given, KernelTraits* out) {
+  double length = 1;
+  int vectors = 0;
+  for (int member : shape.members) {
+    double extent = 1;
+    for (const NodeDimension& dimension : shape.node(member).dimensions) extent *= shape.Size(dimension.extent);
+    length = std::max(length, extent);
+  }
+  for (ValueId value : shape.loads)
+    if (!shape.graph.value(value).type.is_scalar()) ++vectors;
+  const DeviceDescription& device = shape.model.device();
+  FusionImplementation implementation = shape.Base();
+  implementation.parameters = given;
+  SkeletonParameters& parameters = implementation.parameters;
+  KernelTraits traits = shape.Traits();
+  const int threads = traits.threads = parameters.threads, width = parameters.vector_width, unroll = parameters.unroll;
+  traits.registers = 24 + static_cast<int>((vectors + shape.members.size()) * width * unroll * shape.entry_bytes / 4);
+  traits.compute_efficiency = kLoopComputeEfficiency;
+  const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
+  if (resident == 0) return std::nullopt;
+  const double tile = double(threads) * width * unroll;
+  const bool one_shot = parameters.blocks_per_multiprocessor == 0;
+  if (!one_shot) parameters.blocks_per_multiprocessor = std::min(resident, parameters.blocks_per_multiprocessor);
+  traits.blocks = static_cast<int64_t>(
+      one_shot ? length / tile + 1
+               : std::min(length / tile + 1, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor));
+  if (shape.cuda() && !one_shot) traits.access_efficiency = kPersistentEfficiency;
+  // Loads of one step are under way together; half of the time the warp waits for them.
+  traits.bytes_in_flight_per_block = 0.5 * tile * vectors * shape.entry_bytes;
+  // One partial result a block, to the workspace and back.
+  traits.bytes_read += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
+  traits.bytes_written += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
+  implementation.estimate = shape.model.Estimate(traits);
+  *out = traits;
+  return implementation;
+}
+
+void ChooseVector(const FusionShape& shape, std::vector<FusionImplementation>* out) {
+  constexpr int kAllThatFit = 1 << 20;
+  auto add = [&](int threads, int width, int unroll, int blocks) {
+    KernelTraits traits;
+    SkeletonParameters parameters;
+    parameters.threads = threads;
+    parameters.vector_width = width;
+    parameters.unroll = unroll;
+    parameters.blocks_per_multiprocessor = blocks;
+    if (auto made = MakeVector(shape, parameters, &traits)) out->push_back(*std::move(made));
+  };
+  if (shape.skeleton.skeleton == Skeleton::kScalar) {
+    add(32, 1, 1, 1);
+  } else if (shape.cuda()) {
+    const int width = 16 / shape.entry_bytes;
+    for (int blocks : {0, kAllThatFit}) {
+      for (int threads : {256, 512, 128})
+        for (int unroll : {1, 2, 4}) add(threads, width, unroll, blocks);
+      if (shape.grid_reductions > 0) add(256, width, 8, blocks);
+    }
+    add(256, 1, 1, 0);
+  } else {
+    for (int threads : {1024, 256}) add(threads, 1, 1, 1);
+  }
+}
+
+}  // namespace fusion
