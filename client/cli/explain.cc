@@ -46,6 +46,9 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
   if (invocation.json) {
     std::cout << JsonText(ExplainJson(*response));
   } else {
+    // The text has them; code must stay code.
+    if (options.source)
+      for (const std::string& note : response->search().notes()) std::cerr << "note: " << note << "\n";
     std::cout << (options.source ? response->source() : response->text());
   }
   return kDone;
@@ -62,7 +65,7 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
-  command->add_option("--arch", options->arch, "Architecture, as sm_90 (default: that of the device)");
+  command->add_option("--arch", options->arch, "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
   command->add_option("--candidates", options->candidates, "Most implementations to list")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -88,7 +88,7 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
-  command->add_option("--arch", options->arch, "Architecture, as sm_90 (default: that of the device)");
+  command->add_option("--arch", options->arch, "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
   command->add_option("--candidates", options->candidates, "Most implementations to build and time")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -244,7 +244,11 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
                       cuda ? "fused.cu" : "fused.cc",
                       "`: the code, with `fusion_device.h` and `fusion_math.h` beside it\n"
                       "- `example.", cuda ? "cu" : "cc",
-                      "`: runs it on random data and compares with `reference.cc`, which computes the same in f64\n\n",
+                      "`: runs it on random data and compares with `reference.cc`, which computes the same in f64\n",
+                      cuda ? "- `binary/`, where it was measured: the same kernels, for loading without a compiler "
+                             "through the driver API:\n  `program.json` (fusion.v1.LoadableProgram as JSON) lists the launches with "
+                             "their arguments for one device and the\n  sizes measured, `*.cubin` is the device code\n\n"
+                           : "\n",
                       cuda ? "    nvcc -O3 -std=c++17 -arch=sm_90 fused.cu example.cu reference.cc -o example && ./example\n"
                            : "    g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example && "
                              "./example\n",

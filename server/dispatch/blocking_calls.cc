@@ -176,7 +176,8 @@ bool Dispatcher::SomeoneCanRun(const std::map<std::string, TaskRequirements>& wa
 absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target, const std::string& arch,
                                                                std::chrono::milliseconds patience,
                                                                CancellationToken token,
-                                                               const std::string& job) {
+                                                               const std::string& job,
+                                                               const std::string& nearest_arch) {
   Gate::Pass pass(*gate_);
   if (!pass) return Stopped();
   std::string earlier;  // the device that the job has used, which may still be reconnecting
@@ -192,6 +193,8 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
     if (stopped()) return Stopped();
     if (token.cancelled()) return absl::CancelledError("cancelled while waiting for a device");
     std::vector<v1::DeviceDescription> devices = registry_.Devices(target, arch, clock_.Now());
+    if (devices.empty() && !nearest_arch.empty() && nearest_arch != arch)
+      devices = registry_.Devices(target, nearest_arch, clock_.Now());
     const auto now = std::chrono::steady_clock::now();
     for (v1::DeviceDescription& device : devices) {
       if (!earlier.empty() && device.uuid() == earlier) return std::move(device);
@@ -220,6 +223,7 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
     if (now >= deadline) {
       return absl::UnavailableError(
           absl::StrCat("no worker with ", Wanted(target, arch),
+                       nearest_arch.empty() || nearest_arch == arch ? "" : absl::StrCat(" or ", nearest_arch),
                        " is connected; connected: ", registry_.Describe(clock_.Now())));
     }
     registry_.WaitForChange(version, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now) +

@@ -86,13 +86,14 @@ class Dispatcher {
                     const v1::DeviceDescription& device, CancellationToken token,
                     const TimeResultCallback& on_result);
 
-  // A device of a connected worker. TARGET_AUTO: a CUDA device if there is one; arch "": any. Of several, the
-  // kind with the highest bandwidth, and of that each in turn. With a job, the device that its timings are
-  // bound to, if it has any. Waits up to `patience` for one to connect. UNAVAILABLE: none; says what is
-  // missing and what is connected.
+  // A device of a connected worker. TARGET_AUTO: a CUDA device if there is one; arch "": any, else one of
+  // `arch` or, while none of it is connected, of `nearest_arch`. Of several, the kind with the highest
+  // bandwidth, and of that each in turn. With a job, the device that its timings are bound to, if it has any.
+  // Waits up to `patience` for one to connect. UNAVAILABLE: none; says what is missing and what is connected.
   absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
                                                      std::chrono::milliseconds patience,
-                                                     CancellationToken token, const std::string& job = "");
+                                                     CancellationToken token, const std::string& job = "",
+                                                     const std::string& nearest_arch = "");
 
   // ---- For operators and the service ----
 

@@ -1,49 +1,64 @@
 // The folders that can be fetched.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
-#include "server/codegen/exported_folder.h"
 #include "server/codegen/program.h"
-#include "server/parse/parse.h"
+#include "server/service/cover_export.h"
 #include "server/service/job_stages.h"
+#include "server/service/loadable_program.h"
 
 namespace fusion {
+namespace {
+
+// The candidate as it was measured: the same program, of the same binaries.
+absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescription& device,
+                                const PlannedCandidate& planned, const BuiltCode& built, const v1::Session& buffers,
+                                Store& store, v1::Artifact* artifact) {
+  std::vector<CompiledFusion> fusions;
+  for (const CodeUnit* unit : planned.units) fusions.push_back({&unit->code, built.binaries.at(unit)});
+  v1::LoadableProgram loadable;
+  loadable.set_device(device.name());
+  loadable.set_arch(device.arch());
+  loadable.set_multiprocessors(std::max(1, device.multiprocessors()));
+  loadable.mutable_sizes()->insert(submission.sizes.begin(), submission.sizes.end());
+  *loadable.mutable_inputs() = buffers.inputs();
+  *loadable.mutable_outputs() = buffers.outputs();
+  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes)) loadable.add_tolerances(tolerance);
+  *loadable.mutable_program() =
+      BuildProgram(*submission.graph, submission.sizes, fusions,
+                   {.name = submission.graph->name(), .multiprocessors = loadable.multiprocessors()});
+  return AddLoadableFiles(loadable, [&store](const std::string& digest) { return store.GetBlob(digest); }, artifact);
+}
+
+}  // namespace
 
 absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
-                            const std::vector<v1::Candidate>& ranked, const PipelineContext& context) {
+                            const GeneratedCode& code, const BuiltCode& built, const std::vector<v1::Candidate>& ranked,
+                            const PipelineContext& context) {
   const Graph& graph = *submission.graph;
   const bool cuda = device.target() == v1::CUDA;
-  // The reference of the example runs on the host, whatever the device is.
-  const CostModel host(DescribedDevice(v1::HOST));
-  std::vector<FusionCode> reference;
-  for (const Node& node : graph.nodes()) {
-    auto code = LowerFusion(graph, ReferenceImplementation(graph, node.id, submission.sizes, host),
-                            {.force_f64 = true, .cuda = false});
-    if (!code.ok()) return code.status();
-    reference.push_back(*std::move(code));
-  }
+  auto exporter = CoverExporter::Create(submission);
+  if (!exporter.ok()) return exporter.status();
   v1::Session buffers;
   DescribeBuffers(graph, submission.sizes, &buffers);
   const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   for (const v1::Candidate& candidate : ranked) {
     if (candidate.outcome() != v1::OK) continue;
-    std::vector<FusionCode> fusions;
-    for (int member : plans.covers.covers[candidate.predicted_rank() - 1].columns) {
-      auto code = LowerFusion(graph, plans.space.implementations[member], {.cuda = cuda});
-      if (!code.ok()) return code.status();
-      fusions.push_back(*std::move(code));
+    const int position = candidate.predicted_rank() - 1;
+    std::vector<const FusionImplementation*> fusions;
+    for (int member : plans.covers.covers[position].columns)
+      fusions.push_back(&plans.space.implementations[member]);
+    const std::string description =
+        absl::StrCat("rank ", candidate.rank(), " on ", device.name(), " (", device.arch(), ") at ",
+                     SizesText(submission.sizes), ": ", candidate.description());
+    auto artifact = exporter->Export(device.target(), fusions, description);
+    if (!artifact.ok()) return artifact.status();
+    if (cuda) {
+      auto status =
+          AddMeasuredProgram(submission, device, code.candidates[position], built, buffers, context.store, &*artifact);
+      if (!status.ok()) return status;
     }
-    ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,
-                          .sizes = submission.sizes,
-                          .tolerances = OutputTolerances(graph, submission.sizes)};
-    for (const FusionCode& code : fusions) request.fusions.push_back(&code);
-    for (const FusionCode& code : reference) request.reference.push_back(&code);
-    for (const v1::Buffer& input : buffers.inputs()) request.positive_inputs.push_back(input.domain() != v1::REAL);
-    request.description = absl::StrCat("rank ", candidate.rank(), " on ", device.name(), " (", device.arch(), ") at ",
-                                       SizesText(submission.sizes), ": ", candidate.description());
-    v1::Artifact artifact = ExportFolder(graph, request);
-    v1::ArtifactFile* file = artifact.add_files();
-    file->set_path("graph.fuse");
-    file->set_content(PrintFuse(graph));
-    auto digest = context.store.PutBlob(artifact.SerializeAsString(), "", now);
+    auto digest = context.store.PutBlob(artifact->SerializeAsString(), "", now);
     if (!digest.ok()) return digest.status();
     if (auto status = context.store.PutArtifact(context.job, candidate.rank(), *digest); !status.ok()) return status;
   }

@@ -66,9 +66,11 @@ absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& 
 absl::Status MeasureCandidates(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
                                const BuiltCode& built, const PipelineContext& context, v1::JobResult* result);
 
-// Stores the exported folder of each OK candidate under its rank.
+// Stores the exported folder of each OK candidate under its rank; for CUDA with its device code, for loading without a
+// compiler. `code` and `built` are those the candidates were measured with.
 absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
-                            const std::vector<v1::Candidate>& ranked, const PipelineContext& context);
+                            const GeneratedCode& code, const BuiltCode& built, const std::vector<v1::Candidate>& ranked,
+                            const PipelineContext& context);
 
 // "m=4093,n=5001"
 std::string SizesText(const SizeValues& sizes);

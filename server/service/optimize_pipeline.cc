@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/rank/rank.h"
 #include "server/service/job_stages.h"
@@ -21,6 +22,17 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 int CandidateCount(int requested) { return requested == 0 ? kDefaultCandidates : requested; }
 
+// The device of a request. A device of another architecture than the one asked for is told by *warning.
+absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::string& arch,
+                                                  std::chrono::milliseconds patience, const PipelineContext& context,
+                                                  std::string* warning) {
+  auto choice = ChooseArch(target, arch);
+  if (!choice.ok()) return choice.status();
+  auto device = context.dispatcher.ChooseDevice(target, arch, patience, context.cancellation, context.job, choice->arch);
+  if (device.ok() && device->arch() != arch) *warning = choice->warning;
+  return device;
+}
+
 void Emit(const PipelineContext& context, v1::JobEvent event) {
   if (context.emit) context.emit(std::move(event));
 }
@@ -36,9 +48,14 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Dump(context, "graph.fuse", PrintFuse(*submission->graph));
 
   // The device comes before the search: what is possible and what is fast depend on it.
-  auto device = context.dispatcher.ChooseDevice(request.target(), request.arch(), kDevicePatience, context.cancellation,
-                                                context.job);
+  std::string warning;
+  auto device = RequestedDevice(request.target(), request.arch(), kDevicePatience, context, &warning);
   if (!device.ok()) return device.status();
+  if (!warning.empty()) {
+    v1::JobEvent note;
+    note.set_note("warning: " + warning);
+    Emit(context, note);
+  }
   if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
   const CostModel model(*device);
 
@@ -48,6 +65,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Emit(context, searching);
   auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()));
   if (!plans.ok()) return plans.status();
+  if (!warning.empty()) plans->summary.add_notes(warning);
   *searching.mutable_search()->mutable_summary() = plans->summary;
   searching.mutable_search()->set_done(true);
   Emit(context, searching);
@@ -70,7 +88,9 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   std::vector<v1::Candidate> candidates;
   for (PlannedCandidate& planned : code->candidates) candidates.push_back(std::move(planned.candidate));
   RankCandidates(&candidates);
-  if (auto status = StoreArtifacts(*submission, *device, *plans, candidates, context); !status.ok()) return status;
+  if (auto status = StoreArtifacts(*submission, *device, *plans, *code, *built, candidates, context);
+      !status.ok())
+    return status;
 
   *result.mutable_device() = *device;
   *result.mutable_graph() = submission->summary;
@@ -91,14 +111,19 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   if (!submission.ok()) return submission.status();
 
   v1::ExplainResponse response;
-  auto device = context.dispatcher.ChooseDevice(request.target(), request.arch(), std::chrono::milliseconds(0),
-                                                context.cancellation);
+  std::string warning;
+  auto device = RequestedDevice(request.target(), request.arch(), std::chrono::milliseconds(0), context, &warning);
   std::vector<std::string> notes;
-  if (!device.ok()) {
-    device = DescribedDevice(request.target());
-    if (!request.arch().empty()) device->set_arch(request.arch());
+  if (absl::IsUnavailable(device.status())) {
+    auto choice = ChooseArch(request.target(), request.arch());
+    if (!choice.ok()) return choice.status();
+    warning = choice->warning;
+    device = IsCudaArch(choice->arch) ? DescribedCudaDevice(choice->arch) : DescribedDevice(request.target());
+    if (!choice->arch.empty()) device->set_arch(choice->arch);
     notes.push_back(absl::StrCat("no such device is connected; predicted for ", device->name()));
   }
+  if (!device.ok()) return device.status();
+  if (!warning.empty()) notes.push_back(warning);
   const CostModel model(*device);
   auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()));
   if (!plans.ok()) return plans.status();

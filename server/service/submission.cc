@@ -1,12 +1,11 @@
 #include "server/service/submission.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "server/service/status_conversion.h"
@@ -14,15 +13,11 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kMaximumNameBytes = 64;
 constexpr size_t kMaximumRequestIdBytes = 128;
 
-absl::Status CheckArch(const std::string& arch) {
-  const bool fits = arch.size() <= kMaximumNameBytes && std::all_of(arch.begin(), arch.end(), [](char c) {
-                      return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
-                    });
-  if (fits && (arch.empty() || arch[0] != '-')) return absl::OkStatus();
-  return InvalidField("arch", "must be the name of an architecture, such as sm_90");
+absl::Status CheckArch(v1::Target target, const std::string& arch) {
+  absl::StatusOr<ArchChoice> choice = ChooseArch(target, arch);
+  return choice.ok() ? absl::OkStatus() : InvalidField("arch", std::string(choice.status().message()));
 }
 
 absl::Status CheckCandidates(int candidates) {
@@ -56,7 +51,6 @@ absl::Status CheckSearchable(const Graph& graph) {
 }
 
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
-  if (absl::Status status = CheckArch(request.arch()); !status.ok()) return status;
   if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
   if (!std::isfinite(request.time_limit_seconds()) || request.time_limit_seconds() < 0)
     return InvalidField("time_limit_seconds", "must be a number of seconds, or 0 for none");
@@ -64,15 +58,14 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
-  return absl::OkStatus();
+  return CheckArch(request.target(), request.arch());
 }
 
 absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
-  if (absl::Status status = CheckArch(request.arch()); !status.ok()) return status;
   if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
-  return absl::OkStatus();
+  return CheckArch(request.target(), request.arch());
 }
 
 }  // namespace fusion

@@ -71,6 +71,8 @@ absl::StatusOr<const Nvrtc*> LoadOnce() {
                           Find(library, "nvrtcCompileProgram", &nvrtc.CompileProgram) &&
                           Find(library, "nvrtcGetCUBINSize", &nvrtc.GetCUBINSize) &&
                           Find(library, "nvrtcGetCUBIN", &nvrtc.GetCUBIN) &&
+                          Find(library, "nvrtcGetPTXSize", &nvrtc.GetPTXSize) &&
+                          Find(library, "nvrtcGetPTX", &nvrtc.GetPTX) &&
                           Find(library, "nvrtcGetProgramLogSize", &nvrtc.GetProgramLogSize) &&
                           Find(library, "nvrtcGetProgramLog", &nvrtc.GetProgramLog);
     if (!complete || nvrtc.Version(&nvrtc.major, &nvrtc.minor) != Nvrtc::kSuccess) {

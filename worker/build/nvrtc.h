@@ -25,6 +25,8 @@ struct Nvrtc {
   int (*CompileProgram)(Program program, int option_count, const char* const* options);
   int (*GetCUBINSize)(Program program, size_t* size);
   int (*GetCUBIN)(Program program, char* cubin);
+  int (*GetPTXSize)(Program program, size_t* size);  // with the terminating zero
+  int (*GetPTX)(Program program, char* ptx);
   int (*GetProgramLogSize)(Program program, size_t* size);
   int (*GetProgramLog)(Program program, char* log);
   // Null before 12.9: a compilation cannot be interrupted then.

@@ -25,19 +25,48 @@ struct Interruption {
   }
 };
 
-// "" when NVRTC can build for the architecture, else what is wrong.
-std::string CheckArch(const Nvrtc& nvrtc, const std::string& arch) {
+// What is built for a device of some architecture.
+struct BuildTarget {
+  std::string arch;     // of --gpu-architecture
+  bool ptx = false;     // PTX instead of a cubin
+  std::string warning;  // for the log, when it is not the architecture of the task
+};
+
+// InvalidArgument, with what is wrong, when nothing that NVRTC can build runs on the architecture.
+absl::StatusOr<BuildTarget> ChooseTarget(const Nvrtc& nvrtc, const std::string& arch) {
   absl::string_view digits = arch;
-  if (!absl::ConsumePrefix(&digits, "sm_")) return absl::StrCat("arch '", arch, "' is not of the form sm_90");
-  while (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
   int wanted = 0, count = 0;
-  if (!absl::SimpleAtoi(digits, &wanted)) return absl::StrCat("arch '", arch, "' is not of the form sm_90");
-  if (nvrtc.GetNumSupportedArchs(&count) != Nvrtc::kSuccess || count <= 0) return "";
+  const bool prefixed = absl::ConsumePrefix(&digits, "sm_");
+  while (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
+  if (!prefixed || !absl::SimpleAtoi(digits, &wanted) || wanted <= 0)
+    return absl::InvalidArgumentError(absl::StrCat("arch '", arch, "' is not of the form sm_90"));
+  if (nvrtc.GetNumSupportedArchs(&count) != Nvrtc::kSuccess || count <= 0) return BuildTarget{arch};
   std::vector<int> archs(count);
-  if (nvrtc.GetSupportedArchs(archs.data()) != Nvrtc::kSuccess) return "";
-  if (std::find(archs.begin(), archs.end(), wanted) != archs.end()) return "";
-  return absl::StrCat("NVRTC ", nvrtc.major, ".", nvrtc.minor, " cannot build for ", arch, ", only for ",
-                      absl::StrJoin(archs, ", "));
+  if (nvrtc.GetSupportedArchs(archs.data()) != Nvrtc::kSuccess) return BuildTarget{arch};
+  int nearest = 0;
+  for (int known : archs)
+    if (known <= wanted) nearest = std::max(nearest, known);
+  if (nearest == wanted) return BuildTarget{arch};
+  const std::string cannot =
+      absl::StrCat("NVRTC ", nvrtc.major, ".", nvrtc.minor, " cannot build for ", arch);
+  if (nearest == 0)
+    return absl::InvalidArgumentError(absl::StrCat(cannot, ", only for ", absl::StrJoin(archs, ", ")));
+  BuildTarget target;
+  target.ptx = nearest / 10 != wanted / 10;  // the major versions
+  target.arch = absl::StrCat(target.ptx ? "compute_" : "sm_", nearest);
+  target.warning = absl::StrCat("warning: ", cannot, "; built ", target.ptx ? "PTX " : "", "for ",
+                                target.arch, ", the nearest older one\n");
+  return target;
+}
+
+// The cubin or the PTX of a compiled program; what NVRTC returned is in *error.
+std::string DeviceCode(const Nvrtc& nvrtc, Nvrtc::Program program, bool ptx, int* error) {
+  size_t size = 0;
+  *error = (ptx ? nvrtc.GetPTXSize : nvrtc.GetCUBINSize)(program, &size);
+  if (*error != Nvrtc::kSuccess || size == 0) return "";
+  std::string code(size, '\0');
+  *error = (ptx ? nvrtc.GetPTX : nvrtc.GetCUBIN)(program, code.data());
+  return *error == Nvrtc::kSuccess ? code : "";
 }
 
 }  // namespace
@@ -63,13 +92,13 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return output;
   };
-  if (std::string problem = CheckArch(*nvrtc_, task.arch()); !problem.empty())
-    return finish(v1::COMPILE_ERROR, problem);
+  const absl::StatusOr<BuildTarget> target = ChooseTarget(*nvrtc_, task.arch());
+  if (!target.ok()) return finish(v1::COMPILE_ERROR, std::string(target.status().message()));
 
   Nvrtc::Program program = nullptr;
   int error = nvrtc_->CreateProgram(&program, task.source().c_str(), "fused.cu", 0, nullptr, nullptr);
   if (error != Nvrtc::kSuccess) return finish(v1::COMPILE_ERROR, nvrtc_->GetErrorString(error));
-  std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", task.arch()), "--std=c++17"};
+  std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", target->arch), "--std=c++17"};
   options.insert(options.end(), task.options().begin(), task.options().end());
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
@@ -91,22 +120,17 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
     return finish(v1::TIMEOUT, absl::StrCat("compilation was given up after ", limit, " s\n", log));
   }
   if (error == Nvrtc::kSuccess) {
-    size_t size = 0;
-    error = nvrtc_->GetCUBINSize(program, &size);
-    if (error == Nvrtc::kSuccess && size > 0) {
-      output.binary.resize(size);
-      error = nvrtc_->GetCUBIN(program, output.binary.data());
-    }
-    if (error == Nvrtc::kSuccess && size == 0) absl::StrAppend(&log, "NVRTC gave no device code");
+    output.binary = DeviceCode(*nvrtc_, program, target->ptx, &error);
+    if (error == Nvrtc::kSuccess && output.binary.empty()) absl::StrAppend(&log, "NVRTC gave no device code");
   }
   const std::string description = error == Nvrtc::kSuccess ? "" : nvrtc_->GetErrorString(error);
   nvrtc_->DestroyProgram(&program);
   if (error != Nvrtc::kSuccess || output.binary.empty()) {
     output.binary.clear();
-    return finish(v1::COMPILE_ERROR, log.empty() ? description : log);
+    return finish(v1::COMPILE_ERROR, target->warning + (log.empty() ? description : log));
   }
   output.result.set_binary(absl::StrCat("sha256:", Sha256Hex(output.binary)));
-  return finish(v1::OK, log);
+  return finish(v1::OK, target->warning + log);
 }
 
 }  // namespace fusion

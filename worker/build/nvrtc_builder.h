@@ -11,9 +11,12 @@ class NvrtcBuilder : public Builder {
   // NotFound when NVRTC is not on this machine.
   static absl::StatusOr<std::unique_ptr<Builder>> Create();
 
-  // The arch "sm_90" becomes --gpu-architecture=sm_90, then --std=c++17 and the task's options. From
-  // NVRTC 12.9 the deadline is noticed between the phases of a compilation, before at its end; an endless
-  // instantiation of templates ends only with the process (IsolatedBuilder, worker/measure/runner_process.h).
+  // The arch "sm_90" becomes --gpu-architecture=sm_90, then --std=c++17 and the task's options. For an
+  // architecture that this NVRTC does not know the nearest older one is taken, and the log begins with a
+  // warning: its cubin, which runs on later devices of the same major version, else its PTX (ended by a
+  // zero), which the driver translates. From NVRTC 12.9 the deadline is noticed between the phases of a
+  // compilation, before at its end; an endless instantiation of templates ends only with the process
+  // (IsolatedBuilder, worker/measure/runner_process.h).
   BuildOutput Build(const v1::BuildTask& task, std::stop_token stop) override;
   std::string CompilerVersion() const override;
 

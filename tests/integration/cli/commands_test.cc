@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n";
@@ -64,6 +65,40 @@ TEST_F(CommandsTest, ExplainNeedsNoDevice) {
   EXPECT_EQ(explained["floor"]["bytes"], 12000.0);
   EXPECT_THAT(program_.Run({"explain", file, "--target", "cuda", "--source"}).out, HasSubstr("__global__"));
   EXPECT_NE(program_.Run({"explain", file}).out, "");
+}
+
+TEST_F(CommandsTest, AnUnknownArchitectureIsTheNearestOlderOneWithAWarning) {
+  const std::string file = program_.Write("add.fuse", kGood);
+  const auto explain = [&](const std::string& arch, const std::string& target, const std::string& more) {
+    return program_.Run({"explain", file, "--target", target, "--arch", arch, more});
+  };
+  const std::pair<const char*, const char*> cases[] = {
+      {"sm_87", "sm_86"}, {"sm_91", "sm_90"}, {"sm_130", "sm_120"}};
+  for (const auto& [asked, nearest] : cases)
+    for (const char* target : {"cuda", "auto"}) {
+      ProcessResult result = explain(asked, target, "--json");
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      const json explained = json::parse(result.out);
+      EXPECT_EQ(explained["device"]["target"], "cuda");
+      EXPECT_EQ(explained["device"]["arch"], nearest);
+      EXPECT_THAT(explained["search"]["notes"].dump(),
+                  HasSubstr(std::string("architecture ") + asked +
+                            " is not known; taking the nearest older one, " + nearest));
+    }
+  EXPECT_THAT(explain("sm_87", "cuda", "--candidates=1").out,
+              HasSubstr("note: architecture sm_87 is not known"));
+  ProcessResult source = explain("sm_87", "cuda", "--source");
+  EXPECT_THAT(source.err, HasSubstr("note: architecture sm_87 is not known"));
+  EXPECT_THAT(source.out, Not(HasSubstr("note: ")));
+  EXPECT_THAT(json::parse(explain("sm_80", "cuda", "--json").out)["search"]["notes"].dump(),
+              Not(HasSubstr("not known")));
+
+  for (const std::string arch : {"banana", "sm_70", "sm_", "-O3", "sm_90;x"})
+    for (const std::string command : {"explain", "submit"}) {
+      ProcessResult result = program_.Run({command, file, "--target", "cuda", "--arch=" + arch, "--json"});
+      EXPECT_EQ(result.exit_code, 2) << command << arch << result.err;
+      EXPECT_THAT(result.err, HasSubstr("sm_75")) << command << arch;
+    }
 }
 
 TEST_F(CommandsTest, LibraryListsAndShows) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/integration/exported_folder_build.h"
 #include "tests/integration/process.h"
 
 namespace fusion::testing {
@@ -99,6 +100,42 @@ TEST_F(FarmTest, KilledServerGoesOnWhenItIsStartedAgain) {
   ProcessResult result = submit.Wait();
   ASSERT_EQ(result.exit_code, 0) << result.err << server_->err();
   EXPECT_EQ(json::parse(result.out)["state"], "SUCCEEDED");
+}
+
+TEST_F(FarmTest, FetchedFoldersCompileAloneAndTheirExamplesVerify) {
+  StartServer();
+  StartWorker();
+  struct Case {
+    std::string example;
+    std::vector<std::string> sizes;  // measured at; the example runs at these and at others
+    std::vector<std::string> runs;
+    std::vector<std::string> outputs;
+  };
+  const Case cases[] = {
+      {"function1", {"elements=4003"}, {"", "elements=301", "elements=1"}, {"F"}},
+      {"gemver", {"m=259", "n=517"}, {"", "m=33 n=131", "m=1 n=1"}, {"B", "x", "w"}},
+  };
+  for (const Case& test : cases) {
+    file_ = FUSION_SOURCE_DIR "/examples/" + test.example + ".fuse";
+    std::vector<std::string> sizes;
+    for (const std::string& size : test.sizes) sizes.insert(sizes.end(), {"--size", size});
+    ProcessResult submitted = client_.Run(Submit(sizes));
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
+    const std::string job = json::parse(submitted.out)["job"];
+    const std::string folder = client_.folder() + "/" + test.example;
+    ProcessResult fetched =
+        client_.Run({"fetch", job, "--rank", "1", "--output", folder, "--server", address_, "--json"});
+    ASSERT_EQ(fetched.exit_code, 0) << fetched.err;
+    EXPECT_EQ(json::parse(fetched.out)["artifact"], folder);
+    const CommandResult compiled = CompileHostFolder(folder);
+    ASSERT_EQ(compiled.exit_code, 0) << test.example << "\n" << compiled.output;
+    for (const std::string& run : test.runs) {
+      const CommandResult ran = RunExample(folder, run);
+      EXPECT_EQ(ran.exit_code, 0) << test.example << " " << run << "\n" << ran.output;
+      for (const std::string& output : test.outputs)
+        EXPECT_THAT(ran.output, HasSubstr(output + ": largest relative error")) << test.example << " " << run;
+    }
+  }
 }
 
 TEST_F(FarmTest, SecondServerOnTheSameDataIsRefused) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "library/catalog/sha256.h"
@@ -57,11 +59,39 @@ TEST_F(NvrtcBuilderTest, AnErrorIsAnOutcomeWithTheLog) {
 }
 
 TEST_F(NvrtcBuilderTest, AnArchThatItCannotBuildForIsNamed) {
-  for (const char* arch : {"sm_11", "gfx90a", ""}) {
+  for (const char* arch : {"sm_11", "sm_", "sm_-90", "gfx90a", ""}) {
     BuildOutput output = builder_->Build(CudaTask(kAdd, arch), {});
     EXPECT_EQ(output.result.outcome(), v1::COMPILE_ERROR);
     EXPECT_NE(output.result.log().find(arch), std::string::npos) << output.result.log();
   }
+}
+
+TEST_F(NvrtcBuilderTest, AnUnknownArchIsTheNearestOlderOneWithAWarning) {
+  const Nvrtc& nvrtc = **Nvrtc::Load();
+  int count = 0;
+  ASSERT_EQ(nvrtc.GetNumSupportedArchs(&count), Nvrtc::kSuccess);
+  std::vector<int> archs(count);
+  ASSERT_EQ(nvrtc.GetSupportedArchs(archs.data()), Nvrtc::kSuccess);
+  const int newest = *std::max_element(archs.begin(), archs.end());
+
+  // Of the same major version: its cubin runs on the later device.
+  ASSERT_EQ(std::count(archs.begin(), archs.end(), 91), 0);
+  BuildOutput hopper = builder_->Build(CudaTask(kAdd, "sm_91"), {});
+  ASSERT_EQ(hopper.result.outcome(), v1::OK) << hopper.result.log();
+  EXPECT_EQ(hopper.binary, builder_->Build(CudaTask(kAdd, "sm_90"), {}).binary);
+  EXPECT_EQ(hopper.result.log().rfind("warning: ", 0), 0u) << hopper.result.log();
+  EXPECT_NE(hopper.result.log().find("sm_91"), std::string::npos) << hopper.result.log();
+  EXPECT_NE(hopper.result.log().find("built for sm_90"), std::string::npos) << hopper.result.log();
+
+  // Of a later one: PTX, which the driver translates.
+  BuildOutput later = builder_->Build(CudaTask(kAdd, absl::StrCat("sm_", newest / 10 * 10 + 10)), {});
+  ASSERT_EQ(later.result.outcome(), v1::OK) << later.result.log();
+  EXPECT_NE(later.binary.find(absl::StrCat(".target sm_", newest, "\n")), std::string::npos);
+  EXPECT_NE(later.binary.find(".entry add("), std::string::npos);
+  EXPECT_EQ(later.binary.back(), '\0');
+  EXPECT_NE(later.result.log().find(absl::StrCat("built PTX for compute_", newest)), std::string::npos)
+      << later.result.log();
+  EXPECT_EQ(builder_->Build(CudaTask(kAdd, "sm_90"), {}).result.log(), "");
 }
 
 TEST_F(NvrtcBuilderTest, PassesTheOptionsOfTheTask) {

@@ -322,6 +322,21 @@ TEST_F(DispatcherTest, ChoosesTheFastestDeviceAndTakesTurnsAmongEquals) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("b (cuda sm_80 A100)"));
 }
 
+TEST_F(DispatcherTest, TheNearestArchitectureServesUntilTheOneAskedForIsConnected) {
+  const auto none = std::chrono::milliseconds(0);
+  CancellationToken token;
+  const absl::Status missing =
+      dispatcher_->ChooseDevice(v1::CUDA, "sm_87", none, token, "", "sm_86").status();
+  EXPECT_TRUE(absl::IsUnavailable(missing));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("of arch sm_87 or sm_86 is connected"));
+  Call(Request("a", {}, {CudaDevice("GPU-90", "sm_90")}));
+  EXPECT_FALSE(dispatcher_->ChooseDevice(v1::CUDA, "sm_87", none, token, "", "sm_86").ok());
+  Call(Request("b", {}, {CudaDevice("GPU-86", "sm_86")}));
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::CUDA, "sm_87", none, token, "", "sm_86")->uuid(), "GPU-86");
+  Call(Request("c", {}, {CudaDevice("GPU-87", "sm_87")}));
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::CUDA, "sm_87", none, token, "", "sm_86")->uuid(), "GPU-87");
+}
+
 TEST_F(DispatcherTest, WaitsForADeviceToConnect) {
   auto chosen = std::async(std::launch::async, [&] {
     return dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::seconds(60), CancellationToken());

@@ -13,6 +13,7 @@
 
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "fusion/v1/worker.grpc.pb.h"
+#include "server/model/architecture.h"
 #include "server/service/chunks.h"
 #include "server/service/data_directory.h"
 #include "server/service/status_conversion.h"
@@ -20,8 +21,10 @@
 namespace fusion {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Pipeline = decltype(JobRunnerOptions::pipeline);
 
 constexpr char kSource[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n";
@@ -178,6 +181,8 @@ TEST_F(ServerTest, BadGraphIsRefusedWithViolationsAndNoJob) {
   for (auto change : std::vector<std::function<void(v1::SubmitRequest*)>>{
            [](auto* r) { r->set_candidates(-1); }, [](auto* r) { r->set_candidates(1001); },
            [](auto* r) { r->set_arch("sm_90 -o /etc/passwd"); }, [](auto* r) { r->set_arch("-x"); },
+           [](auto* r) { r->set_arch("banana"); }, [](auto* r) { r->set_arch("sm_70"); },
+           [](auto* r) { r->set_target(v1::HOST), r->set_arch("sm_90"); },
            [](auto* r) { r->set_time_limit_seconds(-1); },
            [](auto* r) { (*r->mutable_source()->mutable_size_values())["m"] = 3; }}) {
     v1::SubmitRequest bad = Request();
@@ -413,6 +418,40 @@ TEST_F(ServerTest, BlobsTravelInChunks) {
   EXPECT_EQ(*back, bytes);
   EXPECT_TRUE(absl::IsDataLoss(write("sha256:0123").status()));
   EXPECT_TRUE(absl::IsNotFound(read("sha256:0123").status()));
+}
+
+TEST_F(ServerTest, AnUnknownArchitectureIsServedByADeviceOfTheNearestOlderOne) {
+  StartServer([](const v1::SubmitRequest&, const PipelineContext&) { return Result(); });
+  const auto connect = [&](const std::string& worker, const std::string& arch) {
+    v1::SynchronizeRequest request;
+    v1::SynchronizeResponse response;
+    request.set_worker(worker);
+    request.set_instance("1");
+    *request.add_devices() = DescribedCudaDevice("sm_86");
+    request.mutable_devices(0)->set_name("the GPU of " + worker);
+    request.mutable_devices(0)->set_uuid(worker);
+    request.mutable_devices(0)->set_arch(arch);
+    grpc::ClientContext context;
+    EXPECT_TRUE(worker_->Synchronize(&context, request, &response).ok());
+  };
+  const auto explain = [&] {
+    v1::ExplainRequest request;
+    *request.mutable_source() = Request().source();
+    request.set_arch("sm_87");
+    v1::ExplainResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = optimizer_->Explain(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  };
+  connect("alpha", "sm_86");
+  const v1::ExplainResponse nearest = explain();
+  EXPECT_EQ(nearest.device().name(), "the GPU of alpha");
+  EXPECT_THAT(nearest.search().notes(), Contains(HasSubstr("taking the nearest older one, sm_86")));
+  connect("beta", "sm_87");
+  const v1::ExplainResponse exact = explain();
+  EXPECT_EQ(exact.device().name(), "the GPU of beta");
+  EXPECT_THAT(exact.search().notes(), Not(Contains(HasSubstr("nearest"))));
 }
 
 TEST_F(ServerTest, WorkersAreListedAndLongPollsEndAtShutdown) {

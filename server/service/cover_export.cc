@@ -1,0 +1,53 @@
+#include "server/service/cover_export.h"
+
+#include <utility>
+
+#include "server/codegen/exported_folder.h"
+#include "server/codegen/program.h"
+#include "server/model/cost_model.h"
+#include "server/parse/parse.h"
+#include "server/search/implementation_choice.h"
+
+namespace fusion {
+
+absl::StatusOr<CoverExporter> CoverExporter::Create(const CheckedSource& submission) {
+  CoverExporter exporter(submission);
+  const Graph& graph = *submission.graph;
+  const CostModel host(DescribedDevice(v1::HOST));
+  for (const Node& node : graph.nodes()) {
+    auto code = LowerFusion(graph, ReferenceImplementation(graph, node.id, submission.sizes, host),
+                            {.force_f64 = true, .cuda = false});
+    if (!code.ok()) return code.status();
+    exporter.reference_.push_back(*std::move(code));
+  }
+  DescribeBuffers(graph, submission.sizes, &exporter.buffers_);
+  return exporter;
+}
+
+absl::StatusOr<v1::Artifact> CoverExporter::Export(v1::Target target,
+                                                   const std::vector<const FusionImplementation*>& fusions,
+                                                   const std::string& description) const {
+  const Graph& graph = *submission_->graph;
+  const bool cuda = target == v1::CUDA;
+  std::vector<FusionCode> codes;
+  for (const FusionImplementation* fusion : fusions) {
+    auto code = LowerFusion(graph, *fusion, {.cuda = cuda});
+    if (!code.ok()) return code.status();
+    codes.push_back(*std::move(code));
+  }
+  ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,
+                        .sizes = submission_->sizes,
+                        .tolerances = OutputTolerances(graph, submission_->sizes),
+                        .description = description};
+  for (const FusionCode& code : codes) request.fusions.push_back(&code);
+  for (const FusionCode& code : reference_) request.reference.push_back(&code);
+  for (const v1::Buffer& input : buffers_.inputs())
+    request.positive_inputs.push_back(input.domain() != v1::REAL);
+  v1::Artifact artifact = ExportFolder(graph, request);
+  v1::ArtifactFile* file = artifact.add_files();
+  file->set_path("graph.fuse");
+  file->set_content(PrintFuse(graph));
+  return artifact;
+}
+
+}  // namespace fusion

@@ -1,0 +1,39 @@
+// The exported folder of one cover, from its fusion implementations.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/artifact.pb.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/program.pb.h"
+#include "server/codegen/fusion_code.h"
+#include "server/plan/plan.h"
+#include "server/service/submission.h"
+
+namespace fusion {
+
+// Exports covers of one graph. What all folders share is made once. Not thread safe.
+class CoverExporter {
+ public:
+  // The submission must outlive the exporter.
+  static absl::StatusOr<CoverExporter> Create(const CheckedSource& submission);
+
+  // Sources for the target, an example that verifies them and runs at the submission's sizes unless told
+  // otherwise, and graph.fuse. `fusions` is the cover in schedule order; `description` is the comment at the
+  // top.
+  absl::StatusOr<v1::Artifact> Export(v1::Target target,
+                                      const std::vector<const FusionImplementation*>& fusions,
+                                      const std::string& description) const;
+
+ private:
+  explicit CoverExporter(const CheckedSource& submission) : submission_(&submission) {}
+
+  const CheckedSource* submission_;
+  // The graph unfused, in f64; runs on the host, whatever the target is.
+  std::vector<FusionCode> reference_;
+  v1::Session buffers_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,77 @@
+// The CUDA code of every example builds for every known architecture: what the search finds legal for a
+// device of that architecture, NVRTC compiles for it. Needs no GPU.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/codegen/code_library.h"
+#include "server/model/architecture.h"
+#include "server/service/job_stages.h"
+#include "tests/integration/export/examples.h"
+#include "worker/build/nvrtc_builder.h"
+
+namespace fusion::testing {
+namespace {
+
+// Implementations whose kernels are made of other parts of the code generator and of the device runtime.
+std::string KindOf(const FusionImplementation& implementation) {
+  const SkeletonParameters& parameters = implementation.parameters;
+  std::string kind =
+      absl::StrCat(SkeletonName(implementation.skeleton), "/", static_cast<int>(parameters.load_path), "/",
+                   parameters.stages > 0, parameters.chunks > 0, parameters.blocks_per_multiprocessor > 0);
+  for (const FusionImplementation& sweep : implementation.sweeps) absl::StrAppend(&kind, " ", KindOf(sweep));
+  return kind;
+}
+
+// The members of the best predicted cover, and of every kind that the search found an implementation of the
+// largest fusion.
+std::vector<const FusionImplementation*> Representatives(const Plans& plans) {
+  std::set<const FusionImplementation*> chosen;
+  for (int member : plans.covers.covers.front().columns) chosen.insert(&plans.space.implementations[member]);
+  std::map<std::string, const FusionImplementation*> of_kind;
+  for (const FusionImplementation& implementation : plans.space.implementations) {
+    const FusionImplementation*& largest = of_kind[KindOf(implementation)];
+    if (largest == nullptr || implementation.order.size() > largest->order.size()) largest = &implementation;
+  }
+  for (const auto& [kind, implementation] : of_kind) chosen.insert(implementation);
+  return {chosen.begin(), chosen.end()};
+}
+
+class ArchitectureTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
+  absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
+  if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
+  auto submission = CheckExample(GetParam());
+  ASSERT_TRUE(submission.ok()) << submission.status();
+  for (const std::string& arch : KnownCudaArchs()) {
+    const DeviceDescription device = DescribedCudaDevice(arch);
+    auto plans = PlanCovers(*submission, CostModel(device), 1);
+    ASSERT_TRUE(plans.ok()) << arch << plans.status();
+    CodeLibrary library(*submission->graph, device);
+    for (const FusionImplementation* implementation : Representatives(*plans)) {
+      auto unit = library.Add(*implementation, false);
+      ASSERT_TRUE(unit.ok()) << arch << unit.status();
+      for (const KernelLaunch& launch : (*unit)->code.launches)
+        EXPECT_LE(SharedBytes(launch.shared, submission->sizes), device.shared_bytes_per_block())
+            << arch << " " << implementation->Describe(*submission->graph);
+    }
+    ASSERT_FALSE(library.units().empty()) << arch;
+    for (const auto& unit : library.units()) {
+      ASSERT_EQ(unit->build.arch(), arch);
+      const BuildOutput output = (*builder)->Build(unit->build, {});
+      EXPECT_EQ(output.result.outcome(), v1::OK) << arch << "\n" << output.result.log();
+      EXPECT_EQ(output.binary.substr(1, 3), "ELF") << arch;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, ArchitectureTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
+
+}  // namespace
+}  // namespace fusion::testing

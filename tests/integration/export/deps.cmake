@@ -1,0 +1,2 @@
+set(DEPS fusion_service fusion_build fusion_cli_text ${CMAKE_DL_LIBS})
+set(TEST_TIMEOUT 600)

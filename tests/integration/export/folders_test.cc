@@ -1,0 +1,123 @@
+// The exported folder of the best predicted cover of every example compiles alone: for CUDA with nvcc for
+// sm_80 and sm_90, for the host with g++. The example of a host folder runs and verifies itself; that of a
+// CUDA folder too where there is a GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/artifact_folder.h"
+#include "server/service/cover_export.h"
+#include "server/service/data_directory.h"
+#include "server/service/job_stages.h"
+#include "tests/integration/export/examples.h"
+#include "tests/integration/exported_folder_build.h"
+
+namespace fusion::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class FolderTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto directory = TemporaryDirectory::Create();
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    directory_ = *std::move(directory);
+    folder_ = absl::StrCat(directory_->path(), "/folder");
+    auto checked = CheckExample(GetParam());
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    submission_ = *std::move(checked);
+  }
+
+  // Writes the folder of the best predicted cover at the sizes of the example, for the described device of
+  // the target.
+  void Export(v1::Target target) {
+    const CostModel model(DescribedDevice(target));
+    auto plans = PlanCovers(submission_, model, 1);
+    ASSERT_TRUE(plans.ok()) << plans.status();
+    std::vector<const FusionImplementation*> fusions;
+    for (int member : plans->covers.covers.front().columns)
+      fusions.push_back(&plans->space.implementations[member]);
+    auto exporter = CoverExporter::Create(submission_);
+    ASSERT_TRUE(exporter.ok()) << exporter.status();
+    auto artifact = exporter->Export(target, fusions, "best predicted");
+    ASSERT_TRUE(artifact.ok()) << artifact.status();
+    const absl::Status written = WriteArtifact(*artifact, "", folder_, false);
+    ASSERT_TRUE(written.ok()) << written;
+  }
+
+  // Arguments of the example that give the sizes of the graph, in turn, these values.
+  std::string Sizes(std::vector<int64_t> values) const {
+    std::string arguments;
+    size_t next = 0;
+    for (const Size& size : submission_.graph->sizes())
+      absl::StrAppend(&arguments, size.name, "=", values[next++ % values.size()], " ");
+    return arguments;
+  }
+
+  void ExpectVerified(const std::string& arguments) const {
+    const CommandResult run = RunExample(folder_, arguments);
+    EXPECT_EQ(run.exit_code, 0) << arguments << "\n" << run.output;
+    for (ValueId output : submission_.graph->outputs())
+      EXPECT_THAT(run.output,
+                  HasSubstr(absl::StrCat(submission_.graph->value(output).name, ": largest relative error")));
+    EXPECT_THAT(run.output, Not(HasSubstr("WRONG")));
+  }
+
+  std::unique_ptr<TemporaryDirectory> directory_;
+  std::string folder_;
+  CheckedSource submission_;
+};
+
+TEST_P(FolderTest, HostFolderCompilesAloneAndItsExampleVerifies) {
+  ASSERT_NO_FATAL_FAILURE(Export(v1::HOST));
+  const CommandResult compiled = CompileHostFolder(folder_);
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
+  ExpectVerified(Sizes({131, 517}));
+  ExpectVerified(Sizes({33, 1}));
+  ExpectVerified(Sizes({0}));
+  // A put that is worth nothing is a difference of prices: with no other option beside it, its error has no
+  // scale.
+  if (GetParam() != "black_scholes") ExpectVerified(Sizes({1}));
+  EXPECT_EQ(RunExample(folder_, "no_such_size=3").exit_code, 2);
+}
+
+std::string FindNvcc() {
+  for (const char* nvcc : {"nvcc", "/usr/local/cuda/bin/nvcc"})
+    if (RunCommand(absl::StrCat(nvcc, " --version")).exit_code == 0) return nvcc;
+  return "";
+}
+
+// Whether this machine has a GPU that runs code for sm_80 or sm_90, or what is translated from the latter.
+bool HasGpu() {
+  const CommandResult query = RunCommand("nvidia-smi --query-gpu=compute_cap --format=csv,noheader");
+  return query.exit_code == 0 && std::atof(query.output.c_str()) >= 8;
+}
+
+TEST_P(FolderTest, CudaFolderCompilesAloneForAmpereAndHopper) {
+  const std::string nvcc = FindNvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "SKIP: no nvcc on the PATH or in /usr/local/cuda/bin";
+  ASSERT_NO_FATAL_FAILURE(Export(v1::CUDA));
+  const CommandResult compiled = RunCommand(absl::StrCat(
+      "cd '", folder_, "' && ", nvcc,
+      " -std=c++17 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
+      " fused.cu example.cu reference.cc -o example"));
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
+  EXPECT_THAT(compiled.output, Not(HasSubstr("warning")));
+  ASSERT_EQ(access((folder_ + "/example").c_str(), X_OK), 0);
+  if (!HasGpu()) return;
+  ExpectVerified(Sizes({131, 517}));
+  ExpectVerified(Sizes({33, 1}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, FolderTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
+
+}  // namespace
+}  // namespace fusion::testing
