@@ -6,7 +6,8 @@
 #     --output DIR           where to make it (default: build/package/fusion); an earlier package there is replaced
 #     --allow-newer-glibc    accept programs that need a glibc newer than 2.36 (built on Debian 13 or Ubuntu 24.04)
 #
-# Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, examples/, lib/ the libraries.
+# Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, tests/bench/peers/ the comparison with
+# cuBLAS, torch and JAX, examples/, lib/ the libraries.
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -30,7 +31,7 @@ while [[ $# -gt 0 ]]; do
   case "$1" in
     --output) [[ $# -ge 2 && -n $2 ]] || fail "--output needs a value" 2; output=$2; shift 2 ;;
     --allow-newer-glibc) allow_newer_glibc=true; shift ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' deploy/package.sh; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' deploy/package.sh; exit 0 ;;
     *) fail "unknown option $1" 2 ;;
   esac
 done
@@ -59,7 +60,20 @@ for test in "$build"/tests/gpu_*_test "$build"/tests/bench_*; do
   fi
 done
 cp -R examples "$work/"
-binaries=("$work"/bin/* "$work"/tests/*)
+binaries=("$work"/bin/*)
+if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
+# The comparison: scripts, and the cuBLAS sequences where they were built. No test of it is needed there.
+mkdir -p "$work/tests/bench/peers"
+for script in tests/bench/peers/*.py tests/bench/README.md; do
+  if [[ $script != *_test.py ]]; then cp "$script" "$work/${script%/*}/"; fi
+done
+readonly cublas_sequences=$build/tests/bench/peers/libfusion_cublas_sequences.so
+if [[ -f $cublas_sequences ]]; then
+  cp "$cublas_sequences" "$work/tests/bench/peers/"
+  binaries+=("$work/tests/bench/peers/${cublas_sequences##*/}")
+else
+  echo "No cuBLAS in tests/bench/peers: $cublas_sequences was not built (no CUDA headers)."
+fi
 
 # "name path" of every library that a file needs, directly or through another.
 needed_libraries() {
@@ -90,6 +104,7 @@ fusion $version, commit $commit, built on $(. /etc/os-release && echo "$PRETTY_N
 Start here: bin/fusion-client submit examples/function1.fuse
 Copy the folder anywhere. It needs glibc $oldest_glibc or later; for --target host also a C++ compiler with OpenMP,
 and for --target cuda the NVIDIA driver and NVRTC (libnvrtc.so, part of the CUDA Toolkit).
+Comparison with cuBLAS, torch and JAX: python3 tests/bench/peers/peers_bench.py --output peers.json --plot peers.svg
 TEXT
 
 # Which glibc is asked for, and by which file.

@@ -1,10 +1,16 @@
 #!/usr/bin/env python3
-"""Writes BENCHMARKS.md from the results in tests/bench/results.
+"""Writes BENCHMARKS.md from the results in tests/bench/results, and the plots of the comparison with peers beside them.
 
     tests/bench/write_benchmarks.py
 """
 import json
 import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+
+import plot
+import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "bench" / "results"
@@ -48,16 +54,59 @@ def examples_table(document, name):
     return "\n".join(lines) + "\n"
 
 
+def peers_section(documents, plots):
+    """The section "Against cuBLAS, torch and JAX" for each device, from (file name, document) pairs of
+    tests/bench/peers/peers_bench.py. Of a case that several measured, the newest stands. `plots`: (device, file name)."""
+    parts = []
+    for device in sorted({document["device"]["name"] for _, document in documents}):
+        own = [(name, document) for name, document in documents if document["device"]["name"] == device]
+        lines = [f"## Against cuBLAS, torch and JAX: {device}", ""]
+        for name, document in own:
+            conditions = document.get("conditions_after") or document.get("conditions_before") or {}
+            facts = [f"driver {conditions['driver_version']}"] if "driver_version" in conditions else []
+            facts += [f"{key} {conditions[key]}" for key in ("clocks.sm", "clocks.mem") if key in conditions]
+            facts += [f"{key} {value}" for key, value in document["versions"].items() if value]
+            lines += [f"`{name}`: {document['date']}; {document['device']['arch']}; copy "
+                      f"{document['copy_bytes_per_second'] / 1e9:.0f} GB/s (read plus written); {'; '.join(facts)}.", "",
+                      f"    {document['command']}", ""]
+        lines += ["The floor is the time of the fewest bytes (each input read once, each output written once; where said, a matrix "
+                  "too large for the caches is read again after a global barrier) at the copy rate of the same run. All are "
+                  "timed in turn on the same data and verified against f64; medians. tests/bench/README.md says how.", ""]
+        rows = {}
+        for row in sorted((row for _, document in own for row in document["rows"]), key=lambda row: row["date"]):
+            rows[row["sequence"], row["set"], row["type"], row["side"]] = row
+        lines += [f"![time over floor](tests/bench/results/{name})\n" for owner, name in plots if owner == device]
+        parts.append("\n".join(lines) + "\n" + report.markdown(list(rows.values())))
+    return "\n".join(parts)
+
+
+def peers_plots(documents):
+    """Writes a plot of all rows of each device; (device, file name) pairs."""
+    plots = []
+    for device in sorted({document["device"]["name"] for _, document in documents}):
+        rows = [row for _, document in documents if document["device"]["name"] == device for row in document["rows"]]
+        newest = {(row["sequence"], row["set"], row["type"], row["side"]): row for row in sorted(rows, key=lambda r: r["date"])}
+        name = f"peers-{device.lower().replace(' ', '-')}.svg"
+        (RESULTS / name).write_text(plot.draw(list(newest.values()), device))
+        plots.append((device, name))
+    return plots
+
+
 def main():
     parts = ["# Benchmarks", "",
              "Made by `tests/bench/write_benchmarks.py` from `tests/bench/results/`; do not edit by hand. "
              "Each section names the command that measured it.", ""]
+    peers = []
     for path in sorted(RESULTS.glob("*.json")):
         document = json.loads(path.read_text())
-        if "rows" in document:
+        if document.get("schema") == report.SCHEMA:
+            peers.append((path.name, document))
+        elif "rows" in document:
             parts.append(examples_table(document, path.name))
         else:
             parts.append(figures_table(document, path.name))
+    if peers:
+        parts.append(peers_section(peers, peers_plots(peers)))
     (ROOT / "BENCHMARKS.md").write_text("\n".join(parts))
 
 
