@@ -16,6 +16,7 @@ struct ExplainOptions {
   v1::Target target = v1::TARGET_AUTO;
   std::string arch;
   int candidates = 30;
+  RankingOptions ranking;
   bool source = false;
   std::string dump_directory;
 };
@@ -40,6 +41,8 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
   request.set_target(options.target);
   request.set_arch(options.arch);
   request.set_candidates(options.candidates);
+  request.set_cache(options.ranking.cache);
+  request.set_deterministic(options.ranking.deterministic);
   request.set_sources(options.source);
   absl::StatusOr<v1::ExplainResponse> response = (*client)->Explain(request);
   if (!response.ok()) return ReportWithSource(invocation, response.status(), *file);
@@ -69,6 +72,7 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--candidates", options->candidates, "Most implementations to list")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  AddRankingOptions(command, &options->ranking);
   command->add_flag("--source", options->source, "Print the generated code of the best candidate");
   command->add_option("--dump-dir", options->dump_directory,
                       "Folder for the text of every stage (embedded server)");

@@ -85,6 +85,7 @@ Json MeasuredCandidateJson(const v1::Candidate& candidate) {
                {"max_relative_error", ok ? Json(candidate.max_relative_error()) : Json()},
                {"kernels", KernelsJson(candidate)},
                {"warm_seconds", ok && candidate.has_warm() ? StatisticsJson(candidate.warm()) : Json()},
+               {"cold_seconds", ok && candidate.has_cold() ? StatisticsJson(candidate.cold()) : Json()},
                {"tolerance", candidate.tolerance()},
                {"below_floor", candidate.below_floor()},
                {"key", candidate.key()},
@@ -110,6 +111,8 @@ void AddResult(const v1::JobResult& result, Json* json) {
   (*json)["unfused"] = {
       {"measured_seconds", StatisticsJson(result.unfused())},
       {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()}};
+  // Of which times measured_seconds and speedup are.
+  (*json)["cache"] = result.cache() == v1::WARM ? "warm" : "cold";
   (*json)["candidates"] = Json::array();
   for (const v1::Candidate& candidate : result.candidates())
     (*json)["candidates"].push_back(MeasuredCandidateJson(candidate));

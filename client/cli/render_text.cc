@@ -171,6 +171,7 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
                   FormatBytes(result.floor_bytes()));
   if (result.unfused().samples() > 0)
     absl::StrAppend(&text, "; unfused ", IntervalText(result.unfused(), unit), " ", unit.name);
+  if (result.cache() == v1::WARM) absl::StrAppend(&text, "; warm times");
   absl::StrAppend(&text, "\n", SearchText(result.search()), "\n");
   if (ranked.empty()) {
     absl::StrAppend(&text, "no candidate could be measured\n");

@@ -21,6 +21,7 @@ struct SubmitOptions {
   std::string arch;
   int candidates = 30;
   double time_limit_seconds = 0;
+  RankingOptions ranking;
   std::string request_id;
   std::string dump_directory;
   bool detach = false;
@@ -54,6 +55,8 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   request.set_target(options.target);
   request.set_arch(options.arch);
   request.set_candidates(options.candidates);
+  request.set_cache(options.ranking.cache);
+  request.set_deterministic(options.ranking.deterministic);
   request.set_time_limit_seconds(options.time_limit_seconds);
   request.set_request_id(options.request_id);
   absl::StatusOr<v1::Job> job = (*client)->Submit(request);
@@ -92,6 +95,7 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--candidates", options->candidates, "Most implementations to build and time")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  AddRankingOptions(command, &options->ranking);
   command
       ->add_option("--time-limit", options->time_limit_seconds,
                    "Seconds after which the job is given up (exit 124)")

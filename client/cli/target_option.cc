@@ -20,6 +20,18 @@ void AddTargetOption(CLI::App* command, v1::Target* target) {
       ->default_str("auto");
 }
 
+void AddRankingOptions(CLI::App* command, RankingOptions* options) {
+  command
+      ->add_option_function<std::string>(
+          "--cache",
+          [options](const std::string& state) { options->cache = state == "warm" ? v1::WARM : v1::COLD; },
+          "Rank by times with cold caches, or warm: runs back to back, on a GPU in one CUDA graph")
+      ->check(CLI::IsMember({"cold", "warm"}))
+      ->default_str("cold");
+  command->add_flag("--deterministic", options->deterministic,
+                    "Only candidates that give the same bits on every run: no sums by atomic additions");
+}
+
 ExitCode ReportWithSource(const Invocation& invocation, const absl::Status& status, const SourceFile& file) {
   if (FieldViolations(status).empty() || !absl::StrContains(status.message(), ": error: "))
     return invocation.Report(status);

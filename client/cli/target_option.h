@@ -4,11 +4,20 @@
 #include "client/cli/invocation.h"
 #include "client/cli/source_file.h"
 #include "fusion/v1/device.pb.h"
+#include "fusion/v1/optimizer.pb.h"
 
 namespace fusion {
 
 // --target auto|cuda|host.
 void AddTargetOption(CLI::App* command, v1::Target* target);
+
+// Which candidates are wanted, and the best of them by which times.
+struct RankingOptions {
+  v1::CacheState cache = v1::COLD;
+  bool deterministic = false;
+};
+// --cache cold|warm, --deterministic.
+void AddRankingOptions(CLI::App* command, RankingOptions* options);
 
 // Invocation::Report, with the lines of the source that the errors point at.
 ExitCode ReportWithSource(const Invocation& invocation, const absl::Status& status, const SourceFile& file);

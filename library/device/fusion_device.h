@@ -154,6 +154,36 @@ FUSION_FN void fu_store(T* base, const T (&in)[V], fu_index index, fu_index limi
     if (index + v < limit) base[index + v] = in[v];
 }
 
+// *target += value, with other threads adding to it too.
+template <class T>
+FUSION_FN void fu_atomic_add(T* target, T value) {
+#if FUSION_CUDA
+  atomicAdd(target, value);
+#else
+#pragma omp atomic
+  *target += value;
+#endif
+}
+// base[index + v] += in[v] for entries below `limit`, with other threads adding to them too. `aligned`: base is aligned to 16
+// bytes.
+template <int V, class T>
+FUSION_FN void fu_atomic_add(T* base, const T (&in)[V], fu_index index, fu_index limit, bool aligned) {
+#if FUSION_CUDA
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (V == 4 && sizeof(T) == 4 && aligned && index + V <= limit) {
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+                 : : "l"(base + index), "f"((float)in[0]), "f"((float)in[1 % V]), "f"((float)in[2 % V]), "f"((float)in[3 % V])
+                 : "memory");
+    return;
+  }
+#endif
+#endif
+  (void)aligned;
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v)
+    if (index + v < limit) fu_atomic_add(base + index + v, in[v]);
+}
+
 // out[v] = from[v]; `from` is in shared memory and aligned to V entries.
 template <int V, class T>
 FUSION_FN void fu_load_shared(T (&out)[V], const T* from) {
@@ -441,22 +471,38 @@ FUSION_FN void fu_warp_barrier() { __syncwarp(); }
 // Barrier of all threads of a cooperative launch, as cooperative_groups::grid_group::sync() does it (CUDA Toolkit,
 // cooperative_groups/details): the driver gives the launch a word in device memory; block 0 adds what flips its highest bit
 // when all others have added one. What any thread wrote before, all threads read after.
-FUSION_FN void fu_grid_barrier() {
-  __syncthreads();
+// In two halves: what a thread wrote before it arrived, all read after they waited. Between the two a thread may do anything
+// but arrive again.
+FUSION_FN unsigned* fu_grid_word() {
+  unsigned high, low;
+  asm volatile("mov.u32 %0, %%envreg1;" : "=r"(high));
+  asm volatile("mov.u32 %0, %%envreg2;" : "=r"(low));
+  return (unsigned*)(((unsigned long long)high << 32) | low) + 1;
+}
+// `wrote`: whether the block wrote anything that others read; if not, it need not wait until that is seen.
+FUSION_FN unsigned fu_grid_arrive(bool wrote) {
+  unsigned before = 0;
+  if (wrote) __syncthreads();
   if (threadIdx.x == 0) {
-    unsigned high, low;
-    asm volatile("mov.u32 %0, %%envreg1;" : "=r"(high));
-    asm volatile("mov.u32 %0, %%envreg2;" : "=r"(low));
-    unsigned* word = (unsigned*)(((unsigned long long)high << 32) | low) + 1;
     const unsigned add = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1u;
-    unsigned before, now;
-    asm volatile("atom.add.release.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(add) : "memory");
+    if (wrote)
+      asm volatile("atom.add.release.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(fu_grid_word()), "r"(add) : "memory");
+    else
+      asm volatile("atom.add.relaxed.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(fu_grid_word()), "r"(add) : "memory");
+  }
+  return before;
+}
+FUSION_FN void fu_grid_wait(unsigned before) {
+  if (threadIdx.x == 0) {
+    const unsigned* word = fu_grid_word();
+    unsigned now;
     do {
       asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
     } while (((before ^ now) & 0x80000000u) == 0);
   }
   __syncthreads();
 }
+FUSION_FN void fu_grid_barrier() { fu_grid_wait(fu_grid_arrive(true)); }
 template <int THREADS>
 FUSION_FN void fu_group_barrier() {
   if (THREADS == 32)

@@ -46,8 +46,9 @@ class CudaPrinter {
       Line(1, absl::StrCat("__shared__ double2 fu_scratch[2][", 32 * count, "];"));
       Line(1, "int fu_parity = 0;");
     }
+    PrintZeros();
     for (const ir::Section& section : kernel_.sections) {
-      if (!kernel_.cooperative()) {
+      if (kernel_.sections.size() == 1) {
         Print(section, 1);
         break;
       }
@@ -79,6 +80,19 @@ class CudaPrinter {
       most = std::max({most, statement.kind == ir::Statement::Kind::kReduce ? statement.count : 0,
                        MostReduced(statement.body)});
     return most;
+  }
+  // All blocks set a part; each waits for the others where it first needs the zeros, or at the end of the first section.
+  void PrintZeros() {
+    if (kernel_.zeroed.empty()) return;
+    for (const ir::Zeroed& zeroed : kernel_.zeroed)
+      Line(1, absl::StrCat("for (fu_index i = block * ", kernel_.threads, " + threadIdx.x; i < ", zeroed.count,
+                           "; i += grid * ", kernel_.threads, ") ", zeroed.pointer, "[i] = ", zeroed.type, "(0);"));
+    for (const ir::Statement& statement : kernel_.sections.front().body) {
+      if (statement.kind != ir::Statement::Kind::kZeroWait) continue;
+      std::vector<std::string> counts;
+      for (const ir::Zeroed& zeroed : kernel_.zeroed) counts.push_back(absl::StrCat("block * ", kernel_.threads, " < ", zeroed.count));
+      Line(1, absl::StrCat("const unsigned fu_zeros = fu_grid_arrive(", absl::StrJoin(counts, " || "), ");"));
+    }
   }
   void Line(int depth, const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n"); }
   void Lines(int depth, const std::vector<std::string>& lines) {
@@ -145,6 +159,9 @@ class CudaPrinter {
         Line(depth, absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = fu_group_reduce<",
                                  statement.monoid, ", ", group_threads_, ">(", statement.source, ", (",
                                  statement.monoid, "::Acc*)fu_scratch[fu_parity ^= 1]);"));
+        break;
+      case ir::Statement::Kind::kZeroWait:
+        Line(depth, "fu_grid_wait(fu_zeros);");
         break;
       case ir::Statement::Kind::kBarrier:
         Line(depth, absl::StrCat("fu_group_barrier<", group_threads_, ">();"));

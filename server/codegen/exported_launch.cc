@@ -85,9 +85,11 @@ class LaunchPrinter {
       for (size_t s = 0; s < code.workspace.size(); ++s) {
         const WorkspaceSlot& slot = code.workspace[s];
         Text(absl::StrCat("  layout.w_", f, "_", s, " = scratch;"));
-        Text(absl::StrCat("  scratch += Align((size_t)(layout.grid_", f, "_", slot.launch, " * ",
-                          code.launches[slot.launch].grid.groups_per_block, " * ", ExtentText(slot.extent), ") * ",
-                          slot.entry_bytes, ");"));
+        const std::string groups =
+            slot.per_group ? absl::StrCat("layout.grid_", f, "_", slot.launch, " * ",
+                                          code.launches[slot.launch].grid.groups_per_block, " * ")
+                           : "";
+        Text(absl::StrCat("  scratch += Align((size_t)(", groups, ExtentText(slot.extent), ") * ", slot.entry_bytes, ");"));
       }
       Text("  most = scratch > most ? scratch : most;");
     }

@@ -8,7 +8,11 @@
 namespace fusion {
 namespace {
 
-constexpr int kColumnsPerBlock = 32;  // CUDA: one warp of columns; the other warps take slices of the partial results
+// CUDA: 64 bytes of f32 columns; the threads beyond take slices of the partial results. Few, so that a matrix of 2048 columns
+// gives work to all multiprocessors.
+constexpr int kColumnsPerBlock = 16;
+// Partial results that a thread reads before it needs the first: the kernel is short, and mostly waits.
+constexpr int kReadAhead = 8;
 
 class FinishLowering {
  public:
@@ -23,8 +27,10 @@ class FinishLowering {
         threads_(context.finish_threads()) {}
 
   absl::StatusOr<KernelLaunch> Lower() {
-    // On the host lanes are columns and there is one slice.
-    columns_per_block_ = context_.options.cuda ? kColumnsPerBlock : threads_;
+    bool has_partials = false;
+    for (const GridReduction& reduction : reductions_) has_partials |= reduction.per_column && !reduction.atomic;
+    // On the host, and where there is but one part, lanes are columns and there is one slice.
+    columns_per_block_ = context_.options.cuda && has_partials ? kColumnsPerBlock : threads_;
     slices_ = threads_ / columns_per_block_;
     bool has_columns = false, has_scalars = false;
     for (const GridReduction& reduction : reductions_) (reduction.per_column ? has_columns : has_scalars) = true;
@@ -81,6 +87,17 @@ class FinishLowering {
     }
   }
 
+  // Declares the complete result; `index`: where it is stored, empty when it is there already.
+  void Complete(const Node& node, const std::string& accumulated, const std::string& prefix, const std::string& index,
+                std::vector<std::string>* lines) {
+    const std::string name = prefix + context_.Name(node.result);
+    lines->push_back(absl::StrCat("const ", context_.CType(node), " ", name, " = ",
+                                  ReductionFinish(context_, node, accumulated, OperandTexts(node)), ";"));
+    computed_.insert(node.result);
+    if (context_.Stored(node.result) && !index.empty())
+      lines->push_back(absl::StrCat(context_.Pointer(node.result), "[", index, "] = ", name, ";"));
+  }
+
   void EmitColumns(std::vector<ir::Statement>* body) {
     const std::string n = context_.Size(columns_);
     std::vector<ir::Statement> tile;
@@ -92,22 +109,30 @@ class FinishLowering {
       if (!reduction.per_column) continue;
       const Node& node = graph_.node(reduction.node);
       const std::string name = context_.Name(node.result), monoid = context_.MonoidName(node);
-      const std::string slot = context_.Workspace(reduction.workspace_slot, monoid + "::Acc");
+      const std::string slot = GridReductionTarget(context_, reduction);
+      if (reduction.atomic) {
+        Complete(node, absl::StrCat(slot, "[j]"), "r_", reduction.complete() ? "" : "j", &complete);
+        continue;
+      }
       const std::string shared = absl::StrCat("((", monoid, "::Acc*)(shared + ", shared_bytes_, "))");
       shared_bytes_ += int64_t{threads_} * context_.AccumulatorBytes(node);
       partial.push_back(absl::StrCat(monoid, "::Acc p_", name, " = ", monoid, "::identity();"));
-      partial.push_back(absl::StrCat("if (j < ", n, ") for (fu_index b = slice; b < ", context_.Groups(0), "; b += ",
-                                     slices_, ") p_", name, " = ", monoid, "::combine(p_", name, ", ", slot, "[b * ", n,
-                                     " + j]);"));
+      const std::string groups = context_.Groups(0);
+      partial.insert(partial.end(),
+                     {absl::StrCat("if (j < ", n, ") for (fu_index first = slice; first < ", groups, "; first += ",
+                                   kReadAhead * slices_, ") {"),
+                      absl::StrCat("  ", monoid, "::Acc part[", kReadAhead, "];"), "  FUSION_UNROLL",
+                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u) part[u] = first + u * ", slices_, " < ", groups,
+                                   " ? ", slot, "[(first + u * ", slices_, ") * ", n, " + j] : ", monoid, "::identity();"),
+                      "  FUSION_UNROLL",
+                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, " = ", monoid, "::combine(p_", name,
+                                   ", part[u]);"),
+                      "}"});
       partial.push_back(absl::StrCat(shared, "[lane] = p_", name, ";"));
       complete.push_back(absl::StrCat(monoid, "::Acc q_", name, " = ", monoid, "::identity();"));
       complete.push_back(absl::StrCat("for (int slice = 0; slice < ", slices_, "; ++slice) q_", name, " = ", monoid,
                                       "::combine(q_", name, ", ", shared, "[slice * ", columns_per_block_, " + lane]);"));
-      complete.push_back(absl::StrCat("const ", context_.CType(node), " r_", name, " = ",
-                                      ReductionFinish(context_, node, "q_" + name, OperandTexts(node)), ";"));
-      computed_.insert(node.result);
-      if (context_.Stored(node.result))
-        complete.push_back(absl::StrCat(context_.Pointer(node.result), "[j] = r_", name, ";"));
+      Complete(node, "q_" + name, "r_", "j", &complete);
     }
     for (NodeId id : nodes_) {
       const Node& node = graph_.node(id);
@@ -119,12 +144,14 @@ class FinishLowering {
       if (context_.Stored(node.result))
         complete.push_back(absl::StrCat(context_.Pointer(node.result), "[j] = r_", name, ";"));
     }
-    tile.push_back(ir::LanePhase(std::move(partial)));
-    tile.push_back(ir::Barrier());
+    if (shared_bytes_ > 0) {
+      tile.push_back(ir::LanePhase(std::move(partial)));
+      tile.push_back(ir::Barrier());
+    }
     tile.push_back(ir::LanePhase(
         std::move(complete),
         absl::StrCat("(", n, " - base < ", columns_per_block_, " ? ", n, " - base : ", columns_per_block_, ")")));
-    tile.push_back(ir::Barrier());
+    if (shared_bytes_ > 0) tile.push_back(ir::Barrier());
     body->push_back(ir::Loop(absl::StrCat("for (fu_index base = block * ", columns_per_block_, "; base < ", n,
                                           "; base += grid * ", columns_per_block_, ")"),
                              std::move(tile)));
@@ -136,16 +163,16 @@ class FinishLowering {
       if (reduction.per_column) continue;
       const Node& node = graph_.node(reduction.node);
       const std::string name = context_.Name(node.result), monoid = context_.MonoidName(node);
+      const std::string slot = GridReductionTarget(context_, reduction);
+      if (reduction.atomic) {
+        Complete(node, absl::StrCat(slot, "[0]"), "u_", reduction.complete() ? "" : "0", &leader);
+        continue;
+      }
       lane_variables_.push_back({.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
       body->push_back(ir::LanePhase({absl::StrCat("for (fu_index b = lane; b < ", context_.Groups(0), "; b += lanes) $acc_", name, " = ", monoid,
-                        "::combine($acc_", name, ", ", context_.Workspace(reduction.workspace_slot, monoid + "::Acc"),
-                        "[b]);")}));
+                        "::combine($acc_", name, ", ", slot, "[b]);")}));
       body->push_back(ir::Reduce(monoid, "acc_" + name, "total_" + name));
-      leader.push_back(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
-                                    ReductionFinish(context_, node, "total_" + name, OperandTexts(node)), ";"));
-      computed_.insert(node.result);
-      if (context_.Stored(node.result))
-        leader.push_back(absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";"));
+      Complete(node, "total_" + name, "u_", "0", &leader);
     }
     for (NodeId id : nodes_) {
       const Node& node = graph_.node(id);

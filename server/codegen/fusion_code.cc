@@ -45,8 +45,8 @@ int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& size
 int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
                        int multiprocessors) {
   const GridRule& grid = grids[slot.launch];
-  return slot.entry_bytes * GridBlocks(grid, sizes, multiprocessors) * grid.groups_per_block *
-         ExtentValue(slot.extent, sizes);
+  const int64_t groups = slot.per_group ? GridBlocks(grid, sizes, multiprocessors) * grid.groups_per_block : 1;
+  return slot.entry_bytes * groups * ExtentValue(slot.extent, sizes);
 }
 
 namespace {

@@ -26,6 +26,7 @@ class HostPrinter {
                            " + 63) / 64 * 64;"));
       Line(1, "char* const all_shared = (char*)fu_host_shared(grid * shared_bytes);");
     }
+    PrintZeros();
     for (const ir::Section& section : kernel_.sections) Print(section);
     absl::StrAppend(&out_, "}\n");
     return std::move(out_);
@@ -43,6 +44,19 @@ class HostPrinter {
     for (const std::string& line : lines) Line(depth, SubstituteLaneVariables(line, "[lane]"));
   }
 
+  void PrintParameters(int depth) {
+    for (size_t i = 0; i < kernel_.parameters.size(); ++i)
+      Line(depth, absl::StrCat(kernel_.parameters[i].type, " ", kernel_.parameters[i].name, " = a_", i, ";"));
+  }
+  void PrintZeros() {
+    if (kernel_.zeroed.empty()) return;
+    Line(1, "{");
+    PrintParameters(2);
+    for (const ir::Zeroed& zeroed : kernel_.zeroed)
+      Line(2, absl::StrCat("for (fu_index i = 0; i < ", zeroed.count, "; ++i) ", zeroed.pointer, "[i] = ", zeroed.type, "(0);"));
+    Line(1, "}");
+  }
+
   // The end of a parallel loop is the barrier of the grid.
   void Print(const ir::Section& section) {
     const int groups_per_block = kernel_.threads / section.group_threads;
@@ -52,8 +66,7 @@ class HostPrinter {
     Line(1, "#pragma omp parallel for schedule(static)");
     Line(1, "for (fu_index group = 0; group < groups; ++group) {");
     Line(2, absl::StrCat("const fu_index block = group / ", groups_per_block, ";"));
-    for (size_t i = 0; i < kernel_.parameters.size(); ++i)
-      Line(2, absl::StrCat(kernel_.parameters[i].type, " ", kernel_.parameters[i].name, " = a_", i, ";"));
+    PrintParameters(2);
     Line(2, absl::StrCat("const int lanes = ", section.group_threads, ";"));
     Line(2, "(void)lanes; (void)block;");
     if (kernel_.kept_bytes > 0) Line(2, "char* const kept = all_shared + block * shared_bytes;");
@@ -129,6 +142,7 @@ class HostPrinter {
                                  statement.monoid, "::combine(", statement.target, ", ", statement.source,
                                  "[lane]);"));
         break;
+      case ir::Statement::Kind::kZeroWait:
       case ir::Statement::Kind::kBarrier:
         break;
     }

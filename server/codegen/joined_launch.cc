@@ -45,8 +45,16 @@ FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::st
           else
             AddArgument(argument, &launch.arguments);
         }
+        // Later sections begin behind a barrier of the grid.
+        if (!launch.kernel.sections.empty())
+          section.body.erase(std::remove_if(section.body.begin(), section.body.end(),
+                                            [](const ir::Statement& statement) {
+                                              return statement.kind == ir::Statement::Kind::kZeroWait;
+                                            }),
+                             section.body.end());
         launch.kernel.sections.push_back(std::move(section));
       }
+      launch.kernel.zeroed.insert(launch.kernel.zeroed.end(), next.kernel.zeroed.begin(), next.kernel.zeroed.end());
       if (next.kernel.uses_shared) {
         launch.kernel.shared_bytes = launch.kernel.uses_shared
                                          ? absl::StrCat("fu_larger(", launch.kernel.shared_bytes, ", ",

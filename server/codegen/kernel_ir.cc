@@ -33,6 +33,7 @@ Statement Reduce(std::string monoid, std::string source, std::string target, int
           .count = count};
 }
 Statement Barrier() { return {.kind = Statement::Kind::kBarrier}; }
+Statement ZeroWait() { return {.kind = Statement::Kind::kZeroWait}; }
 
 namespace {
 
@@ -67,6 +68,9 @@ void Append(const Statement& statement, int depth, std::string* out) {
     case Statement::Kind::kBarrier:
       absl::StrAppend(out, indent, "barrier\n");
       break;
+    case Statement::Kind::kZeroWait:
+      absl::StrAppend(out, indent, "wait for zeros\n");
+      break;
   }
 }
 
@@ -77,6 +81,8 @@ std::string ToString(const Kernel& kernel) {
   for (const Parameter& parameter : kernel.parameters)
     absl::StrAppend(&out, "  parameter ", parameter.type, " ", parameter.name, "\n");
   if (kernel.uses_shared) absl::StrAppend(&out, "  shared ", kernel.shared_bytes, " bytes\n");
+  for (const Zeroed& zeroed : kernel.zeroed)
+    absl::StrAppend(&out, "  zero ", zeroed.pointer, "[", zeroed.count, "]\n");
   for (const Section& section : kernel.sections) {
     absl::StrAppend(&out, &section == &kernel.sections.front() ? "  " : "  grid barrier, then ", "section, groups of ",
                     section.group_threads, "\n");

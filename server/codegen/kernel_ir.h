@@ -42,6 +42,7 @@ struct Statement {
     kLeader,     // `lines` by one lane of the group
     kReduce,     // `target` = monoid over the lanes' `source`; every lane gets it; arrays of `count` entries, if more than one
     kBarrier,    // between lane phases that exchange data through shared memory
+    kZeroWait,   // in the first section, at its top level: from here on Kernel::zeroed is zero for every block
   };
   Kind kind = Kind::kText;
   std::string text;
@@ -65,11 +66,19 @@ Statement Collective(std::vector<std::string> lines);
 Statement Leader(std::vector<std::string> lines);
 Statement Reduce(std::string monoid, std::string source, std::string target, int count = 1);
 Statement Barrier();
+Statement ZeroWait();
 
 struct Section {
   int group_threads = 128;  // lanes of a group: `threads` of the kernel, or 32
   std::vector<LaneVariable> lane_variables;
   std::vector<Statement> body;
+};
+
+// Entries in device memory that are zero before any block adds to them; the kernel sets them itself.
+struct Zeroed {
+  std::string type;     // "float"
+  std::string pointer;
+  std::string count;    // expression
 };
 
 struct Kernel {
@@ -81,9 +90,11 @@ struct Kernel {
   bool uses_shared = false;
   std::string shared_bytes;  // expression over size parameters, for the host
   int64_t kept_bytes = 0;    // the first bytes of shared memory, called `kept`; `shared` begins behind them
+  std::vector<Zeroed> zeroed;
   std::vector<Section> sections;
 
-  bool cooperative() const { return sections.size() > 1; }
+  // Whether blocks wait for each other.
+  bool cooperative() const { return sections.size() > 1 || !zeroed.empty(); }
 };
 
 // As text, for --dump-dir and golden tests.

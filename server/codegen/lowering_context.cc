@@ -165,6 +165,47 @@ std::string ReductionFinish(LoweringContext& context, const Node& node, const st
   return context.Call(node, node.overload->finish_routine, arguments);
 }
 
+GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column, const Extent& columns,
+                                 FusionCode* code) {
+  GridReduction reduction{.node = node.id, .per_column = per_column};
+  reduction.atomic = context.implementation.parameters.atomic && node.overload->monoid == v1::SUM;
+  reduction.in_place = reduction.atomic && context.Stored(node.result) && node.overload->finish_routine.empty();
+  if (reduction.in_place) return reduction;
+  reduction.workspace_slot = static_cast<int>(code->workspace.size());
+  code->workspace.push_back({.name = context.Name(node.result),
+                             .entry_bytes = context.AccumulatorBytes(node),
+                             .extent = per_column ? columns : Extent{.constant = 1},
+                             .per_group = !reduction.atomic});
+  return reduction;
+}
+
+std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction) {
+  const Node& node = context.graph.node(reduction.node);
+  return reduction.in_place ? context.Pointer(node.result)
+                            : context.Workspace(reduction.workspace_slot, context.Accumulator(node));
+}
+
+std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part) {
+  const std::string target = GridReductionTarget(context, reduction);
+  return reduction.atomic ? absl::StrCat("fu_atomic_add(", target, ", ", part, ");")
+                          : absl::StrCat(target, "[group] = ", part, ";");
+}
+
+std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions, const Extent& columns) {
+  std::vector<ir::Zeroed> zeros;
+  for (const GridReduction& reduction : reductions)
+    if (reduction.atomic)
+      zeros.push_back({.type = context.CType(context.graph.node(reduction.node)),
+                       .pointer = GridReductionTarget(context, reduction),
+                       .count = reduction.per_column ? context.Size(columns) : "1"});
+  return zeros;
+}
+
+bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector<NodeId>& nodes) {
+  return !nodes.empty() ||
+         !std::all_of(reductions.begin(), reductions.end(), [](const GridReduction& r) { return r.complete(); });
+}
+
 std::string ReductionExtent(LoweringContext& context, const Node& node) {
   std::vector<Extent> extents;
   for (const NodeDimension& dimension : node.dimensions)

@@ -53,7 +53,7 @@ class LoweringContext {
   KernelLaunch FinishKernel(ir::Kernel kernel, GridRule grid, SharedRule shared);
 
   const std::set<const ElementaryFunction*>& functions() const { return functions_; }
-  int finish_threads() const { return first_workspace_ ? implementation.parameters.threads : 256; }
+  int finish_threads() const { return first_workspace_ ? implementation.parameters.threads : 512; }
   std::string kernel_name(const std::string& suffix) const;
   std::string comment() const;
 
@@ -70,12 +70,29 @@ std::string ReductionFinish(LoweringContext& context, const Node& node, const st
 // Product of the extents of the reduction dimensions, as text.
 std::string ReductionExtent(LoweringContext& context, const Node& node);
 
-// A result that is complete only when the whole grid is done, and what remains to be computed from such results.
+// A result that is complete only when the whole grid is done. Each group leaves its part in the workspace, for the finish
+// kernel to combine; or, with parameters.atomic and for sums, all groups add to the same entries: those of the result
+// itself where it is stored as it is, else in the workspace.
 struct GridReduction {
   NodeId node;
-  int workspace_slot = 0;
   bool per_column = false;  // else a scalar
+  bool atomic = false;
+  bool in_place = false;    // atomic, and then there is no slot
+  int workspace_slot = 0;
+  bool complete() const { return in_place; }  // when the grid is done
 };
+// Takes a workspace slot in *code where one is needed. `columns`: entries, if per column.
+GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column, const Extent& columns,
+                                 FusionCode* code);
+// Pointer to the slot or the result; as a parameter of the kernel being built.
+std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction);
+// The statement by which one lane of a group leaves the group's part of a scalar.
+std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part);
+// What the kernel must set to zero for the atomic ones among them.
+std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions, const Extent& columns);
+// Whether anything remains to be done after the grid.
+bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector<NodeId>& nodes);
+
 // The kernel that combines the partial results of launch 0, finishes them and computes the nodes of the finish phase.
 // `early_scalars`: scalars of the fusion that were at hand before the reductions; computed again where they are needed.
 absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context, const std::vector<GridReduction>& reductions,

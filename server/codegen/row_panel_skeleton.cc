@@ -41,11 +41,14 @@ class RowPanelLowering {
     std::vector<ir::Statement> row_body;
     EmitStep(&row_body);
     body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
+    std::vector<ir::Zeroed> zeros = ZerosFor(context_, reductions_, panel_.columns);
+    if (!zeros.empty()) body_.push_back(ir::ZeroWait());
     EmitPartials();
 
     ir::Kernel kernel{.name = context_.kernel_name(""),
                       .comment = context_.comment(),
                       .threads = parameters_.threads};
+    kernel.zeroed = std::move(zeros);
     kernel.uses_shared = shared_.fixed_bytes > 0 || shared_.bytes_per_entry > 0;
     kernel.shared_bytes = absl::StrCat(shared_.fixed_bytes, " + ", shared_.bytes_per_entry, " * ", columns_);
     kernel.sections = {{group_threads_, lane_variables_, std::move(body_)}};
@@ -59,15 +62,15 @@ class RowPanelLowering {
     if (static_chunks())
       code.limits = {{panel_.columns, int64_t{parameters_.chunks} * group_threads_ * parameters_.vector_width}};
     code.kept_bytes = stages_.KeptBytes();
-    if (!reductions_.empty()) {
-      std::vector<NodeId> early_scalars, finish_nodes;
-      for (size_t i = 0; i < implementation_.order.size(); ++i) {
-        const NodeId id = implementation_.order[i];
-        if (panel_.phases[i] == kFinishPhase)
-          finish_nodes.push_back(id);
-        else if (SpaceOf(graph_.node(id)) == Shape::kScalar)
-          early_scalars.push_back(id);
-      }
+    std::vector<NodeId> early_scalars, finish_nodes;
+    for (size_t i = 0; i < implementation_.order.size(); ++i) {
+      const NodeId id = implementation_.order[i];
+      if (panel_.phases[i] == kFinishPhase)
+        finish_nodes.push_back(id);
+      else if (SpaceOf(graph_.node(id)) == Shape::kScalar)
+        early_scalars.push_back(id);
+    }
+    if (NeedsFinish(reductions_, finish_nodes)) {
       auto finish = LowerFinishKernel(context_, reductions_, early_scalars, finish_nodes, panel_.columns);
       if (!finish.ok()) return finish.status();
       code.launches.push_back(*std::move(finish));
@@ -157,11 +160,7 @@ class RowPanelLowering {
       const Node& node = graph_.node(id);
       if (!node.is_reduction() || IsRowReduction(node)) continue;
       const bool per_column = IsColumnReduction(node);
-      reductions_.push_back(
-          {.node = id, .workspace_slot = static_cast<int>(code->workspace.size()), .per_column = per_column});
-      code->workspace.push_back({.name = context_.Name(node.result),
-                                 .entry_bytes = context_.AccumulatorBytes(node),
-                                 .extent = per_column ? panel_.columns : Extent{.constant = 1}});
+      reductions_.push_back(PlaceGridReduction(context_, node, per_column, panel_.columns, code));
     }
     stages_.Reserve(&shared_);
     // Largest entries first, so that each array of accumulators is aligned.
@@ -540,21 +539,26 @@ class RowPanelLowering {
                                   ReductionTerm(context_, node, operands), ", ", by_row ? "j + v" : "row", "));"));
   }
 
-  // Partial results of this group go to the workspace; the finish kernel combines them.
+  // What this group adds to the reductions over the grid.
   void EmitPartials() {
-    std::vector<std::string> lines, leader;
+    std::vector<std::string> lines, sums, leader;
     for (const GridReduction& reduction : reductions_) {
-      const Node& node = graph_.node(reduction.node);
-      const std::string name = "acc_" + context_.Name(node.result);
-      const std::string slot = context_.Workspace(reduction.workspace_slot, context_.Accumulator(node));
-      if (reduction.per_column)
-        lines.push_back(absl::StrCat(slot, "[group * ", columns_, " + j + v] = ",
+      const std::string name = "acc_" + context_.Name(graph_.node(reduction.node).result);
+      if (!reduction.per_column) {
+        leader.push_back(GroupPart(context_, reduction, name));
+        continue;
+      }
+      const std::string target = GridReductionTarget(context_, reduction);
+      if (reduction.atomic && static_chunks())
+        sums.push_back(absl::StrCat("fu_atomic_add<", parameters_.vector_width, ">(", target, ", $", name, "[c], j, ",
+                                    columns_, ", fu_aligned(", target, "));"));
+      else
+        lines.push_back(absl::StrCat(target, "[group * ", columns_, " + j + v] = ",
                                      static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"),
                                      ";"));
-      else
-        leader.push_back(absl::StrCat(slot, "[group] = ", name, ";"));
     }
     if (!lines.empty()) body_.push_back(ChunkLoop(std::move(lines), true));
+    if (!sums.empty()) body_.push_back(ChunkLoop(std::move(sums), false));
     if (!leader.empty()) body_.push_back(ir::Leader(std::move(leader)));
   }
 

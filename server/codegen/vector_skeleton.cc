@@ -1,6 +1,6 @@
 // Vector skeleton: one dimension (a flattened matrix counts as one), grid-stride over tiles of threads * vector width.
 // Maps are computed where they stand; reductions leave one partial result per block and are finished by a second
-// kernel, in a fixed order: the same bits on every run.
+// kernel, in a fixed order: the same bits on every run. Or, with parameters.atomic, blocks add theirs to the result.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -34,20 +34,21 @@ class VectorLowering {
       const Node& node = graph_.node(id);
       if (!node.is_reduction()) continue;
       const std::string name = context_.Name(node.result);
-      const int slot = static_cast<int>(code.workspace.size());
-      code.workspace.push_back({.name = name, .entry_bytes = context_.AccumulatorBytes(node)});
+      reductions.push_back(PlaceGridReduction(context_, node, false, {}, &code));
       body_.push_back(ir::Reduce(context_.MonoidName(node), "acc_" + name, "total_" + name));
-      body_.push_back(
-          ir::Leader({absl::StrCat(context_.Workspace(slot, context_.Accumulator(node)), "[group] = total_", name, ";")}));
-      reductions.push_back({.node = id, .workspace_slot = slot});
     }
+    std::vector<ir::Zeroed> zeros = ZerosFor(context_, reductions, {});
+    if (!zeros.empty()) body_.push_back(ir::ZeroWait());
+    for (const GridReduction& reduction : reductions)
+      body_.push_back(ir::Leader({GroupPart(context_, reduction, "total_" + context_.Name(graph_.node(reduction.node).result))}));
     ir::Kernel kernel{.name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads};
+    kernel.zeroed = std::move(zeros);
     kernel.sections = {{parameters_.threads, lane_variables_, std::move(body_)}};
     GridRule grid{.extents = extents_,
                   .items_per_block = int64_t{parameters_.threads} * parameters_.vector_width * parameters_.unroll,
                   .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor};
     code.launches.push_back(context_.FinishKernel(std::move(kernel), grid, {}));
-    if (!reductions.empty()) {
+    if (NeedsFinish(reductions, late_scalars_)) {
       auto finish = LowerFinishKernel(context_, reductions, early_scalars_, late_scalars_, Extent{.constant = 0});
       if (!finish.ok()) return finish.status();
       code.launches.push_back(*std::move(finish));

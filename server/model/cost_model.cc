@@ -56,7 +56,7 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
   }
   estimate.memory_seconds =
       std::max(estimate.bytes, (estimate.bytes + traits.cache_bytes) / kCacheBandwidthRatio) /
-      (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
+      (device_.copy_bytes_per_second() * (warm_ ? kCacheBandwidthRatio : 1.0) * share * std::max(traits.access_efficiency, kLeastShare));
   estimate.compute_seconds =
       traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
   estimate.launch_seconds = traits.launches * device_.launch_seconds();

@@ -32,12 +32,16 @@ int ResidentBlocks(const DeviceDescription& device, int threads, int registers, 
 // occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus the launches. Thread safe.
 class CostModel {
  public:
-  explicit CostModel(DeviceDescription device) : device_(WithDefaults(std::move(device))) {}
+  // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as they fit; 0: they
+  // are not.
+  explicit CostModel(DeviceDescription device, double warm_bytes = 0)
+      : device_(WithDefaults(std::move(device))), warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()) {}
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
   const DeviceDescription& device() const { return device_; }
 
  private:
   DeviceDescription device_;
+  bool warm_;
 };
 
 }  // namespace fusion

@@ -51,8 +51,10 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (parameters.load_path == LoadPath::kStaged) absl::StrAppend(&text, " staged");
   if (parameters.load_path == LoadPath::kBulk) absl::StrAppend(&text, " bulk");
   if (parameters.reversed) absl::StrAppend(&text, " reversed");
+  if (parameters.atomic) absl::StrAppend(&text, " atomic");
   if (kept.rows > 0) absl::StrAppend(&text, " keeps ", kept.rows, " rows");
   if (parameters.blocks_per_multiprocessor == 0) absl::StrAppend(&text, " one-shot");
+  if (parameters.blocks_per_multiprocessor > 1) absl::StrAppend(&text, " B", parameters.blocks_per_multiprocessor);
   std::vector<std::string> choices;
   bool any = false;
   for (size_t i = 0; i < order.size(); ++i) {

@@ -77,6 +77,9 @@ struct SkeletonParameters {
   LoadPath load_path = LoadPath::kDirect;
   int rows_per_step = 1;       // kRowPanel with chunks: rows that a group does together
   bool reversed = false;       // kRowPanel: from the last row to the first, what an earlier sweep left in the cache first
+  // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other last bits on
+  // every run. In cooperative fusions, whose blocks can wait until the sums are zero.
+  bool atomic = false;
   friend auto operator<=>(const SkeletonParameters&, const SkeletonParameters&) = default;
 };
 

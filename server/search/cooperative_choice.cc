@@ -35,6 +35,32 @@ std::vector<ValueId> Reused(const std::vector<FusionShape>& sweeps) {
   return reused;
 }
 
+// Reductions over the grid that can be sums by atomic additions.
+bool HasSums(const FusionShape& sweep) {
+  return sweep.grid_reductions > 0 &&
+         std::any_of(sweep.members.begin(), sweep.members.end(), [&](int member) {
+           return sweep.node(member).is_reduction() && sweep.node(member).overload->monoid == v1::SUM;
+         });
+}
+
+// Whether something remains to be done after the sweep's last row: see PlaceGridReduction.
+bool FinishNeeded(const FusionShape& sweep, bool atomic) {
+  if (sweep.grid_reductions == 0) return false;
+  if (!atomic) return true;
+  for (size_t i = 0; i < sweep.members.size(); ++i) {
+    const Node& node = sweep.node(sweep.members[i]);
+    const bool panel = sweep.skeleton.skeleton == Skeleton::kRowPanel;
+    if (panel && sweep.skeleton.row_panel.phases[i] == kFinishPhase) return true;
+    if (!panel && node.dimensions.empty()) return true;
+    if (!node.is_reduction()) continue;
+    const bool row = panel && node.dimensions.size() == 2 && !node.result_map.empty() &&
+                     sweep.skeleton.row_panel.roles[i][node.result_map[0]] == 0;
+    const bool stored = std::find(sweep.stores.begin(), sweep.stores.end(), node.result) != sweep.stores.end();
+    if (!row && (node.overload->monoid != v1::SUM || !node.overload->finish_routine.empty() || !stored)) return true;
+  }
+  return false;
+}
+
 class CooperativeChooser {
  public:
   CooperativeChooser(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps)
@@ -47,7 +73,6 @@ class CooperativeChooser {
     for (const FusionShape& sweep : sweeps_) {
       SkeletonParameters own = common;
       own.threads_per_row = common.threads;
-      own.blocks_per_multiprocessor = 1;
       if (sweep.skeleton.skeleton == Skeleton::kRowPanel) {
         const int64_t per_chunk = int64_t{common.threads} * vector_width;
         const int64_t columns = std::max<int64_t>(1, sweep.Size(sweep.skeleton.row_panel.columns));
@@ -60,7 +85,7 @@ class CooperativeChooser {
         if (std::find(together.begin(), together.end(), common.rows_per_step) == together.end()) own.rows_per_step = 1;
         own.hold_columns = common.hold_columns && needs.column_operands > 0;
         for (ValueId value : sweep.loads)
-          if (Holds(reused_, value)) slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep);
+          if (Holds(reused_, value)) slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep, common);
       } else {
         own.vector_width = sweep.skeleton.skeleton == Skeleton::kVector ? 16 / sweep.entry_bytes : 1;
         own.stages = 0;
@@ -71,13 +96,15 @@ class CooperativeChooser {
       }
       KernelTraits traits;
       const auto made = MakeSweep(sweep, own, 0, &traits);
-      if (!made) return std::nullopt;
+      if (!made || made->parameters.blocks_per_multiprocessor < common.blocks_per_multiprocessor) return std::nullopt;
       other_shared = std::max(other_shared, traits.shared_bytes);
       parameters.push_back(own);
     }
     // The section that reduces most decides how much all of them leave for that.
-    const int64_t shared_limit = sweeps_[0].model.device().shared_bytes_per_block() - other_shared -
-                                 ReductionScratchBytes(common.rows_per_step);
+    const DeviceDescription& device = sweeps_[0].model.device();
+    const int64_t block_limit = std::min(device.shared_bytes_per_block(), device.shared_bytes_per_multiprocessor() /
+                                                                                  common.blocks_per_multiprocessor - 1024);
+    const int64_t shared_limit = block_limit - other_shared - ReductionScratchBytes(common.rows_per_step);
     const int64_t row_bytes = slot_bytes * static_cast<int64_t>(reused_.size());
     const int kept_rows =
         keep && row_bytes > 0 ? static_cast<int>(std::min(rows_of_block, std::max<int64_t>(0, shared_limit) / row_bytes)) : 0;
@@ -88,8 +115,9 @@ class CooperativeChooser {
   bool reuses() const { return !reused_.empty(); }
 
  private:
-  int64_t RowsOfBlock(const FusionShape& sweep) const {
-    const int64_t rows = sweep.Size(sweep.skeleton.row_panel.rows), blocks = sweep.model.device().multiprocessors();
+  int64_t RowsOfBlock(const FusionShape& sweep, const SkeletonParameters& parameters) const {
+    const int64_t rows = sweep.Size(sweep.skeleton.row_panel.rows),
+                  blocks = int64_t{sweep.model.device().multiprocessors()} * parameters.blocks_per_multiprocessor;
     return std::max<int64_t>(1, (rows + blocks - 1) / blocks);
   }
   std::optional<FusionImplementation> MakeSweep(const FusionShape& sweep, const SkeletonParameters& parameters,
@@ -106,10 +134,11 @@ class CooperativeChooser {
     whole.fusion.nodes = nodes_;
     whole.skeleton = Skeleton::kCooperative;
     whole.parameters.threads = parameters[0].threads;
-    whole.parameters.blocks_per_multiprocessor = 1;
+    whole.parameters.blocks_per_multiprocessor = parameters[0].blocks_per_multiprocessor;
     whole.parameters.load_path = parameters[0].load_path;
     whole.parameters.stages = parameters[0].stages;
     whole.parameters.rows_per_step = parameters[0].rows_per_step;
+    whole.parameters.atomic = parameters[0].atomic;
     FindLoadsAndStores(graph_, nodes_, &whole.loads, &whole.stores);
     RunTimeEstimate& total = whole.estimate;
     total.launch_seconds = sweeps_[0].model.device().launch_seconds();
@@ -123,7 +152,8 @@ class CooperativeChooser {
         for (ValueId value : sweep.loads) own.reversed |= Holds(touched, value);
       KernelTraits traits;
       auto made = MakeSweep(sweep, own, kept_bytes, &traits);
-      if (!made) return std::nullopt;
+      if (!made || made->parameters.blocks_per_multiprocessor < whole.parameters.blocks_per_multiprocessor)
+        return std::nullopt;
       for (ValueId value : reused_) {
         const bool loads = Holds(sweep.loads, value);
         if (!loads && !Holds(sweep.stores, value)) continue;
@@ -146,7 +176,7 @@ class CooperativeChooser {
       total.occupancy = std::min(total.occupancy, estimate.occupancy);
       total.registers = std::max(total.registers, estimate.registers);
       total.shared_bytes = std::max(total.shared_bytes, estimate.shared_bytes);
-      sections += sweep.grid_reductions > 0 ? 2 : 1;
+      sections += FinishNeeded(sweep, own.atomic) ? 2 : 1;
       made->estimate = estimate;
       whole.order.insert(whole.order.end(), made->order.begin(), made->order.end());
       whole.sweeps.push_back(*std::move(made));
@@ -170,7 +200,7 @@ class CooperativeChooser {
 
 }  // namespace
 
-void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
+void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps, bool deterministic,
                        std::vector<FusionImplementation>* out) {
   if (sweeps.size() == 1 && sweeps[0].grid_reductions == 0) return;  // one section: an ordinary launch
   const CooperativeChooser chooser(graph, nodes, sweeps);
@@ -186,6 +216,7 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
     if (sweep.skeleton.skeleton == Skeleton::kRowPanel)
       if (std::vector<int> choices = RowsPerStep(sweep, NeedsOfRowPanel(sweep)); choices.size() > all_together.size())
         all_together = std::move(choices);
+  const bool sums = !deterministic && std::any_of(sweeps.begin(), sweeps.end(), HasSums);
   const int capability = sweeps[0].compute_capability();
   std::vector<std::pair<LoadPath, int>> paths = {{LoadPath::kDirect, 0}};
   if (panels)
@@ -206,7 +237,12 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
           common.load_path = path;
           common.hold_columns = hold;
           common.rows_per_step = together;
-          if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) out->push_back(*std::move(made));
+          for (bool atomic : {false, true}) for (int blocks : {1, 2}) {
+            if ((atomic && !sums) || (blocks == 2 && threads == 1024)) continue;
+            common.atomic = atomic;
+            common.blocks_per_multiprocessor = blocks;
+            if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) out->push_back(*std::move(made));
+          }
         }
       }
 }

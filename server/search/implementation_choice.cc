@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "server/search/fusion_shape.h"
@@ -66,13 +65,19 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
   return shape;
 }
 
+Structure StructureOf(const FusionImplementation& implementation) {
+  const SkeletonParameters& parameters = implementation.parameters;
+  bool keeps_rows = false;
+  for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.rows > 0;
+  return {implementation.skeleton, parameters.load_path, parameters.blocks_per_multiprocessor == 0, keeps_rows,
+          parameters.atomic};
+}
+
 namespace {
 
-// The best predicted half of `keep`, and of each structure in turn the next best: predictions of one structure are wrong
-// together. Order is kept.
+// The best predicted half of `keep`, and of each structure in turn the next best. Order is kept.
 void KeepDifferent(int keep, std::vector<FusionImplementation>* all) {
   if (static_cast<int>(all->size()) <= keep) return;
-  using Structure = std::tuple<Skeleton, LoadPath, bool, bool>;
   std::map<Structure, std::vector<size_t>> structures;
   std::vector<bool> chosen(all->size(), false);
   int count = 0;
@@ -83,11 +88,7 @@ void KeepDifferent(int keep, std::vector<FusionImplementation>* all) {
       ++count;
       continue;
     }
-    bool keeps_rows = false;
-    for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.rows > 0;
-    const SkeletonParameters& parameters = implementation.parameters;
-    structures[{implementation.skeleton, parameters.load_path, parameters.blocks_per_multiprocessor == 0, keeps_rows}]
-        .push_back(i);
+    structures[StructureOf(implementation)].push_back(i);
   }
   for (size_t turn = 0; count < keep; ++turn)
     for (const auto& [structure, members] : structures)
@@ -131,7 +132,7 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
     std::vector<FusionShape> sweeps;
     for (auto& [sweep, answer] : SplitIntoSweeps(graph, nodes))
       sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(answer)));
-    if (!sweeps.empty()) ChooseCooperative(graph, nodes, sweeps, &all);
+    if (!sweeps.empty()) ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all);
   }
   std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
     return a.estimate.total_seconds < b.estimate.total_seconds;

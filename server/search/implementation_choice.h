@@ -14,7 +14,19 @@ namespace fusion {
 struct ImplementationOptions {
   int keep = 8;               // the best predicted ones of each fusion
   int max_combinations = 64;  // of function implementations within one fusion
+  bool deterministic = false; // nothing whose last bits differ from run to run (sums by atomic additions)
 };
+
+// What sets implementations of one fusion apart beyond numbers: predictions of one structure are wrong together.
+struct Structure {
+  Skeleton skeleton = Skeleton::kElement;
+  LoadPath load_path = LoadPath::kDirect;
+  bool one_shot = false;
+  bool keeps_rows = false;
+  bool atomic = false;
+  friend auto operator<=>(const Structure&, const Structure&) = default;
+};
+Structure StructureOf(const FusionImplementation& implementation);
 
 // All that fits the device, best predicted first, at most `keep`; those predicted more than four times as slow as the best
 // are dropped. Deterministic. Empty when no skeleton can compute the fusion or nothing fits; then *reason says why.

@@ -31,7 +31,8 @@ struct Plans {
   v1::SearchSummary summary;
   std::string lp_text;
 };
-absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates);
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
+                                 bool deterministic);
 
 // A cover with its code, and what will be reported of it.
 struct PlannedCandidate {

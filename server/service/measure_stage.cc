@@ -16,8 +16,9 @@ constexpr int kMethodVersion = 1;
 // Candidates that are measured again, interleaved with each other.
 constexpr int kFinalists = 5;
 
-v1::MeasurementMethod Method(bool cuda, bool final_round) {
+v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round) {
   v1::MeasurementMethod method;
+  method.set_warm(warm);
   method.set_version(kMethodVersion);
   method.set_minimum_samples(final_round ? 15 : 7);
   method.set_maximum_samples(final_round ? 101 : 31);
@@ -31,7 +32,8 @@ class Measuring {
  public:
   Measuring(const Submission& submission, const DeviceDescription& device, GeneratedCode* code, const BuiltCode& built,
             const PipelineContext& context, v1::JobResult* result)
-      : submission_(submission), device_(device), code_(code), built_(built), context_(context), result_(result) {
+      : submission_(submission), device_(device), code_(code), built_(built), context_(context), result_(result),
+        warm_(result->cache() == v1::WARM) {
     session_ = MakeSession(code_->unfused.front());
   }
 
@@ -102,16 +104,16 @@ class Measuring {
     *task.mutable_session() = session_;
     for (size_t i = 1; i < code_->unfused.size(); ++i)
       *task.add_programs() = MakeProgram(absl::StrCat("unfused ", i + 1), code_->unfused[i], false);
-    *task.mutable_method() = Method(device_.target() == v1::CUDA, false);
+    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, false);
     task.set_device_uuid(device_.uuid());
     return context_.dispatcher.Time(
         context_.job, {task}, device_, context_.cancellation, [&](int, const v1::TimeResult& result, bool) {
-          double best = result.unfused().outcome() == v1::OK ? result.unfused().cold().median() : 0;
+          double best = result.unfused().outcome() == v1::OK ? Ranking(result.unfused()).median() : 0;
           for (int i = 0; i < result.programs_size(); ++i) {
             const v1::ProgramMeasurement& measurement = result.programs(i);
             measurements_.push_back(Record("unfused", measurement, result.conditions()));
-            if (measurement.outcome() != v1::OK || (best > 0 && measurement.cold().median() >= best)) continue;
-            best = measurement.cold().median();
+            if (measurement.outcome() != v1::OK || (best > 0 && Ranking(measurement).median() >= best)) continue;
+            best = Ranking(measurement).median();
             session_ = MakeSession(code_->unfused[i + 1]);
           }
         });
@@ -139,15 +141,21 @@ class Measuring {
     for (int position : positions)
       *task.add_programs() =
           MakeProgram(absl::StrCat("candidate ", position + 1), code_->candidates[position].units, false);
-    *task.mutable_method() = Method(device_.target() == v1::CUDA, final_round);
+    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, final_round);
     task.set_device_uuid(device_.uuid());
     return task;
+  }
+
+  // The times that rank.
+  const v1::Statistics& Ranking(const v1::ProgramMeasurement& measurement) const {
+    return warm_ ? measurement.warm() : measurement.cold();
   }
 
   void TakeResult(const v1::TimeResult& result, const std::vector<int>& positions) {
     if (result.unfused().outcome() == v1::OK) {
       have_unfused_ = true;
-      *result_->mutable_unfused() = result.unfused().cold();
+      *result_->mutable_unfused() = Ranking(result.unfused());
+      *result_->mutable_unfused_cold() = result.unfused().cold();
       *result_->mutable_unfused_warm() = result.unfused().warm();
       *result_->mutable_conditions() = result.conditions();
     } else if (!result.unfused().message().empty()) {
@@ -170,9 +178,10 @@ class Measuring {
       candidate.set_max_relative_error(measurement.max_relative_error());
       candidate.set_tolerance(measurement.tolerance());
       if (measurement.outcome() != v1::OK) continue;
-      *candidate.mutable_measured() = measurement.cold();
+      *candidate.mutable_measured() = Ranking(measurement);
+      *candidate.mutable_cold() = measurement.cold();
       *candidate.mutable_warm() = measurement.warm();
-      candidate.set_speedup(measurement.paired_speedup().median());
+      candidate.set_speedup((warm_ ? measurement.paired_warm_speedup() : measurement.paired_speedup()).median());
       candidate.set_below_floor(measurement.below_floor());
       for (v1::KernelSummary& kernel : *candidate.mutable_kernels())
         for (const v1::KernelAttributes& attributes : measurement.kernels())
@@ -232,6 +241,7 @@ class Measuring {
   const BuiltCode& built_;
   const PipelineContext& context_;
   v1::JobResult* const result_;
+  const bool warm_;
   v1::Session session_;
   bool have_unfused_ = false;
   std::string unfused_message_;

@@ -20,6 +20,14 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Of all inputs, outputs and intermediate results.
+double DataBytes(const CheckedSource& submission) {
+  double bytes = 0;
+  for (const Value& value : submission.graph->values())
+    if (!value.literal) bytes += static_cast<double>(value.type.Bytes(submission.sizes));
+  return bytes;
+}
+
 int CandidateCount(int requested) { return requested == 0 ? kDefaultCandidates : requested; }
 
 // The device of a request. A device of another architecture than the one asked for is told by *warning.
@@ -57,13 +65,13 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     Emit(context, note);
   }
   if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
-  const CostModel model(*device);
+  const CostModel model(*device, request.cache() == v1::WARM ? DataBytes(*submission) : 0);
 
   // Search, model, cover: the best predicted covers, in order.
   v1::JobEvent searching;
   searching.mutable_search();
   Emit(context, searching);
-  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()));
+  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic());
   if (!plans.ok()) return plans.status();
   if (!warning.empty()) plans->summary.add_notes(warning);
   *searching.mutable_search()->mutable_summary() = plans->summary;
@@ -79,6 +87,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // Dispatch: workers build, then measure and verify.
   v1::JobResult result;
+  result.set_cache(request.cache() == v1::WARM ? v1::WARM : v1::COLD);
   auto built = BuildCode(&*code, context);
   if (!built.ok()) return built.status();
   if (auto status = MeasureCandidates(*submission, *device, &*code, *built, context, &result); !status.ok())
@@ -124,8 +133,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   }
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);
-  const CostModel model(*device);
-  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()));
+  const CostModel model(*device, request.cache() == v1::WARM ? DataBytes(*submission) : 0);
+  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic());
   if (!plans.ok()) return plans.status();
   for (const std::string& note : notes) plans->summary.add_notes(note);
   Dump(context, "graph.fuse", PrintFuse(*submission->graph));

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -35,12 +36,43 @@ CoverSolution UnfusedVariant(const SearchSpace& space, int variant) {
   return cover;
 }
 
-// In the place of the worst predicted covers when there are `count` already; at most a quarter of them.
-void AddUnfusedCovers(int count, Plans* plans) {
+// Where every prediction of a fusion is wrong, not fusing must be able to win.
+std::vector<CoverSolution> UnfusedCovers(const SearchSpace& space) {
+  std::vector<CoverSolution> covers;
+  for (int variant = 0; variant < kUnfusedVariants; ++variant) covers.push_back(UnfusedVariant(space, variant));
+  return covers;
+}
+
+// Where the predictions of one structure are wrong, another must be able to win: the best cover with the best
+// implementation of each structure that no cover has for that fusion.
+std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::vector<CoverSolution>& covers) {
+  std::vector<CoverSolution> others;
+  const CoverSolution& best = covers.front();
+  for (size_t i = 0; i < best.columns.size(); ++i) {
+    const FusionImplementation& chosen = space.implementations[best.columns[i]];
+    std::set<Structure> present;
+    for (const CoverSolution& cover : covers)
+      for (int column : cover.columns)
+        if (space.implementations[column].fusion.nodes == chosen.fusion.nodes)
+          present.insert(StructureOf(space.implementations[column]));
+    // Best predicted first.
+    for (size_t position = 0; position < space.implementations.size(); ++position) {
+      const FusionImplementation& other = space.implementations[position];
+      if (!(other.fusion.nodes == chosen.fusion.nodes) || !present.insert(StructureOf(other)).second) continue;
+      CoverSolution cover = best;
+      cover.columns[i] = static_cast<int>(position);
+      cover.seconds += other.estimate.total_seconds - chosen.estimate.total_seconds;
+      others.push_back(std::move(cover));
+    }
+  }
+  return others;
+}
+
+// Adds at most a quarter of `count`, in the place of the worst predicted covers when there are `count` already.
+void AddCovers(int count, std::vector<CoverSolution> more, Plans* plans) {
   std::vector<CoverSolution>& covers = plans->covers.covers;
   std::vector<CoverSolution> added;
-  for (int variant = 0; variant < std::min(kUnfusedVariants, count / 4); ++variant) {
-    CoverSolution cover = UnfusedVariant(plans->space, variant);
+  for (CoverSolution& cover : more) {
     std::vector<int> members = cover.columns;
     std::sort(members.begin(), members.end());
     auto same = [&](const CoverSolution& other) {
@@ -48,7 +80,8 @@ void AddUnfusedCovers(int count, Plans* plans) {
       std::sort(columns.begin(), columns.end());
       return columns == members;
     };
-    if (std::none_of(covers.begin(), covers.end(), same) && std::none_of(added.begin(), added.end(), same))
+    if (static_cast<int>(added.size()) < count / 4 && std::none_of(covers.begin(), covers.end(), same) &&
+        std::none_of(added.begin(), added.end(), same))
       added.push_back(std::move(cover));
   }
   covers.resize(std::min(covers.size(), count - added.size()));
@@ -76,10 +109,12 @@ absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescrip
       device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
 }
 
-absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates) {
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates, bool deterministic) {
   const auto start = std::chrono::steady_clock::now();
   const Graph& graph = *submission.graph;
-  auto space = SearchFusions(graph, submission.sizes, model, SearchOptions());
+  SearchOptions search;
+  search.implementation.deterministic = deterministic;
+  auto space = SearchFusions(graph, submission.sizes, model, search);
   if (!space.ok()) return space.status();
   Plans plans{.space = *std::move(space)};
 
@@ -95,8 +130,8 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
 
-  // The unfused covers compete too: where every prediction of a fusion is wrong, not fusing must be able to win.
-  AddUnfusedCovers(candidates, &plans);
+  AddCovers(candidates, OtherStructures(plans.space, plans.covers.covers), &plans);
+  AddCovers(candidates, UnfusedCovers(plans.space), &plans);
 
   v1::SearchSummary& summary = plans.summary;
   summary.set_fusions(plans.space.fusible_sets);

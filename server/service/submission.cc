@@ -58,6 +58,7 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
+  if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
   return CheckArch(request.target(), request.arch());
 }
 
@@ -65,6 +66,7 @@ absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
   if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
+  if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
   return CheckArch(request.target(), request.arch());
 }
 

@@ -275,11 +275,31 @@ absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launc
     FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemsetD32Async(flush_buffer_, 0, flush_bytes_ / 4, stream_),
                                          "flushing the cache"));
   }
+  if (options.repeat > 1) {
+    FUSION_ASSIGN_OR_RETURN(const CudaGraphExec graph, Capture(launches, options.repeat));
+    if (options.before_launch) options.before_launch();
+    absl::Status status = driver_.Check(driver_.GraphUpload(graph, stream_), "cuGraphUpload");
+    auto launch = [&] { return driver_.Check(driver_.GraphLaunch(graph, stream_), "cuGraphLaunch"); };
+    absl::StatusOr<double> seconds = status.ok() ? Time(launch, 50000) : status;
+    driver_.GraphExecDestroy(graph);
+    if (!seconds.ok()) return seconds;
+    return *seconds / options.repeat;
+  }
   if (options.before_launch) options.before_launch();
-  // While the device waits here the host queues everything behind: the time between the events holds no
-  // launch latency of the host. About 3 us a launch on a slow host.
-  FUSION_RETURN_IF_ERROR(Delay(10000 + 5000 * static_cast<int64_t>(launches.size())));
+  // While the device waits the host queues everything behind: the time between the events holds no launch
+  // latency of the host. About 3 us a launch on a slow host.
+  return Time([&] { return Launch(launches); }, 10000 + 5000 * static_cast<int64_t>(launches.size()));
+}
+
+absl::StatusOr<double> CudaBackend::Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds) {
+  FUSION_RETURN_IF_ERROR(Delay(delay_nanoseconds));
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
+  FUSION_RETURN_IF_ERROR(work());
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
+  return EventSeconds();
+}
+
+absl::Status CudaBackend::Launch(const std::vector<PreparedLaunch>& launches) {
   for (const PreparedLaunch& launch : launches) {
     if (launch.grid <= 0) continue;
     auto* function = static_cast<CudaFunction>(launch.kernel);
@@ -291,8 +311,22 @@ absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launc
             : driver_.LaunchKernel(function, grid, 1, 1, launch.threads, 1, 1, shared, stream_, arguments, nullptr),
         absl::StrCat("launching ", launch.name).c_str()));
   }
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
-  return EventSeconds();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CudaGraphExec> CudaBackend::Capture(const std::vector<PreparedLaunch>& launches, int repeat) {
+  constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.StreamBeginCapture(stream_, kThreadLocal), "cuStreamBeginCapture"));
+  absl::Status captured;
+  for (int i = 0; i < repeat && captured.ok(); ++i) captured = Launch(launches);
+  CudaGraph graph = nullptr;
+  const absl::Status ended = driver_.Check(driver_.StreamEndCapture(stream_, &graph), "cuStreamEndCapture");
+  captured.Update(ended);
+  CudaGraphExec exec = nullptr;
+  if (captured.ok()) captured = driver_.Check(driver_.GraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
+  if (graph != nullptr) driver_.GraphDestroy(graph);
+  if (!captured.ok()) return captured;
+  return exec;
 }
 
 }  // namespace fusion

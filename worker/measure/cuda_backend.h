@@ -60,6 +60,12 @@ class CudaBackend : public ExecutionBackend {
   absl::Status GetScratch(uint64_t (*words)[2]);
   absl::Status Synchronize(const char* what);
   absl::StatusOr<double> EventSeconds();
+  // Queues the launches on our stream.
+  absl::Status Launch(const std::vector<PreparedLaunch>& launches);
+  // The launches `repeat` times as one CUDA graph; the caller destroys it.
+  absl::StatusOr<CudaGraphExec> Capture(const std::vector<PreparedLaunch>& launches, int repeat);
+  // Seconds that what `work` queues takes on the device, which is held back that long while the host queues it.
+  absl::StatusOr<double> Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds);
   absl::StatusOr<double> MeasureCopyBandwidth();
   absl::StatusOr<double> MeasureLaunchSeconds();
 

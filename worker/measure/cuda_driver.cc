@@ -64,6 +64,13 @@ absl::StatusOr<const CudaDriver*> LoadOnce() {
   symbols.Find("cuStreamCreate", &driver.StreamCreate);
   symbols.Find("cuStreamDestroy_v2", &driver.StreamDestroy);
   symbols.Find("cuStreamSynchronize", &driver.StreamSynchronize);
+  symbols.Find("cuStreamBeginCapture_v2", &driver.StreamBeginCapture);
+  symbols.Find("cuStreamEndCapture", &driver.StreamEndCapture);
+  symbols.Find("cuGraphDestroy", &driver.GraphDestroy);
+  symbols.Find("cuGraphInstantiateWithFlags", &driver.GraphInstantiate);
+  symbols.Find("cuGraphUpload", &driver.GraphUpload);
+  symbols.Find("cuGraphLaunch", &driver.GraphLaunch);
+  symbols.Find("cuGraphExecDestroy", &driver.GraphExecDestroy);
   symbols.Find("cuEventCreate", &driver.EventCreate);
   symbols.Find("cuEventDestroy_v2", &driver.EventDestroy);
   symbols.Find("cuEventRecord", &driver.EventRecord);

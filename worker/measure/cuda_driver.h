@@ -19,6 +19,8 @@ using CudaModule = struct CUmod_st*;
 using CudaFunction = struct CUfunc_st*;
 using CudaStream = struct CUstream_st*;
 using CudaEvent = struct CUevent_st*;
+using CudaGraph = struct CUgraph_st*;
+using CudaGraphExec = struct CUgraphExec_st*;
 struct CudaUuid {
   unsigned char bytes[16];
 };
@@ -87,6 +89,13 @@ struct CudaDriver {
   int (*StreamCreate)(CudaStream* stream, unsigned int flags);
   int (*StreamDestroy)(CudaStream stream);
   int (*StreamSynchronize)(CudaStream stream);
+  int (*StreamBeginCapture)(CudaStream stream, int mode);
+  int (*StreamEndCapture)(CudaStream stream, CudaGraph* graph);
+  int (*GraphDestroy)(CudaGraph graph);
+  int (*GraphInstantiate)(CudaGraphExec* exec, CudaGraph graph, unsigned long long flags);
+  int (*GraphUpload)(CudaGraphExec exec, CudaStream stream);
+  int (*GraphLaunch)(CudaGraphExec exec, CudaStream stream);
+  int (*GraphExecDestroy)(CudaGraphExec exec);
   int (*EventCreate)(CudaEvent* event, unsigned int flags);
   int (*EventDestroy)(CudaEvent event);
   int (*EventRecord)(CudaEvent event, CudaStream stream);

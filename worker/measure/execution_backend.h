@@ -58,6 +58,7 @@ class LoadedBinary {
 struct RunOptions {
   absl::Span<const MemoryRange> poison;  // overwritten with NaN before the run, outside the timed region
   bool flush_cache = false;              // afterwards, and before the run: nothing of the data is in cache
+  int repeat = 1;                        // runs back to back, on a GPU as one CUDA graph; the mean counts
   std::function<void()> before_launch;   // called when only the launches are left
 };
 
@@ -88,7 +89,7 @@ class ExecutionBackend {
   // kernel uses. Call once for every launch before Run.
   virtual absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) = 0;
   // Runs the launches one after another and waits. Seconds from the start of the first to the end of the
-  // last. Launches with an empty grid are skipped.
+  // last, over `repeat`. Launches with an empty grid are skipped.
   virtual absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches,
                                      const RunOptions& options) = 0;
   // Runs a known kernel and checks what it wrote.

@@ -171,9 +171,10 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
   }
   if (options.before_launch) options.before_launch();
   const auto start = std::chrono::steady_clock::now();
-  for (const PreparedLaunch& launch : launches)
-    if (launch.grid > 0) reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (int i = 0; i < options.repeat; ++i)
+    for (const PreparedLaunch& launch : launches)
+      if (launch.grid > 0) reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / options.repeat;
 }
 
 absl::Status HostBackend::Probe() {

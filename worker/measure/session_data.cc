@@ -274,11 +274,12 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>> SessionData::Prepare(const v1::
   return prepared;
 }
 
-absl::StatusOr<double> SessionData::Run(const PreparedProgram& program, bool flush_cache,
+absl::StatusOr<double> SessionData::Run(const PreparedProgram& program, bool flush_cache, int repeat,
                                         std::function<void()> before_launch) {
   RunOptions options;
   options.poison = program.poison;
   options.flush_cache = flush_cache;
+  options.repeat = repeat;
   options.before_launch = std::move(before_launch);
   return backend_->Run(program.launches, options);
 }

@@ -58,8 +58,8 @@ class SessionData {
   absl::StatusOr<std::unique_ptr<PreparedProgram>> Prepare(const v1::Program& program,
                                                            const BinaryMap& binaries);
 
-  // One run with outputs, temporaries and workspace poisoned before. Seconds.
-  absl::StatusOr<double> Run(const PreparedProgram& program, bool flush_cache,
+  // `repeat` runs with outputs, temporaries and workspace poisoned before. Seconds of one.
+  absl::StatusOr<double> Run(const PreparedProgram& program, bool flush_cache, int repeat,
                              std::function<void()> before_launch);
   // Before a run that is judged: renews the guards for this program's layout.
   absl::Status Arm(const PreparedProgram& program);

@@ -19,6 +19,10 @@ constexpr int kWarmUpRuns = 2;
 // The first program runs at least this long before sampling: idle GPUs take a while to raise their clocks.
 constexpr double kWarmUpSeconds = 0.05;
 constexpr int kMaximumWarmUpRuns = 200;
+// A warm sample is a series of runs about this long, or of the largest number of them: it has to outweigh what starts and
+// ends it.
+constexpr double kWarmSeriesSeconds = 200e-6;
+constexpr int kMaximumWarmSeries = 20;
 
 // A program while it is measured.
 struct Subject {
@@ -28,7 +32,7 @@ struct Subject {
   std::unique_ptr<PreparedProgram> prepared;  // null: out
   bool sampling = true;
   double spent_seconds = 0;
-  std::map<int, double> cold;  // by round
+  std::map<int, double> cold, warm;  // by round
 };
 
 class ProtocolRun {
@@ -102,9 +106,9 @@ class ProtocolRun {
 
   // One run. False when the program is out now. A run beyond the deadline that ended by itself is a TIMEOUT
   // too.
-  absl::StatusOr<bool> RunOnce(Subject* subject, bool flush_cache, double* seconds) {
+  absl::StatusOr<bool> RunOnce(Subject* subject, bool flush_cache, double* seconds, int repeat = 1) {
     const auto start = Clock::now();
-    absl::StatusOr<double> run = session_->Run(*subject->prepared, flush_cache,
+    absl::StatusOr<double> run = session_->Run(*subject->prepared, flush_cache, repeat,
                                                [&] { activity_->Set(Activity::kRun, subject->number); });
     // After a fault the page keeps saying who ran.
     if (absl::IsAborted(run.status())) return run.status();
@@ -165,9 +169,16 @@ class ProtocolRun {
   bool Finished(const Subject& subject, int rounds) const {
     if (rounds < method_.minimum_samples()) return false;
     if (rounds >= method_.maximum_samples() || subject.spent_seconds >= method_.seconds_limit()) return true;
-    std::vector<double> cold;
-    for (const auto& [round, seconds] : subject.cold) cold.push_back(seconds);
-    return RelativeHalfWidth(ComputeStatistics(std::move(cold))) <= method_.relative_half_width();
+    std::vector<double> samples;
+    for (const auto& [round, seconds] : method_.warm() ? subject.warm : subject.cold) samples.push_back(seconds);
+    return RelativeHalfWidth(ComputeStatistics(std::move(samples))) <= method_.relative_half_width();
+  }
+
+  // Runs in a warm sample.
+  int WarmSeries(const Subject& subject) const {
+    const auto cold = subject.cold.find(round_);
+    if (cold == subject.cold.end() || !(cold->second > 0)) return 1;
+    return static_cast<int>(std::clamp(kWarmSeriesSeconds / cold->second, 1.0, double(kMaximumWarmSeries)));
   }
 
   absl::Status SampleRounds() {
@@ -187,13 +198,9 @@ class ProtocolRun {
         for (Subject* subject : order) {
           double seconds = 0;
           if (subject->prepared == nullptr) continue;
-          FUSION_ASSIGN_OR_RETURN(const bool ran, RunOnce(subject, flush_cache, &seconds));
-          if (!ran) continue;
-          if (flush_cache) {
-            subject->cold[round_] = seconds;
-          } else {
-            subject->measurement->add_warm_samples(seconds);
-          }
+          FUSION_ASSIGN_OR_RETURN(const bool ran,
+                                  RunOnce(subject, flush_cache, &seconds, flush_cache ? 1 : WarmSeries(*subject)));
+          if (ran) (flush_cache ? subject->cold : subject->warm)[round_] = seconds;
         }
       }
     }
@@ -208,26 +215,32 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
+  static v1::Statistics PairedSpeedup(const std::map<int, double>& unfused, const std::map<int, double>& fused) {
+    std::vector<double> speedups;
+    for (const auto& [round, seconds] : fused)
+      if (auto paired = unfused.find(round); paired != unfused.end() && seconds > 0)
+        speedups.push_back(paired->second / seconds);
+    return ComputeStatistics(std::move(speedups));
+  }
+
   void Summarize(Subject* subject, double copy_bytes_per_second) {
     if (subject->prepared == nullptr) return;
     v1::ProgramMeasurement* measurement = subject->measurement;
     measurement->set_outcome(v1::OK);
-    std::vector<double> cold, speedups;
     const Subject* unfused =
         subjects_.front().number == kUnfusedProgram && subjects_.front().prepared != nullptr
             ? &subjects_.front()
             : nullptr;
-    for (const auto& [round, seconds] : subject->cold) {
-      cold.push_back(seconds);
-      measurement->add_cold_samples(seconds);
-      if (unfused == nullptr || !(seconds > 0)) continue;
-      if (auto paired = unfused->cold.find(round); paired != unfused->cold.end())
-        speedups.push_back(paired->second / seconds);
-    }
-    *measurement->mutable_cold() = ComputeStatistics(std::move(cold));
+    for (const auto& [round, seconds] : subject->cold) measurement->add_cold_samples(seconds);
+    for (const auto& [round, seconds] : subject->warm) measurement->add_warm_samples(seconds);
+    *measurement->mutable_cold() =
+        ComputeStatistics({measurement->cold_samples().begin(), measurement->cold_samples().end()});
     *measurement->mutable_warm() =
         ComputeStatistics({measurement->warm_samples().begin(), measurement->warm_samples().end()});
-    if (unfused != nullptr) *measurement->mutable_paired_speedup() = ComputeStatistics(std::move(speedups));
+    if (unfused != nullptr) {
+      *measurement->mutable_paired_speedup() = PairedSpeedup(unfused->cold, subject->cold);
+      *measurement->mutable_paired_warm_speedup() = PairedSpeedup(unfused->warm, subject->warm);
+    }
     measurement->set_below_floor(copy_bytes_per_second > 0 &&
                                  measurement->cold().median() <
                                      task_.session().floor_bytes() / copy_bytes_per_second);

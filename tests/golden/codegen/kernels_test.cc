@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -24,12 +25,20 @@ struct GoldenCase {
   bool static_chunks = false;
   bool stages = false;
   bool sub_warp = false;
+  // Set: exactly this structure; the fields above but for `nodes` are not looked at.
+  std::optional<Structure> structure = std::nullopt;
 };
 
 std::string ReadFile(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
+}
+
+// A structure that only CUDA has.
+GoldenCase Special(std::string name, std::string example, int nodes, Structure structure) {
+  return {.name = std::move(name), .example = std::move(example), .target = v1::CUDA, .skeleton = structure.skeleton,
+          .nodes = nodes, .structure = structure};
 }
 
 class KernelGolden : public ::testing::TestWithParam<GoldenCase> {};
@@ -44,7 +53,7 @@ TEST_P(KernelGolden, TextIsUnchanged) {
   SizeValues sizes;
   for (const Size& size : (*graph)->sizes()) sizes[size.name] = 4096;
   SearchOptions options;
-  options.implementation.keep = 40;
+  options.implementation.keep = 60;
   const CostModel model(DescribedDevice(test.target));
   auto space = SearchFusions(**graph, sizes, model, options);
   ASSERT_TRUE(space.ok()) << space.status();
@@ -53,8 +62,10 @@ TEST_P(KernelGolden, TextIsUnchanged) {
     const SkeletonParameters& p = implementation.parameters;
     bool sub_warp = false;
     for (int choice : implementation.implementations) sub_warp |= choice > 0;
-    if (chosen == nullptr && implementation.skeleton == test.skeleton && implementation.fusion.nodes.Size() == test.nodes &&
-        (p.chunks > 0) == test.static_chunks && (p.stages > 0) == test.stages && sub_warp == test.sub_warp)
+    if (chosen != nullptr || implementation.fusion.nodes.Size() != test.nodes) continue;
+    if (test.structure ? StructureOf(implementation) == *test.structure
+                       : implementation.skeleton == test.skeleton && (p.chunks > 0) == test.static_chunks &&
+                             (p.stages > 0) == test.stages && sub_warp == test.sub_warp)
       chosen = &implementation;
   }
   ASSERT_NE(chosen, nullptr);
@@ -88,7 +99,16 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenCase{"atax_stages", "atax", v1::CUDA, Skeleton::kRowPanel, 2, true, true},
         GoldenCase{"bicgk_stages", "bicgk", v1::CUDA, Skeleton::kRowPanel, 2, true, true},
         GoldenCase{"softmax", "softmax", v1::HOST, Skeleton::kRowPanel, 5},
-        GoldenCase{"gemver", "gemver", v1::CUDA, Skeleton::kRowPanel, 3, true, true}),
+        GoldenCase{"gemver", "gemver", v1::CUDA, Skeleton::kRowPanel, 3, true, true},
+        Special("bicgk_bulk", "bicgk", 2, {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk}),
+        Special("layer_norm_one_shot", "layer_norm", 9, {.skeleton = Skeleton::kRowPanel, .one_shot = true}),
+        Special("axpydot_atomic", "axpydot", 3, {.skeleton = Skeleton::kCooperative, .atomic = true}),
+        Special("bicgk_atomic", "bicgk", 2,
+                {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .atomic = true}),
+        Special("sgemvt_kept", "sgemvt", 2,
+                {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .keeps_rows = true}),
+        Special("sgemvt_kept_bulk", "sgemvt", 2,
+                {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kBulk, .keeps_rows = true})),
     [](const auto& info) {
       return absl::StrCat(info.param.name, info.param.target == v1::CUDA ? "_cuda" : "_host");
     });
