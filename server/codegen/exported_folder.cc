@@ -26,11 +26,11 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
   std::string inputs, outputs;
   for (ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
-    absl::StrAppend(&inputs, "//   ", value.name, "  ", value.type.ToString(),
+    absl::StrAppend(&inputs, "//   ", ParameterName(value), "  ", value.type.ToString(),
                     value.type.is_scalar() ? ", by value" : "", "\n");
   }
   for (ValueId id : graph.outputs())
-    absl::StrAppend(&outputs, "//   ", graph.value(id).name, "  ", graph.value(id).type.ToString(), "\n");
+    absl::StrAppend(&outputs, "//   ", ParameterName(graph.value(id)), "  ", graph.value(id).type.ToString(), "\n");
   return absl::StrCat(
       "// ", graph.name(), ": ", request.description,
       "\n// Matrices are row major without padding; MATRIXrxc, VECTORn and SCALAR are lists of n_elements small elements, "
@@ -41,11 +41,12 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
       "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
       "enum {\n"
       "  FUSED_OK = 0,\n"
-      "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, or a null pointer to data that is not empty\n"
+      "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, ", cuda ? "repetitions below 1, " : "",
+      "or a null pointer to data that is not empty\n"
       "  FUSED_SIZE_TOO_LARGE = 2,       // these kernels were specialised for fewer columns, or shared memory is short\n"
       "  FUSED_WORKSPACE_TOO_SMALL = 3,  // less than fused_workspace_bytes\n"
-      "  FUSED_DEVICE_ERROR = 4          // a launch failed",
-      cuda ? "; cudaGetLastError tells" : "",
+      "  FUSED_DEVICE_ERROR = 4          // a launch",
+      cuda ? " or the capture of a graph failed; cudaGetLastError tells" : " failed",
       "\n};\n\n"
       "// A text for a code; static storage.\n"
       "const char* fused_error_string(int code);\n\n"
@@ -53,7 +54,17 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
       "size_t fused_workspace_bytes(", TrimComma(SizeArguments(graph, "int64_t ")), ");\n\n",
       cuda ? "// Launches everything on the stream and returns without waiting.\n"
            : "// Computes everything with OpenMP threads.\n",
-      "int fused_launch(", LaunchParameters(graph, cuda), ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+      "int fused_launch(", LaunchParameters(graph, cuda), ");\n\n",
+      cuda ? absl::StrCat(
+                 "// Captures `repetitions` (at least 1) calls of fused_launch, one after the other, into one CUDA graph, for\n"
+                 "// sizes where launching costs more than the work. Runs nothing: cudaGraphLaunch(*graph_exec, stream) runs the\n"
+                 "// calls, as often as wanted. Pointers, scalars and sizes are baked in. The memory, workspace included, must\n"
+                 "// outlive the graph; each run reads what it then holds, and runs that share any of it must not overlap. The\n"
+                 "// graph is for the current device; the caller destroys it with cudaGraphExecDestroy. Codes are those of\n"
+                 "// fused_launch; after any but FUSED_OK *graph_exec is null.\n"
+                 "int fused_graph(", GraphParameters(graph), ");\n\n")
+           : "",
+      "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
 std::string Source(const Graph& graph, const ExportRequest& request) {
@@ -88,6 +99,83 @@ std::string Reference(const Graph& graph, const ExportRequest& request) {
   absl::StrAppend(&source, "\n",
                   PrintLaunchCode(graph, request.reference, {.cuda = false, .force_f64 = true, .reference = true}));
   return source;
+}
+
+// Of the example: every output compared with the reference.
+std::string VerifyOutputs(const Graph& graph, const ExportRequest& request, const std::string& indent) {
+  std::string text;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const std::string& name = graph.value(graph.outputs()[i]).name;
+    const double tolerance = i < request.tolerances.size() ? request.tolerances[i] : 1e-4;
+    absl::StrAppend(&text, indent, "good = Verify(\"", name, "\", h_", name, ", d_", name, ", ",
+                    absl::StrFormat("%.3g", tolerance), ") && good;\n");
+  }
+  return text;
+}
+
+// Of the example: the timed runs, and the verification of what they gave. `arguments`: of fused_launch.
+std::string RunsOnHost(const std::string& arguments, const std::string& verify) {
+  return absl::StrCat(
+      "  double best = INFINITY;\n"
+      "  for (int run = 0; run < 10; ++run) {\n"
+      "    const auto start = std::chrono::steady_clock::now();\n"
+      "    const int code = fused_launch(", arguments, ");\n"
+      "    if (code != FUSED_OK) {\n"
+      "      std::fprintf(stderr, \"fused_launch: %s\\n\", fused_error_string(code));\n"
+      "      return 1;\n"
+      "    }\n"
+      "    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;\n"
+      "    best = std::min(best, time.count());\n"
+      "  }\n",
+      verify, "  std::printf(\"best of 10 runs: %.3f us\\n\", best * 1e6);\n");
+}
+
+// The same twice: calls of fused_launch, and as many in one CUDA graph. `arguments`: without the stream.
+std::string RunsOnDevice(const Graph& graph, const std::string& arguments, const std::string& verify) {
+  std::string poison, copy;
+  for (ValueId id : graph.outputs()) {
+    const Value& value = graph.value(id);
+    const std::string bytes =
+        absl::StrCat("h_", value.name, ".size() * sizeof(", DataTypeCName(value.type.data_type), ")");
+    absl::StrAppend(&poison, "    CHECK(cudaMemset(g_", value.name, ", 0xFF, ", bytes, "));\n");
+    absl::StrAppend(&copy, "    CHECK(cudaMemcpy(h_", value.name, ".data(), g_", value.name, ", ", bytes,
+                    ", cudaMemcpyDeviceToHost));\n");
+  }
+  return absl::StrCat(
+      "  const int calls = 20;\n"
+      "  cudaGraphExec_t graph_exec;\n"
+      "  int code = fused_graph(", arguments, ", calls, &graph_exec);\n"
+      "  if (code != FUSED_OK) {\n"
+      "    std::fprintf(stderr, \"fused_graph: %s\\n\", fused_error_string(code));\n"
+      "    return 1;\n"
+      "  }\n"
+      "  cudaEvent_t start, stop;\n"
+      "  CHECK(cudaEventCreate(&start));\n"
+      "  CHECK(cudaEventCreate(&stop));\n"
+      "  for (const bool as_graph : {false, true}) {\n"
+      "    // All outputs are NaN before: one that is not written cannot pass.\n",
+      poison,
+      "    float best = INFINITY;\n"
+      "    for (int run = 0; run < 10; ++run) {\n"
+      "      CHECK(cudaEventRecord(start));\n"
+      "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
+      "      for (int call = 0; call < calls && !as_graph && code == FUSED_OK; ++call)\n"
+      "        code = fused_launch(", arguments, ", (cudaStream_t)0);\n"
+      "      if (code != FUSED_OK) {\n"
+      "        std::fprintf(stderr, \"fused_launch: %s\\n\", fused_error_string(code));\n"
+      "        return 1;\n"
+      "      }\n"
+      "      CHECK(cudaEventRecord(stop));\n"
+      "      CHECK(cudaEventSynchronize(stop));\n"
+      "      float ms;\n"
+      "      CHECK(cudaEventElapsedTime(&ms, start, stop));\n"
+      "      best = std::min(best, ms);\n"
+      "    }\n"
+      "    std::printf(\"%d %s, best of 10 runs: %.3f us a call\\n\", calls,\n"
+      "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", best * 1e3 / calls);\n",
+      copy, verify,
+      "  }\n"
+      "  CHECK(cudaGraphExecDestroy(graph_exec));\n");
 }
 
 std::string Example(const Graph& graph, const ExportRequest& request) {
@@ -125,7 +213,11 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
                   "    const double difference = std::fabs(out[i] - reference[i]);\n"
                   "    if (difference == 0) continue;\n"
                   "    const double relative = difference / std::max(std::fabs(reference[i]), rms);\n"
-                  "    if (!(relative <= error)) error = std::isnan(relative) ? INFINITY : relative;\n  }\n  return error;\n}\n\n"
+                  "    if (!(relative <= error)) error = std::isnan(relative) ? INFINITY : relative;\n  }\n  return error;\n}\n"
+                  "template <class T>\nbool Verify(const char* name, const std::vector<T>& out, const std::vector<double>& reference, "
+                  "double bound) {\n  const double error = RelativeError(out, reference);\n"
+                  "  std::printf(\"%s: largest relative error %.3g, bound %.3g: %s\\n\", name, error, bound,\n"
+                  "              error <= bound ? \"OK\" : \"WRONG\");\n  return error <= bound;\n}\n\n"
                   "int main(int argc, char** argv) {\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "  int64_t n_", size.name, " = ", request.sizes.at(size.name), ";\n");
@@ -180,43 +272,13 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
   }
   launch.push_back(sizes);
   launch.push_back("workspace, workspace_bytes");
-  if (cuda) launch.push_back("(cudaStream_t)0");
   reference.push_back(sizes);
-  absl::StrAppend(&text, "  double best = INFINITY;\n  for (int run = 0; run < 10; ++run) {\n");
-  if (cuda)
-    absl::StrAppend(&text, "    cudaEvent_t start, stop;\n    CHECK(cudaEventCreate(&start));\n    CHECK(cudaEventCreate(&stop));\n"
-                           "    CHECK(cudaEventRecord(start));\n");
-  else
-    absl::StrAppend(&text, "    const auto start = std::chrono::steady_clock::now();\n");
-  absl::StrAppend(&text, "    const int code = fused_launch(", absl::StrJoin(launch, ", "),
-                  ");\n    if (code != FUSED_OK) {\n      std::fprintf(stderr, \"fused_launch: %s\\n\", fused_error_string(code));\n"
-                  "      return 1;\n    }\n");
-  if (cuda)
-    absl::StrAppend(&text, "    CHECK(cudaEventRecord(stop));\n    CHECK(cudaEventSynchronize(stop));\n    float ms;\n"
-                           "    CHECK(cudaEventElapsedTime(&ms, start, stop));\n    best = std::min(best, ms * 1e-3);\n"
-                           "    CHECK(cudaEventDestroy(start));\n    CHECK(cudaEventDestroy(stop));\n");
-  else
-    absl::StrAppend(&text, "    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - "
-                           "start).count());\n");
-  absl::StrAppend(&text, "  }\n");
-  if (cuda)
-    for (ValueId id : graph.outputs()) {
-      const Value& value = graph.value(id);
-      absl::StrAppend(&text, "  CHECK(cudaMemcpy(h_", value.name, ".data(), g_", value.name, ", h_", value.name,
-                      ".size() * sizeof(", DataTypeCName(value.type.data_type), "), cudaMemcpyDeviceToHost));\n");
-    }
   absl::StrAppend(&text, "  if (fused_reference(", absl::StrJoin(reference, ", "), ") != 0) {\n"
                          "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  }\n  bool good = true;\n");
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const std::string& name = graph.value(graph.outputs()[i]).name;
-    const double tolerance = i < request.tolerances.size() ? request.tolerances[i] : 1e-4;
-    absl::StrAppend(&text, "  {\n    const double error = RelativeError(h_", name, ", d_", name,
-                    ");\n    const double bound = ", absl::StrFormat("%.3g", tolerance),
-                    ";\n    std::printf(\"", name,
-                    ": largest relative error %.3g, bound %.3g: %s\\n\", error, bound, error <= bound ? \"OK\" : "
-                    "\"WRONG\");\n    good = good && error <= bound;\n  }\n");
-  }
-  absl::StrAppend(&text, "  std::printf(\"best of 10 runs: %.3f us\\n\", best * 1e6);\n  return good ? 0 : 1;\n}\n");
+  const std::string arguments = absl::StrJoin(launch, ", ");
+  const std::string verify = VerifyOutputs(graph, request, cuda ? "    " : "  ");
+  absl::StrAppend(&text, cuda ? RunsOnDevice(graph, arguments, verify) : RunsOnHost(arguments, verify),
+                  "  return good ? 0 : 1;\n}\n");
   return text;
 }
 
@@ -242,9 +304,13 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
   const bool cuda = request.language == Language::kCuda;
   return absl::StrCat("# ", graph.name(), "\n\n", request.description, "\n\n- `fused.h`, `",
                       cuda ? "fused.cu" : "fused.cc",
-                      "`: the code, with `fusion_device.h` and `fusion_math.h` beside it\n"
+                      "`: the code, with `fusion_device.h` and `fusion_math.h` beside it",
+                      cuda ? "; `fused_graph` captures calls into a\n"
+                             "  CUDA graph, for sizes where launching costs more than the work\n"
+                           : "\n",
                       "- `example.", cuda ? "cu" : "cc",
-                      "`: runs it on random data and compares with `reference.cc`, which computes the same in f64\n",
+                      "`: runs it on random data", cuda ? ", directly and as a CUDA graph," : "",
+                      " and compares with `reference.cc`, which computes the same in f64\n",
                       cuda ? "- `binary/`, where it was measured: the same kernels, for loading without a compiler "
                              "through the driver API:\n  `program.json` (fusion.v1.LoadableProgram as JSON) lists the launches with "
                              "their arguments for one device and the\n  sizes measured, `*.cubin` is the device code\n\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -20,11 +21,11 @@ std::string Parameters(const Graph& graph, bool force_f64) {
   for (ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
     if (value.type.is_scalar())
-      absl::StrAppend(&text, type(value), " ", value.name, ", ");
+      absl::StrAppend(&text, type(value), " ", ParameterName(value), ", ");
     else
-      absl::StrAppend(&text, "const ", type(value), "* ", value.name, ", ");
+      absl::StrAppend(&text, "const ", type(value), "* ", ParameterName(value), ", ");
   }
-  for (ValueId id : graph.outputs()) absl::StrAppend(&text, type(graph.value(id)), "* ", graph.value(id).name, ", ");
+  for (ValueId id : graph.outputs()) absl::StrAppend(&text, type(graph.value(id)), "* ", ParameterName(graph.value(id)), ", ");
   for (const Size& size : graph.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
   return text;
 }
@@ -95,6 +96,7 @@ class LaunchPrinter {
     }
     Text("  layout.bytes = most;\n  return layout;\n}\n}  // namespace\n");
     options_.reference ? PrintReference() : PrintLaunch();
+    if (options_.cuda && !options_.reference) PrintGraph();
     return std::move(out_);
   }
 
@@ -125,11 +127,14 @@ class LaunchPrinter {
 
   void PrintLaunch() {
     const bool cuda = options_.cuda;
-    Text("extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n      return \"ok\";\n"
-         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative or a pointer is null\";\n"
+    Text(absl::StrCat(
+         "extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n      return \"ok\";\n"
+         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative", cuda ? ", repetitions is below 1," : "",
+         " or a pointer is null\";\n"
          "    case FUSED_SIZE_TOO_LARGE:\n      return \"a size is larger than these kernels were specialised for\";\n"
          "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than fused_workspace_bytes\";\n"
-         "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch failed\";\n  }\n  return \"unknown code\";\n}\n");
+         "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch", cuda ? " or the capture of a CUDA graph" : "",
+         " failed\";\n  }\n  return \"unknown code\";\n}\n"));
     Text("static int64_t fused_multiprocessors() {");
     if (cuda)
       Text("  int device = 0, count = 1;\n  cudaGetDevice(&device);\n"
@@ -144,7 +149,7 @@ class LaunchPrinter {
       for (ValueId id : *list) {
         const Value& value = graph_.value(id);
         if (value.is_input && value.type.is_scalar()) continue;
-        Text(absl::StrCat("  if (", value.name, " == nullptr && ", EntriesText(value), " > 0) return FUSED_INVALID_ARGUMENT;"));
+        Text(absl::StrCat("  if (", ParameterName(value), " == nullptr && ", EntriesText(value), " > 0) return FUSED_INVALID_ARGUMENT;"));
       }
     for (const FusionCode* code : fusions_)
       for (const FusionCode::ExtentLimit& limit : code->limits)
@@ -156,16 +161,56 @@ class LaunchPrinter {
     Text("  return FUSED_OK;\n}");
   }
 
+  void PrintGraph() {
+    Text("\n// Before a capture, which must not wait for the device: the first use of a kernel loads it, which may.\n"
+         "[[maybe_unused]] static bool fused_load(const void* kernel) {\n"
+         "  cudaFuncAttributes attributes;\n"
+         "  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;\n}\n\n"
+         "// Launches `repetitions` times on a stream of its own that captures, and instantiates what came of it.\n"
+         "template <class Launch>\n"
+         "static int fused_capture(Launch launch, int repetitions, cudaGraphExec_t* graph_exec) {\n"
+         "  cudaStream_t stream = nullptr;\n"
+         "  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return FUSED_DEVICE_ERROR;\n"
+         "  cudaGraph_t graph = nullptr;\n"
+         "  int code = FUSED_DEVICE_ERROR;\n"
+         "  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {\n"
+         "    code = FUSED_OK;\n"
+         "    for (int i = 0; i < repetitions && code == FUSED_OK; ++i) code = launch(stream);\n"
+         "    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess && code == FUSED_OK) code = FUSED_DEVICE_ERROR;\n"
+         "  }\n"
+         "  cudaGraphExec_t exec = nullptr;\n"
+         "  if (code == FUSED_OK && cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) code = FUSED_DEVICE_ERROR;\n"
+         "  if (graph != nullptr) cudaGraphDestroy(graph);\n"
+         "  cudaStreamDestroy(stream);\n"
+         "  if (code == FUSED_OK) *graph_exec = exec;\n"
+         "  return code;\n}\n");
+    Text(absl::StrCat("extern \"C\" int fused_graph(", GraphParameters(graph_), ") {"));
+    Text("  if (graph_exec == nullptr) return FUSED_INVALID_ARGUMENT;\n  *graph_exec = nullptr;\n"
+         "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;");
+    std::set<std::string> kernels;
+    for (const FusionCode* code : fusions_)
+      for (const KernelLaunch& launch : code->launches) kernels.insert(launch.kernel.name);
+    for (const std::string& kernel : kernels)
+      Text(absl::StrCat("  if (!fused_load((const void*)", kernel, ")) return FUSED_DEVICE_ERROR;"));
+    std::vector<std::string> arguments;
+    for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
+      for (ValueId id : *list) arguments.push_back(ParameterName(graph_.value(id)));
+    for (const Size& size : graph_.sizes()) arguments.push_back(absl::StrCat("n_", size.name));
+    Text(absl::StrCat("  return fused_capture(\n      [=](cudaStream_t stream) {\n        return fused_launch(",
+                      absl::StrJoin(arguments, ", "), ", workspace_memory, workspace_bytes, stream);\n      },\n"
+                      "      repetitions, graph_exec);\n}"));
+  }
+
   std::string ArgumentText(size_t f, const KernelArgument& argument) const {
     switch (argument.kind) {
       case KernelArgument::Kind::kPointer: {
         const Value& value = graph_.value(argument.value);
-        if (!temporaries_.count(argument.value)) return value.name;
+        if (!temporaries_.count(argument.value)) return ParameterName(value);
         const std::string type = options_.force_f64 ? "double" : DataTypeCName(value.type.data_type);
         return absl::StrCat("(", type, "*)(workspace + layout.t_", value.name, ")");
       }
       case KernelArgument::Kind::kScalar:
-        return graph_.value(argument.value).name;
+        return ParameterName(graph_.value(argument.value));
       case KernelArgument::Kind::kSize:
         return absl::StrCat("(fu_index)n_", argument.size);
       case KernelArgument::Kind::kWorkspace:
@@ -225,8 +270,8 @@ class LaunchPrinter {
     std::vector<std::string> addresses;
     for (size_t i = 0; i < values.size(); ++i) {
       const absl::string_view type = absl::StripSuffix(launch.arguments[i].c_type, " FUSION_RESTRICT");
-      Text(absl::StrCat("    ", type, " a", i, " = ", values[i], ";"));
-      addresses.push_back(absl::StrCat("(void*)&a", i));
+      Text(absl::StrCat("    ", type, " argument_", i, " = ", values[i], ";"));
+      addresses.push_back(absl::StrCat("(void*)&argument_", i));
     }
     Text(absl::StrCat("    void*", options_.cuda ? "" : " const", " arguments[] = {", absl::StrJoin(addresses, ", "), "};"));
   }
@@ -245,6 +290,28 @@ std::string TrimComma(std::string text) {
   return text;
 }
 
+std::string ParameterName(const Value& value) {
+  static const std::set<absl::string_view> kTaken = {
+      // C++20
+      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+      "char8_t", "char16_t", "char32_t", "class", "compl", "concept", "const", "consteval", "constexpr", "constinit",
+      "const_cast", "continue", "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do", "double",
+      "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+      "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
+      "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
+      "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
+      "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
+      "wchar_t", "while", "xor", "xor_eq",
+      // of the exported functions, and types and macros that they use
+      "workspace", "workspace_memory", "workspace_bytes", "stream", "layout", "arguments", "repetitions", "graph_exec",
+      "graph", "code", "call", "memory", "blocks", "multiprocessors", "dim3", "size_t", "int64_t", "NULL"};
+  const std::string& name = value.name;
+  const bool taken = kTaken.count(name) > 0 || absl::StartsWith(name, "n_") || absl::StartsWith(name, "fused_") ||
+                     absl::StartsWith(name, "fu_") || absl::StartsWith(name, "argument_") || absl::StartsWith(name, "FUSED_");
+  // Names that end with an underscore get another, so that no two become one.
+  return taken || absl::EndsWith(name, "_") ? name + "_" : name;
+}
+
 std::string EntriesText(const Value& value) {
   std::vector<std::string> factors;
   for (const Extent& extent : value.type.extents) factors.push_back(ExtentText(extent));
@@ -255,6 +322,9 @@ std::string EntriesText(const Value& value) {
 std::string LaunchParameters(const Graph& graph, bool cuda) {
   return absl::StrCat(Parameters(graph, false), "void* workspace_memory, size_t workspace_bytes",
                       cuda ? ", cudaStream_t stream" : "");
+}
+std::string GraphParameters(const Graph& graph) {
+  return absl::StrCat(LaunchParameters(graph, false), ", int repetitions, cudaGraphExec_t* graph_exec");
 }
 std::string ReferenceParameters(const Graph& graph) { return TrimComma(Parameters(graph, true)); }
 

@@ -15,13 +15,17 @@ struct LaunchCodeOptions {
   bool reference = false;  // fused_reference: static kernels called reference_*, workspace allocated inside
 };
 
-// fused_error_string, fused_workspace_bytes and fused_launch; or fused_reference.
+// fused_error_string, fused_workspace_bytes and fused_launch, for CUDA also fused_graph; or fused_reference.
 std::string PrintLaunchCode(const Graph& graph, const std::vector<const FusionCode*>& fusions,
                             const LaunchCodeOptions& options);
 
 // "const float* A, float alpha, float* F, int64_t n_m, void* workspace, size_t workspace_bytes, cudaStream_t stream"
 std::string LaunchParameters(const Graph& graph, bool cuda);
+// Of fused_graph: those of fused_launch, but "int repetitions, cudaGraphExec_t* graph_exec" instead of the stream.
+std::string GraphParameters(const Graph& graph);
 std::string ReferenceParameters(const Graph& graph);
+// The name of an input or output as a parameter: with an underscore behind it where C++ or the exported code needs the name.
+std::string ParameterName(const Value& value);
 // Entries of a value as text over n_<size>: "n_m * n_n", "n_elements * 9", "1".
 std::string EntriesText(const Value& value);
 std::string TrimComma(std::string text);

@@ -51,7 +51,7 @@ TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
   ASSERT_TRUE(submission.ok()) << submission.status();
   for (const std::string& arch : KnownCudaArchs()) {
     const DeviceDescription device = DescribedCudaDevice(arch);
-    auto plans = PlanCovers(*submission, CostModel(device), 1);
+    auto plans = PlanCovers(*submission, CostModel(device), 1, false);
     ASSERT_TRUE(plans.ok()) << arch << plans.status();
     CodeLibrary library(*submission->graph, device);
     for (const FusionImplementation* implementation : Representatives(*plans)) {

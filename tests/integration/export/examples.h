@@ -25,10 +25,10 @@ inline std::vector<std::string> ExampleNames() {
   return names;
 }
 
-// At the sizes of the file.
-inline absl::StatusOr<CheckedSource> CheckExample(const std::string& name) {
+// At the sizes of the file. `folder`: in the source tree.
+inline absl::StatusOr<CheckedSource> CheckExample(const std::string& name, const std::string& folder = "examples") {
   std::ostringstream text;
-  text << std::ifstream(FUSION_SOURCE_DIR "/examples/" + name + ".fuse").rdbuf();
+  text << std::ifstream(FUSION_SOURCE_DIR "/" + folder + "/" + name + ".fuse").rdbuf();
   v1::GraphSource source;
   source.set_fuse(text.str());
   source.set_file_name(name + ".fuse");

@@ -1,11 +1,13 @@
 // The exported folder of the best predicted cover of every example compiles alone: for CUDA with nvcc for
 // sm_80 and sm_90, for the host with g++. The example of a host folder runs and verifies itself; that of a
-// CUDA folder too where there is a GPU.
+// CUDA folder too where there is a GPU. fused_graph of one CUDA folder is checked against a fake runtime.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +23,11 @@
 namespace fusion::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+constexpr char kTakenNames[] = "taken_names";
 
 class FolderTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -31,7 +36,7 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
     folder_ = absl::StrCat(directory_->path(), "/folder");
-    auto checked = CheckExample(GetParam());
+    auto checked = CheckExample(GetParam(), GetParam() == kTakenNames ? "tests/integration/export/testdata" : "examples");
     ASSERT_TRUE(checked.ok()) << checked.status();
     submission_ = *std::move(checked);
   }
@@ -40,7 +45,7 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
   // the target.
   void Export(v1::Target target) {
     const CostModel model(DescribedDevice(target));
-    auto plans = PlanCovers(submission_, model, 1);
+    auto plans = PlanCovers(submission_, model, 1, false);
     ASSERT_TRUE(plans.ok()) << plans.status();
     std::vector<const FusionImplementation*> fusions;
     for (int member : plans->covers.covers.front().columns)
@@ -71,6 +76,11 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     EXPECT_THAT(run.output, Not(HasSubstr("WRONG")));
   }
 
+  std::string Content(const std::string& file) const {
+    std::ifstream stream(absl::StrCat(folder_, "/", file));
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  }
+
   std::unique_ptr<TemporaryDirectory> directory_;
   std::string folder_;
   CheckedSource submission_;
@@ -78,6 +88,11 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(FolderTest, HostFolderCompilesAloneAndItsExampleVerifies) {
   ASSERT_NO_FATAL_FAILURE(Export(v1::HOST));
+  EXPECT_THAT(Content("fused.h"), HasSubstr("int fused_launch("));
+  for (const char* file : {"fused.h", "fused.cc", "example.cc", "README.md"})
+    EXPECT_THAT(Content(file),
+                AllOf(Not(HasSubstr("fused_graph")), Not(HasSubstr("CUDA")), Not(HasSubstr("cudaGraph"))))
+        << file;
   const CommandResult compiled = CompileHostFolder(folder_);
   ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
   ExpectVerified(Sizes({131, 517}));
@@ -105,6 +120,9 @@ TEST_P(FolderTest, CudaFolderCompilesAloneForAmpereAndHopper) {
   const std::string nvcc = FindNvcc();
   if (nvcc.empty()) GTEST_SKIP() << "SKIP: no nvcc on the PATH or in /usr/local/cuda/bin";
   ASSERT_NO_FATAL_FAILURE(Export(v1::CUDA));
+  EXPECT_THAT(Content("fused.h"), HasSubstr("\nint fused_graph("));
+  EXPECT_THAT(Content("fused.cu"), HasSubstr("extern \"C\" int fused_graph("));
+  EXPECT_THAT(Content("example.cu"), AllOf(HasSubstr("fused_graph("), HasSubstr("cudaGraphLaunch(")));
   const CommandResult compiled = RunCommand(absl::StrCat(
       "cd '", folder_, "' && ", nvcc,
       " -std=c++17 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
@@ -113,11 +131,33 @@ TEST_P(FolderTest, CudaFolderCompilesAloneForAmpereAndHopper) {
   EXPECT_THAT(compiled.output, Not(HasSubstr("warning")));
   ASSERT_EQ(access((folder_ + "/example").c_str(), X_OK), 0);
   if (!HasGpu()) return;
-  ExpectVerified(Sizes({131, 517}));
-  ExpectVerified(Sizes({33, 1}));
+  for (const std::string& sizes : {Sizes({131, 517}), Sizes({33, 1})}) {
+    ExpectVerified(sizes);
+    EXPECT_THAT(RunExample(folder_, sizes).output,
+                AllOf(HasSubstr("20 direct calls"), HasSubstr("20 calls in one CUDA graph")));
+  }
 }
 
+using GraphTest = FolderTest;
+
+// Every function that a capture needs fails once, at each of its calls.
+TEST_P(GraphTest, FailuresAreReportedAndLeaveNothingOpen) {
+  const std::string nvcc = FindNvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "SKIP: no nvcc on the PATH or in /usr/local/cuda/bin";
+  ASSERT_NO_FATAL_FAILURE(Export(v1::CUDA));
+  // The linker takes the functions of the check before those of the CUDA runtime.
+  const CommandResult compiled = RunCommand(absl::StrCat(
+      "cd '", folder_, "' && ", nvcc, " -std=c++17 -arch=sm_90 -Xlinker -zmuldefs -I. fused.cu '", FUSION_SOURCE_DIR,
+      "/tests/integration/export/capture/capture_check.cc' -o capture_check"));
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
+  const CommandResult run = RunCommand(absl::StrCat("'", folder_, "/capture_check'"));
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("failures reported"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, GraphTest, ::testing::Values("axpydot"), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Examples, FolderTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(Names, FolderTest, ::testing::Values(kTakenNames), ExampleTestName);
 
 }  // namespace
 }  // namespace fusion::testing

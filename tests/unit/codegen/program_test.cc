@@ -105,5 +105,31 @@ TEST(ExportedFolder, HasEverythingItNames) {
     EXPECT_TRUE(paths.count(path)) << path;
 }
 
+TEST(ExportedFolder, OffersGraphsForCudaOnly) {
+  auto graph = Parse("size n; vector[n] x, y; scalar a; input a, x; y = scal(a, x); return y;");
+  const SizeValues sizes = {{"n", 1000}};
+  for (const v1::Target target : {v1::CUDA, v1::HOST}) {
+    const bool cuda = target == v1::CUDA;
+    const CostModel model(DescribedDevice(target));
+    const FusionImplementation implementation = ReferenceImplementation(*graph, NodeId{0}, sizes, model);
+    auto code = LowerFusion(*graph, implementation, {.cuda = cuda});
+    auto reference = LowerFusion(*graph, implementation, {.force_f64 = true, .cuda = false});
+    ASSERT_TRUE(code.ok() && reference.ok());
+    const v1::Artifact artifact = ExportFolder(*graph, {.language = cuda ? Language::kCuda : Language::kHost,
+                                                        .fusions = {&*code},
+                                                        .reference = {&*reference},
+                                                        .sizes = sizes,
+                                                        .tolerances = {1e-5}});
+    std::string all;
+    for (const v1::ArtifactFile& file : artifact.files())
+      if (file.path().find("fusion_") == std::string::npos) all += file.content();
+    EXPECT_NE(all.find("int fused_launch("), std::string::npos);
+    EXPECT_EQ(cuda, all.find("int fused_graph(float a, const float* x, float* y, int64_t n_n, void* workspace_memory, "
+                             "size_t workspace_bytes, int repetitions, cudaGraphExec_t* graph_exec)") !=
+                        std::string::npos);
+    EXPECT_EQ(cuda, all.find("Graph") != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace fusion
