@@ -64,7 +64,8 @@ binaries=("$work"/bin/*)
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
 # The comparison: scripts, and the cuBLAS sequences where they were built. No test of it is needed there.
 mkdir -p "$work/tests/bench/peers"
-for script in tests/bench/peers/*.py tests/bench/README.md; do
+mkdir -p "$work/tests/gpu"
+for script in tests/bench/peers/*.py tests/bench/README.md tests/gpu/*.py; do
   if [[ $script != *_test.py ]]; then cp "$script" "$work/${script%/*}/"; fi
 done
 readonly cublas_sequences=$build/tests/bench/peers/libfusion_cublas_sequences.so

@@ -33,7 +33,7 @@ class Data:
         self.sequence = sequences.BY_NAME[case.sequence]
         self.type = TORCH_TYPES[case.type]
         self.scalars = self.sequence.scalar_values(case.side)
-        generator = torch.Generator(device=device).manual_seed(20090 + case.side)
+        generator = torch.Generator(device=device).manual_seed(20090 + sum(self.sequence.letters(case.side).values()))
         low, high = (0.25, 1.25) if self.sequence.positive else (-1.0, 1.0)
         self.inputs = {}
         for name, text in self.sequence.inputs.items():

@@ -370,9 +370,10 @@ class SubmitTest(unittest.TestCase):
             return case_worker.submit(sequences.Case("cg_step", "small", "f64", 2048), folder, options)
 
     def test_report(self):
-        candidate = {"outcome": "OK", "fusions": [["q"]], "kernels": [], "measured_seconds": {}, "warm_seconds": {},
+        candidate = {"outcome": "OK", "fusions": [["q"]], "kernels": [], "cold_seconds": {}, "warm_seconds": {},
                      "speedup": 2.0, "predicted_rank": 3, "description": "d"}
-        found = self.submit("assert '--target' in sys.argv and 'n=2048' in sys.argv and 'm=2048' not in sys.argv\n"
+        found = self.submit("assert sys.argv[sys.argv.index('--cache') + 1] == 'warm'\n"
+                            "assert '--target' in sys.argv and 'n=2048' in sys.argv and 'm=2048' not in sys.argv\n"
                             "assert 'f64 matrix[n,n]' in open(sys.argv[2]).read()\n"
                             f"print(json.dumps({{'floor': {{'bytes': 5}}, 'candidates': [{candidate!r}]}}))\n")
         self.assertEqual((found["predicted_rank"], found["floor_bytes"]), (3, 5))

@@ -40,14 +40,15 @@ class Sequence:
     products: bool = False        # mapped products: also tried in torch as sums of products
 
     def letters(self, side):
-        return {letter: side for letter in "nme"}
+        """Values of the letters in shapes; `side`: one number for all, or {letter: number}."""
+        return side if isinstance(side, dict) else {letter: side for letter in "nme"}
 
     def shape(self, text, side):
         letters = self.letters(side)
         return tuple(letters[part] if part in letters else int(part) for part in text.split())
 
     def scalar_values(self, side):
-        return {name: value * side if name in self.scaled else value for name, value in self.scalars.items()}
+        return {name: value * self.letters(side)["n"] if name in self.scaled else value for name, value in self.scalars.items()}
 
     def floor_bytes(self, side, data_type, large):
         """Each input read once, each output written once; matrices in `reread` once more if they are large."""
@@ -58,7 +59,7 @@ class Sequence:
         return ENTRY_BYTES[data_type] * sum(math.prod(self.shape(text, side)) for text in shapes)
 
     def size_options(self, side):
-        return {name: side for name in self.size_names}
+        return {name: self.letters(side)[name[0]] for name in self.size_names}
 
 
 def _matrix(name, title, inputs, outputs, **more):

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Checks of generated CUDA kernels on a GPU beyond what every submission checks itself. From the package:
+
+    python3 tests/gpu/check_kernels.py [--only atax,softmax] [--sizes 3] [--candidates 30]
+    python3 tests/gpu/check_kernels.py --sanitize
+
+Every candidate of every example, at ragged sizes and with each buffer one entry off its alignment, agrees with torch in f64,
+and gives the same bits in 20 runs unless it is described as atomic. Needs torch. With --sanitize instead: the exported
+folders of candidates of different structure are compiled with nvcc, and their examples run under compute-sanitizer's
+memcheck, racecheck, initcheck and synccheck, which find nothing.
+
+Exit status: 0 all good, 1 something is wrong or was left out, 2 bad usage.
+"""
+import argparse
+import concurrent.futures
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/bench/peers"))
+
+import peers_bench
+import sequences
+
+RUNS = 20
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+# What the description of a candidate says of its structure.
+STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "one-shot", "keeps", "atomic")
+SUBMIT_SECONDS = 300
+# No size is a multiple of anything; rows longer and shorter than blocks and vectors.
+SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
+         "elements": [{"e": 1}, {"e": 33}, {"e": 3001}],
+         "matrix": [{"m": 1, "n": 257}, {"m": 257, "n": 1}, {"m": 33, "n": 31}, {"m": 301, "n": 1003}],
+         "square": [{"n": 1}, {"n": 33}, {"n": 301}]}
+THIS_PROCESS = threading.Lock()  # submissions run beside each other, this process's use of the GPU does not
+
+
+def sizes_of(sequence):
+    kind = "square" if sequence.size_names == ("n",) and sequence.kind == "matrix" else sequence.kind
+    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in SIZES[kind]]
+
+
+def run(arguments, folder):
+    """stdout of a program. RuntimeError: it failed."""
+    environment = {"FUSION_NVRTC_PATH": peers_bench.nvrtc_path()} | dict(os.environ) | {"FUSION_DATA_DIR": folder}
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=SUBMIT_SECONDS, env=environment,
+                          stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        output = (done.stdout[:600] if arguments[0] == "compute-sanitizer" else "") + done.stderr.strip()[-300:]
+        raise RuntimeError(f"{' '.join(arguments[:3])}: exit code {done.returncode}: {output}")
+    return done.stdout
+
+
+def check(options, sequence, sizes):
+    """Problems of one example at one size, as texts."""
+    with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
+        command = [options.client, "submit", str(ROOT / "examples" / f"{sequence.name}.fuse"), "--target", "cuda", "--json",
+                   "--candidates", str(options.candidates)]
+        for name, value in sequence.size_options(sizes).items():
+            command += ["--size", f"{name}={value}"]
+        try:
+            report = json.loads(run(command, folder))
+            folders, structures = [], set()
+            for candidate in report["candidates"]:
+                words = tuple(word in candidate["description"] for word in STRUCTURE_WORDS)
+                if candidate["outcome"] == "OK" and not (options.sanitize and words in structures):
+                    structures.add(words)
+                    folders.append((candidate["description"], f"{folder}/rank{candidate['rank']}"))
+                    run([options.client, "fetch", report["job"], "--rank", str(candidate["rank"]), "--output", folders[-1][1]],
+                        folder)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            return [str(error)]
+        problems = [f"{candidate['outcome']}: {candidate.get('message', '')[:200]} ({candidate['description'][:120]})"
+                    for candidate in report["candidates"] if candidate["outcome"] != "OK"]
+        if not folders:
+            problems.append("no candidate was checked")
+        if options.sanitize:
+            return problems + sanitize_folders(folders)
+        with THIS_PROCESS:
+            return problems + check_folders(sequence, sizes, folders)
+
+
+def check_folders(sequence, sizes, folders):
+    """Problems of exported folders, given as (description, path)."""
+    import implementations
+    import timing
+    import torch
+    problems = []
+    data = implementations.Data(sequences.Case(sequence.name, "small", "f32", sizes))
+    reference = data.reference()
+    for place in (data.inputs, data.outputs):
+        for name, tensor in place.items():
+            shifted = torch.empty(tensor.numel() + 1, dtype=tensor.dtype, device=tensor.device)[1:].view(tensor.shape)
+            place[name] = shifted.copy_(tensor)
+    for description, path in folders:
+        ours = implementations.Ours(data, path)
+        first = None
+        for number in range(RUNS):
+            data.poison()
+            outputs = [tensor.clone() for tensor in ours()]
+            if first is None:
+                first, found = outputs, timing.errors(outputs, reference)
+                if not timing.within_bounds(found, "f32"):
+                    problems.append(f"misaligned: relative errors {found}: {description[:160]}")
+            elif "atomic" not in description and not all(torch.equal(a, b) for a, b in zip(first, outputs)):
+                problems.append(f"run {number + 1} gave other bits: {description[:160]}")
+                break
+        torch.cuda.synchronize()
+        ours.close()
+    return problems
+
+
+def sanitize_folders(folders):
+    """Problems of exported folders, given as (description, path): what compute-sanitizer finds while their examples run."""
+    problems = []
+    for description, path in folders:
+        sources = [f"{path}/{name}" for name in ("example.cu", "fused.cu", "reference.cc")]
+        try:
+            run(["nvcc", "-arch=native", "-lineinfo", "-o", f"{path}/example", *sources], path)
+            for tool in TOOLS:
+                run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", f"{path}/example"], path)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            problems.append(f"{description[:160]}: {error}")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--client", default=str(ROOT / "bin/fusion-client"))
+    parser.add_argument("--only", type=peers_bench.names(sequences.BY_NAME), default=list(sequences.BY_NAME), help="sequences")
+    parser.add_argument("--candidates", type=int, default=12)
+    parser.add_argument("--sizes", type=int, default=1, help="how many of a sequence's sizes (default 1, the largest)")
+    parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc")
+    parser.add_argument("--jobs", type=int, default=8, help="submissions at once")
+    options = parser.parse_args()
+    for program in ("nvcc", "compute-sanitizer") if options.sanitize else ():
+        if not shutil.which(program):
+            parser.error(f"--sanitize: {program} is not installed")
+    if not shutil.which(options.client):
+        parser.error(f"--client: {options.client} is no program")
+    cases = {}
+    for name in options.only:
+        sequence = sequences.BY_NAME[name]
+        for sizes in sizes_of(sequence)[-options.sizes:]:
+            text = " ".join(f"{size}={value}" for size, value in sequence.size_options(sizes).items())
+            cases[f"{name} {text}"] = functools.partial(check, options, sequence, sizes)
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = {pool.submit(case): name for name, case in cases.items()}
+        for future in concurrent.futures.as_completed(futures):
+            problems = future.result()
+            bad += bool(problems)
+            print(f"{futures[future]}: {'ok' if not problems else 'BAD'}", flush=True)
+            for problem in problems:
+                print(f"  {problem}", flush=True)
+    print(f"{len(cases)} checks, {bad} of them bad")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
