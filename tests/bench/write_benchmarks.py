@@ -35,7 +35,8 @@ def examples_table(document, name):
         "",
         f"{document['date']}; {device['arch']}; copy {device['copy_bytes_per_second'] / 1e9:.0f} GB/s (read plus written){conditions}. "
         "Times are medians with caches flushed before each run (cold). Speed-up is paired, sample by sample, with the unfused cover "
-        "in the same process. Error is the largest relative error of any candidate, against f64.",
+        "in the same process. Error is the largest relative error of any candidate, against f64."
+        + (f" {document['note']}" if document.get("note") else ""),
         "",
         f"    tests/bench/examples_bench.py --target {document['target']}{flags} --client build/release/bin/fusion-client "
         f"--output tests/bench/results/{name}",
@@ -105,9 +106,18 @@ def main():
             parts.append(examples_table(document, path.name))
         else:
             parts.append(figures_table(document, path.name))
+    for path in sorted(RESULTS.glob("*-device.txt")):
+        parts.append(device_section(path))
     if peers:
         parts.append(peers_section(peers, peers_plots(peers)))
     (ROOT / "BENCHMARKS.md").write_text("\n".join(parts))
+
+
+def device_section(path):
+    """What tests/bench/device/device_limits.cu printed."""
+    return "\n".join(["## What launches, barriers and loads cost", "",
+                      "`tests/bench/device/device_limits.cu` (its first lines say how to build it). \"graph\": 20 calls in one CUDA",
+                      f"graph, per call. `results/{path.name}`.", "", *("    " + line for line in path.read_text().splitlines()), ""])
 
 
 def figures_table(document, name):
