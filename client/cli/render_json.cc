@@ -110,9 +110,8 @@ void AddResult(const v1::JobResult& result, Json* json) {
   (*json)["floor"] = {{"bytes", result.floor_bytes()}, {"seconds", result.floor_seconds()}};
   (*json)["unfused"] = {
       {"measured_seconds", StatisticsJson(result.unfused())},
-      {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()}};
-  // Of which times measured_seconds and speedup are.
-  (*json)["cache"] = result.cache() == v1::WARM ? "warm" : "cold";
+      {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()},
+      {"cold_seconds", result.has_unfused_cold() ? StatisticsJson(result.unfused_cold()) : Json()}};
   (*json)["candidates"] = Json::array();
   for (const v1::Candidate& candidate : result.candidates())
     (*json)["candidates"].push_back(MeasuredCandidateJson(candidate));
@@ -120,6 +119,8 @@ void AddResult(const v1::JobResult& result, Json* json) {
 
 void AddRun(const v1::JobResult& result, Json* json) {
   const v1::MeasurementConditions& conditions = result.conditions();
+  // Of which times measured_seconds and speedup are.
+  (*json)["cache"] = result.cache() == v1::WARM ? "warm" : "cold";
   (*json)["builds"] = result.builds();
   (*json)["builds_reused"] = result.builds_reused();
   (*json)["seconds"] = result.seconds();

@@ -188,12 +188,10 @@ FUSION_FN void fu_atomic_add(T* base, const T (&in)[V], fu_index index, fu_index
 template <int V, class T>
 FUSION_FN void fu_load_shared(T (&out)[V], const T* from) {
 #if FUSION_CUDA
+  float4 x;
   if (V * sizeof(T) == 16) {
-    float4 x = *reinterpret_cast<const float4*>(from);
-    const T* entries = reinterpret_cast<const T*>(&x);
-    FUSION_UNROLL
-    for (int v = 0; v < V; ++v) out[v] = entries[v];
-    return;
+    x = *reinterpret_cast<const float4*>(from);
+    from = reinterpret_cast<const T*>(&x);
   }
 #endif
   FUSION_UNROLL

@@ -10,7 +10,8 @@ namespace {
 constexpr double kMemoryLatencySeconds = 700e-9;
 // The least share of the bandwidth ever assumed.
 constexpr double kLeastShare = 0.02;
-// Bandwidth of the L2 cache over that of device memory: 16 MiB read again and again at 6.2 TB/s on an H200 that copies at 4.27.
+// Bandwidth of the L2 cache over that of device memory: 16 MiB read again and again at 4.74 TB/s with the launch of 0.74 us
+// included, 6 TB/s without, on an H200 that copies at 4.15 (tests/bench/device, results/h200-device.txt).
 constexpr double kCacheBandwidthRatio = 1.45;
 
 }  // namespace
@@ -54,9 +55,11 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
   } else {
     busy = std::min(1.0, double(traits.blocks) / device_.multiprocessors());
   }
+  // Bytes as if all came from device memory; warm, all come from the cache.
+  const double cached = (estimate.bytes + traits.cache_bytes) / kCacheBandwidthRatio;
   estimate.memory_seconds =
-      std::max(estimate.bytes, (estimate.bytes + traits.cache_bytes) / kCacheBandwidthRatio) /
-      (device_.copy_bytes_per_second() * (warm_ ? kCacheBandwidthRatio : 1.0) * share * std::max(traits.access_efficiency, kLeastShare));
+      (warm_ ? cached : std::max(estimate.bytes, cached)) /
+      (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
   estimate.compute_seconds =
       traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
   estimate.launch_seconds = traits.launches * device_.launch_seconds();

@@ -50,6 +50,7 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   }
   if (parameters.load_path == LoadPath::kStaged) absl::StrAppend(&text, " staged");
   if (parameters.load_path == LoadPath::kBulk) absl::StrAppend(&text, " bulk");
+  if (parameters.hold_columns) absl::StrAppend(&text, " holds");
   if (parameters.reversed) absl::StrAppend(&text, " reversed");
   if (parameters.atomic) absl::StrAppend(&text, " atomic");
   if (kept.rows > 0) absl::StrAppend(&text, " keeps ", kept.rows, " rows");

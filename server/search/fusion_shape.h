@@ -71,10 +71,11 @@ int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& paramet
 std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& needs);
 // Bytes of static shared memory with which the threads of a block reduce `count` values at once.
 inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }
-// Of `blocks` blocks that all add to the same `bytes`. Additions to one line of the cache wait for each other: about 2.4 ns for
-// 16 bytes, from BiCGK of 2048 columns with 132 blocks on an H200, 2.5 us in all; lines are spread over about 100 slices.
+// Of `blocks` blocks that all add to the same `bytes`: additions to one line of the cache wait for each other, 1.55 ns for 16
+// bytes, and all lines together take 1.7 TB/s. Fits 0.39, 1.96 and 5.43 us for 4, 2048 and 16384 f32 with 132 blocks on an H200
+// (tests/bench/device, results/h200-device.txt).
 inline double AtomicSeconds(double blocks, double bytes) {
-  return blocks * std::min(bytes, 128.0) / 16 * 2.4e-9 * std::max(1.0, bytes / 128 / 100);
+  return 0.3e-6 + blocks * std::max(std::min(bytes, 128.0) / 16 * 1.55e-9, bytes / 1.7e12);
 }
 // Vector widths that the rows' alignment permits, widest first.
 std::vector<int> RowVectorWidths(const FusionShape& shape);

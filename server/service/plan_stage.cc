@@ -68,21 +68,26 @@ std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::
   return others;
 }
 
-// Adds at most a quarter of `count`, in the place of the worst predicted covers when there are `count` already.
-void AddCovers(int count, std::vector<CoverSolution> more, Plans* plans) {
+// Adds at most a quarter of `count` of each kind, in the place of the worst predicted covers when there are `count` already.
+void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, Plans* plans) {
   std::vector<CoverSolution>& covers = plans->covers.covers;
   std::vector<CoverSolution> added;
-  for (CoverSolution& cover : more) {
-    std::vector<int> members = cover.columns;
-    std::sort(members.begin(), members.end());
-    auto same = [&](const CoverSolution& other) {
-      std::vector<int> columns = other.columns;
-      std::sort(columns.begin(), columns.end());
-      return columns == members;
-    };
-    if (static_cast<int>(added.size()) < count / 4 && std::none_of(covers.begin(), covers.end(), same) &&
-        std::none_of(added.begin(), added.end(), same))
-      added.push_back(std::move(cover));
+  for (const std::vector<CoverSolution>& kind : kinds) {
+    int of_kind = 0;
+    for (const CoverSolution& cover : kind) {
+      std::vector<int> members = cover.columns;
+      std::sort(members.begin(), members.end());
+      auto same = [&](const CoverSolution& other) {
+        std::vector<int> columns = other.columns;
+        std::sort(columns.begin(), columns.end());
+        return columns == members;
+      };
+      if (of_kind == count / 4 || std::any_of(covers.begin(), covers.end(), same) ||
+          std::any_of(added.begin(), added.end(), same))
+        continue;
+      added.push_back(cover);
+      ++of_kind;
+    }
   }
   covers.resize(std::min(covers.size(), count - added.size()));
   covers.insert(covers.end(), added.begin(), added.end());
@@ -130,8 +135,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
 
-  AddCovers(candidates, OtherStructures(plans.space, plans.covers.covers), &plans);
-  AddCovers(candidates, UnfusedCovers(plans.space), &plans);
+  AddCovers(candidates, {OtherStructures(plans.space, plans.covers.covers), UnfusedCovers(plans.space)}, &plans);
 
   v1::SearchSummary& summary = plans.summary;
   summary.set_fusions(plans.space.fusible_sets);

@@ -28,7 +28,8 @@ absl::Status CheckSearchable(const Graph& graph);
 
 inline constexpr int kMaximumCandidates = 1000;
 
-// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, arch
+// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, cache that is
+// no state, arch
 // that is no name of an architecture of the target (it becomes a compiler option), request_id too long.
 absl::Status CheckRequestFields(const v1::SubmitRequest& request);
 absl::Status CheckRequestFields(const v1::ExplainRequest& request);

@@ -37,6 +37,12 @@ TEST_F(ArgumentsTest, UsageErrors) {
   ExpectBad({"submit", "f.fuse", "--candidates", "many"}, "--candidates");
   ExpectBad({"submit", "f.fuse", "--time-limit", "-1"}, "--time-limit");
   ExpectBad({"submit", "f.fuse", "--time-limit", "nan"}, "--time-limit");
+  for (const char* command : {"submit", "explain"}) {
+    ExpectBad({command, "f.fuse", "--cache", "hot"}, "hot");
+    ExpectBad({command, "f.fuse", "--cache"}, "--cache");
+    ExpectBad({command, "f.fuse", "--cache", "WARM"}, "WARM");
+    ExpectBad({command, "f.fuse", "--deterministic=perhaps"}, "--deterministic");
+  }
   ExpectBad({"check", "f.fuse", "--print", "pdf"}, "pdf");
   ExpectBad({"jobs"}, "a command is required after jobs");
   ExpectBad({"fetch", "jobs/1"}, "--output");

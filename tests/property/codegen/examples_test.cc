@@ -71,7 +71,7 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
         absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", SkeletonName(implementation.skeleton),
                      p.vector_width > 1, p.chunks > 0, p.stages > 0, p.threads_per_row == p.threads, p.hold_columns,
                      p.unroll > 1, static_cast<int>(p.load_path), p.blocks_per_multiprocessor == 0, p.rows_per_step > 1, keeps,
-                     absl::StrJoin(implementation.implementations, ""));
+                     p.atomic, absl::StrJoin(implementation.implementations, ""));
     if (seen[structure]++ == 0) chosen.push_back(&implementation);
   }
   // The largest fusions and an even choice of the others: graphs of many small operations have thousands.

@@ -61,6 +61,23 @@ TEST(RenderJsonTest, SubmitValues) {
   EXPECT_EQ(json["candidates"][3]["message"], "error: no such thing\nsecond line");
 }
 
+TEST(RenderJsonTest, SaysWhichTimesRankAndHasBoth) {
+  v1::Job job = testing::SampleJob();
+  EXPECT_EQ(SubmitJson(job, "")["cache"], "cold");
+  EXPECT_TRUE(SubmitJson(job, "")["candidates"][0]["cold_seconds"].is_null());
+  job.mutable_result()->set_cache(v1::WARM);
+  v1::Candidate* best = job.mutable_result()->mutable_candidates(0);
+  *best->mutable_warm() = best->measured();
+  testing::SetStatistics(best->mutable_cold(), 9e-4, 8e-4, 10e-4);
+  const Json json = SubmitJson(job, "");
+  EXPECT_EQ(json["cache"], "warm");
+  EXPECT_EQ(json["candidates"][0]["warm_seconds"], json["candidates"][0]["measured_seconds"]);
+  EXPECT_DOUBLE_EQ(json["candidates"][0]["cold_seconds"]["median"], 9e-4);
+  // Nothing of what was measured is told of a candidate that failed.
+  testing::SetStatistics(job.mutable_result()->mutable_candidates(3)->mutable_cold(), 1, 1, 1);
+  EXPECT_TRUE(SubmitJson(job, "")["candidates"][3]["cold_seconds"].is_null());
+}
+
 TEST(RenderJsonTest, FailedSubmitHasAnErrorAndNoResult) {
   v1::Job job;
   job.set_name("jobs/9");

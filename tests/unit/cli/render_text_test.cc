@@ -30,6 +30,16 @@ not ranked: 1 candidate with TIMEOUT
 )");
 }
 
+TEST(RenderTextTest, SaysThatTimesAreWarm) {
+  v1::JobResult result = testing::SampleJob().result();
+  for (v1::CacheState cache : {v1::CACHE_STATE_UNSPECIFIED, v1::COLD}) {
+    result.set_cache(cache);
+    EXPECT_THAT(ResultText(result, TextStyle()), Not(HasSubstr("warm")));
+  }
+  result.set_cache(v1::WARM);
+  EXPECT_THAT(ResultText(result, TextStyle()), HasSubstr("unfused 600.0 [590.0, 610.0] us; warm times\n"));
+}
+
 TEST(RenderTextTest, TenRowsUnlessAll) {
   v1::JobResult result;
   for (int rank = 1; rank <= 13; ++rank) testing::AddCandidate(&result, rank, 1e-3 * rank, 1);

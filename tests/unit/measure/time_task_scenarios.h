@@ -166,7 +166,22 @@ TEST_P(TimeTaskTest, AGoodProgramIsMeasuredAndPairedWithTheUnfused) {
   EXPECT_EQ(result->programs(0).paired_speedup().samples(), result->programs(0).cold().samples());
   EXPECT_GT(result->programs(0).paired_speedup().median(), 0);
   EXPECT_EQ(result->unfused().paired_speedup().median(), 1);
+  EXPECT_EQ(result->programs(0).paired_warm_speedup().samples(), result->programs(0).warm().samples());
+  EXPECT_GT(result->programs(0).paired_warm_speedup().median(), 0);
+  EXPECT_EQ(result->unfused().paired_warm_speedup().median(), 1);
   EXPECT_NE(result->conditions().driver_version(), "");
+}
+
+TEST_P(TimeTaskTest, WarmTimesCanEndSampling) {
+  task_.mutable_method()->set_warm(true);
+  task_.mutable_method()->set_relative_half_width(1e9);  // any interval will do
+  AddProgram("good", kAdd);
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const v1::ProgramMeasurement& program : {result->unfused(), result->programs(0)}) {
+    ExpectGood(program);
+    EXPECT_EQ(program.warm_samples_size(), 6);
+  }
 }
 
 TEST_P(TimeTaskTest, AWrongEntryIsFoundWhereItIs) {

@@ -25,6 +25,14 @@ TEST(CostModel, HostTimeIsBytesOverBandwidthPlusLaunch) {
   EXPECT_DOUBLE_EQ(estimate.total_seconds, estimate.memory_seconds + estimate.launch_seconds);
 }
 
+TEST(CostModel, WarmDataComeFasterWhereTheCacheHoldsThem) {
+  KernelTraits traits{.bytes_read = 1e6, .launches = 1, .threads = 256, .blocks = 132 * 8};
+  const double cold = CostModel(Gpu()).Estimate(traits).memory_seconds;
+  EXPECT_LT(CostModel(Gpu(), 1e6).Estimate(traits).memory_seconds, cold);
+  EXPECT_LT(CostModel(Gpu(), 0.79 * Gpu().l2_bytes()).Estimate(traits).memory_seconds, cold);
+  EXPECT_EQ(CostModel(Gpu(), 0.81 * Gpu().l2_bytes()).Estimate(traits).memory_seconds, cold);
+}
+
 TEST(CostModel, TheLargerOfMemoryAndComputeCounts) {
   const CostModel model(DescribedDevice(v1::HOST));
   KernelTraits traits{.bytes_read = 1, .flops = 1e11, .blocks = 8};

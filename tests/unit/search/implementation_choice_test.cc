@@ -1,0 +1,77 @@
+#include "server/search/implementation_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "server/parse/parse.h"
+#include "server/search/search.h"
+
+namespace fusion {
+namespace {
+
+// The search of an example at sizes of 2048 for the described H100, with room for most implementations.
+struct ExampleSearch {
+  std::shared_ptr<const Graph> graph;
+  SearchSpace space;
+};
+ExampleSearch Search(const std::string& example, bool deterministic) {
+  v1::GraphSource source;
+  std::ostringstream text;
+  text << std::ifstream(absl::StrCat(FUSION_SOURCE_DIR "/examples/", example, ".fuse")).rdbuf();
+  source.set_fuse(text.str());
+  source.set_file_name(example + ".fuse");
+  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  SizeValues sizes;
+  for (const Size& size : (*graph)->sizes()) sizes[size.name] = 2048;
+  SearchOptions options;
+  options.implementation.keep = 60;
+  options.implementation.deterministic = deterministic;
+  auto space = SearchFusions(**graph, sizes, CostModel(DescribedDevice(v1::CUDA)), options);
+  EXPECT_TRUE(space.ok()) << space.status();
+  return {*graph, *std::move(space)};
+}
+
+bool HasAtomicSums(const FusionImplementation& implementation) {
+  bool atomic = implementation.parameters.atomic;
+  for (const FusionImplementation& sweep : implementation.sweeps) atomic |= HasAtomicSums(sweep);
+  return atomic;
+}
+
+class AtomicSumsTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(AtomicSumsTest, AreAmongTheImplementationsOfCooperativeFusionsAlone) {
+  const ExampleSearch search = Search(GetParam(), false);
+  int atomic = 0;
+  for (const FusionImplementation& implementation : search.space.implementations) {
+    if (!HasAtomicSums(implementation)) continue;
+    ++atomic;
+    // Blocks must wait for the zeros, which takes a cooperative launch; and all sweeps agree.
+    EXPECT_EQ(implementation.skeleton, Skeleton::kCooperative) << implementation.Describe(*search.graph);
+    EXPECT_TRUE(implementation.parameters.atomic) << implementation.Describe(*search.graph);
+    EXPECT_TRUE(StructureOf(implementation).atomic);
+    ASSERT_FALSE(implementation.sweeps.empty());
+    for (const FusionImplementation& sweep : implementation.sweeps) EXPECT_TRUE(sweep.parameters.atomic);
+  }
+  EXPECT_GT(atomic, 0);
+}
+
+TEST_P(AtomicSumsTest, AreLeftOutWhereResultsMustBeDeterministic) {
+  const ExampleSearch search = Search(GetParam(), true);
+  int cooperative = 0;
+  for (const FusionImplementation& implementation : search.space.implementations) {
+    EXPECT_FALSE(HasAtomicSums(implementation)) << implementation.Describe(*search.graph);
+    cooperative += implementation.skeleton == Skeleton::kCooperative;
+  }
+  // With partial results they are still there.
+  EXPECT_GT(cooperative, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, AtomicSumsTest, ::testing::Values("axpydot", "bicgk", "cg_step"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,35 @@
+#include "server/service/submission.h"
+
+#include <gtest/gtest.h>
+
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+template <class Request>
+class RequestFieldsTest : public ::testing::Test {};
+using Requests = ::testing::Types<v1::SubmitRequest, v1::ExplainRequest>;
+TYPED_TEST_SUITE(RequestFieldsTest, Requests);
+
+TYPED_TEST(RequestFieldsTest, KnownCacheStatesAreTaken) {
+  for (v1::CacheState cache : {v1::CACHE_STATE_UNSPECIFIED, v1::COLD, v1::WARM}) {
+    TypeParam request;
+    request.set_cache(cache);
+    EXPECT_TRUE(CheckRequestFields(request).ok()) << CheckRequestFields(request);
+  }
+}
+
+TYPED_TEST(RequestFieldsTest, AnUnknownCacheStateIsAViolationOfItsField) {
+  for (int cache : {-1, 3, 1000}) {
+    TypeParam request;
+    request.set_cache(static_cast<v1::CacheState>(cache));
+    const absl::Status status = CheckRequestFields(request);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << cache << ": " << status;
+    ASSERT_EQ(FieldViolations(status).size(), 1u);
+    EXPECT_EQ(FieldViolations(status)[0].field(), "cache");
+  }
+}
+
+}  // namespace
+}  // namespace fusion
