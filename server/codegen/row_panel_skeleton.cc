@@ -4,7 +4,7 @@
 // softmax) without a second pass over memory.
 //
 // With chunks > 0 a lane's part of the row has a static size and lives in registers, or comes from a ring of rows in shared
-// memory (row_stages.h). With chunks == 0 the row is walked in a run-time loop, read again
+// memory (row_stages.h); with column_tiles the lanes hold a part of the columns at a time. With chunks == 0 the row is walked in a run-time loop, read again
 // in each phase, and column reductions are accumulated in shared memory: any width.
 #include <algorithm>
 
@@ -37,13 +37,22 @@ class RowPanelLowering {
     CreateReductions(&code);
 
     EmitScalars();
-    EmitPrologue();
-    std::vector<ir::Statement> row_body;
-    EmitStep(&row_body);
-    body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
     std::vector<ir::Zeroed> zeros = ZerosFor(context_, reductions_, panel_.columns);
-    if (!zeros.empty()) body_.push_back(ir::ZeroWait());
-    EmitPartials();
+    if (parameters_.column_tiles) {
+      if (!zeros.empty()) body_.push_back(ir::ZeroWait());
+      std::vector<ir::Statement> outside;
+      outside.swap(body_);
+      EmitRestart();
+      EmitRows();
+      EmitPartials();
+      outside.push_back(ir::Loop(absl::StrCat("for (fu_index tile = 0; tile < ", columns_, "; tile += ", TileColumns(), ")"),
+                                 std::move(body_)));
+      body_ = std::move(outside);
+    } else {
+      EmitRows();
+      if (!zeros.empty()) body_.push_back(ir::ZeroWait());
+      EmitPartials();
+    }
 
     ir::Kernel kernel{.name = context_.kernel_name(""),
                       .comment = context_.comment(),
@@ -59,8 +68,7 @@ class RowPanelLowering {
                                                                parameters_.blocks_per_multiprocessor,
                                                            .groups_per_block = groups_per_block_},
                                                   shared_));
-    if (static_chunks())
-      code.limits = {{panel_.columns, int64_t{parameters_.chunks} * group_threads_ * parameters_.vector_width}};
+    if (static_chunks() && !parameters_.column_tiles) code.limits = {{panel_.columns, TileColumns()}};
     code.kept_bytes = stages_.KeptBytes();
     std::vector<NodeId> early_scalars, finish_nodes;
     for (size_t i = 0; i < implementation_.order.size(); ++i) {
@@ -81,6 +89,26 @@ class RowPanelLowering {
  private:
   enum class Shape { kScalar, kRow, kColumn, kMatrix };
 
+  // Columns that the lanes of a group hold together.
+  int64_t TileColumns() const { return int64_t{parameters_.chunks} * group_threads_ * parameters_.vector_width; }
+  // Accumulators as they are before the first row.
+  void EmitRestart() {
+    std::vector<std::string> lines = {"(void)j;"};
+    for (const GridReduction& reduction : reductions_) {
+      const Node& node = graph_.node(reduction.node);
+      lines.push_back("FUSION_UNROLL");
+      lines.push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) $acc_",
+                                   context_.Name(node.result), "[c][v] = ", context_.MonoidName(node), "::identity();"));
+    }
+    body_.push_back(ChunkLoop(std::move(lines), false));
+  }
+  // All rows of the group.
+  void EmitRows() {
+    EmitPrologue();
+    std::vector<ir::Statement> row_body;
+    EmitStep(&row_body);
+    body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
+  }
   bool static_chunks() const { return parameters_.chunks > 0; }
   const std::vector<int>& Roles(const Node& node) const { return panel_.roles[position_.at(node.id)]; }
   int Phase(const Node& node) const { return panel_.phases[position_.at(node.id)]; }

@@ -73,7 +73,9 @@ std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vec
 }
 
 std::string RowStages::ColumnLine() const {
-  if (!bulk()) return absl::StrCat("const fu_index j = ((fu_index)c * lanes + lane) * ", parameters_.vector_width, ";");
+  if (!bulk())
+    return absl::StrCat("const fu_index j = ", parameters_.column_tiles ? "tile + " : "", "((fu_index)c * lanes + lane) * ",
+                        parameters_.vector_width, ";");
   return absl::StrCat("const fu_index j = ((fu_index)(lane / 32 * ", parameters_.chunks, " + c) * 32 + lane % 32) * ",
                       parameters_.vector_width, ";");
 }

@@ -47,6 +47,7 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
     if (parameters.threads_per_row != parameters.threads) absl::StrAppend(&text, " R", parameters.threads_per_row);
     if (parameters.rows_per_step > 1) absl::StrAppend(&text, " M", parameters.rows_per_step);
     if (parameters.stages > 0) absl::StrAppend(&text, " S", parameters.stages);
+    if (parameters.column_tiles) absl::StrAppend(&text, " tiles");
   }
   if (parameters.load_path == LoadPath::kStaged) absl::StrAppend(&text, " staged");
   if (parameters.load_path == LoadPath::kBulk) absl::StrAppend(&text, " bulk");

@@ -76,6 +76,9 @@ struct SkeletonParameters {
   int blocks_per_multiprocessor = 1;
   LoadPath load_path = LoadPath::kDirect;
   int rows_per_step = 1;       // kRowPanel with chunks: rows that a group does together
+  // kRowPanel with chunks: rows are wider than chunks * threads * vector_width, and all of them are walked over once for each
+  // such part of their columns. For column reductions alone.
+  bool column_tiles = false;
   bool reversed = false;       // kRowPanel: from the last row to the first, what an earlier sweep left in the cache first
   // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other last bits on
   // every run. In cooperative fusions, whose blocks can wait until the sums are zero.

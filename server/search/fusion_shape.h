@@ -62,6 +62,7 @@ struct RowPanelNeeds {
   int live_computed_rows = 0; // of computed ones alone
   int row_reductions = 0;
   int64_t accumulator_bytes = 0;  // of one column
+  bool columns_alone = true;      // nothing is reduced or computed over rows, or to scalars: any part of the columns will do
 };
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape);
 // Bytes of shared memory for one row of one matrix of each group of a block.

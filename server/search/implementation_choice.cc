@@ -164,12 +164,14 @@ FusionImplementation ReferenceImplementation(const Graph& graph, NodeId id, cons
       break;  // never the answer for one node
     case Skeleton::kRowPanel: {
       parameters.threads = parameters.threads_per_row = 256;
-      // Column accumulators in shared memory; where they do not fit, in (spilled) registers.
+      // Column accumulators in shared memory; where they do not fit, in registers, of a part of the columns at a time if that
+      // will do.
       const int64_t columns = shape.Size(implementation.row_panel.columns);
       if (shape.grid_reductions > 0 && columns * 16 > model.device().shared_bytes_per_block()) {
         parameters.threads = parameters.threads_per_row = 1024;
         parameters.blocks_per_multiprocessor = 1;
-        parameters.chunks = static_cast<int>((columns + 1023) / 1024);
+        parameters.column_tiles = NeedsOfRowPanel(shape).columns_alone;
+        parameters.chunks = parameters.column_tiles ? 4 : static_cast<int>((columns + 1023) / 1024);
       }
       break;
     }

@@ -24,6 +24,9 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
   for (size_t i = 0; i < shape.members.size(); ++i) {
     const Node& node = shape.node(shape.members[i]);
     if (panel.phases[i] == kFinishPhase) continue;
+    const bool over_columns = std::find(panel.roles[i].begin(), panel.roles[i].end(), 1) != panel.roles[i].end();
+    const bool to_columns = !node.is_reduction() || (node.result_map.size() == 1 && panel.roles[i][node.result_map[0]] == 1);
+    needs.columns_alone &= node.dimensions.empty() || (over_columns && to_columns);
     if (node.is_reduction() && node.dimensions.size() == 2 && panel.roles[i][node.result_map[0]] == 1)
       needs.accumulator_bytes += AccumulatorBytes(shape, node);
     else if (node.is_reduction() && node.dimensions.size() == 2)
@@ -133,7 +136,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     traits.bytes_in_flight_per_block =
         0.5 * std::min(row_bytes * groups, double(threads) * std::min(chunks, 4) * width * shape.entry_bytes * needs.matrices);
   // Lanes without columns idle; unaligned rows are read entry by entry; a row that is not held is read again.
-  const double covered = chunks > 0 ? double(columns) / (double(chunks) * per_row * width) : 1;
+  const double covered = chunks > 0 && !parameters.column_tiles ? double(columns) / (double(chunks) * per_row * width) : 1;
   traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
   if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
   // Asynchronous copies of 4 or 8 bytes: 0.8 of the rate of those of 16, layer norm over rows of 16384 on an H200.
@@ -167,8 +170,9 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
   const RowPanelNeeds needs = NeedsOfRowPanel(shape);
   const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.row_panel.columns));
   auto add = [&](int threads, int per_row, int width, int chunks, int stages, bool hold_columns, LoadPath path, int blocks,
-                 int together = 1) {
+                 int together = 1, bool tiles = false) {
     SkeletonParameters parameters;
+    parameters.column_tiles = tiles;
     parameters.threads = threads;
     parameters.threads_per_row = per_row;
     parameters.vector_width = width;
@@ -186,6 +190,7 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
     for (int threads : {1024, 256}) add(threads, threads, 1, 0, 0, false, LoadPath::kDirect, 1);
     return;
   }
+  constexpr int kTileChunks = 4;
   const bool has_columns = needs.column_operands > 0;
   const int capability = shape.compute_capability();
   for (int width : RowVectorWidths(shape)) {
@@ -210,6 +215,9 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
         if (shape.grid_reductions == 0) add(threads, per_row, width, c, 0, false, LoadPath::kDirect, 0);
       }
       add(threads, threads, width, 0, 0, false, LoadPath::kDirect, kAllThatFit);
+      // One block each: the partial results of more would be larger than the matrix, where that has few rows.
+      if (shape.grid_reductions > 0 && needs.columns_alone && columns > int64_t{kTileChunks} * threads * width)
+        add(threads, threads, width, kTileChunks, 0, false, LoadPath::kDirect, 1, 1, true);
     }
   }
 }
