@@ -160,7 +160,9 @@ FUSION_FN void fu_atomic_add(T* target, T value) {
 #if FUSION_CUDA
   atomicAdd(target, value);
 #else
+#ifdef _OPENMP
 #pragma omp atomic
+#endif
   *target += value;
 #endif
 }
