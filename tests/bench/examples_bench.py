@@ -95,9 +95,9 @@ def main():
         print(f"{path.stem:22s} floor {row['floor_seconds'] * 1e6:10.1f} us  best {row['best_seconds']['median'] * 1e6:10.1f} us"
               f"  {row['best_seconds']['median'] / row['floor_seconds']:5.2f} x floor  {row['speedup']:5.2f} x unfused"
               f"  error {row['max_relative_error']:.1e}  {outcomes}  {seconds:.1f} s", flush=True)
-    document = {"date": datetime.date.today().isoformat(), "target": arguments.target, "large": arguments.large,
-                "candidates": arguments.candidates, "rows": rows}
-    pathlib.Path(arguments.output).write_text(json.dumps(document, indent=1) + "\n")
+        document = {"date": datetime.date.today().isoformat(), "target": arguments.target, "large": arguments.large,
+                    "candidates": arguments.candidates, "rows": rows}
+        pathlib.Path(arguments.output).write_text(json.dumps(document, indent=1) + "\n")
     print(f"{len(rows)} examples measured, {failed} failed")
     return 1 if failed or not rows else 0
 
