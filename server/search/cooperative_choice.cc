@@ -37,10 +37,9 @@ std::vector<ValueId> Reused(const std::vector<FusionShape>& sweeps) {
 
 // Reductions over the grid that can be sums by atomic additions.
 bool HasSums(const FusionShape& sweep) {
-  return sweep.grid_reductions > 0 &&
-         std::any_of(sweep.members.begin(), sweep.members.end(), [&](int member) {
-           return sweep.node(member).is_reduction() && sweep.node(member).overload->monoid == v1::SUM;
-         });
+  for (size_t i = 0; i < sweep.members.size(); ++i)
+    if (sweep.IsGridReduction(i) && sweep.node(sweep.members[i]).overload->monoid == v1::SUM) return true;
+  return false;
 }
 
 // Whether something remains to be done after the sweep's last row: see PlaceGridReduction.
@@ -52,11 +51,9 @@ bool FinishNeeded(const FusionShape& sweep, bool atomic) {
     const bool panel = sweep.skeleton.skeleton == Skeleton::kRowPanel;
     if (panel && sweep.skeleton.row_panel.phases[i] == kFinishPhase) return true;
     if (!panel && node.dimensions.empty()) return true;
-    if (!node.is_reduction()) continue;
-    const bool row = panel && node.dimensions.size() == 2 && !node.result_map.empty() &&
-                     sweep.skeleton.row_panel.roles[i][node.result_map[0]] == 0;
-    const bool stored = std::find(sweep.stores.begin(), sweep.stores.end(), node.result) != sweep.stores.end();
-    if (!row && (node.overload->monoid != v1::SUM || !node.overload->finish_routine.empty() || !stored)) return true;
+    if (!sweep.IsGridReduction(i)) continue;
+    const bool stored = Holds(sweep.stores, node.result);
+    if (node.overload->monoid != v1::SUM || !node.overload->finish_routine.empty() || !stored) return true;
   }
   return false;
 }
@@ -66,7 +63,7 @@ class CooperativeChooser {
   CooperativeChooser(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps)
       : graph_(graph), nodes_(nodes), sweeps_(sweeps), reused_(Reused(sweeps)) {}
 
-  // `common`: threads, stages, load_path and hold_columns.
+  // `common`: threads, stages, load_path, hold_columns, rows_per_step, atomic and blocks_per_multiprocessor.
   std::optional<FusionImplementation> Make(const SkeletonParameters& common, int vector_width, bool keep) const {
     std::vector<SkeletonParameters> parameters;
     int64_t other_shared = 0, rows_of_block = 0, slot_bytes = 0;
@@ -217,33 +214,31 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
       if (std::vector<int> choices = RowsPerStep(sweep, NeedsOfRowPanel(sweep)); choices.size() > all_together.size())
         all_together = std::move(choices);
   const bool sums = !deterministic && std::any_of(sweeps.begin(), sweeps.end(), HasSums);
-  const int capability = sweeps[0].compute_capability();
   std::vector<std::pair<LoadPath, int>> paths = {{LoadPath::kDirect, 0}};
   if (panels)
-    for (int stages : {2, 3, 4}) {
-      if (capability >= 80) paths.emplace_back(LoadPath::kStaged, stages);
-      if (capability >= 90) paths.emplace_back(LoadPath::kBulk, stages);
-    }
+    for (const auto& path : StagedPaths(sweeps[0])) paths.push_back(path);
   for (int threads : {512, 1024, 256})
     for (const auto& [path, stages] : paths)
       for (bool hold : {true, false}) {
         if (hold && !panels) continue;
-        for (bool keep : {true, false}) for (int together : all_together) {
-          if (keep && (!chooser.reuses() || stages == 0)) continue;
-          if (together > 1 && stages == 0) continue;
-          SkeletonParameters common;
-          common.threads = threads;
-          common.stages = stages;
-          common.load_path = path;
-          common.hold_columns = hold;
-          common.rows_per_step = together;
-          for (bool atomic : {false, true}) for (int blocks : {1, 2}) {
-            if ((atomic && !sums) || (blocks == 2 && threads == 1024)) continue;
-            common.atomic = atomic;
-            common.blocks_per_multiprocessor = blocks;
-            if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) out->push_back(*std::move(made));
+        for (bool keep : {true, false})
+          for (int together : all_together) {
+            if (keep && (!chooser.reuses() || stages == 0)) continue;
+            if (together > 1 && stages == 0) continue;
+            SkeletonParameters common;
+            common.threads = threads;
+            common.stages = stages;
+            common.load_path = path;
+            common.hold_columns = hold;
+            common.rows_per_step = together;
+            for (bool atomic : {false, true})
+              for (int blocks : {1, 2}) {
+                if ((atomic && !sums) || (blocks == 2 && threads == 1024)) continue;
+                common.atomic = atomic;
+                common.blocks_per_multiprocessor = blocks;
+                if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) out->push_back(*std::move(made));
+              }
           }
-        }
       }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/search/implementation_choice.h"
@@ -28,6 +29,8 @@ struct FusionShape {
   int compute_capability() const;  // 90 for sm_90; 0 on the host
   int64_t Size(const Extent& extent) const { return extent.name.empty() ? extent.constant : sizes.at(extent.name); }
   const Node& node(int member) const { return graph.node(NodeId{member}); }
+  // Whether the reduction members[i] is complete only when the whole grid is done: not one over the rows of a panel.
+  bool IsGridReduction(size_t i) const;
   // An implementation with all but parameters, placement and estimate; nodes in ascending order.
   FusionImplementation Base() const;
   KernelTraits Traits() const;
@@ -67,6 +70,8 @@ struct RowPanelNeeds {
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape);
 // Bytes of shared memory for one row of one matrix of each group of a block.
 int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& parameters);
+// Load paths through shared memory that the device has, each with a number of stages.
+std::vector<std::pair<LoadPath, int>> StagedPaths(const FusionShape& shape);
 // Rows that a group may do together: short ones, so that their reductions share barriers and latencies and more of them are
 // under way at once.
 std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& needs);

@@ -25,6 +25,14 @@ int FusionShape::compute_capability() const {
   return capability;
 }
 
+bool FusionShape::IsGridReduction(size_t i) const {
+  const Node& reduction = node(members[i]);
+  if (!reduction.is_reduction()) return false;
+  const bool to_rows = skeleton.skeleton == Skeleton::kRowPanel && reduction.dimensions.size() == 2 &&
+                       !reduction.result_map.empty() && skeleton.row_panel.roles[i][reduction.result_map[0]] == 0;
+  return !to_rows;
+}
+
 FusionImplementation FusionShape::Base() const {
   FusionImplementation implementation;
   implementation.fusion.nodes = nodes;
@@ -57,10 +65,7 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
     const Node& node = shape.node(shape.members[i]);
     shape.flops += NodeFlops(graph, node, sizes);
     shape.entry_bytes = std::max(shape.entry_bytes, DataTypeBytes(graph.value(node.result).type.data_type));
-    const bool row_reduction = shape.skeleton.skeleton == Skeleton::kRowPanel && node.dimensions.size() == 2 &&
-                               node.is_reduction() &&
-                               shape.skeleton.row_panel.roles[i][node.result_map[0]] == 0;
-    if (node.is_reduction() && !row_reduction) ++shape.grid_reductions;
+    if (shape.IsGridReduction(i)) ++shape.grid_reductions;
   }
   return shape;
 }

@@ -11,6 +11,7 @@
 #include "server/codegen/printer.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "tests/example_source.h"
 #include "tests/test_main.h"
 
 namespace fusion {
@@ -45,10 +46,7 @@ class KernelGolden : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(KernelGolden, TextIsUnchanged) {
   const GoldenCase& test = GetParam();
-  v1::GraphSource source;
-  source.set_fuse(ReadFile(absl::StrCat(FUSION_SOURCE_DIR "/examples/", test.example, ".fuse")));
-  source.set_file_name(test.example + ".fuse");
-  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  auto graph = ParseSource(testing::ExampleSource(test.example), *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
   SizeValues sizes;
   for (const Size& size : (*graph)->sizes()) sizes[size.name] = 4096;

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "library/catalog/catalog.h"
 #include "server/service/submission.h"
+#include "tests/example_source.h"
 
 namespace fusion::testing {
 
@@ -27,14 +26,9 @@ inline std::vector<std::string> ExampleNames() {
 
 // At the sizes of the file. `folder`: in the source tree.
 inline absl::StatusOr<CheckedSource> CheckExample(const std::string& name, const std::string& folder = "examples") {
-  std::ostringstream text;
-  text << std::ifstream(FUSION_SOURCE_DIR "/" + folder + "/" + name + ".fuse").rdbuf();
-  v1::GraphSource source;
-  source.set_fuse(text.str());
-  source.set_file_name(name + ".fuse");
   absl::StatusOr<std::shared_ptr<const Catalog>> catalog = Catalog::BuiltIn();
   if (!catalog.ok()) return catalog.status();
-  return CheckSource(source, *catalog);
+  return CheckSource(ExampleSource(name, folder), *catalog);
 }
 
 // For INSTANTIATE_TEST_SUITE_P.

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,6 +11,7 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
 namespace fusion::testing {
@@ -27,13 +26,7 @@ std::vector<std::string> Examples() {
 }
 
 std::shared_ptr<const Graph> Load(const std::string& name) {
-  const std::string path = absl::StrCat(FUSION_SOURCE_DIR "/examples/", name, ".fuse");
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  v1::GraphSource source;
-  source.set_fuse(text.str());
-  source.set_file_name(name + ".fuse");
-  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  auto graph = ParseSource(ExampleSource(name), *Catalog::BuiltIn());
   EXPECT_TRUE(graph.ok()) << graph.status();
   return graph.ok() ? *graph : nullptr;
 }

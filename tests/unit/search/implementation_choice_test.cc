@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "tests/example_source.h"
 
 namespace fusion {
 namespace {
@@ -18,12 +17,7 @@ struct ExampleSearch {
   SearchSpace space;
 };
 ExampleSearch Search(const std::string& example, bool deterministic) {
-  v1::GraphSource source;
-  std::ostringstream text;
-  text << std::ifstream(absl::StrCat(FUSION_SOURCE_DIR "/examples/", example, ".fuse")).rdbuf();
-  source.set_fuse(text.str());
-  source.set_file_name(example + ".fuse");
-  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  auto graph = ParseSource(testing::ExampleSource(example), *Catalog::BuiltIn());
   EXPECT_TRUE(graph.ok()) << graph.status();
   SizeValues sizes;
   for (const Size& size : (*graph)->sizes()) sizes[size.name] = 2048;

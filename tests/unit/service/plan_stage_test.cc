@@ -2,25 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/service/job_stages.h"
+#include "tests/example_source.h"
 
 namespace fusion {
 namespace {
 
 Submission Example(const std::string& name, int64_t size) {
-  v1::GraphSource source;
-  std::ostringstream text;
-  text << std::ifstream(absl::StrCat(FUSION_SOURCE_DIR "/examples/", name, ".fuse")).rdbuf();
-  source.set_fuse(text.str());
-  source.set_file_name(name + ".fuse");
-  auto checked = CheckSource(source, *Catalog::BuiltIn());
+  auto checked = CheckSource(testing::ExampleSource(name), *Catalog::BuiltIn());
   EXPECT_TRUE(checked.ok()) << checked.status();
   for (auto& [symbol, value] : checked->sizes) value = size;
   return *std::move(checked);
