@@ -6,8 +6,8 @@
 #     --output DIR           where to make it (default: build/package/fusion); an earlier package there is replaced
 #     --allow-newer-glibc    accept programs that need a glibc newer than 2.36 (built on Debian 13 or Ubuntu 24.04)
 #
-# Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, tests/bench/peers/ the comparison with
-# cuBLAS, torch and JAX, examples/, lib/ the libraries.
+# Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, tests/gpu/ checks of all kernels,
+# tests/bench/peers/ the comparison with cuBLAS, torch and JAX, examples/, lib/ the libraries.
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -62,9 +62,8 @@ done
 cp -R examples "$work/"
 binaries=("$work"/bin/*)
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
-# The comparison: scripts, and the cuBLAS sequences where they were built. No test of it is needed there.
-mkdir -p "$work/tests/bench/peers"
-mkdir -p "$work/tests/gpu"
+# The comparison and the checks: scripts, and the cuBLAS sequences where they were built. No test of them is needed there.
+mkdir -p "$work/tests/bench/peers" "$work/tests/gpu"
 for script in tests/bench/peers/*.py tests/bench/README.md tests/gpu/*.py; do
   if [[ $script != *_test.py ]]; then cp "$script" "$work/${script%/*}/"; fi
 done

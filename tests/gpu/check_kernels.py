@@ -7,7 +7,7 @@
 Every candidate of every example, at ragged sizes and with each buffer one entry off its alignment, agrees with torch in f64,
 and gives the same bits in 20 runs unless it is described as atomic. Needs torch. With --sanitize instead: the exported
 folders of candidates of different structure are compiled with nvcc, and their examples run under compute-sanitizer's
-memcheck, racecheck, initcheck and synccheck, which find nothing.
+memcheck, racecheck, initcheck and synccheck; what these find is a failure.
 
 Exit status: 0 all good, 1 something is wrong or was left out, 2 bad usage.
 """
