@@ -76,6 +76,7 @@ class Checker {
     out->monoid = in.monoid();
     out->term_routine = in.term_routine();
     out->finish_routine = in.finish_routine();
+    out->part_routine = in.part_routine();
     out->constraint = in.constraint();
     out->flops = in.flops();
     if (in.formula().empty()) return Error("formula", "the formula is missing");
@@ -231,6 +232,11 @@ class Checker {
         status = CheckRoutine("term_routine", out->term_routine);
         if (status.ok() && !out->finish_routine.empty())
           status = CheckRoutine("finish_routine", out->finish_routine);
+        if (status.ok() && !out->part_routine.empty()) {
+          if (out->monoid != v1::SUM || out->finish_routine.empty())
+            return Error("part_routine", "only a SUM with a finish_routine can have a part_routine");
+          status = CheckRoutine("part_routine", out->part_routine);
+        }
         if (status.ok())
           status = ResolveOperands("term_operands", in.term_operands(), *out, &out->term_operands);
         if (status.ok())
@@ -347,7 +353,8 @@ absl::StatusOr<std::vector<std::pair<int, int>>> ParseEqualDimensions(
 
 std::vector<std::string> RoutineNames(const Overload& overload) {
   std::vector<std::string> names;
-  for (const std::string* name : {&overload.routine, &overload.term_routine, &overload.finish_routine}) {
+  for (const std::string* name : {&overload.routine, &overload.term_routine, &overload.finish_routine,
+                                  &overload.part_routine}) {
     if (!name->empty()) names.push_back(*name);
   }
   for (const Implementation& implementation : overload.implementations)

@@ -53,6 +53,7 @@ struct Overload {
   std::vector<int> term_operands;    // positions in operands
   std::string finish_routine;
   std::vector<int> finish_operands;  // positions in operands
+  std::string part_routine;
   std::vector<std::string> static_parameters;
   std::vector<Implementation> implementations;
   std::string constraint;

@@ -128,30 +128,32 @@ struct fu_vector<double, 2> {
 };
 #endif
 
-// out[v] = base[index + v] for index + v < limit, else 0. `aligned`: base + index is a multiple of V entries.
+// out[v] = base[index + v] for index + v < limit, else 0. `aligned`: base + index is a multiple of V entries. `whole`, a constant:
+// it is, and all of them are below the limit.
 template <int V, class T>
-FUSION_FN void fu_load(T (&out)[V], const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned) {
+FUSION_FN void fu_load(T (&out)[V], const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned,
+                       bool whole = false) {
 #if FUSION_CUDA
-  if (aligned && index + V <= limit) {
+  if (whole || (aligned && index + V <= limit)) {
     fu_vector<T, V>::load(out, base + index);
     return;
   }
 #endif
   FUSION_UNROLL
-  for (int v = 0; v < V; ++v) out[v] = index + v < limit ? base[index + v] : T(0);
+  for (int v = 0; v < V; ++v) out[v] = whole || index + v < limit ? base[index + v] : T(0);
 }
 
 template <int V, class T>
-FUSION_FN void fu_store(T* base, const T (&in)[V], fu_index index, fu_index limit, bool aligned) {
+FUSION_FN void fu_store(T* base, const T (&in)[V], fu_index index, fu_index limit, bool aligned, bool whole = false) {
 #if FUSION_CUDA
-  if (aligned && index + V <= limit) {
+  if (whole || (aligned && index + V <= limit)) {
     fu_vector<T, V>::store(base + index, in);
     return;
   }
 #endif
   FUSION_UNROLL
   for (int v = 0; v < V; ++v)
-    if (index + v < limit) base[index + v] = in[v];
+    if (whole || index + v < limit) base[index + v] = in[v];
 }
 
 // *target += value, with other threads adding to it too.
@@ -251,14 +253,14 @@ FUSION_FN void fu_copy_wait() {}
 // Starts copying base[index .. index + V) to `to`, zeros beyond limit. The thread that calls it reads it back after
 // fu_copy_wait; no barrier is needed for that.
 template <int V, class T>
-FUSION_FN void fu_stage(T* to, const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned) {
-  if (V * sizeof(T) == 16 && aligned && index + V <= limit) {
+FUSION_FN void fu_stage(T* to, const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned, bool whole = false) {
+  if (V * sizeof(T) == 16 && (whole || (aligned && index + V <= limit))) {
     fu_copy_async<16>(to, base + index);
     return;
   }
   FUSION_UNROLL
   for (int v = 0; v < V; ++v) {
-    if (index + v < limit)
+    if (whole || index + v < limit)
       fu_copy_async<sizeof(T)>(to + v, base + index + v);
     else
       to[v] = T(0);
@@ -438,10 +440,10 @@ FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], type
     const int mask = 16 * left / COUNT;
     const bool upper = (lane & mask) != 0;
     FUSION_UNROLL
-    for (int i = 0; i < left / 2; ++i) {
-      const Acc sent = upper ? mine[i] : mine[i + left / 2];
-      const Acc kept = upper ? mine[i + left / 2] : mine[i];
-      mine[i] = M::combine(kept, fu_shuffle_xor(sent, mask));
+    for (int i = 0; i < COUNT / 2; ++i) {  // a bound that varies with `left` is not unrolled, and puts the array into memory
+      if (i >= left / 2) continue;
+      const Acc low = mine[i], high = mine[i + left / 2];
+      mine[i] = M::combine(upper ? high : low, fu_shuffle_xor(upper ? low : high, mask));
     }
   }
   FUSION_UNROLL
@@ -453,21 +455,30 @@ FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], type
     for (int i = 0; i < COUNT; ++i) totals[i] = fu_shuffle(mine[0], i * (32 / COUNT));
     return;
   }
-  if (lane % (32 / COUNT) == 0) scratch[lane / (32 / COUNT) * warps + (threadIdx.x >> 5)] = mine[0];
+  // The warps' parts of a result lie together, rotated by its number: lanes that read different results meet in no bank.
+  constexpr int kLanes = 32 / COUNT;  // of a result
+  const int result = lane / kLanes, part = lane % kLanes;
+  if (part == 0) scratch[result * warps + ((threadIdx.x >> 5) + result) % warps] = mine[0];
   __syncthreads();
-  // 32 / warps results at a time: lane l has what warp l % warps found.
+  Acc value = M::identity();
   FUSION_UNROLL
-  for (int base = 0; base < COUNT; base += 32 / warps) {
-    const int result = base + lane / warps;
-    Acc value = result < COUNT ? scratch[result * warps + lane % warps] : M::identity();
-    FUSION_UNROLL
-    for (int mask = warps / 2; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
-    FUSION_UNROLL
-    for (int i = 0; i < 32 / warps; ++i)
-      if (base + i < COUNT) totals[base + i] = fu_shuffle(value, i * warps);
-  }
+  for (int warp = 0; warp < warps; warp += kLanes)
+    if (kLanes <= warps || part < warps) value = M::combine(value, scratch[result * warps + (warp + part + result) % warps]);
+  FUSION_UNROLL
+  for (int mask = kLanes / 2; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+  FUSION_UNROLL
+  for (int i = 0; i < COUNT; ++i) totals[i] = fu_shuffle(value, i * kLanes);
 }
 FUSION_FN void fu_warp_barrier() { __syncwarp(); }
+// First in every kernel, by all threads (sm_90). A launch with the attribute of programmatic stream serialization begins as soon
+// as all blocks of the one before have come here; nothing of device memory is touched before that one is complete. In other
+// launches it does nothing.
+FUSION_FN void fu_launch_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 // Barrier of all threads of a cooperative launch, as cooperative_groups::grid_group::sync() does it (CUDA Toolkit,
 // cooperative_groups/details): the driver gives the launch a word in device memory; block 0 adds what flips its highest bit
 // when all others have added one. What any thread wrote before, all threads read after.

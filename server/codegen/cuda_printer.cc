@@ -46,6 +46,9 @@ class CudaPrinter {
       Line(1, absl::StrCat("__shared__ double2 fu_scratch[2][", 32 * count, "];"));
       Line(1, "int fu_parity = 0;");
     }
+    for (const ir::LaneVariable& variable : kernel_.lane_variables)
+      Line(1, absl::StrCat(variable.type, " ", variable.name, variable.extents, ";"));
+    Line(1, "fu_launch_begin();");
     PrintZeros();
     for (const ir::Section& section : kernel_.sections) {
       if (kernel_.sections.size() == 1) {
@@ -86,7 +89,7 @@ class CudaPrinter {
     if (kernel_.zeroed.empty()) return;
     for (const ir::Zeroed& zeroed : kernel_.zeroed)
       Line(1, absl::StrCat("for (fu_index i = block * ", kernel_.threads, " + threadIdx.x; i < ", zeroed.count,
-                           "; i += grid * ", kernel_.threads, ") ", zeroed.pointer, "[i] = ", zeroed.type, "(0);"));
+                           "; i += grid * ", kernel_.threads, ") ", zeroed.pointer, "[i] = ", zeroed.value, ";"));
     for (const ir::Statement& statement : kernel_.sections.front().body) {
       if (statement.kind != ir::Statement::Kind::kZeroWait) continue;
       std::vector<std::string> counts;
@@ -133,6 +136,15 @@ class CudaPrinter {
         Line(depth, statement.kind == ir::Statement::Kind::kLoop ? absl::StrCat(statement.text, " {")
                                                                  : absl::StrCat("if (", statement.text, ") {"));
         for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kVersions:
+        for (const bool holds : {true, false}) {
+          Line(depth, holds ? absl::StrCat("if (", statement.text, ") {") : "} else {");
+          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false", "; (void)",
+                                       statement.target, ";"));
+          for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
+        }
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kLanePhase:

@@ -95,6 +95,7 @@ class LaunchPrinter {
       Text("  most = scratch > most ? scratch : most;");
     }
     Text("  layout.bytes = most;\n  return layout;\n}\n}  // namespace\n");
+    if (options_.cuda && !options_.reference) PrintStart();
     options_.reference ? PrintReference() : PrintLaunch();
     if (options_.cuda && !options_.reference) PrintGraph();
     return std::move(out_);
@@ -123,6 +124,40 @@ class LaunchPrinter {
     Text("  char* const workspace = (char*)(((uintptr_t)memory.data() + 255) / 256 * 256);\n  (void)workspace;");
     PrintLaunches();
     Text("  return 0;\n}");
+  }
+
+  void PrintStart() {
+    Text("// From sm_90 on the kernels wait themselves for what is before them in the stream (fu_launch_begin), so that each may be\n"
+         "// brought to the device while the one before still runs.\n"
+         "static constexpr bool fused_kernels_wait() {\n"
+         "#ifdef __CUDA_ARCH_LIST__\n"
+         "  for (int arch : {__CUDA_ARCH_LIST__})\n"
+         "    if (arch < 900) return false;\n"
+         "  return true;\n"
+         "#else\n"
+         "  return false;\n"
+         "#endif\n}\n"
+         "// `cooperative`: all blocks are on the device at once, the kernel waits for all of them.\n"
+         "static bool fused_start(const void* kernel, int64_t grid, int threads, size_t shared, bool cooperative, void** arguments,\n"
+         "                        cudaStream_t stream) {\n"
+         "  cudaLaunchAttribute attributes[2] = {};\n"
+         "  unsigned count = 0;\n"
+         "  if (cooperative) {\n"
+         "    attributes[count].id = cudaLaunchAttributeCooperative;\n"
+         "    attributes[count++].val.cooperative = 1;\n"
+         "  }\n"
+         "  if (fused_kernels_wait()) {\n"
+         "    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
+         "    attributes[count++].val.programmaticStreamSerializationAllowed = 1;\n"
+         "  }\n"
+         "  cudaLaunchConfig_t config = {};\n"
+         "  config.gridDim = dim3((unsigned)grid);\n"
+         "  config.blockDim = dim3((unsigned)threads);\n"
+         "  config.dynamicSmemBytes = shared;\n"
+         "  config.stream = stream;\n"
+         "  config.attrs = attributes;\n"
+         "  config.numAttrs = count;\n"
+         "  return cudaLaunchKernelExC(&config, kernel, arguments) == cudaSuccess;\n}\n");
   }
 
   void PrintLaunch() {
@@ -243,19 +278,12 @@ class LaunchPrinter {
                               ", cudaFuncAttributeMaxDynamicSharedMemorySize, (int)", shared,
                               ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));
           }
-          if (launch.kernel.cooperative()) {
-            // All blocks are on the device at once: the kernel waits for all of them.
-            Text("  {");
-            PrintArguments(launch, arguments);
-            Text(absl::StrCat("    if (cudaLaunchCooperativeKernel((const void*)", name, ", dim3((unsigned)layout.grid_", f, "_",
-                              k, "), dim3(", launch.kernel.threads, "), arguments, ", shared,
-                              ", stream) != cudaSuccess) return FUSED_DEVICE_ERROR;"));
-            Text("  }");
-          } else {
-            Text(absl::StrCat("  ", name, "<<<(unsigned)layout.grid_", f, "_", k, ", ", launch.kernel.threads, ", ", shared,
-                              ", stream>>>(", absl::StrJoin(arguments, ", "), ");"));
-            Text("  if (cudaPeekAtLastError() != cudaSuccess) return FUSED_DEVICE_ERROR;");
-          }
+          Text("  {");
+          PrintArguments(launch, arguments);
+          Text(absl::StrCat("    if (!fused_start((const void*)", name, ", layout.grid_", f, "_", k, ", ", launch.kernel.threads,
+                            ", ", shared, ", ", launch.kernel.cooperative() ? "true" : "false",
+                            ", arguments, stream)) return FUSED_DEVICE_ERROR;"));
+          Text("  }");
         } else {
           Text("  {");
           PrintArguments(launch, arguments);

@@ -92,7 +92,9 @@ class FinishLowering {
                 std::vector<std::string>* lines) {
     const std::string name = prefix + context_.Name(node.result);
     lines->push_back(absl::StrCat("const ", context_.CType(node), " ", name, " = ",
-                                  ReductionFinish(context_, node, accumulated, OperandTexts(node)), ";"));
+                                  index.empty() ? accumulated
+                                                : ReductionFinish(context_, node, accumulated, OperandTexts(node)),
+                                  ";"));
     computed_.insert(node.result);
     if (context_.Stored(node.result) && !index.empty())
       lines->push_back(absl::StrCat(context_.Pointer(node.result), "[", index, "] = ", name, ";"));
@@ -121,9 +123,10 @@ class FinishLowering {
       partial.insert(partial.end(),
                      {absl::StrCat("if (j < ", n, ") for (fu_index first = slice; first < ", groups, "; first += ",
                                    kReadAhead * slices_, ") {"),
-                      absl::StrCat("  ", monoid, "::Acc part[", kReadAhead, "];"), "  FUSION_UNROLL",
-                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u) part[u] = first + u * ", slices_, " < ", groups,
-                                   " ? ", slot, "[(first + u * ", slices_, ") * ", n, " + j] : ", monoid, "::identity();"),
+                      absl::StrCat("  ", monoid, "::Acc part[", kReadAhead, "];"),
+                      absl::StrCat("  fu_index group = first, at = first * ", n, " + j;"), "  FUSION_UNROLL",
+                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_, ", at += ", slices_, " * ", n,
+                                   ") part[u] = group < ", groups, " ? ", slot, "[at] : ", monoid, "::identity();"),
                       "  FUSION_UNROLL",
                       absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, " = ", monoid, "::combine(p_", name,
                                    ", part[u]);"),

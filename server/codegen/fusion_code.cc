@@ -76,7 +76,7 @@ absl::StatusOr<FusionCode> LowerCooperative(const Graph& graph, const FusionImpl
   std::vector<FusionCode> parts;
   int workspace = 0;
   for (const FusionImplementation& sweep : implementation.sweeps) {
-    LoweringContext context(graph, sweep, options, workspace);
+    LoweringContext context(implementation, graph, sweep, options, workspace);
     auto code = LowerLoop(context);
     if (!code.ok()) return code.status();
     workspace += static_cast<int>(code->workspace.size());

@@ -16,15 +16,20 @@ class HostPrinter {
       const ir::Parameter& parameter = kernel_.parameters[i];
       Line(1, absl::StrCat("const auto a_", i, " = *(", Unqualified(parameter.type), " const*)arguments[", i, "];"));
     }
-    // Shared memory outlives a section, so the blocks of a cooperative kernel have all theirs at once.
-    if (kernel_.uses_shared && kernel_.cooperative()) {
+    // Shared memory and variables of the kernel outlive a section, so the blocks of a cooperative kernel have all theirs at once.
+    if (blocks_have_memory()) {
       for (size_t i = 0; i < kernel_.parameters.size(); ++i)
         if (kernel_.parameters[i].type == "fu_index")
           Line(1, absl::StrCat("const fu_index ", kernel_.parameters[i].name, " = a_", i, "; (void)",
                                kernel_.parameters[i].name, ";"));
-      Line(1, absl::StrCat("const fu_index shared_bytes = (", kernel_.kept_bytes, " + ", kernel_.shared_bytes,
-                           " + 63) / 64 * 64;"));
-      Line(1, "char* const all_shared = (char*)fu_host_shared(grid * shared_bytes);");
+      Line(1, absl::StrCat("const fu_index shared_bytes = (", kernel_.kept_bytes, " + ",
+                           kernel_.uses_shared ? kernel_.shared_bytes : "0", " + 63) / 64 * 64;"));
+      std::string block_bytes = "shared_bytes";
+      for (const ir::LaneVariable& variable : kernel_.lane_variables)
+        absl::StrAppend(&block_bytes, " + (", kernel_.threads * variable.entries, " * sizeof(", variable.type,
+                        ") + 63) / 64 * 64");
+      Line(1, absl::StrCat("const fu_index block_bytes = ", block_bytes, ";"));
+      Line(1, "char* const all_blocks = (char*)fu_host_shared(grid * block_bytes);");
     }
     PrintZeros();
     for (const ir::Section& section : kernel_.sections) Print(section);
@@ -33,6 +38,9 @@ class HostPrinter {
   }
 
  private:
+  bool blocks_have_memory() const {
+    return kernel_.cooperative() && (kernel_.uses_shared || !kernel_.lane_variables.empty());
+  }
   // Without the restrict qualifier, for the cast.
   static std::string Unqualified(std::string type) {
     const std::string restrict_word = " FUSION_RESTRICT";
@@ -53,7 +61,7 @@ class HostPrinter {
     Line(1, "{");
     PrintParameters(2);
     for (const ir::Zeroed& zeroed : kernel_.zeroed)
-      Line(2, absl::StrCat("for (fu_index i = 0; i < ", zeroed.count, "; ++i) ", zeroed.pointer, "[i] = ", zeroed.type, "(0);"));
+      Line(2, absl::StrCat("for (fu_index i = 0; i < ", zeroed.count, "; ++i) ", zeroed.pointer, "[i] = ", zeroed.value, ";"));
     Line(1, "}");
   }
 
@@ -69,11 +77,18 @@ class HostPrinter {
     PrintParameters(2);
     Line(2, absl::StrCat("const int lanes = ", section.group_threads, ";"));
     Line(2, "(void)lanes; (void)block;");
-    if (kernel_.kept_bytes > 0) Line(2, "char* const kept = all_shared + block * shared_bytes;");
+    if (kernel_.kept_bytes > 0) Line(2, "char* const kept = all_blocks + block * block_bytes;");
     if (kernel_.uses_shared)
       Line(2, kernel_.cooperative()
-                  ? absl::StrCat("char* const shared = all_shared + block * shared_bytes + ", kernel_.kept_bytes, ";")
+                  ? absl::StrCat("char* const shared = all_blocks + block * block_bytes + ", kernel_.kept_bytes, ";")
                   : absl::StrCat("char* const shared = (char*)fu_host_shared(", kernel_.shared_bytes, ");"));
+    if (!kernel_.lane_variables.empty()) Line(2, "char* lane_memory = all_blocks + block * block_bytes + shared_bytes;");
+    for (const ir::LaneVariable& variable : kernel_.lane_variables) {
+      const std::string dimensions = absl::StrCat("[", kernel_.threads, "]", variable.extents);
+      Line(2, absl::StrCat(variable.type, " (&", variable.name, ")", dimensions, " = *(", variable.type, " (*)", dimensions,
+                           ")lane_memory; (void)", variable.name, ";"));
+      Line(2, absl::StrCat("lane_memory += (sizeof ", variable.name, " + 63) / 64 * 64;"));
+    }
     for (const ir::LaneVariable& variable : section.lane_variables) {
       Line(2, absl::StrCat("alignas(64) ", variable.type, " ", variable.name, "[", section.group_threads, "]",
                            variable.extents, ";"));
@@ -100,6 +115,15 @@ class HostPrinter {
         Line(depth, statement.kind == ir::Statement::Kind::kLoop ? absl::StrCat(statement.text, " {")
                                                                  : absl::StrCat("if (", statement.text, ") {"));
         for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
+        Line(depth, "}");
+        break;
+      case ir::Statement::Kind::kVersions:
+        for (const bool holds : {true, false}) {
+          Line(depth, holds ? absl::StrCat("if (", statement.text, ") {") : "} else {");
+          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false", "; (void)",
+                                       statement.target, ";"));
+          for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
+        }
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kLanePhase:

@@ -54,6 +54,10 @@ FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::st
                              section.body.end());
         launch.kernel.sections.push_back(std::move(section));
       }
+      for (const ir::LaneVariable& variable : next.kernel.lane_variables)
+        if (std::none_of(launch.kernel.lane_variables.begin(), launch.kernel.lane_variables.end(),
+                         [&](const ir::LaneVariable& present) { return present.name == variable.name; }))
+          launch.kernel.lane_variables.push_back(variable);
       launch.kernel.zeroed.insert(launch.kernel.zeroed.end(), next.kernel.zeroed.begin(), next.kernel.zeroed.end());
       if (next.kernel.uses_shared) {
         launch.kernel.shared_bytes = launch.kernel.uses_shared

@@ -13,6 +13,12 @@ Statement Loop(std::string header, std::vector<Statement> body) {
 Statement If(std::string condition, std::vector<Statement> body) {
   return {.kind = Statement::Kind::kIf, .text = std::move(condition), .body = std::move(body)};
 }
+Statement Versions(std::string condition, std::string constant, std::vector<Statement> body) {
+  return {.kind = Statement::Kind::kVersions,
+          .text = std::move(condition),
+          .target = std::move(constant),
+          .body = std::move(body)};
+}
 Statement LanePhase(std::vector<std::string> lines, std::string items) {
   return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .items = std::move(items)};
 }
@@ -51,6 +57,10 @@ void Append(const Statement& statement, int depth, std::string* out) {
       absl::StrAppend(out, indent, statement.kind == Statement::Kind::kLoop ? "loop " : "if ", statement.text, "\n");
       for (const Statement& inner : statement.body) Append(inner, depth + 1, out);
       break;
+    case Statement::Kind::kVersions:
+      absl::StrAppend(out, indent, "versions ", statement.target, " = ", statement.text, "\n");
+      for (const Statement& inner : statement.body) Append(inner, depth + 1, out);
+      break;
     case Statement::Kind::kLanePhase:
       absl::StrAppend(out, indent, statement.collective ? "collective" : "lanes",
                       statement.items.empty() ? "" : absl::StrCat(" < ", statement.items),
@@ -81,8 +91,10 @@ std::string ToString(const Kernel& kernel) {
   for (const Parameter& parameter : kernel.parameters)
     absl::StrAppend(&out, "  parameter ", parameter.type, " ", parameter.name, "\n");
   if (kernel.uses_shared) absl::StrAppend(&out, "  shared ", kernel.shared_bytes, " bytes\n");
+  for (const LaneVariable& variable : kernel.lane_variables)
+    absl::StrAppend(&out, "  lane of the kernel ", variable.type, " ", variable.name, variable.extents, "\n");
   for (const Zeroed& zeroed : kernel.zeroed)
-    absl::StrAppend(&out, "  zero ", zeroed.pointer, "[", zeroed.count, "]\n");
+    absl::StrAppend(&out, "  zero ", zeroed.pointer, "[", zeroed.count, "] = ", zeroed.value, "\n");
   for (const Section& section : kernel.sections) {
     absl::StrAppend(&out, &section == &kernel.sections.front() ? "  " : "  grid barrier, then ", "section, groups of ",
                     section.group_threads, "\n");

@@ -7,7 +7,7 @@
 // arrays over lanes.
 //
 // A kernel has one section, or several with a barrier of the whole grid between them (a cooperative launch): what blocks wrote
-// to device memory in one section, all read in the next. Shared memory of a block survives; variables do not.
+// to device memory in one section, all read in the next. Shared memory of a block survives; of variables those of the kernel.
 //
 // Text is C++ common to both. Names of lane variables are written with a dollar, "$acc += x;", because the host must
 // index them. Always in scope: lane, lanes (int); block, grid, group, groups (fu_index); shared, kept (char*, when used).
@@ -38,11 +38,12 @@ struct Statement {
     kText,       // `text`, executed by every lane alike: uniform
     kLoop,       // `text` is the header "for (...)"; uniform trip count
     kIf,         // `text` is a uniform condition
+    kVersions,   // `body` twice: where the uniform condition `text` holds with the constant `target` true, else with it false
     kLanePhase,  // `lines` for each lane; with `items`: for lanes below it, or (strided) for each item
     kLeader,     // `lines` by one lane of the group
     kReduce,     // `target` = monoid over the lanes' `source`; every lane gets it; arrays of `count` entries, if more than one
     kBarrier,    // between lane phases that exchange data through shared memory
-    kZeroWait,   // in the first section, at its top level: from here on Kernel::zeroed is zero for every block
+    kZeroWait,   // in the first section, at its top level: from here on Kernel::zeroed is set for every block
   };
   Kind kind = Kind::kText;
   std::string text;
@@ -52,14 +53,15 @@ struct Statement {
   bool collective = false;  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs it once, as lane 0
   std::string monoid;    // kReduce: "fu_sum<float>"
   std::string source;    // kReduce: a lane variable
-  std::string target;    // kReduce: declared here
+  std::string target;    // kReduce, kVersions: declared here
   int count = 1;         // kReduce
-  std::vector<Statement> body;  // kLoop, kIf
+  std::vector<Statement> body;  // kLoop, kIf, kVersions
 };
 
 Statement Text(std::string text);
 Statement Loop(std::string header, std::vector<Statement> body);
 Statement If(std::string condition, std::vector<Statement> body);
+Statement Versions(std::string condition, std::string constant, std::vector<Statement> body);
 Statement LanePhase(std::vector<std::string> lines, std::string items = "");
 Statement StridedPhase(std::vector<std::string> lines, std::string items);
 Statement Collective(std::vector<std::string> lines);
@@ -74,11 +76,11 @@ struct Section {
   std::vector<Statement> body;
 };
 
-// Entries in device memory that are zero before any block adds to them; the kernel sets them itself.
+// Entries in device memory that the kernel sets, to zero or what else a sum begins as, before any block adds to them.
 struct Zeroed {
-  std::string type;     // "float"
   std::string pointer;
   std::string count;    // expression
+  std::string value;    // expression, of entry `i`
 };
 
 struct Kernel {
@@ -91,6 +93,8 @@ struct Kernel {
   std::string shared_bytes;  // expression over size parameters, for the host
   int64_t kept_bytes = 0;    // the first bytes of shared memory, called `kept`; `shared` begins behind them
   std::vector<Zeroed> zeroed;
+  // Variables of each lane that live from one section to the next, of a block whose threads are one group. No initial values.
+  std::vector<LaneVariable> lane_variables;
   std::vector<Section> sections;
 
   // Whether blocks wait for each other.

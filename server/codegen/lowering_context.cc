@@ -8,9 +8,15 @@
 
 namespace fusion {
 
-LoweringContext::LoweringContext(const Graph& graph, const FusionImplementation& implementation,
-                                 const LoweringOptions& options, std::optional<int> first_workspace)
-    : graph(graph), implementation(implementation), options(options), first_workspace_(first_workspace) {}
+LoweringContext::LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options)
+    : graph(graph), implementation(implementation), options(options), kernel_nodes(implementation.fusion.nodes) {}
+LoweringContext::LoweringContext(const FusionImplementation& whole, const Graph& graph, const FusionImplementation& sweep,
+                                 const LoweringOptions& options, int first_workspace)
+    : graph(graph),
+      implementation(sweep),
+      options(options),
+      kernel_nodes(whole.fusion.nodes),
+      first_workspace_(first_workspace) {}
 
 std::string LoweringContext::CType(ValueId value) const {
   return options.force_f64 ? "double" : DataTypeCName(graph.value(value).type.data_type);
@@ -169,7 +175,8 @@ GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, boo
                                  FusionCode* code) {
   GridReduction reduction{.node = node.id, .per_column = per_column};
   reduction.atomic = context.implementation.parameters.atomic && node.overload->monoid == v1::SUM;
-  reduction.in_place = reduction.atomic && context.Stored(node.result) && node.overload->finish_routine.empty();
+  reduction.in_place =
+      reduction.atomic && context.Stored(node.result) && AddsInPlace(context.graph, node, context.kernel_nodes);
   if (reduction.in_place) return reduction;
   reduction.workspace_slot = static_cast<int>(code->workspace.size());
   code->workspace.push_back({.name = context.Name(node.result),
@@ -187,17 +194,45 @@ std::string GridReductionTarget(LoweringContext& context, const GridReduction& r
 
 std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part) {
   const std::string target = GridReductionTarget(context, reduction);
-  return reduction.atomic ? absl::StrCat("fu_atomic_add(", target, ", ", part, ");")
+  return reduction.atomic ? absl::StrCat("fu_atomic_add(", target, ", ", AddedPart(context, reduction, part, ""), ");")
                           : absl::StrCat(target, "[group] = ", part, ";");
+}
+
+namespace {
+
+// routine(accumulated, extent, finish operands), which are at hand when the kernel starts.
+std::string CallOutside(LoweringContext& context, const Node& node, const std::string& routine, const std::string& accumulated,
+                        const std::string& index) {
+  std::vector<std::string> arguments = {accumulated,
+                                        absl::StrCat("(", context.CType(node), ")(", ReductionExtent(context, node), ")")};
+  for (int k : node.overload->finish_operands)
+    arguments.push_back(node.operand_maps[k].empty()
+                            ? context.ScalarInput(node.operands[k], context.CType(node))
+                            : absl::StrCat(context.Pointer(node.operands[k]), "[", index, "]"));
+  return context.Call(node, routine, arguments);
+}
+
+}  // namespace
+
+std::string AddedPart(LoweringContext& context, const GridReduction& reduction, const std::string& part,
+                      const std::string& index) {
+  const Node& node = context.graph.node(reduction.node);
+  if (!reduction.in_place || node.overload->part_routine.empty()) return part;
+  return CallOutside(context, node, node.overload->part_routine, part, index);
 }
 
 std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions, const Extent& columns) {
   std::vector<ir::Zeroed> zeros;
-  for (const GridReduction& reduction : reductions)
-    if (reduction.atomic)
-      zeros.push_back({.type = context.CType(context.graph.node(reduction.node)),
-                       .pointer = GridReductionTarget(context, reduction),
-                       .count = reduction.per_column ? context.Size(columns) : "1"});
+  for (const GridReduction& reduction : reductions) {
+    if (!reduction.atomic) continue;
+    const Node& node = context.graph.node(reduction.node);
+    const std::string zero = context.CType(node) + "(0)";
+    zeros.push_back({.pointer = GridReductionTarget(context, reduction),
+                     .count = reduction.per_column ? context.Size(columns) : "1",
+                     .value = reduction.in_place && !node.overload->finish_routine.empty()
+                                  ? CallOutside(context, node, node.overload->finish_routine, zero, "i")
+                                  : zero});
+  }
   return zeros;
 }
 

@@ -15,14 +15,16 @@ namespace fusion {
 // Everything about one kernel under construction.
 class LoweringContext {
  public:
-  // `first_workspace`: number of the first workspace slot, for a sweep of a cooperative kernel; its finish then has as many
-  // threads as the sweep itself.
-  LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options,
-                  std::optional<int> first_workspace = std::nullopt);
+  LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options);
+  // For a sweep of the cooperative fusion `whole`. `first_workspace`: number of the first workspace slot. The sweep's finish has
+  // as many threads as the sweep itself.
+  LoweringContext(const FusionImplementation& whole, const Graph& graph, const FusionImplementation& sweep,
+                  const LoweringOptions& options, int first_workspace);
 
   const Graph& graph;
   const FusionImplementation& implementation;
   const LoweringOptions& options;
+  const NodeSet& kernel_nodes;  // of all sweeps
 
   std::string CType(ValueId value) const;     // "float" / "double"
   int TypeBytes(ValueId value) const;
@@ -81,6 +83,8 @@ struct GridReduction {
   int workspace_slot = 0;
   bool complete() const { return in_place; }  // when the grid is done
 };
+// The text of a group's part `part`, as it is added to what the reduction's entry `index` begins as ("" of a scalar).
+std::string AddedPart(LoweringContext& context, const GridReduction& reduction, const std::string& part, const std::string& index);
 // Takes a workspace slot in *code where one is needed. `columns`: entries, if per column.
 GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column, const Extent& columns,
                                  FusionCode* code);
@@ -88,7 +92,7 @@ GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, boo
 std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction);
 // The statement by which one lane of a group leaves the group's part of a scalar.
 std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part);
-// What the kernel must set to zero for the atomic ones among them.
+// What the kernel must set before it adds, for the atomic ones among them.
 std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions, const Extent& columns);
 // Whether anything remains to be done after the grid.
 bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector<NodeId>& nodes);

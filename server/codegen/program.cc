@@ -48,6 +48,7 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes, const std:
       out->set_threads(launch.kernel.threads);
       out->set_shared_bytes(SharedBytes(launch.shared, sizes));
       out->set_cooperative(launch.kernel.cooperative());
+      out->set_programmatic(options.programmatic);
       for (const KernelArgument& argument : launch.arguments) {
         v1::LaunchArgument* to = out->add_arguments();
         switch (argument.kind) {

@@ -22,6 +22,7 @@ struct ProgramOptions {
   std::string name;
   int multiprocessors = 1;
   bool force_f64 = false;
+  bool programmatic = false;  // v1::Launch::programmatic: CUDA code for sm_90 or later
 };
 
 // Buffers have the id of their value. Fusions run in the order given; results that are no graph output become

@@ -39,6 +39,7 @@ class RowPanelLowering {
     EmitScalars();
     std::vector<ir::Zeroed> zeros = ZerosFor(context_, reductions_, panel_.columns);
     if (parameters_.column_tiles) {
+      body_.push_back(ir::Text(absl::StrCat("constexpr bool ", kWhole, " = false; (void)", kWhole, ";")));
       if (!zeros.empty()) body_.push_back(ir::ZeroWait());
       std::vector<ir::Statement> outside;
       outside.swap(body_);
@@ -49,7 +50,10 @@ class RowPanelLowering {
                                  std::move(body_)));
       body_ = std::move(outside);
     } else {
-      EmitRows();
+      if (static_chunks())
+        EmitRowsTwice();
+      else
+        EmitRows();
       if (!zeros.empty()) body_.push_back(ir::ZeroWait());
       EmitPartials();
     }
@@ -58,6 +62,7 @@ class RowPanelLowering {
                       .comment = context_.comment(),
                       .threads = parameters_.threads};
     kernel.zeroed = std::move(zeros);
+    kernel.lane_variables = std::move(kernel_variables_);
     kernel.uses_shared = shared_.fixed_bytes > 0 || shared_.bytes_per_entry > 0;
     kernel.shared_bytes = absl::StrCat(shared_.fixed_bytes, " + ", shared_.bytes_per_entry, " * ", columns_);
     kernel.sections = {{group_threads_, lane_variables_, std::move(body_)}};
@@ -109,6 +114,20 @@ class RowPanelLowering {
     EmitStep(&row_body);
     body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
   }
+  // Once without the guards, for rows that the lanes' vectors fill exactly.
+  void EmitRowsTwice() {
+    std::vector<ir::Statement> outside;
+    outside.swap(body_);
+    versions_ = true;
+    EmitRows();
+    versions_ = false;
+    std::string whole = absl::StrCat(columns_, " == ", TileColumns());
+    for (const std::string& flag : flags_) absl::StrAppend(&whole, " && ", flag);
+    outside.insert(outside.end(), flag_statements_.begin(), flag_statements_.end());
+    flag_statements_.clear();
+    outside.push_back(ir::Versions(std::move(whole), kWhole, std::move(body_)));
+    body_ = std::move(outside);
+  }
   bool static_chunks() const { return parameters_.chunks > 0; }
   const std::vector<int>& Roles(const Node& node) const { return panel_.roles[position_.at(node.id)]; }
   int Phase(const Node& node) const { return panel_.phases[position_.at(node.id)]; }
@@ -155,21 +174,31 @@ class RowPanelLowering {
             stages_.Add(value);
             continue;
           }
+          if (in_batches() && (input || StaysInRegisters(value)) && !Held(value)) held_.push_back(value);
           auto [it, inserted] =
               first.emplace(value, input ? Phase(node) : Phase(graph_.node(*graph_.value(value).producer)));
           if (static_chunks() && Phase(node) > it->second && !Held(value)) held_.push_back(value);
         }
-        if (shape == Shape::kColumn && static_chunks() && parameters_.hold_columns && !context_.ProducedHere(value) &&
+        const bool for_finish = node.is_reduction() && !IsTermOperand(node, static_cast<int>(k));
+        if (shape == Shape::kColumn && !for_finish && static_chunks() && parameters_.hold_columns && !context_.ProducedHere(value) &&
             !HeldColumn(value))
           held_columns_.push_back(value);
       }
     }
     for (ValueId value : held_)
-      lane_variables_.push_back(ChunkVariable(context_.CType(value), "r_" + context_.Name(value), "", row_count()));
+      (StaysInRegisters(value) ? kernel_variables_ : lane_variables_)
+          .push_back(ChunkVariable(context_.CType(value), HeldName(value), "", row_count()));
     for (ValueId value : held_columns_)
       lane_variables_.push_back(ChunkVariable(context_.CType(value), "c_" + context_.Name(value), ""));
   }
   int row_count() const { return parameters_.rows_per_step; }
+  // All rows of a step are loaded into registers before any is used.
+  bool in_batches() const { return static_chunks() && parameters_.stages == 0 && row_count() > 1; }
+  bool StaysInRegisters(ValueId value) const {
+    const KeptRows& kept = implementation_.kept;
+    return kept.in_registers && std::find(kept.values.begin(), kept.values.end(), value) != kept.values.end();
+  }
+  std::string HeldName(ValueId value) const { return (StaysInRegisters(value) ? "k_" : "r_") + context_.Name(value); }
   ir::LaneVariable ChunkVariable(std::string type, std::string name, std::string initial, int rows = 1) const {
     return {.type = std::move(type),
             .name = std::move(name),
@@ -180,8 +209,12 @@ class RowPanelLowering {
   }
   // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
   std::string OfRow(const std::string& name) const { return row_count() > 1 ? name + "[r]" : name; }
-  std::string HeldText(ValueId value) const { return absl::StrCat(OfRow("$r_" + context_.Name(value)), "[c]"); }
-  std::string RowText(ValueId value) const { return OfRow("u_" + context_.Name(value)); }
+  std::string HeldText(ValueId value) const { return absl::StrCat(OfRow("$" + HeldName(value)), "[c]"); }
+  std::string RowText(ValueId value) {
+    // Beside a batch of matrix rows there are no registers for values of 16 rows: the compiler places the loads.
+    if (in_batches() && !context_.ProducedHere(value)) return context_.Pointer(value) + "[row]";
+    return OfRow("u_" + context_.Name(value));
+  }
 
   void CreateReductions(FusionCode* code) {
     for (NodeId id : implementation_.order) {
@@ -239,7 +272,9 @@ class RowPanelLowering {
   }
   // True for entries inside the row. In a run-time loop over single columns lanes are bounded already.
   std::string Guard() const {
-    return !static_chunks() && parameters_.vector_width == 1 ? "true" : absl::StrCat("j + v < ", columns_);
+    return !static_chunks() && parameters_.vector_width == 1 ? "true"
+                                                             : absl::StrCat(versions_ ? absl::StrCat(kWhole, " || ") : "",
+                                                                            "j + v < ", columns_);
   }
 
   std::string ScalarText(ValueId value, const std::string& c_type) {
@@ -272,13 +307,15 @@ class RowPanelLowering {
     return flag;
   }
   void FlushFlags(std::vector<ir::Statement>* body) {
+    if (versions_) return;  // they decide which version, before both
     body->insert(body->end(), flag_statements_.begin(), flag_statements_.end());
     flag_statements_.clear();
   }
   std::string Load(const std::string& target, const std::string& base, ValueId value, bool matrix) {
     const int width = parameters_.vector_width;
     if (width == 1 && !static_chunks()) return absl::StrCat(target, "[0] = ", base, "[j];");
-    return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ", Aligned(value, matrix), ");");
+    return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ", Aligned(value, matrix),
+                        versions_ ? absl::StrCat(", ", kWhole) : "", ");");
   }
   void FetchStep(const std::string& step, std::vector<ir::Statement>* body) {
     std::map<ValueId, std::string> aligned;
@@ -295,6 +332,7 @@ class RowPanelLowering {
   // Operands over the rows, one entry a row; they are read one step ahead, since a row waits for them at once.
   std::vector<ValueId> RowInputs() const {
     std::vector<ValueId> inputs;
+    if (in_batches()) return inputs;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
       if (Phase(node) == kFinishPhase) continue;
@@ -361,6 +399,7 @@ class RowPanelLowering {
       FetchStep(absl::StrCat("(step + ", parameters_.stages - 1, ")"), body);
       body->push_back(ir::LanePhase({stages_.WaitLine()}));
     }
+    if (in_batches()) LoadBatch(body);
     for (ValueId value : row_inputs_) {
       const std::string name = context_.Name(value), type = context_.CType(value);
       if (row_count() == 1) {
@@ -374,6 +413,32 @@ class RowPanelLowering {
     }
     if (!row_inputs_.empty()) ReadRowInputs("(step + 1)", row_inputs_, body);
     for (int phase = 0; phase < panel_.phase_count; ++phase) EmitPhase(phase, body);
+  }
+
+  // All matrix entries of the step; but the first step finds those that an earlier sweep left.
+  void LoadBatch(std::vector<ir::Statement>* body) {
+    // Rows that there are not become zero: otherwise what a step leaves of the one before would live on beside it.
+    std::vector<std::string> zeros, always, unless_left;
+    for (ValueId value : held_) {
+      if (!StaysInRegisters(value) || !implementation_.kept.filled) {
+        zeros.push_back("FUSION_UNROLL");
+        zeros.push_back(absl::StrCat("for (int i = 0; i < ", row_count() * parameters_.vector_width, "; ++i) $", HeldName(value),
+                                     "[i / ", parameters_.vector_width, "][c][i % ", parameters_.vector_width, "] = ",
+                                     context_.CType(value), "(0);"));
+      }
+      if (context_.ProducedHere(value)) continue;
+      const std::string base = absl::StrCat("(", context_.Pointer(value), " + start)");
+      (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always)
+          .push_back(Load(HeldText(value), base, value, true));
+    }
+    FlushFlags(&body_);
+    if (!zeros.empty()) {
+      zeros.insert(zeros.begin(), "(void)j;");
+      body->push_back(ChunkLoop(std::move(zeros), false));
+    }
+    if (!always.empty()) body->push_back(ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
+    if (!unless_left.empty())
+      body->push_back(ir::If("step > 0", {ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
   }
 
   // The lines of one chunk of a phase: once, and for each row of the step.
@@ -487,9 +552,9 @@ class RowPanelLowering {
       lines->rows.push_back(stages_.ReadLine(value, local));
       return local;
     }
-    const std::string base = absl::StrCat("(", context_.Pointer(value), " + row * ", columns_, ")");
+    const std::string base = absl::StrCat("(", context_.Pointer(value), " + start)");
     if (Held(value)) {
-      if (FirstPhase(value) == phase) lines->rows.push_back(Load(HeldText(value), base, value, true));
+      if (FirstPhase(value) == phase && !in_batches()) lines->rows.push_back(Load(HeldText(value), base, value, true));
       return HeldText(value);
     }
     lines->rows.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
@@ -545,12 +610,12 @@ class RowPanelLowering {
         lines->push_back(stages_.KeepLine(node.result, Held(node.result) ? HeldText(node.result) : local));
       if (context_.Stored(node.result)) {
         const std::string source = Held(node.result) ? HeldText(node.result) : local;
-        const std::string base = absl::StrCat("(", context_.Pointer(node.result), " + row * ", columns_, ")");
+        const std::string base = absl::StrCat("(", context_.Pointer(node.result), " + start)");
         if (parameters_.vector_width == 1 && !static_chunks())
           lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
         else
           lines->push_back(absl::StrCat("fu_store<", parameters_.vector_width, ">(", base, ", ", source, ", j, ", columns_,
-                                        ", ", Aligned(node.result, true), ");"));
+                                        ", ", Aligned(node.result, true), versions_ ? absl::StrCat(", ", kWhole) : "", ");"));
       }
       return;
     }
@@ -569,7 +634,7 @@ class RowPanelLowering {
 
   // What this group adds to the reductions over the grid.
   void EmitPartials() {
-    std::vector<std::string> lines, sums, leader;
+    std::vector<std::string> lines, vectors, leader;
     for (const GridReduction& reduction : reductions_) {
       const std::string name = "acc_" + context_.Name(graph_.node(reduction.node).result);
       if (!reduction.per_column) {
@@ -577,16 +642,25 @@ class RowPanelLowering {
         continue;
       }
       const std::string target = GridReductionTarget(context_, reduction);
+      const int width = parameters_.vector_width;
+      const std::string entry = absl::StrCat("$", name, "[c][v]");
+      if (static_chunks())
+        if (const std::string added = AddedPart(context_, reduction, entry, "j + v"); added != entry)
+          vectors.insert(vectors.end(), {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (", Guard(), ") ",
+                                                                       entry, " = ", added, ";")});
       if (reduction.atomic && static_chunks())
-        sums.push_back(absl::StrCat("fu_atomic_add<", parameters_.vector_width, ">(", target, ", $", name, "[c], j, ",
-                                    columns_, ", fu_aligned(", target, "));"));
+        vectors.push_back(absl::StrCat("fu_atomic_add<", width, ">(", target, ", $", name, "[c], j, ", columns_, ", fu_aligned(",
+                                    target, "));"));
+      else if (static_chunks() && width * context_.AccumulatorBytes(graph_.node(reduction.node)) == 16)
+        vectors.push_back(absl::StrCat("fu_store<", width, ">(", target, " + group * ", columns_, ", $", name, "[c], j, ", columns_,
+                                    ", ", columns_, " % ", width, " == 0);"));
       else
         lines.push_back(absl::StrCat(target, "[group * ", columns_, " + j + v] = ",
                                      static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"),
                                      ";"));
     }
     if (!lines.empty()) body_.push_back(ChunkLoop(std::move(lines), true));
-    if (!sums.empty()) body_.push_back(ChunkLoop(std::move(sums), false));
+    if (!vectors.empty()) body_.push_back(ChunkLoop(std::move(vectors), false));
     if (!leader.empty()) body_.push_back(ir::Leader(std::move(leader)));
   }
 
@@ -602,9 +676,10 @@ class RowPanelLowering {
   std::vector<ValueId> held_, held_columns_, row_inputs_;
   std::vector<GridReduction> reductions_;
   SharedRule shared_;
-  std::vector<ir::LaneVariable> lane_variables_;
+  std::vector<ir::LaneVariable> lane_variables_, kernel_variables_;
   std::vector<ir::Statement> body_;
   std::vector<ir::Statement> flag_statements_;
+  bool versions_ = false;  // in the code that stands twice
   std::set<std::string> flags_;
   std::set<std::string> available_;
 };

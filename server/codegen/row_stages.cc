@@ -26,7 +26,7 @@ void RowStages::Add(ValueId value) {
   if (!Staged(value)) staged_.push_back(value);
 }
 bool RowStages::Staged(ValueId value) const { return Contains(staged_, value); }
-bool RowStages::Kept(ValueId value) const { return Contains(kept_.values, value); }
+bool RowStages::Kept(ValueId value) const { return !kept_.in_registers && Contains(kept_.values, value); }
 bool RowStages::Keeps(ValueId value) const { return Kept(value) && context_.ProducedHere(value); }
 
 int64_t RowStages::SlotBytes(ValueId value) const {
@@ -36,6 +36,7 @@ int64_t RowStages::SlotBytes(ValueId value) const {
 }
 
 int64_t RowStages::KeptBytes() const {
+  if (kept_.in_registers) return 0;
   int64_t bytes = 0;
   for (ValueId value : kept_.values) bytes += kept_.rows * SlotBytes(value);
   return bytes;
@@ -43,7 +44,7 @@ int64_t RowStages::KeptBytes() const {
 
 void RowStages::Reserve(SharedRule* shared) {
   int64_t kept = 0;
-  for (ValueId value : kept_.values) {
+  if (!kept_.in_registers) for (ValueId value : kept_.values) {
     kept_offset_[value] = kept;
     kept += kept_.rows * SlotBytes(value);
   }
@@ -58,17 +59,29 @@ void RowStages::Reserve(SharedRule* shared) {
 }
 
 std::string RowStages::IndexLine(const std::string& step) const {
-  const int rows = parameters_.rows_per_step;
-  return absl::StrCat("const fu_index index = ", step, rows > 1 ? absl::StrCat(" * ", rows, " + r") : "",
-                      parameters_.reversed ? ", local = count - 1 - index" : ", local = index",
-                      ", row = group + local * groups; (void)local; (void)row;");
+  return absl::StrCat("const fu_index index = ", step, ", local = ", reversed_rows() ? "count - 1 - index" : "index",
+                      ", row = group + local * groups, start = row * ", columns_, "; (void)local; (void)row; (void)start;");
+}
+
+bool RowStages::reversed_rows() const {
+  return parameters_.reversed && (parameters_.rows_per_step == 1 || parameters_.stages > 0);
 }
 
 std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vector<std::string> lines) const {
-  if (parameters_.rows_per_step == 1) return lines;
-  lines.insert(lines.begin(), {"FUSION_UNROLL", absl::StrCat("for (int r = 0; r < ", parameters_.rows_per_step, "; ++r) {"),
-                               IndexLine(step), "if (index < count) {"});
-  lines.insert(lines.end(), {"}", "}"});
+  const int rows = parameters_.rows_per_step;
+  if (rows == 1) return lines;
+  const std::string local = reversed_rows() ? "count - 1 - index" : "index", sign = reversed_rows() ? " -= " : " += ";
+  // Whole steps are reversed where their rows stay in registers.
+  const std::string first = parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step;
+  std::vector<std::string> loop = {
+      "{",
+      absl::StrCat("fu_index index = ", first, " * ", rows, ", row = group + (", local, ") * groups, start = row * ", columns_,
+                   "; (void)row; (void)start;"),
+      "FUSION_UNROLL",
+      absl::StrCat("for (int r = 0; r < ", rows, "; ++r, ++index, row", sign, "groups, start", sign, "groups * ", columns_, ") {"),
+      "if (index < count) {", absl::StrCat("const fu_index local = ", local, "; (void)local;")};
+  lines.insert(lines.begin(), loop.begin(), loop.end());
+  lines.insert(lines.end(), {"}", "}", "}"});
   return lines;
 }
 
@@ -104,7 +117,7 @@ std::string RowStages::WarpWindow(ValueId value, const std::string& slot) const 
 }
 
 std::string RowStages::WarpOffset() const {
-  return absl::StrCat("row * ", columns_, " + (fu_index)(lane / 32) * ",
+  return absl::StrCat("start + (fu_index)(lane / 32) * ",
                       int64_t{32} * parameters_.chunks * parameters_.vector_width);
 }
 
@@ -134,7 +147,8 @@ std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::stri
     copies.push_back(bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer, ", ",
                                            WarpOffset(), ", own, ", rows_, " * ", columns_, ", ", Barrier(step), ");")
                             : absl::StrCat(unless, "fu_stage<", parameters_.vector_width, ">(", LaneChunk(value, slot), ", ",
-                                           pointer, " + row * ", columns_, ", j, ", columns_, ", ", aligned.at(value), ");"));
+                                           pointer, " + start, j, ", columns_, ", ", aligned.at(value), ", ", kWhole,
+                                           ");"));
   }
   copies = ForEachRow(step, std::move(copies));
   if (!bulk()) return copies;

@@ -6,8 +6,7 @@
 // first lane starts one bulk copy of the window of 16-byte units that holds them, and the warp waits at an mbarrier of its own
 // (sm_90).
 //
-// Names in scope of the lines: `count`, `steps` (rows and steps of the group); `step`, and, in a loop over the rows of a step,
-// those of IndexLine.
+// Names in scope of the lines: `count`, `steps` (rows and steps of the group); `step`, and those of IndexLine.
 #pragma once
 
 #include <map>
@@ -17,6 +16,9 @@
 #include "server/codegen/lowering_context.h"
 
 namespace fusion {
+
+// Constant in the rows' code: all lanes have whole vectors, and these are aligned.
+inline constexpr char kWhole[] = "fu_whole";
 
 class RowStages {
  public:
@@ -34,10 +36,10 @@ class RowStages {
   void Reserve(SharedRule* shared);
   int64_t KeptBytes() const;
 
-  // Declares, for row `r` of a step: index (in the order in which the group does them; there is none from `count` on), local
-  // (which of the group's rows it is) and row.
+  // Declares, for the one row of a step: index (in the order in which the group does them; there is none from `count` on), local
+  // (which of the group's rows it is), row, and start, the position of its first entry in the matrix.
   std::string IndexLine(const std::string& step) const;
-  // `lines` for each row of the step; with IndexLine, and only for rows that there are, if more than one.
+  // `lines` for each row of the step; if more than one, in a loop over `r` that declares the same, only for rows that there are.
   std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines) const;
   // The lane's chunk `c` begins at column `j`.
   std::string ColumnLine() const;
@@ -58,6 +60,7 @@ class RowStages {
   std::string KeepLine(ValueId value, const std::string& source);
 
  private:
+  bool reversed_rows() const;  // from the last row to the first, not by whole steps
   bool Kept(ValueId value) const;
   int64_t SlotBytes(ValueId value) const;  // of one row of each group of the block
   std::string Slot(ValueId value, const std::string& step) const;  // its address

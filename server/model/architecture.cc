@@ -132,4 +132,12 @@ DeviceDescription DescribedCudaDevice(const std::string& known_arch) {
   std::abort();  // not a known architecture: a bug of the caller
 }
 
+int ComputeCapability(const DeviceDescription& device) {
+  int capability = 0;
+  if (device.target() == v1::CUDA)
+    for (char c : device.arch())
+      if (absl::ascii_isdigit(static_cast<unsigned char>(c))) capability = 10 * capability + (c - '0');
+  return capability;
+}
+
 }  // namespace fusion

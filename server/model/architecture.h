@@ -24,6 +24,9 @@ struct ArchChoice {
 // or no name of one. TARGET_AUTO permits both targets.
 absl::StatusOr<ArchChoice> ChooseArch(v1::Target target, const std::string& arch);
 
+// 90 for a device of sm_90; 0 for a host.
+int ComputeCapability(const DeviceDescription& device);
+
 // Whether the name is that of a CUDA architecture: "sm_90".
 bool IsCudaArch(const std::string& arch);
 

@@ -1,5 +1,7 @@
 #include "server/plan/plan.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -54,7 +56,7 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (parameters.hold_columns) absl::StrAppend(&text, " holds");
   if (parameters.reversed) absl::StrAppend(&text, " reversed");
   if (parameters.atomic) absl::StrAppend(&text, " atomic");
-  if (kept.rows > 0) absl::StrAppend(&text, " keeps ", kept.rows, " rows");
+  if (kept.rows > 0) absl::StrAppend(&text, " keeps ", kept.rows, " rows", kept.in_registers ? " in registers" : "");
   if (parameters.blocks_per_multiprocessor == 0) absl::StrAppend(&text, " one-shot");
   if (parameters.blocks_per_multiprocessor > 1) absl::StrAppend(&text, " B", parameters.blocks_per_multiprocessor);
   std::vector<std::string> choices;
@@ -73,6 +75,17 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   }
   if (any) absl::StrAppend(&text, " [", absl::StrJoin(choices, ","), "]");
   return text;
+}
+
+bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel) {
+  const Overload& overload = *reduction.overload;
+  if (overload.monoid != v1::SUM) return false;
+  if (overload.finish_routine.empty()) return true;
+  if (overload.part_routine.empty()) return false;
+  return std::none_of(overload.finish_operands.begin(), overload.finish_operands.end(), [&](int k) {
+    const auto& producer = graph.value(reduction.operands[k]).producer;
+    return producer.has_value() && kernel.Contains(producer->value);
+  });
 }
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// Values that the search produces and the code generator consumes: fusions, fusion implementations, covers. No logic.
+// Values that the search produces and the code generator consumes: fusions, fusion implementations, covers.
 #pragma once
 
 #include <cstdint>
@@ -49,11 +49,12 @@ struct RowPanelRoles {
 };
 inline constexpr int kFinishPhase = 1 << 20;
 
-// Rows of matrices that stay in shared memory from one sweep of a cooperative fusion to the next.
+// Rows of matrices that stay on the multiprocessor from one sweep of a cooperative fusion to the next.
 struct KeptRows {
   std::vector<ValueId> values;
-  int rows = 0;         // of each group: its first ones
-  bool filled = false;  // by an earlier sweep
+  int rows = 0;               // of each group: its first ones, in shared memory; or those of its last step, in registers
+  bool filled = false;        // by an earlier sweep
+  bool in_registers = false;
 };
 
 enum class LoadPath {
@@ -75,7 +76,7 @@ struct SkeletonParameters {
   // Persistent grid: blocks <= multiprocessors * this, each walks over many tiles. 0: one tile a block, as many blocks as tiles.
   int blocks_per_multiprocessor = 1;
   LoadPath load_path = LoadPath::kDirect;
-  int rows_per_step = 1;       // kRowPanel with chunks: rows that a group does together
+  int rows_per_step = 1;       // kRowPanel with chunks: rows that a group does together; without stages all of them in registers
   // kRowPanel with chunks: rows are wider than chunks * threads * vector_width, and all of them are walked over once for each
   // such part of their columns. For column reductions alone.
   bool column_tiles = false;
@@ -119,6 +120,10 @@ struct FusionImplementation {
   // Deterministic, for people and logs: "{M1,v1} element T128 E128 staged [thread,thread]".
   std::string Describe(const Graph& graph) const;
 };
+
+// Whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the grid to the stored result
+// itself: a sum of parts, which begins as a value that is at hand when the kernel starts.
+bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel);
 
 // Disjoint fusion implementations that together compute the graph, in an order in which they can run.
 struct Cover {

@@ -75,6 +75,8 @@ std::vector<std::pair<LoadPath, int>> StagedPaths(const FusionShape& shape);
 // Rows that a group may do together: short ones, so that their reductions share barriers and latencies and more of them are
 // under way at once.
 std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& needs);
+// The same without stages, all in registers; `entries_per_row`: of a lane.
+std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& needs, int entries_per_row);
 // Bytes of static shared memory with which the threads of a block reduce `count` values at once.
 inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }
 // Of `blocks` blocks that all add to the same `bytes`: additions to one line of the cache wait for each other, 1.55 ns for 16

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "server/model/architecture.h"
 #include "server/search/fusion_shape.h"
 
 namespace fusion {
@@ -17,13 +18,7 @@ double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) 
   return points * (flops.ok() ? static_cast<double>(*flops) : 1.0);
 }
 
-int FusionShape::compute_capability() const {
-  int capability = 0;
-  if (cuda())
-    for (char c : model.device().arch())
-      if (c >= '0' && c <= '9') capability = 10 * capability + (c - '0');
-  return capability;
-}
+int FusionShape::compute_capability() const { return ComputeCapability(model.device()); }
 
 bool FusionShape::IsGridReduction(size_t i) const {
   const Node& reduction = node(members[i]);
@@ -74,8 +69,12 @@ Structure StructureOf(const FusionImplementation& implementation) {
   const SkeletonParameters& parameters = implementation.parameters;
   bool keeps_rows = false;
   for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.rows > 0;
-  return {implementation.skeleton, parameters.load_path, parameters.blocks_per_multiprocessor == 0, keeps_rows,
-          parameters.atomic};
+  return {.skeleton = implementation.skeleton,
+          .load_path = parameters.load_path,
+          .one_shot = parameters.blocks_per_multiprocessor == 0,
+          .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
+          .keeps_rows = keeps_rows,
+          .atomic = parameters.atomic};
 }
 
 namespace {

@@ -22,6 +22,7 @@ struct Structure {
   Skeleton skeleton = Skeleton::kElement;
   LoadPath load_path = LoadPath::kDirect;
   bool one_shot = false;
+  bool in_batches = false;  // rows of matrices, several at once into registers
   bool keeps_rows = false;
   bool atomic = false;
   friend auto operator<=>(const Structure&, const Structure&) = default;

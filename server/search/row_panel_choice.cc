@@ -38,6 +38,11 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
       const ValueId value = node.operands[k];
       const auto& map = node.operand_maps[k];
       const bool input = std::binary_search(shape.loads.begin(), shape.loads.end(), value);
+      // What a column reduction is finished with is read once, behind the rows.
+      const auto& terms = node.overload->term_operands;
+      if (node.is_reduction() && map.size() == 1 && panel.roles[i][map[0]] == 1 &&
+          std::find(terms.begin(), terms.end(), static_cast<int>(k)) == terms.end())
+        continue;
       if (map.size() == 1 && panel.roles[i][map[0]] == 1 && input) column_operands.insert(value);
       if (map.size() != 2) continue;
       auto [it, inserted] = first_phase.emplace(value, panel.phases[i]);
@@ -81,6 +86,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
             chunks = parameters.chunks, stages = parameters.stages, groups = threads / per_row,
             together = parameters.rows_per_step;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
+  const bool in_batches = stages == 0 && together > 1;
   const int words = shape.entry_bytes / 4;
   KernelTraits traits = shape.Traits();
   traits.threads = threads;
@@ -88,11 +94,13 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   // Few of the values of a chunk live at once.
   traits.registers = 28 + width * words * std::min(4, static_cast<int>(shape.members.size() + shape.loads.size()));
   if (chunks > 0) {
-    const int per_lane = (stages > 0 ? needs.live_computed_rows : needs.live_rows) * words * together +
-                         static_cast<int>(needs.accumulator_bytes / 4) +
+    const int rows = stages > 0   ? needs.live_computed_rows
+                     : in_batches ? std::max(needs.live_rows, needs.matrices)
+                                  : needs.live_rows;
+    const int per_lane = rows * words * together + static_cast<int>(needs.accumulator_bytes / 4) +
                          (parameters.hold_columns ? needs.column_operands * words : 0);
-    traits.registers += chunks * width * per_lane + (together > 1 ? together * width * words : 0);
-    if (stages == 0) {
+    traits.registers += chunks * width * per_lane + (in_batches ? together : together > 1 ? together * width * words : 0);
+    if (stages == 0 && !in_batches) {
       // Loads under way: into the registers of rows that stay, and as many others as there is room for.
       const int one = width * (needs.matrices - needs.held_inputs) * words;
       const int room = shape.cuda() ? std::min<int>(255, device.registers_per_multiprocessor() / threads) - traits.registers : 4 * one;
@@ -135,6 +143,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
         0.5 * std::min(row_bytes * groups, double(threads) * width * shape.entry_bytes * needs.matrices);
   else if (stages > 0)
     traits.bytes_in_flight_per_block = row_bytes * groups * (stages - 1) * together;
+  else if (in_batches)
+    traits.bytes_in_flight_per_block = row_bytes * groups * together;
   else  // as many loads as registers hold
     traits.bytes_in_flight_per_block =
         0.5 * std::min(row_bytes * groups, double(threads) * std::min(chunks, 4) * width * shape.entry_bytes * needs.matrices);
@@ -207,6 +217,8 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
           if (hold && !has_columns) continue;
           add(threads, per_row, width, c, 0, hold, LoadPath::kDirect, kAllThatFit);
           if (needs.matrices == 0) continue;
+          for (int together : RowsInRegisters(shape, needs, c * width))
+            if (hold == has_columns) add(threads, per_row, width, c, 0, hold, LoadPath::kDirect, kAllThatFit, together);
           for (const auto& [path, stages] : StagedPaths(shape))
             for (int together : RowsPerStep(shape, needs))
               add(threads, per_row, width, c, stages, hold, path, kAllThatFit, together);
@@ -236,6 +248,15 @@ std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& need
   const int64_t row_bytes = shape.Size(shape.skeleton.row_panel.columns) * shape.entry_bytes;
   for (int together : {2, 4, 8})
     if (together * row_bytes <= 65536 && needs.matrices > 0) choices.push_back(together);
+  return choices;
+}
+
+std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& needs, int entries_per_row) {
+  constexpr int kMostRegisters = 128;
+  std::vector<int> choices;
+  for (int together : {4, 8, 16})
+    if (needs.matrices > 0 && together * entries_per_row * needs.matrices * shape.entry_bytes / 4 <= kMostRegisters)
+      choices.push_back(together);
   return choices;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "library/catalog/sha256.h"
 #include "server/codegen/program.h"
+#include "server/model/architecture.h"
 #include "server/rank/rank.h"
 #include "server/service/job_stages.h"
 
@@ -94,7 +95,10 @@ class Measuring {
     std::vector<CompiledFusion> fusions;
     for (const CodeUnit* unit : units) fusions.push_back({&unit->code, built_.binaries.at(unit)});
     return BuildProgram(*submission_.graph, submission_.sizes, fusions,
-                        {.name = name, .multiprocessors = std::max(1, device_.multiprocessors()), .force_f64 = force_f64});
+                        {.name = name,
+                         .multiprocessors = std::max(1, device_.multiprocessors()),
+                         .force_f64 = force_f64,
+                         .programmatic = ComputeCapability(device_) >= 90});
   }
 
   // Speed-ups are relative to the fastest unfused cover that is at hand, or bad predictions would flatter the fusions.

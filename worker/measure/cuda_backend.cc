@@ -303,12 +303,21 @@ absl::Status CudaBackend::Launch(const std::vector<PreparedLaunch>& launches) {
   for (const PreparedLaunch& launch : launches) {
     if (launch.grid <= 0) continue;
     auto* function = static_cast<CudaFunction>(launch.kernel);
-    const auto grid = static_cast<unsigned int>(launch.grid), shared = static_cast<unsigned int>(launch.shared_bytes);
-    void** arguments = const_cast<void**>(launch.arguments.data());
+    CudaLaunchAttribute attributes[2];
+    CudaLaunchConfig config;
+    config.grid_x = static_cast<unsigned int>(launch.grid);
+    config.block_x = static_cast<unsigned int>(launch.threads);
+    config.shared_bytes = static_cast<unsigned int>(launch.shared_bytes);
+    config.stream = stream_;
+    config.attributes = attributes;
+    auto set = [&](CudaLaunchAttributeId id) {
+      attributes[config.attribute_count].id = id;
+      attributes[config.attribute_count++].value[0] = 1;
+    };
+    if (launch.cooperative) set(kLaunchCooperative);
+    if (launch.programmatic) set(kLaunchProgrammaticSerialization);
     FUSION_RETURN_IF_ERROR(driver_.Check(
-        launch.cooperative
-            ? driver_.LaunchCooperativeKernel(function, grid, 1, 1, launch.threads, 1, 1, shared, stream_, arguments)
-            : driver_.LaunchKernel(function, grid, 1, 1, launch.threads, 1, 1, shared, stream_, arguments, nullptr),
+        driver_.LaunchKernelEx(&config, function, const_cast<void**>(launch.arguments.data()), nullptr),
         absl::StrCat("launching ", launch.name).c_str()));
   }
   return absl::OkStatus();

@@ -60,7 +60,7 @@ absl::StatusOr<const CudaDriver*> LoadOnce() {
   symbols.Find("cuOccupancyMaxActiveBlocksPerMultiprocessor",
                &driver.OccupancyMaxActiveBlocksPerMultiprocessor);
   symbols.Find("cuLaunchKernel", &driver.LaunchKernel);
-  symbols.Find("cuLaunchCooperativeKernel", &driver.LaunchCooperativeKernel);
+  symbols.Find("cuLaunchKernelEx", &driver.LaunchKernelEx);
   symbols.Find("cuStreamCreate", &driver.StreamCreate);
   symbols.Find("cuStreamDestroy_v2", &driver.StreamDestroy);
   symbols.Find("cuStreamSynchronize", &driver.StreamSynchronize);

@@ -25,6 +25,25 @@ struct CudaUuid {
   unsigned char bytes[16];
 };
 
+// CUlaunchAttribute: an id, padded to 8 bytes, and a union of 64 bytes.
+struct CudaLaunchAttribute {
+  unsigned int id = 0;
+  unsigned int pad = 0;
+  unsigned int value[16] = {};
+};
+// Numbers of CUlaunchAttributeID.
+enum CudaLaunchAttributeId { kLaunchCooperative = 2, kLaunchProgrammaticSerialization = 6 };
+
+// CUlaunchConfig.
+struct CudaLaunchConfig {
+  unsigned int grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned int block_x = 1, block_y = 1, block_z = 1;
+  unsigned int shared_bytes = 0;
+  CudaStream stream = nullptr;
+  CudaLaunchAttribute* attributes = nullptr;
+  unsigned int attribute_count = 0;
+};
+
 // Numbers of CUdevice_attribute.
 enum CudaDeviceAttribute {
   kMaxThreadsPerBlock = 1,
@@ -83,9 +102,7 @@ struct CudaDriver {
   int (*LaunchKernel)(CudaFunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                       unsigned int block_x, unsigned int block_y, unsigned int block_z,
                       unsigned int shared_bytes, CudaStream stream, void** parameters, void** extra);
-  int (*LaunchCooperativeKernel)(CudaFunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                                 unsigned int block_x, unsigned int block_y, unsigned int block_z,
-                                 unsigned int shared_bytes, CudaStream stream, void** parameters);
+  int (*LaunchKernelEx)(const CudaLaunchConfig* config, CudaFunction function, void** parameters, void** extra);
   int (*StreamCreate)(CudaStream* stream, unsigned int flags);
   int (*StreamDestroy)(CudaStream stream);
   int (*StreamSynchronize)(CudaStream stream);

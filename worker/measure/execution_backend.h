@@ -43,6 +43,7 @@ struct PreparedLaunch {
   int threads = 0;
   int64_t shared_bytes = 0;
   bool cooperative = false;      // all blocks run at once
+  bool programmatic = false;     // the kernel waits itself for those before it
   std::vector<uint64_t> values;  // the bytes of each value first: an address, an int64, a float or a double
   std::vector<void*> arguments;
 };

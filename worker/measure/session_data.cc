@@ -208,6 +208,7 @@ absl::Status SessionData::ResolveLaunches(const v1::Program& program, const Bina
     resolved.threads = launch.threads();
     resolved.shared_bytes = launch.shared_bytes();
     resolved.cooperative = launch.cooperative();
+    resolved.programmatic = launch.programmatic();
     for (const v1::LaunchArgument& argument : launch.arguments()) {
       uint64_t bits = 0;
       if (argument.has_buffer()) {

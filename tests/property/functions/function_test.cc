@@ -144,6 +144,7 @@ TEST(FunctionTableTest, EveryRoutineIsCompiledWithTheRightArguments) {
       if (!overload.term_routine.empty()) expect(overload.term_routine, overload.term_operands.size());
       if (!overload.finish_routine.empty())
         expect(overload.finish_routine, 2 + overload.finish_operands.size());
+      if (!overload.part_routine.empty()) expect(overload.part_routine, 2 + overload.finish_operands.size());
       for (const Implementation& implementation : overload.implementations) {
         auto it = ElementRoutines().find(implementation.routine);
         ASSERT_TRUE(it != ElementRoutines().end())
@@ -153,6 +154,31 @@ TEST(FunctionTableTest, EveryRoutineIsCompiledWithTheRightArguments) {
       }
     }
   }
+}
+
+// What adding parts to the result itself rests on: finish(x + y, ...) = part(x, ...) + finish(y, ...).
+TEST(FunctionTableTest, PartsOfASumAddUpToTheFinishedSum) {
+  std::mt19937_64 generator(7);
+  std::uniform_real_distribution<double> real(-2, 2);
+  int checked = 0;
+  for (const ElementaryFunction* function : Library().functions())
+    for (const Overload& overload : function->overloads) {
+      if (overload.part_routine.empty()) continue;
+      const auto finish = EntryRoutines().at(overload.finish_routine).f64, part = EntryRoutines().at(overload.part_routine).f64;
+      for (int trial = 0; trial < 100; ++trial) {
+        std::vector<double> arguments(2 + overload.finish_operands.size());
+        for (double& argument : arguments) argument = real(generator);
+        arguments[1] = 17;  // the extent
+        const double x = real(generator), y = real(generator);
+        auto call = [&](const auto& routine, double accumulated) {
+          arguments[0] = accumulated;
+          return routine(arguments.data());
+        };
+        EXPECT_NEAR(call(finish, x + y), call(part, x) + call(finish, y), 1e-14) << function->name;
+        ++checked;
+      }
+    }
+  EXPECT_GE(checked, 300);  // gemtv, with and without a vector that is added, and colmean
 }
 
 // Results that are matrices or vectors can be shared among threads.

@@ -131,6 +131,7 @@ const std::map<std::string, EntryRoutinePair>& EntryRoutines() {
       ROUTINE(gemtv_term),
       ROUTINE(gemtv_finish),
       ROUTINE(gemtv_finish_add),
+      ROUTINE(gemtv_part_add),
       ROUTINE(gemv_term),
       ROUTINE(gemv_finish),
       ROUTINE(gemv_finish_add),

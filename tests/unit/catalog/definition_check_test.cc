@@ -134,6 +134,19 @@ const Mistake kMistakes[] = {
      "term_operands names \"B\", which is not an operand"},
     {"FinishOperand", kGemv, [](F* f) { f->mutable_overloads(0)->set_finish_operands(0, "q"); },
      "finish_operands names \"q\", which is not an operand"},
+    {"PartWithoutFinish", kGemv,
+     [](F* f) {
+       f->mutable_overloads(0)->clear_finish_routine();
+       f->mutable_overloads(0)->set_part_routine("product_finish");
+     },
+     "only a SUM with a finish_routine can have a part_routine"},
+    {"PartOfMaximum", kGemv,
+     [](F* f) {
+       f->mutable_overloads(0)->set_monoid(v1::MAX);
+       f->mutable_overloads(0)->set_part_routine("product_finish");
+     },
+     "only a SUM with a finish_routine can have a part_routine"},
+    {"PartIsMissing", kGemv, [](F* f) { f->mutable_overloads(0)->set_part_routine("product_part"); }, "product_part"},
     {"FinishAlongReduction", kGemv, [](F* f) { f->mutable_overloads(0)->set_finish_operands(0, "x"); },
      "operand x has the reduction dimension j"},
     {"Flops", kGemv, [](F* f) { f->mutable_overloads(0)->set_flops("2*n"); }, "flops: unknown name \"n\""},

@@ -19,7 +19,7 @@ using ::testing::Not;
 // Adds up in r; with a wait for the zeros before the addition, or without.
 ir::Kernel Kernel(int sections, bool wait) {
   ir::Kernel kernel{.name = "k", .comment = "r", .parameters = {{"float*", "g_r"}, {"float*", "g_s"}, {"fu_index", "n"}}};
-  kernel.zeroed = {{.type = "float", .pointer = "g_r", .count = "1"}, {.type = "float", .pointer = "g_s", .count = "n"}};
+  kernel.zeroed = {{.pointer = "g_r", .count = "1", .value = "float(0)"}, {.pointer = "g_s", .count = "n", .value = "b * g_z[i]"}};
   for (int s = 0; s < sections; ++s) {
     ir::Section section{.group_threads = kernel.threads};
     section.body.push_back(ir::Text(absl::StrCat("before_", s, "();")));
@@ -44,7 +44,7 @@ TEST(ZeroedEntries, BlocksArriveBeforeTheFirstSectionAndWaitWhereTheZerosAreNeed
   for (int sections : {1, 2}) {
     ASSERT_TRUE(Kernel(sections, true).cooperative());
     const std::string text = PrintCuda(Kernel(sections, true));
-    ExpectInOrder(text, {"i < 1; i += grid * 128) g_r[i] = float(0);", "i < n; i += grid * 128) g_s[i] = float(0);",
+    ExpectInOrder(text, {"i < 1; i += grid * 128) g_r[i] = float(0);", "i < n; i += grid * 128) g_s[i] = b * g_z[i];",
                          // Only blocks that wrote zeros wait until these are seen.
                          "fu_grid_arrive(block * 128 < 1 || block * 128 < n);", "before_0();", "fu_grid_wait(fu_zeros);",
                          "fu_atomic_add(g_r, after_0);"});
@@ -69,16 +69,16 @@ TEST(ZeroedEntries, WithoutThemThereIsNothingToWaitFor) {
 
 TEST(ZeroedEntries, TheHostSetsThemBeforeItsThreadsStart) {
   const std::string text = PrintHost(Kernel(1, true));
-  ExpectInOrder(text, {"for (fu_index i = 0; i < 1; ++i) g_r[i] = float(0);", "for (fu_index i = 0; i < n; ++i) g_s[i] = float(0);",
+  ExpectInOrder(text, {"for (fu_index i = 0; i < 1; ++i) g_r[i] = float(0);", "for (fu_index i = 0; i < n; ++i) g_s[i] = b * g_z[i];",
                        "#pragma omp parallel", "fu_atomic_add(g_r, after_0);"});
   EXPECT_THAT(text, Not(HasSubstr("fu_grid")));
 }
 
-TEST(AtomicSums, TakeTheirEntriesOnceWhereverWorkspaceIsCounted) {
+void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
   v1::GraphSource source;
-  source.set_fuse(
-      "size m, n; matrix[m,n] A; vector[n] p, s; vector[m] r, q; input A, p, r;"
-      "q = gemv(1.0, A, p); s = gemtv(1.0, A, r); return q, s;");
+  source.set_fuse(absl::StrCat("size m, n; matrix[m,n] A; vector[n] p, s; vector[m] r, q; input A, p, r;"
+                               "q = gemv(1.0, A, p, 1.0, r); s = ",
+                               column_sum, "; return q, s;"));
   source.set_file_name("test.fuse");
   auto graph = ParseSource(source, *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -98,8 +98,9 @@ TEST(AtomicSums, TakeTheirEntriesOnceWhereverWorkspaceIsCounted) {
     ASSERT_EQ(code->launches.size(), 1u);
     EXPECT_EQ(code->launches[0].kernel.zeroed.empty(), !atomic);
     EXPECT_EQ(absl::StrContains(PrintCuda(code->launches[0].kernel), "fu_atomic_add"), atomic);
-    // gemtv scales the sum, so it is not added up in s itself.
-    ASSERT_EQ(code->workspace.size(), 1u);
+    // The scaled parts are added up in the result itself where its root is not taken.
+    ASSERT_EQ(code->workspace.size(), in_place && atomic ? 0u : 1u);
+    if (in_place && atomic) continue;
     EXPECT_EQ(code->workspace[0].per_group, !atomic);
     const GridRule& grid = code->launches[0].grid;
     const int64_t groups = atomic ? 1 : GridBlocks(grid, sizes, 132) * grid.groups_per_block;
@@ -122,6 +123,30 @@ TEST(AtomicSums, TakeTheirEntriesOnceWhereverWorkspaceIsCounted) {
   }
   EXPECT_TRUE(seen[false]);
   EXPECT_TRUE(seen[true]);
+}
+
+TEST(AtomicSums, TakeTheirEntriesOnceWhereverWorkspaceIsCounted) {
+  ExpectEntriesOnce("colnrm2(A)", false);
+  ExpectEntriesOnce("gemtv(1.0, A, r)", true);
+}
+
+// What the sum begins as must be at hand when the kernel starts.
+TEST(AtomicSums, AreAddedToTheResultItselfUnlessItsBeginIsComputed) {
+  v1::GraphSource source;
+  source.set_fuse(
+      "size n; matrix[n,n] A; vector[n] p, q, s, t; input A, p; q = gemv(1.0, A, p); s = gemtv(1.0, A, p, 1.0, q);"
+      "t = gemtv(1.0, A, p, 1.0, p); return q, s, t;");
+  source.set_file_name("test.fuse");
+  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  NodeSet all, without_q;
+  for (int i = 0; i < 3; ++i) all.Add(i);
+  without_q.Add(1);
+  without_q.Add(2);
+  const auto& nodes = (*graph)->nodes();
+  EXPECT_FALSE(AddsInPlace(**graph, nodes[1], all));
+  EXPECT_TRUE(AddsInPlace(**graph, nodes[1], without_q));
+  EXPECT_TRUE(AddsInPlace(**graph, nodes[2], all));
 }
 
 }  // namespace

@@ -13,3 +13,8 @@ template <class T>
 FUSION_FN T gemtv_finish_add(T acc, T extent, T a, T b, T y) {
   return a * acc + b * y;
 }
+
+template <class T>
+FUSION_FN T gemtv_part_add(T acc, T extent, T a, T b, T y) {
+  return a * acc;
+}

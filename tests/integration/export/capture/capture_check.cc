@@ -84,14 +84,9 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t, un
   return error;
 }
 
-// A kernel is launched by one of these; which, depends on the kernel and the version of the toolkit.
-cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
-cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t stream) {
-  return Launch(stream);
-}
-cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t stream) { return Launch(stream); }
-cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t stream) {
-  return Launch(stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*, void**) {
+  REQUIRE(config->gridDim.x > 0 && config->blockDim.x > 0);
+  return Launch(config->stream);
 }
 
 }  // extern "C"
