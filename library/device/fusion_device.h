@@ -335,6 +335,12 @@ FUSION_FN void fu_window_init_end() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   __syncwarp();
 }
+// After the last wait, by the warp: its barrier's memory may be used otherwise, also as another barrier.
+FUSION_FN void fu_window_end(fu_barrier* barrier, int lane) {
+  __syncwarp();
+  if (lane % 32 == 0)
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(fu_shared_address(barrier)) : "memory");
+}
 FUSION_FN void fu_window_copy(void* to, const void* from, unsigned bytes, fu_barrier* barrier) {
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(fu_shared_address(barrier)), "r"(bytes)
                : "memory");
@@ -360,6 +366,7 @@ FUSION_FN void fu_window_wait(fu_barrier* barrier, int parity) {
 #else
 FUSION_FN void fu_window_init(fu_barrier*, int) {}
 FUSION_FN void fu_window_init_end() {}
+FUSION_FN void fu_window_end(fu_barrier*, int) {}
 FUSION_FN void fu_window_copy(void* to, const void* from, unsigned bytes, fu_barrier*) {
   for (unsigned i = 0; i < bytes / 4; ++i) ((int*)to)[i] = ((const int*)from)[i];
 }

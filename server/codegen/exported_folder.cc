@@ -117,7 +117,7 @@ std::string VerifyOutputs(const Graph& graph, const ExportRequest& request, cons
 std::string RunsOnHost(const std::string& arguments, const std::string& verify) {
   return absl::StrCat(
       "  double best = INFINITY;\n"
-      "  for (int run = 0; run < 10; ++run) {\n"
+      "  for (int run = 0; run < runs; ++run) {\n"
       "    const auto start = std::chrono::steady_clock::now();\n"
       "    const int code = fused_launch(", arguments, ");\n"
       "    if (code != FUSED_OK) {\n"
@@ -127,7 +127,7 @@ std::string RunsOnHost(const std::string& arguments, const std::string& verify) 
       "    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;\n"
       "    best = std::min(best, time.count());\n"
       "  }\n",
-      verify, "  std::printf(\"best of 10 runs: %.3f us\\n\", best * 1e6);\n");
+      verify, "  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * 1e6);\n");
 }
 
 // The same twice: calls of fused_launch, and as many in one CUDA graph. `arguments`: without the stream.
@@ -142,7 +142,7 @@ std::string RunsOnDevice(const Graph& graph, const std::string& arguments, const
                     ", cudaMemcpyDeviceToHost));\n");
   }
   return absl::StrCat(
-      "  const int calls = 20;\n"
+      "  const int calls = 2 * runs;\n"
       "  cudaGraphExec_t graph_exec;\n"
       "  int code = fused_graph(", arguments, ", calls, &graph_exec);\n"
       "  if (code != FUSED_OK) {\n"
@@ -156,7 +156,7 @@ std::string RunsOnDevice(const Graph& graph, const std::string& arguments, const
       "    // All outputs are NaN before: one that is not written cannot pass.\n",
       poison,
       "    float best = INFINITY;\n"
-      "    for (int run = 0; run < 10; ++run) {\n"
+      "    for (int run = 0; run < runs; ++run) {\n"
       "      CHECK(cudaEventRecord(start));\n"
       "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
       "      for (int call = 0; call < calls && !as_graph && code == FUSED_OK; ++call)\n"
@@ -171,8 +171,8 @@ std::string RunsOnDevice(const Graph& graph, const std::string& arguments, const
       "      CHECK(cudaEventElapsedTime(&ms, start, stop));\n"
       "      best = std::min(best, ms);\n"
       "    }\n"
-      "    std::printf(\"%d %s, best of 10 runs: %.3f us a call\\n\", calls,\n"
-      "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", best * 1e3 / calls);\n",
+      "    std::printf(\"%d %s, best of %d runs: %.3f us a call\\n\", calls,\n"
+      "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / calls);\n",
       copy, verify,
       "  }\n"
       "  CHECK(cudaGraphExecDestroy(graph_exec));\n");
@@ -182,7 +182,7 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
   const bool cuda = request.language == Language::kCuda;
   std::string text = absl::StrCat(
       "// Runs the fused code on random data, compares with the f64 reference, and times it.\n"
-      "// Usage: example [size=value]...   sizes: ",
+      "// Usage: example [size=value]... [--once]   --once: no more calls than verification needs; sizes: ",
       absl::StrJoin(graph.sizes(), ", ",
                     [&](std::string* out, const Size& size) {
                       absl::StrAppend(out, size.name, "=", request.sizes.at(size.name));
@@ -221,8 +221,9 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
                   "int main(int argc, char** argv) {\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "  int64_t n_", size.name, " = ", request.sizes.at(size.name), ";\n");
-  absl::StrAppend(&text, "  for (int i = 1; i < argc; ++i) {\n    const char* equals = std::strchr(argv[i], '=');\n"
-                         "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n    bool known = false;\n");
+  absl::StrAppend(&text, "  int runs = 10;\n  for (int i = 1; i < argc; ++i) {\n    const char* equals = std::strchr(argv[i], '=');\n"
+                         "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n    bool known = !std::strcmp(argv[i], \"--once\");\n"
+                         "    if (known) runs = 1;\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"", size.name,
                     "\", length)) n_", size.name, " = std::atoll(equals + 1), known = true;\n");

@@ -113,6 +113,7 @@ class RowPanelLowering {
     std::vector<ir::Statement> row_body;
     EmitStep(&row_body);
     body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
+    if (stages_.any() && stages_.bulk()) body_.push_back(ir::LanePhase(stages_.EndLines()));
   }
   // Once without the guards, for rows that the lanes' vectors fill exactly.
   void EmitRowsTwice() {

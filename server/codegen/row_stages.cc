@@ -137,6 +137,10 @@ std::vector<std::string> RowStages::InitializeLines() const {
           "fu_window_init_end();"};
 }
 
+std::vector<std::string> RowStages::EndLines() const {
+  return {absl::StrCat("for (int s = 0; s < ", parameters_.stages, "; ++s) fu_window_end(", Barrier("s"), ", lane);")};
+}
+
 std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::string>& aligned, const std::string& step) {
   const int64_t window = int64_t{32} * parameters_.chunks * parameters_.vector_width;
   std::vector<std::string> copies;

@@ -46,6 +46,8 @@ class RowStages {
 
   // Lane lines: once before the first fetch.
   std::vector<std::string> InitializeLines() const;
+  // Lane lines: once after the last step, where another sweep may use the ring's memory.
+  std::vector<std::string> EndLines() const;
   // Copies the rows of `step` to its slots: per lane (kBulk), or for each chunk of a lane (kStaged); `aligned` as for fu_load.
   std::vector<std::string> FetchLines(const std::map<ValueId, std::string>& aligned, const std::string& step);
   // After each fetch, also one that copied nothing; empty when nothing is to be done.

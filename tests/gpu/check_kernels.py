@@ -39,12 +39,15 @@ SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
          "elements": [{"e": 1}, {"e": 33}, {"e": 3001}],
          "matrix": [{"m": 1, "n": 257}, {"m": 257, "n": 1}, {"m": 33, "n": 31}, {"m": 301, "n": 1003}],
          "square": [{"n": 1}, {"n": 33}, {"n": 301}]}
+# With --sanitize: every access is followed, and racecheck keeps them all.
+SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": [{"m": 301, "n": 261}], "square": [{"n": 261}]}
+TOOL_OPTIONS = {"synccheck": ("--num-cuda-barriers", "1048576")}
 THIS_PROCESS = threading.Lock()  # submissions run beside each other, this process's use of the GPU does not
 
 
-def sizes_of(sequence):
+def sizes_of(sequence, sanitize):
     kind = "square" if sequence.size_names == ("n",) and sequence.kind == "matrix" else sequence.kind
-    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in SIZES[kind]]
+    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in (SANITIZED_SIZES if sanitize else SIZES)[kind]]
 
 
 def run(arguments, folder):
@@ -61,8 +64,9 @@ def run(arguments, folder):
 def check(options, sequence, sizes):
     """Problems of one example at one size, as texts."""
     with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
-        command = [options.client, "submit", str(ROOT / "examples" / f"{sequence.name}.fuse"), "--target", "cuda", "--json",
-                   "--candidates", str(options.candidates)]
+        source = pathlib.Path(folder) / f"{sequence.name}.fuse"
+        source.write_text(sequence.fuse(ROOT / "examples"), encoding="utf-8")
+        command = [options.client, "submit", str(source), "--target", "cuda", "--json", "--candidates", str(options.candidates)]
         for name, value in sequence.size_options(sizes).items():
             command += ["--size", f"{name}={value}"]
         try:
@@ -125,7 +129,7 @@ def sanitize_folders(folders):
         try:
             run(["nvcc", "-arch=native", "-lineinfo", "-o", f"{path}/example", *sources], path)
             for tool in TOOLS:
-                run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", f"{path}/example"], path)
+                run(["compute-sanitizer", "--tool", tool, *TOOL_OPTIONS.get(tool, ()), "--error-exitcode", "9", f"{path}/example", "--once"], path)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             problems.append(f"{description[:160]}: {error}")
     return problems
@@ -148,7 +152,7 @@ def main():
     cases = {}
     for name in options.only:
         sequence = sequences.BY_NAME[name]
-        for sizes in sizes_of(sequence)[-options.sizes:]:
+        for sizes in sizes_of(sequence, options.sanitize)[-options.sizes:]:
             text = " ".join(f"{size}={value}" for size, value in sequence.size_options(sizes).items())
             cases[f"{name} {text}"] = functools.partial(check, options, sequence, sizes)
     bad = 0

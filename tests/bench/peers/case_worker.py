@@ -20,17 +20,14 @@ import summary
 
 def submit(case, folder, options):
     """Runs fusion-client submit; returns what is kept of its report. RuntimeError: it failed."""
-    source = os.path.join(options["examples"], case.sequence + ".fuse")
-    if case.type != "f32":
-        with open(source, encoding="utf-8") as file:
-            text = sequences.fuse_text(file.read(), case.type)
-        os.makedirs(os.path.join(options["scratch"], case.type), exist_ok=True)
-        source = os.path.join(options["scratch"], case.type, case.sequence + ".fuse")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(text)
+    sequence = sequences.BY_NAME[case.sequence]
+    os.makedirs(os.path.join(options["scratch"], case.type), exist_ok=True)
+    source = os.path.join(options["scratch"], case.type, case.sequence + ".fuse")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(sequences.fuse_text(sequence.fuse(options["examples"]), case.type))
     command = [options["client"], "submit", source, "--target", "cuda", "--output", folder, "--json", "--candidates",
                str(options["candidates"]), "--cache", "cold" if case.set == "large" else "warm"]
-    for name, value in sequences.BY_NAME[case.sequence].size_options(case.side).items():
+    for name, value in sequence.size_options(case.side).items():
         command += ["--size", f"{name}={value}"]
     if options["server"]:
         command += ["--server", options["server"]]

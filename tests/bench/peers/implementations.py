@@ -44,7 +44,7 @@ class Data:
 
     def reference(self):
         """The outputs by torch in f64, one operation after the other."""
-        function = torch_sequences.SEQUENCES[self.sequence.name]
+        function = torch_sequences.SEQUENCES[self.sequence.function]
         wide = [tensor.double() for tensor in self.inputs.values()]
         return function(*wide, **torch_sequences.keywords(self.scalars))
 
@@ -190,7 +190,7 @@ class Jax:
         self._wait = jax.block_until_ready
         torch.cuda.synchronize()
         self._inputs = [jax_sequences.from_torch(tensor) for tensor in data.inputs.values()]
-        self._run = jax_sequences.compiled(data.sequence.name, torch_sequences.keywords(data.scalars))
+        self._run = jax_sequences.compiled(data.sequence.function, torch_sequences.keywords(data.scalars))
 
     def call(self):
         """One asynchronous call; what it returns is not looked at."""
@@ -210,7 +210,7 @@ class Jax:
 
 def make(peer, data, folder, cublas_library):
     """An implementation of a case; see Missing."""
-    name = data.sequence.name
+    name = data.sequence.function
     if peer == "ours":
         return Ours(data, folder)
     if peer == "cublas":

@@ -120,9 +120,13 @@ def st_venant_kirchhoff(F, lambda_, mu):
     return (product(F, (lambda_ * trace)[:, None, None] * identity + 2 * mu * E),)
 
 
+def mapped_product(A, B):
+    return (product(A, B),)
+
+
 SEQUENCES = {f.__name__: f for f in (
     axpydot, vadd, waxpby, sscal, atax, bicgk, sgemv, sgemvt, gemver, gesummv, madd, function1, function2, softmax,
-    layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff)}
+    layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff, mapped_product)}
 
 
 def compiled(name, scalars):

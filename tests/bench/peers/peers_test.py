@@ -86,7 +86,7 @@ class SummaryTest(unittest.TestCase):
 class SequencesTest(unittest.TestCase):
     def test_every_sequence_has_an_example_with_its_inputs_and_outputs(self):
         for sequence in sequences.SEQUENCES:
-            text = (ROOT / "examples" / f"{sequence.name}.fuse").read_text()
+            text = sequence.fuse(ROOT / "examples")
             names = [word.strip() for word in re.search(r"^input ([^;]*);", text, re.M)[1].split(",")]
             self.assertEqual(sorted(names), sorted([*sequence.inputs, *sequence.scalars]), sequence.name)
             returned = [word.strip() for word in re.search(r"^return ([^;]*);", text, re.M)[1].split(",")]
@@ -98,10 +98,10 @@ class SequencesTest(unittest.TestCase):
             arguments = {function: words.replace(" ", "").split(",") for function, words in functions}
             for sequence in sequences.SEQUENCES:
                 expected = [*sequence.inputs, *("lambda_" if s == "lambda" else s for s in sequence.scalars)]
-                self.assertEqual(arguments[sequence.name], expected, f"{name}: {sequence.name}")
+                self.assertEqual(arguments[sequence.function], expected, f"{name}: {sequence.name}")
 
     def test_floors(self):
-        floor = {s.name: s.floor_bytes(sequences.SIZES["large"][s.kind], "f32", True) for s in sequences.SEQUENCES}
+        floor = {s.name: s.floor_bytes(s.side("large"), "f32", True) for s in sequences.SEQUENCES}
         self.assertEqual(floor["vadd"], 16 << 26)
         self.assertEqual(floor["axpydot"], (16 << 26) + 4)
         matrix = 4 << 28
@@ -115,7 +115,7 @@ class SequencesTest(unittest.TestCase):
         text = sequences.fuse_text("size n; // scalar\nvector[n] x, y;  scalar a;\nMATRIX3x3 A;\nSCALAR s;\ninput x, a;\n", "f64")
         self.assertEqual(text, "size n; \nf64 vector[n] x, y;  f64 scalar a;\nf64 MATRIX3x3 A;\nf64 SCALAR s;\ninput x, a;\n")
         for sequence in sequences.SEQUENCES:
-            text = sequences.fuse_text((ROOT / "examples" / f"{sequence.name}.fuse").read_text(), "f64")
+            text = sequences.fuse_text(sequence.fuse(ROOT / "examples"), "f64")
             words = re.findall(r"(f64 )?\b(?:matrix|vector|scalar|MATRIX\d+x\d+|VECTOR\d|SCALAR)\b", text)
             self.assertTrue(words and all(words), sequence.name)
 

@@ -1,10 +1,11 @@
-"""The sequences that are compared: their data, sizes and fewest bytes. No computation: that is in examples/*.fuse,
-torch_sequences.py, jax_sequences.py and cublas_sequences.cc, all with inputs, scalars and outputs in the order given here.
+"""The sequences that are compared: their data, sizes and fewest bytes. No computation: that is in examples/*.fuse
+(and one line of mapped products here), torch_sequences.py, jax_sequences.py and cublas_sequences.cc, all with inputs, scalars and outputs in the order given here.
 
 A shape is a list of letters and numbers: "m n" a matrix, "e 3 3" a list of 3 x 3 matrices, "" a scalar.
 """
 import dataclasses
 import math
+import pathlib
 import re
 
 # Who is compared, in the order of tables. "ours" is what is measured against the others.
@@ -25,7 +26,7 @@ BOUNDS = {"f32": (2e-5, 1e-3), "f64": (1e-12, 1e-9)}
 
 @dataclasses.dataclass(frozen=True)
 class Sequence:
-    name: str                     # of examples/<name>.fuse, and of the function in each peer
+    name: str                     # of examples/<name>.fuse, and of the function in each peer, unless said below
     title: str
     kind: str                     # key of SIZES
     inputs: dict                  # name -> shape
@@ -38,6 +39,22 @@ class Sequence:
     reread: tuple = ()            # matrices that must be read again after a global barrier when they exceed the caches
     fit: bool = False             # in the set "fit" too
     products: bool = False        # mapped products: also tried in torch as sums of products
+    text: str = ""                # the graph, where it is no example
+    own_function: str = ""        # the function in the peers, where that has another name
+    entries: int = 16             # of one element of a list: longer elements, shorter lists
+
+    def fuse(self, examples):
+        """The graph's text; `examples`: the folder of the examples."""
+        return self.text or (pathlib.Path(examples) / f"{self.name}.fuse").read_text(encoding="utf-8")
+
+    @property
+    def function(self):
+        return self.own_function or self.name
+
+    def side(self, set_name):
+        """Length of vectors, rows of square matrices or length of lists."""
+        return SIZES[set_name][self.kind] * (16 if self.kind == "elements" else 1) // (
+            self.entries if self.kind == "elements" else 1)
 
     def letters(self, side):
         """Values of the letters in shapes; `side`: one number for all, or {letter: number}."""
@@ -64,6 +81,13 @@ class Sequence:
 
 def _matrix(name, title, inputs, outputs, **more):
     return Sequence(name, title, "matrix", inputs, outputs, **{"size_names": ("m", "n"), **more})
+
+
+def _mapped_product(n):
+    element = f"e {n} {n}"
+    return Sequence(f"mapped_product_{n}", f"A*B, {n} x {n}", "elements", {"A": element, "B": element}, {"C": element},
+                    size_names=("elements",), products=True, own_function="mapped_product", entries=n * n,
+                    text=f"MATRIX{n}x{n} A, B, C;\ninput A, B;\nC = mmul(A, B);\nreturn C;\n")
 
 
 M33, M55 = "e 3 3", "e 5 5"
@@ -98,6 +122,7 @@ SEQUENCES = [
              positive=True),
     Sequence("st_venant_kirchhoff", "St. Venant", "elements", {"F": M33}, {"P": M33}, {"lambda": 1.5, "mu": 0.75},
              size_names=("elements",), products=True),
+    *(_mapped_product(n) for n in (4, 7, 8, 16, 32)),
 ]
 BY_NAME = {sequence.name: sequence for sequence in SEQUENCES}
 
@@ -122,7 +147,7 @@ def cases(sets, types, only=None):
         for data_type in types:
             for s in chosen:
                 if set_name != "fit":
-                    found.append(Case(s.name, set_name, data_type, SIZES[set_name][s.kind]))
+                    found.append(Case(s.name, set_name, data_type, s.side(set_name)))
                 elif s.fit:
                     found += [Case(s.name, set_name, data_type, side) for side in FIT_SIDES]
     return found

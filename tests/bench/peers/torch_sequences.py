@@ -116,9 +116,17 @@ def st_venant_kirchhoff(F, lambda_, mu):
     return (torch.bmm(F, S),)
 
 
+def mapped_product(A, B):
+    return (torch.bmm(A, B),)
+
+
 def product(A, B):
     """A*B of lists of matrices as a sum over a broadcast dimension."""
     return (A.unsqueeze(3) * B.unsqueeze(1)).sum(2)
+
+
+def mapped_product_products(A, B):
+    return (product(A, B),)
 
 
 def function1_products(A, B, c, D, E):
@@ -139,8 +147,8 @@ def st_venant_kirchhoff_products(F, lambda_, mu):
 
 SEQUENCES = {f.__name__: f for f in (
     axpydot, vadd, waxpby, sscal, atax, bicgk, sgemv, sgemvt, gemver, gesummv, madd, function1, function2, softmax,
-    layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff)}
-PRODUCTS = {"function1": function1_products, "function2": function2_products,
+    layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff, mapped_product)}
+PRODUCTS = {"function1": function1_products, "function2": function2_products, "mapped_product": mapped_product_products,
             "st_venant_kirchhoff": st_venant_kirchhoff_products}
 
 
