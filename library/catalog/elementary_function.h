@@ -80,6 +80,7 @@ absl::StatusOr<bool> EvaluateConstraint(const std::string& constraint, const std
                                         const StaticParameters& values);
 
 // Threads that share one element for an implementation, given the shape of the result element.
+inline constexpr int kResultTile = 4;  // PER_RESULT_TILE: rows and columns of a tile
 int ThreadsPerElement(const Implementation& implementation, const std::vector<int>& result_shape);
 
 }  // namespace fusion

@@ -172,6 +172,11 @@ int ThreadsPerElement(const Implementation& implementation, const std::vector<in
       return entries;
     case v1::PER_RESULT_ROW:
       return result_shape.empty() ? 1 : result_shape[0];
+    case v1::PER_RESULT_TILE: {
+      int tiles = 1;
+      for (int extent : result_shape) tiles *= (extent + kResultTile - 1) / kResultTile;
+      return tiles;
+    }
     default:
       return 1;
   }

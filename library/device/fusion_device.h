@@ -299,6 +299,49 @@ FUSION_FN void fu_tile_out(T* to, const T* from, fu_index count, int lane) {
 #endif
 }
 
+// The same for elements of ENTRIES entries that lie STRIDE entries apart in shared memory. Unless these are equal, elements are
+// multiples of 16 bytes.
+template <int THREADS, int ENTRIES, int STRIDE, class T>
+FUSION_FN void fu_elements_in(T* to, const T* FUSION_RESTRICT from, int elements, int lane) {
+  if (ENTRIES == STRIDE) {
+    fu_tile_in<THREADS>(to, from, (fu_index)elements * ENTRIES, lane);
+    return;
+  }
+#if FUSION_CUDA
+  constexpr int kVector = 16 / (int)sizeof(T), kUnits = ENTRIES / kVector > 0 ? ENTRIES / kVector : 1;
+  if (fu_aligned(from)) {
+    for (int i = lane; i < elements * kUnits; i += THREADS)
+      fu_copy_async<16>(to + i / kUnits * STRIDE + i % kUnits * kVector, from + (fu_index)i * kVector);
+  } else {
+    for (int i = lane; i < elements * ENTRIES; i += THREADS)
+      fu_copy_async<sizeof(T)>(to + i / ENTRIES * STRIDE + i % ENTRIES, from + i);
+  }
+#else
+  if (lane == 0)
+    for (int e = 0; e < elements; ++e) std::memcpy(to + e * STRIDE, from + (fu_index)e * ENTRIES, ENTRIES * sizeof(T));
+#endif
+}
+template <int THREADS, int ENTRIES, int STRIDE, class T>
+FUSION_FN void fu_elements_out(T* to, const T* from, int elements, int lane) {
+  if (ENTRIES == STRIDE) {
+    fu_tile_out<THREADS>(to, from, (fu_index)elements * ENTRIES, lane);
+    return;
+  }
+#if FUSION_CUDA
+  constexpr int kVector = 16 / (int)sizeof(T), kUnits = ENTRIES / kVector > 0 ? ENTRIES / kVector : 1;
+  if (fu_aligned(to)) {
+    for (int i = lane; i < elements * kUnits; i += THREADS)
+      *reinterpret_cast<float4*>(to + (fu_index)i * kVector) =
+          *reinterpret_cast<const float4*>(from + i / kUnits * STRIDE + i % kUnits * kVector);
+  } else {
+    for (int i = lane; i < elements * ENTRIES; i += THREADS) to[i] = from[i / ENTRIES * STRIDE + i % ENTRIES];
+  }
+#else
+  if (lane == 0)
+    for (int e = 0; e < elements; ++e) std::memcpy(to + (fu_index)e * ENTRIES, from + e * STRIDE, ENTRIES * sizeof(T));
+#endif
+}
+
 // ---- Windows: bulk copies to shared memory (sm_90), plain ones elsewhere ---------------------------------------------
 //
 // A window is the least range of 16-byte units of device memory that holds a range of entries; so its copy in shared memory
@@ -329,10 +372,11 @@ FUSION_FN void fu_window_init(fu_barrier* barrier, int lane) {
   if (lane % 32 == 0)
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(fu_shared_address(barrier)) : "memory");
 }
-// After the last fu_window_init of a warp: its lanes, and the copy engine, see the barriers and may write the windows.
+// After the last fu_window_init of a warp: its lanes, and the copy engine, see the barriers and may write the windows; and the
+// copy engine reads what an earlier sweep of the kernel wrote to device memory.
 FUSION_FN void fu_window_init_end() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
   __syncwarp();
 }
 // After the last wait, by the warp: its barrier's memory may be used otherwise, also as another barrier.
@@ -500,6 +544,7 @@ FUSION_FN unsigned* fu_grid_word() {
 // `wrote`: whether the block wrote anything that others read; if not, it need not wait until that is seen.
 FUSION_FN unsigned fu_grid_arrive(bool wrote) {
   unsigned before = 0;
+  if (gridDim.x == 1) return before;  // the barrier of the block is enough
   if (wrote) __syncthreads();
   if (threadIdx.x == 0) {
     const unsigned add = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1u;
@@ -511,7 +556,7 @@ FUSION_FN unsigned fu_grid_arrive(bool wrote) {
   return before;
 }
 FUSION_FN void fu_grid_wait(unsigned before) {
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 0 && gridDim.x > 1) {
     const unsigned* word = fu_grid_word();
     unsigned now;
     do {

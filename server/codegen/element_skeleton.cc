@@ -73,7 +73,23 @@ class ElementLowering {
     const PlacedValue* placed = Placement(value);
     return placed != nullptr && placed->storage == StorageClass::kShared;
   }
+  int64_t Stride(ValueId value) const { return Placement(value)->size; }
   int Entries(ValueId value) const { return graph_.value(value).type.element_entries(); }
+  // Of accesses to device memory by a thread that holds the element: 16 bytes, where elements are made of them.
+  int VectorWidth(ValueId value) const {
+    const int width = 16 / context_.TypeBytes(value);
+    return Entries(value) % width == 0 ? width : 1;
+  }
+  // Entries k .. k + width of the registers `name`, as an array.
+  std::string Part(ValueId value, const std::string& name) const {
+    return absl::StrCat("*(", context_.CType(value), "(*)[", VectorWidth(value), "])(", name, " + k)");
+  }
+  std::string Aligned(ValueId value) {
+    const std::string flag = "av_" + context_.Name(value);
+    if (flags_.insert(flag).second)
+      body_.push_back(ir::Text(absl::StrCat("const bool ", flag, " = fu_aligned(", context_.Pointer(value), ");")));
+    return flag;
+  }
   bool Mapped(ValueId value) const { return graph_.value(value).type.mapped; }
 
   // The tile of a shared value, as a pointer to its first entry.
@@ -83,7 +99,7 @@ class ElementLowering {
   }
   // The entries of element `element` of a value, as a pointer (const for reading).
   std::string ElementPointer(ValueId value, const std::string& element) {
-    if (Shared(value)) return absl::StrCat("(", SharedTile(value), " + ", element, " * ", Entries(value), ")");
+    if (Shared(value)) return absl::StrCat("(", SharedTile(value), " + ", element, " * ", Stride(value), ")");
     return "$r_" + context_.Name(value);
   }
   // Whether registers of this value live across lane phases.
@@ -123,9 +139,9 @@ class ElementLowering {
     std::vector<std::string> copies;
     for (ValueId value : implementation_.loads) {
       if (!Mapped(value) || !Shared(value)) continue;
-      copies.push_back(absl::StrCat("fu_tile_in<", parameters_.threads, ">(", SharedTile(value), ", ",
-                                    context_.Pointer(value), " + first * ", Entries(value), ", (fu_index)active * ",
-                                    Entries(value), ", lane);"));
+      copies.push_back(absl::StrCat("fu_elements_in<", parameters_.threads, ", ", Entries(value), ", ", Stride(value), ">(",
+                                    SharedTile(value), ", ", context_.Pointer(value), " + first * ", Entries(value),
+                                    ", active, lane);"));
     }
     if (copies.empty()) return;
     copies.push_back("fu_copy_commit();");
@@ -138,9 +154,9 @@ class ElementLowering {
     std::vector<std::string> copies;
     for (ValueId value : implementation_.stores) {
       if (!Mapped(value) || !Shared(value)) continue;
-      copies.push_back(absl::StrCat("fu_tile_out<", parameters_.threads, ">(", context_.Pointer(value), " + first * ",
-                                    Entries(value), ", ", SharedTile(value), ", (fu_index)active * ", Entries(value),
-                                    ", lane);"));
+      copies.push_back(absl::StrCat("fu_elements_out<", parameters_.threads, ", ", Entries(value), ", ", Stride(value), ">(",
+                                    context_.Pointer(value), " + first * ", Entries(value), ", ", SharedTile(value),
+                                    ", active, lane);"));
     }
     if (!copies.empty()) {
       body->push_back(ir::Barrier());
@@ -210,8 +226,14 @@ class ElementLowering {
         if (!Mapped(value) || Shared(value) || context_.ProducedHere(value) || !loaded.insert(value).second) continue;
         lines.push_back(absl::StrCat(context_.CType(value), " r_", context_.Name(value), "[", Entries(value), "];"));
         lines.push_back("FUSION_UNROLL");
-        lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) r_", context_.Name(value), "[k] = ",
-                                     context_.Pointer(value), "[(first + lane) * ", Entries(value), " + k];"));
+        if (const int width = VectorWidth(value); width > 1)
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<", width, ">(",
+                                       Part(value, "r_" + context_.Name(value)), ", ", context_.Pointer(value),
+                                       ", (first + lane) * ", Entries(value), " + k, count * ", Entries(value), ", ",
+                                       Aligned(value), ");"));
+        else
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) r_", context_.Name(value), "[k] = ",
+                                       context_.Pointer(value), "[(first + lane) * ", Entries(value), " + k];"));
       }
       const ValueId result = node.result;
       if (!Shared(result) && !Carried(result))
@@ -230,8 +252,13 @@ class ElementLowering {
       }
       if (context_.Stored(result) && !Shared(result)) {
         lines.push_back("FUSION_UNROLL");
-        lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", context_.Pointer(result),
-                                     "[(first + lane) * ", Entries(result), " + k] = ", target, "[k];"));
+        if (const int width = VectorWidth(result); width > 1)
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; k += ", width, ") fu_store<", width, ">(",
+                                       context_.Pointer(result), ", ", Part(result, target), ", (first + lane) * ", Entries(result),
+                                       " + k, count * ", Entries(result), ", ", Aligned(result), ");"));
+        else
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", context_.Pointer(result),
+                                       "[(first + lane) * ", Entries(result), " + k] = ", target, "[k];"));
       }
     }
     body->push_back(ir::LanePhase(std::move(lines), "active"));
@@ -279,6 +306,7 @@ class ElementLowering {
   std::vector<ir::Statement> body_;
   std::vector<ir::LaneVariable> lane_variables_;
   std::vector<ValueId> carried_;
+  std::set<std::string> flags_;
 };
 
 }  // namespace

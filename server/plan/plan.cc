@@ -77,6 +77,11 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   return text;
 }
 
+int64_t SharedElementStride(int entries, int entry_bytes) {
+  const int64_t bytes = int64_t{entries} * entry_bytes;
+  return bytes % 32 == 0 ? entries + 16 / entry_bytes : entries;
+}
+
 bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel) {
   const Overload& overload = *reduction.overload;
   if (overload.monoid != v1::SUM) return false;

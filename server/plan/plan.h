@@ -33,8 +33,11 @@ struct PlacedValue {
   ValueId value;
   StorageClass storage = StorageClass::kRegisters;
   int64_t offset = 0;
-  int64_t size = 0;
+  int64_t size = 0;  // from one element to the next
 };
+// Entries from one element to the next in shared memory. Elements of a multiple of 16 bytes are an odd multiple apart, so that
+// neighbouring lanes which read 16 bytes of different elements meet in no bank.
+int64_t SharedElementStride(int entries, int entry_bytes);
 
 // How a row-panel fusion uses the two dimensions of its matrices. Set for kRowPanel.
 struct RowPanelRoles {

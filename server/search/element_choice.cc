@@ -15,12 +15,16 @@ namespace {
 constexpr double kMaxUnrolledFlops = 20000;
 // Compute efficiency, as shares of the peak: assumed, not measured. Routines are chains of short loops, and sub-warp ones read
 // their operands from shared memory. They order candidates only where arithmetic, not memory, decides.
-constexpr double kThreadEfficiencyCuda = 0.35, kSubWarpEfficiencyCuda = 0.12;
+constexpr double kThreadEfficiencyCuda = 0.35, kSubWarpEfficiencyCuda = 0.12, kTileEfficiencyCuda = 0.3;
 constexpr double kThreadEfficiencyHost = 0.12, kSubWarpEfficiencyHost = 0.02;
 
 bool ThreadGranularity(const Node& node, int choice) {
   if (node.overload->form != v1::ELEMENT) return choice == 0;
   return node.overload->implementations[choice].granularity == v1::THREAD;
+}
+
+bool TiledResult(const Node& node, int choice) {
+  return node.overload->form == v1::ELEMENT && node.overload->implementations[choice].threads == v1::PER_RESULT_TILE;
 }
 
 int ChoiceCount(const Node& node) {
@@ -58,7 +62,8 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
     const Value& value = graph.value(id);
     PlacedValue placed{.value = id,
                        .storage = in_shared ? StorageClass::kShared : StorageClass::kRegisters,
-                       .size = value.type.element_entries()};
+                       .size = in_shared ? SharedElementStride(value.type.element_entries(), DataTypeBytes(value.type.data_type))
+                                         : value.type.element_entries()};
     if (in_shared) {
       intervals.push_back({first, last, placed.size});
       shared.push_back(implementation->placement.size());
@@ -147,7 +152,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
   };
   for (const std::vector<int>& choice : choices) {
     bool all_thread = true, any_thread = false;
-    double sub_warp_flops = 0;
+    double sub_warp_flops = 0, tile_flops = 0;
     for (size_t i = 0; i < choice.size(); ++i) {
       const Node& node = graph.node(base.order[i]);
       if (node.dimensions.empty()) continue;
@@ -155,6 +160,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       all_thread &= thread;
       any_thread |= thread;
       if (!thread) sub_warp_flops += NodeFlops(graph, node, shape.sizes);
+      if (TiledResult(node, choice[i])) tile_flops += NodeFlops(graph, node, shape.sizes);
     }
     if (any_thread && flops_per_element - sub_warp_flops / elements > kMaxUnrolledFlops) {
       *reason = absl::StrCat("a thread would do ", flops_per_element, " operations per element; the limit for unrolled code is ",
@@ -176,7 +182,12 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       placed.implementations = choice;
       placed.parameters.load_path = path;
       const int value_words = PlaceElementValues(shape, &placed);
-      for (const Tile& tile : tiles) for (bool one_shot : one_shots) {
+      // Large elements: smaller tiles, so that several blocks of a multiprocessor load, compute and store at different times.
+      constexpr int64_t kLargeElementBytes = 1024;
+      std::vector<Tile> sizes = tiles;
+      if (shape.cuda() && !all_thread && placed.shared_entries * shape.entry_bytes > kLargeElementBytes)
+        sizes.insert(sizes.end(), {{128, 4}, {256, 4}, {128, 8}, {256, 8}});
+      for (const Tile& tile : sizes) for (bool one_shot : one_shots) {
         FusionImplementation implementation = placed;
         SkeletonParameters& parameters = implementation.parameters;
         parameters.threads = tile.threads;
@@ -211,8 +222,9 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
         const double sub_warp_share = shape.flops > 0 ? sub_warp_flops / shape.flops : 0;
         const double thread_efficiency = shape.cuda() ? kThreadEfficiencyCuda : kThreadEfficiencyHost;
         const double sub_warp_efficiency = shape.cuda() ? kSubWarpEfficiencyCuda : kSubWarpEfficiencyHost;
-        traits.compute_efficiency =
-            1 / ((1 - sub_warp_share) / thread_efficiency + sub_warp_share / sub_warp_efficiency);
+        const double tile_share = shape.cuda() && shape.flops > 0 ? tile_flops / shape.flops : 0;
+        traits.compute_efficiency = 1 / ((1 - sub_warp_share) / thread_efficiency + tile_share / kTileEfficiencyCuda +
+                                         (sub_warp_share - tile_share) / sub_warp_efficiency);
         implementation.estimate = shape.model.Estimate(traits);
         out->push_back(std::move(implementation));
       }

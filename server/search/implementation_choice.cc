@@ -72,6 +72,7 @@ Structure StructureOf(const FusionImplementation& implementation) {
   return {.skeleton = implementation.skeleton,
           .load_path = parameters.load_path,
           .one_shot = parameters.blocks_per_multiprocessor == 0,
+          .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
           .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
           .keeps_rows = keeps_rows,
           .atomic = parameters.atomic};

@@ -22,6 +22,7 @@ struct Structure {
   Skeleton skeleton = Skeleton::kElement;
   LoadPath load_path = LoadPath::kDirect;
   bool one_shot = false;
+  bool reads_again = false;  // rows in a run-time loop, from memory or the caches in each phase
   bool in_batches = false;  // rows of matrices, several at once into registers
   bool keeps_rows = false;
   bool atomic = false;

@@ -14,8 +14,6 @@ namespace {
 absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescription& device,
                                 const PlannedCandidate& planned, const BuiltCode& built, const v1::Session& buffers,
                                 Store& store, v1::Artifact* artifact) {
-  std::vector<CompiledFusion> fusions;
-  for (const CodeUnit* unit : planned.units) fusions.push_back({&unit->code, built.binaries.at(unit)});
   v1::LoadableProgram loadable;
   loadable.set_device(device.name());
   loadable.set_arch(device.arch());
@@ -25,8 +23,7 @@ absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescri
   *loadable.mutable_outputs() = buffers.outputs();
   for (double tolerance : OutputTolerances(*submission.graph, submission.sizes)) loadable.add_tolerances(tolerance);
   *loadable.mutable_program() =
-      BuildProgram(*submission.graph, submission.sizes, fusions,
-                   {.name = submission.graph->name(), .multiprocessors = loadable.multiprocessors()});
+      ProgramOfUnits(submission, device, built, planned.units, submission.graph->name());
   return AddLoadableFiles(loadable, [&store](const std::string& digest) { return store.GetBlob(digest); }, artifact);
 }
 

@@ -1,5 +1,9 @@
 // Building the code of all candidates.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "server/codegen/program.h"
+#include "server/model/architecture.h"
 #include "server/service/job_stages.h"
 
 namespace fusion {
@@ -59,6 +63,17 @@ absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& 
           absl::StrCat(unit->code.launches.front().kernel.name, ": ", Excerpt(failed.at(unit)->log())));
     }
   return built;
+}
+
+v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device, const BuiltCode& built,
+                           const std::vector<const CodeUnit*>& units, const std::string& name, bool force_f64) {
+  std::vector<CompiledFusion> fusions;
+  for (const CodeUnit* unit : units) fusions.push_back({&unit->code, built.binaries.at(unit)});
+  return BuildProgram(*submission.graph, submission.sizes, fusions,
+                      {.name = name,
+                       .multiprocessors = std::max(1, device.multiprocessors()),
+                       .force_f64 = force_f64,
+                       .programmatic = ComputeCapability(device) >= 90});
 }
 
 }  // namespace fusion

@@ -60,6 +60,9 @@ struct BuiltCode {
   int builds = 0;
   int reused = 0;
 };
+// What runs on the device: as it is measured there, and as it is taken away to be run on one like it.
+v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device, const BuiltCode& built,
+                           const std::vector<const CodeUnit*>& units, const std::string& name, bool force_f64 = false);
 absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& context);
 
 // Chooses the unfused cover, times every candidate that was built, each against the unfused cover; then the fastest ones again, interleaved in one

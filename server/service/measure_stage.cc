@@ -5,7 +5,6 @@
 #include "absl/strings/str_format.h"
 #include "library/catalog/sha256.h"
 #include "server/codegen/program.h"
-#include "server/model/architecture.h"
 #include "server/rank/rank.h"
 #include "server/service/job_stages.h"
 
@@ -92,13 +91,7 @@ class Measuring {
 
  private:
   v1::Program MakeProgram(const std::string& name, const std::vector<const CodeUnit*>& units, bool force_f64) const {
-    std::vector<CompiledFusion> fusions;
-    for (const CodeUnit* unit : units) fusions.push_back({&unit->code, built_.binaries.at(unit)});
-    return BuildProgram(*submission_.graph, submission_.sizes, fusions,
-                        {.name = name,
-                         .multiprocessors = std::max(1, device_.multiprocessors()),
-                         .force_f64 = force_f64,
-                         .programmatic = ComputeCapability(device_) >= 90});
+    return ProgramOfUnits(submission_, device_, built_, units, name, force_f64);
   }
 
   // Speed-ups are relative to the fastest unfused cover that is at hand, or bad predictions would flatter the fusions.

@@ -70,6 +70,7 @@ def peers_section(documents, plots):
             lines += [f"`{name}`: {document['date']}; {document['device']['arch']}; copy "
                       f"{document['copy_bytes_per_second'] / 1e9:.0f} GB/s (read plus written); {'; '.join(facts)}.", "",
                       f"    {document['command']}", ""]
+            lines += [document["note"], ""] if "note" in document else []
         lines += ["The floor is the time of the fewest bytes (each input read once, each output written once; where said, a matrix "
                   "too large for the caches is read again after a global barrier) at the copy rate of the same run. All are "
                   "timed in turn on the same data and verified against f64; medians. tests/bench/README.md says how.", ""]

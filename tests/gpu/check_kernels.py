@@ -41,7 +41,6 @@ SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
          "square": [{"n": 1}, {"n": 33}, {"n": 301}]}
 # With --sanitize: every access is followed, and racecheck keeps them all.
 SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": [{"m": 301, "n": 261}], "square": [{"n": 261}]}
-TOOL_OPTIONS = {"synccheck": ("--num-cuda-barriers", "1048576")}
 THIS_PROCESS = threading.Lock()  # submissions run beside each other, this process's use of the GPU does not
 
 
@@ -74,7 +73,8 @@ def check(options, sequence, sizes):
             folders, structures = [], set()
             for candidate in report["candidates"]:
                 words = tuple(word in candidate["description"] for word in STRUCTURE_WORDS)
-                if candidate["outcome"] == "OK" and not (options.sanitize and words in structures):
+                if options.match in candidate["description"] and candidate["outcome"] == "OK" and not (
+                        options.sanitize and words in structures):
                     structures.add(words)
                     folders.append((candidate["description"], f"{folder}/rank{candidate['rank']}"))
                     run([options.client, "fetch", report["job"], "--rank", str(candidate["rank"]), "--output", folders[-1][1]],
@@ -129,7 +129,7 @@ def sanitize_folders(folders):
         try:
             run(["nvcc", "-arch=native", "-lineinfo", "-o", f"{path}/example", *sources], path)
             for tool in TOOLS:
-                run(["compute-sanitizer", "--tool", tool, *TOOL_OPTIONS.get(tool, ()), "--error-exitcode", "9", f"{path}/example", "--once"], path)
+                run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", f"{path}/example", "--once"], path)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             problems.append(f"{description[:160]}: {error}")
     return problems
@@ -141,6 +141,7 @@ def main():
     parser.add_argument("--only", type=peers_bench.names(sequences.BY_NAME), default=list(sequences.BY_NAME), help="sequences")
     parser.add_argument("--candidates", type=int, default=12)
     parser.add_argument("--sizes", type=int, default=1, help="how many of a sequence's sizes (default 1, the largest)")
+    parser.add_argument("--match", default="", help="only candidates whose description holds this text, as 'bulk'")
     parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc")
     parser.add_argument("--jobs", type=int, default=8, help="submissions at once")
     options = parser.parse_args()

@@ -105,8 +105,10 @@ INSTANTIATE_TEST_SUITE_P(
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .atomic = true}),
         Special("sgemvt_kept", "sgemvt", 2,
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .keeps_rows = true}),
-        Special("sgemvt_kept_bulk", "sgemvt", 2,
-                {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kBulk, .keeps_rows = true})),
+        Special("sgemvt_kept_registers", "sgemvt", 2,
+                {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true}),
+        Special("sgemvt_kept_atomic", "sgemvt", 2,
+                {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true, .atomic = true})),
     [](const auto& info) {
       return absl::StrCat(info.param.name, info.param.target == v1::CUDA ? "_cuda" : "_host");
     });

@@ -89,13 +89,15 @@ ElementRoutinePair Pair(void (*f32)(First, Rest...), void (*f64)(FirstD, RestD..
   ADD(name, 1, 6, 1);            \
   ADD(name, 6, 1, 6);            \
   ADD(name, 2, 3, 4);            \
-  ADD(name, 4, 32, 2)
+  ADD(name, 4, 32, 2);           \
+  ADD(name, 8, 4, 12)
 
 Table* MakeTable() {
   auto* all = new Table;
   INSTANCES_OF_THREE(mmul_thread);
   INSTANCES_OF_THREE(mmul_entry);
   INSTANCES_OF_THREE(mmul_row);
+  INSTANCES_OF_THREE(mmul_tile);
   INSTANCES_OF_THREE(mtmul_thread);
   INSTANCES_OF_THREE(mtmul_entry);
   INSTANCES_OF_THREE(mtmul_row);

@@ -70,7 +70,10 @@ TEST(ConstraintTest, Errors) {
 
 TEST(ThreadsPerElementTest, FollowsTheResult) {
   Implementation one{.threads = v1::ONE}, entry{.threads = v1::PER_RESULT_ENTRY},
-      row{.threads = v1::PER_RESULT_ROW};
+      row{.threads = v1::PER_RESULT_ROW}, tile{.threads = v1::PER_RESULT_TILE};
+  EXPECT_EQ(ThreadsPerElement(tile, {3, 5}), 2);
+  EXPECT_EQ(ThreadsPerElement(tile, {8, 17}), 10);
+  EXPECT_EQ(ThreadsPerElement(tile, {9}), 3);
   EXPECT_EQ(ThreadsPerElement(one, {3, 5}), 1);
   EXPECT_EQ(ThreadsPerElement(entry, {3, 5}), 15);
   EXPECT_EQ(ThreadsPerElement(row, {3, 5}), 3);

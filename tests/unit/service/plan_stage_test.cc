@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/codegen/printer.h"
+#include "server/model/architecture.h"
 #include "server/service/job_stages.h"
 #include "tests/example_source.h"
 
@@ -109,6 +111,27 @@ TEST(PlanCovers, DeterministicCoversHaveNoAtomicSums) {
     for (const CoverSolution& cover : plans->covers.covers)
       for (int column : cover.columns) atomic += plans->space.implementations[column].parameters.atomic;
     EXPECT_EQ(atomic == 0, deterministic);
+  }
+}
+
+// What is measured and what is taken away are launched alike: kernels of sm_90 and later wait themselves for those before them.
+TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
+  const Submission submission = Example("axpydot", 1000);
+  for (const auto& [arch, programmatic] : {std::pair{"sm_80", false}, {"sm_90", true}, {"sm_120", true}, {"", false}}) {
+    const DeviceDescription device = *arch ? DescribedCudaDevice(arch) : DescribedDevice(v1::HOST);
+    const CostModel model(device);
+    auto plans = PlanCovers(submission, model, 2, false);
+    ASSERT_TRUE(plans.ok()) << plans.status();
+    auto code = GenerateCode(submission, model, *plans);
+    ASSERT_TRUE(code.ok()) << code.status();
+    BuiltCode built;
+    for (const CodeUnit* unit : code->candidates[0].units) built.binaries[unit] = "sha256:x";
+    const v1::Program program = ProgramOfUnits(submission, device, built, code->candidates[0].units, "p");
+    ASSERT_GT(program.launches_size(), 0);
+    for (const v1::Launch& launch : program.launches()) EXPECT_EQ(launch.programmatic(), programmatic) << arch;
+    for (const CodeUnit* unit : code->candidates[0].units)
+      for (const KernelLaunch& launch : unit->code.launches)
+        if (*arch) EXPECT_NE(PrintCuda(launch.kernel).find("  fu_launch_begin();"), std::string::npos) << arch;
   }
 }
 
