@@ -19,6 +19,7 @@ struct ExplainOptions {
   RankingOptions ranking;
   bool source = false;
   std::string dump_directory;
+  std::vector<std::string> why;
 };
 
 ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
@@ -44,10 +45,14 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
   request.set_cache(options.ranking.cache);
   request.set_deterministic(options.ranking.deterministic);
   request.set_sources(options.source);
+  for (const std::string& value : options.why) request.add_why(value);
   absl::StatusOr<v1::ExplainResponse> response = (*client)->Explain(request);
   if (!response.ok()) return ReportWithSource(invocation, response.status(), *file);
   if (invocation.json) {
     std::cout << JsonText(ExplainJson(*response));
+  } else if (!options.why.empty()) {
+    std::cout << response->pair().values(0) << " and " << response->pair().values(1) << ": "
+              << (response->pair().together() ? "fused" : "not fused") << "; " << response->pair().text() << "\n";
   } else {
     // The text has them; code must stay code.
     if (options.source)
@@ -73,6 +78,11 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddRankingOptions(command, &options->ranking);
+  command->add_option("--why", options->why, "Why two values are, or are not, computed in one kernel: A,B")
+      ->delimiter(',')
+      ->expected(2)
+      ->type_name("A,B")
+      ->allow_extra_args(false);
   command->add_flag("--source", options->source, "Print the generated code of the best candidate");
   command->add_option("--dump-dir", options->dump_directory,
                       "Folder for the text of every stage (embedded server)");

@@ -191,6 +191,15 @@ Json ExplainJson(const v1::ExplainResponse& response) {
                {"floor", {{"bytes", response.floor_bytes()}, {"seconds", response.floor_seconds()}}},
                {"candidates", std::move(candidates)}};
   if (!response.source().empty()) json["source"] = response.source();
+  if (response.has_pair()) {
+    const v1::PairExplanation& pair = response.pair();
+    json["why"] = {{"values", {pair.values(0), pair.values(1)}},
+                   {"together", pair.together()},
+                   {"text", pair.text()},
+                   {"best_seconds", pair.best_seconds()},
+                   {"together_seconds", pair.together_seconds() > 0 ? Json(pair.together_seconds()) : Json()},
+                   {"fusion", pair.fusion()}};
+  }
   return json;
 }
 

@@ -24,6 +24,9 @@ using Submission = CheckedSource;
 // memory; says what is needed and what there is. Checked before anything is built.
 absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
 
+// The columns are the implementations of the space.
+CoverProblem CoverProblemOf(const Graph& graph, const SearchSpace& space);
+
 // Search and covers.
 struct Plans {
   SearchSpace space;

@@ -6,6 +6,7 @@
 #include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/rank/rank.h"
+#include "server/service/explain_pair.h"
 #include "server/service/job_stages.h"
 #include "server/service/plan_text.h"
 
@@ -136,6 +137,11 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   const CostModel model(*device, request.cache() == v1::WARM ? DataBytes(*submission) : 0);
   auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic());
   if (!plans.ok()) return plans.status();
+  if (request.why_size() == 2) {
+    auto pair = ExplainPair(*submission, model, *plans, request.why(0), request.why(1));
+    if (!pair.ok()) return pair.status();
+    *response.mutable_pair() = *std::move(pair);
+  }
   for (const std::string& note : notes) plans->summary.add_notes(note);
   Dump(context, "graph.fuse", PrintFuse(*submission->graph));
   Dump(context, "fusions.txt", PrintFusions(*submission->graph, plans->space));

@@ -114,6 +114,17 @@ absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescrip
       device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
 }
 
+CoverProblem CoverProblemOf(const Graph& graph, const SearchSpace& space) {
+  CoverProblem problem{.node_count = graph.node_count()};
+  for (const Node& node : graph.nodes()) {
+    problem.successors.emplace_back();
+    for (NodeId successor : graph.successors(node.id)) problem.successors.back().push_back(successor.value);
+  }
+  for (const FusionImplementation& implementation : space.implementations)
+    problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
+  return problem;
+}
+
 absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates, bool deterministic) {
   const auto start = std::chrono::steady_clock::now();
   const Graph& graph = *submission.graph;
@@ -123,15 +134,8 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   if (!space.ok()) return space.status();
   Plans plans{.space = *std::move(space)};
 
-  CoverProblem problem{.node_count = graph.node_count()};
-  for (const Node& node : graph.nodes()) {
-    problem.successors.emplace_back();
-    for (NodeId successor : graph.successors(node.id)) problem.successors.back().push_back(successor.value);
-  }
-  for (const FusionImplementation& implementation : plans.space.implementations)
-    problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
   auto covers = SolveCovers(
-      problem, {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
+      CoverProblemOf(graph, plans.space), {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
 

@@ -67,6 +67,7 @@ absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
+  if (request.why_size() != 0 && request.why_size() != 2) return InvalidField("why", "must be two values, or none");
   return CheckArch(request.target(), request.arch());
 }
 
