@@ -150,12 +150,15 @@ class CooperativeChooser {
     total.launch_seconds = sweeps_[0].model.device().launch_seconds();
     int sections = 0;
     std::vector<ValueId> touched;
+    bool backwards = false;  // the last sweep over what was touched
     for (size_t i = 0; i < sweeps_.size(); ++i) {
       const FusionShape& sweep = sweeps_[i];
       SkeletonParameters own = parameters[i];
-      // The last rows that a sweep has read are still in the cache.
-      if (sweep.skeleton.skeleton == Skeleton::kRowPanel)
-        for (ValueId value : sweep.loads) own.reversed |= Holds(touched, value);
+      // The last rows that a sweep has read are still in the cache, or in registers: the next one begins with them.
+      if (std::any_of(sweep.loads.begin(), sweep.loads.end(), [&](ValueId value) { return Holds(touched, value); })) {
+        own.reversed = !backwards;
+        backwards = own.reversed;
+      }
       KernelTraits traits;
       auto made = MakeSweep(sweep, own, kept_bytes, &traits);
       if (!made || made->parameters.blocks_per_multiprocessor < whole.parameters.blocks_per_multiprocessor)
