@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "client/cli/invocation.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
@@ -44,6 +45,7 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
   request.set_candidates(options.candidates);
   request.set_cache(options.ranking.cache);
   request.set_deterministic(options.ranking.deterministic);
+  *request.mutable_hints() = options.ranking.hints;
   request.set_sources(options.source);
   for (const std::string& value : options.why) request.add_why(value);
   absl::StatusOr<v1::ExplainResponse> response = (*client)->Explain(request);
@@ -78,11 +80,15 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddRankingOptions(command, &options->ranking);
-  command->add_option("--why", options->why, "Why two values are, or are not, computed in one kernel: A,B")
-      ->delimiter(',')
-      ->expected(2)
-      ->type_name("A,B")
-      ->allow_extra_args(false);
+  command
+      ->add_option_function<std::string>(
+          "--why",
+          [options](const std::string& pair) {
+            options->why = absl::StrSplit(pair, ',');
+            if (options->why.size() != 2) throw CLI::ValidationError("--why", "takes two values: A,B");
+          },
+          "Why two values are, or are not, computed in one kernel")
+      ->type_name("A,B");
   command->add_flag("--source", options->source, "Print the generated code of the best candidate");
   command->add_option("--dump-dir", options->dump_directory,
                       "Folder for the text of every stage (embedded server)");

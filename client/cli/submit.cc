@@ -57,6 +57,7 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   request.set_candidates(options.candidates);
   request.set_cache(options.ranking.cache);
   request.set_deterministic(options.ranking.deterministic);
+  *request.mutable_hints() = options.ranking.hints;
   request.set_time_limit_seconds(options.time_limit_seconds);
   request.set_request_id(options.request_id);
   absl::StatusOr<v1::Job> job = (*client)->Submit(request);

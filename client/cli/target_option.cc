@@ -1,13 +1,37 @@
 #include "client/cli/target_option.h"
 
+#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "server/service/status_conversion.h"
 
 namespace fusion {
+
+namespace {
+
+// "A,B,C"; may be repeated.
+void AddGroupOption(CLI::App* command, const std::string& name, const std::string& help,
+                    std::function<v1::FusionHints::Group*()> add) {
+  command
+      ->add_option_function<std::vector<std::string>>(
+          name,
+          [add](const std::vector<std::string>& groups) {
+            for (const std::string& group : groups) {
+              v1::FusionHints::Group* to = add();
+              for (absl::string_view value : absl::StrSplit(group, ',')) to->add_values(std::string(value));
+            }
+          },
+          help)
+      ->type_name("A,B")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
 
 void AddTargetOption(CLI::App* command, v1::Target* target) {
   static const std::map<std::string, v1::Target> kTargets = {
@@ -30,6 +54,10 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
       ->default_str("cold");
   command->add_flag("--deterministic", options->deterministic,
                     "Only candidates that give the same bits on every run: no sums by atomic additions");
+  AddGroupOption(command, "--together", "Only candidates in which one kernel computes these values; may be repeated",
+                 [options] { return options->hints.add_together(); });
+  AddGroupOption(command, "--apart", "Only candidates in which no kernel computes two of these values; may be repeated",
+                 [options] { return options->hints.add_apart(); });
 }
 
 ExitCode ReportWithSource(const Invocation& invocation, const absl::Status& status, const SourceFile& file) {

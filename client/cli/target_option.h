@@ -15,8 +15,9 @@ void AddTargetOption(CLI::App* command, v1::Target* target);
 struct RankingOptions {
   v1::CacheState cache = v1::COLD;
   bool deterministic = false;
+  v1::FusionHints hints;
 };
-// --cache cold|warm, --deterministic.
+// --cache cold|warm, --deterministic, --together A,B, --apart A,B.
 void AddRankingOptions(CLI::App* command, RankingOptions* options);
 
 // Invocation::Report, with the lines of the source that the errors point at.

@@ -9,20 +9,12 @@
 #include "server/graph/reachability.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/skeleton_rules.h"
+#include "server/service/hints.h"
 
 namespace fusion {
 namespace {
 
 constexpr std::chrono::seconds kTimeLimit(5);
-
-absl::StatusOr<NodeId> NodeNamed(const Graph& graph, const std::string& name) {
-  for (const Value& value : graph.values()) {
-    if (value.literal || value.name != name) continue;
-    if (value.producer) return *value.producer;
-    return absl::InvalidArgumentError(absl::StrCat(name, " is an input: no kernel computes it"));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("the graph has no value ", name));
-}
 
 std::string Names(const Graph& graph, const NodeSet& nodes) {
   std::vector<std::string> names;
@@ -34,11 +26,13 @@ std::string Microseconds(double seconds) { return absl::StrFormat("%.4g us", sec
 
 class PairExplainer {
  public:
-  PairExplainer(const Submission& submission, const CostModel& model, const Plans& plans, NodeId first, NodeId second)
+  PairExplainer(const Submission& submission, const CostModel& model, const Plans& plans, const Hints& hints,
+                NodeId first, NodeId second)
       : submission_(submission),
         graph_(*submission.graph),
         model_(model),
         plans_(plans),
+        hints_(hints),
         first_(first.value),
         second_(second.value) {}
 
@@ -107,24 +101,17 @@ class PairExplainer {
 
   // The best cover with both in one kernel, against the best.
   absl::StatusOr<v1::PairExplanation> CompareTimes(v1::PairExplanation answer) const {
-    CoverProblem problem = CoverProblemOf(graph_, plans_.space);
-    std::vector<int> kept;
-    std::vector<CoverProblem::Column> columns;
-    for (size_t i = 0; i < problem.columns.size(); ++i) {
-      const NodeSet& nodes = problem.columns[i].nodes;
-      if (nodes.Contains(first_) != nodes.Contains(second_)) continue;
-      kept.push_back(static_cast<int>(i));
-      columns.push_back(problem.columns[i]);
-    }
-    problem.columns = std::move(columns);
-    auto covers = SolveCovers(problem, {.count = 1, .time_limit = kTimeLimit});
+    auto covers = SolveCoversOf(
+        graph_, plans_.space,
+        [&](const NodeSet& nodes) { return hints_.Allow(nodes) && nodes.Contains(first_) == nodes.Contains(second_); },
+        {.count = 1, .time_limit = kTimeLimit});
     if (!covers.ok()) {
       answer.set_text(absl::StrCat("kernels compute both, but none leaves a rest that can be scheduled: ", covers.status().message()));
       return answer;
     }
     const CoverSolution& best = covers->covers.front();
     for (int column : best.columns) {
-      const FusionImplementation& implementation = plans_.space.implementations[kept[column]];
+      const FusionImplementation& implementation = plans_.space.implementations[column];
       if (Both(implementation)) answer.set_fusion(implementation.Describe(graph_));
     }
     answer.set_together_seconds(best.seconds);
@@ -138,18 +125,19 @@ class PairExplainer {
   const Graph& graph_;
   const CostModel& model_;
   const Plans& plans_;
+  const Hints& hints_;
   const int first_, second_;
 };
 
 }  // namespace
 
 absl::StatusOr<v1::PairExplanation> ExplainPair(const Submission& submission, const CostModel& model, const Plans& plans,
-                                                const std::string& first, const std::string& second) {
+                                                const Hints& hints, const std::string& first, const std::string& second) {
   auto a = NodeNamed(*submission.graph, first), b = NodeNamed(*submission.graph, second);
   if (!a.ok()) return a.status();
   if (!b.ok()) return b.status();
   if (*a == *b) return absl::InvalidArgumentError(absl::StrCat(first, " and ", second, " are the same value"));
-  auto answer = PairExplainer(submission, model, plans, *a, *b).Explain();
+  auto answer = PairExplainer(submission, model, plans, hints, *a, *b).Explain();
   if (!answer.ok()) return answer;
   answer->add_values(first);
   answer->add_values(second);

@@ -1,6 +1,7 @@
 // The stages of the pipeline that need more than one line: what optimize_pipeline.cc calls, in its order.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "server/graph/graph.h"
 #include "server/model/cost_model.h"
 #include "server/search/search.h"
+#include "server/service/hints.h"
 #include "server/service/optimize_pipeline.h"
 #include "server/service/submission.h"
 
@@ -24,8 +26,9 @@ using Submission = CheckedSource;
 // memory; says what is needed and what there is. Checked before anything is built.
 absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
 
-// The columns are the implementations of the space.
-CoverProblem CoverProblemOf(const Graph& graph, const SearchSpace& space);
+// Covers by implementations of sets of nodes that are allowed; their columns are positions in the space.
+absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
+                                          const std::function<bool(const NodeSet&)>& allowed, const CoverOptions& options);
 
 // Search and covers.
 struct Plans {
@@ -34,8 +37,9 @@ struct Plans {
   v1::SearchSummary summary;
   std::string lp_text;
 };
-absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
-                                 bool deterministic);
+// InvalidArgument, also when the hints leave no cover.
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates, bool deterministic,
+                                 const Hints& hints = {});
 
 // A cover with its code, and what will be reported of it.
 struct PlannedCandidate {

@@ -72,7 +72,9 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   v1::JobEvent searching;
   searching.mutable_search();
   Emit(context, searching);
-  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic());
+  auto hints = ResolveHints(*submission->graph, request.hints());
+  if (!hints.ok()) return hints.status();
+  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
   if (!warning.empty()) plans->summary.add_notes(warning);
   *searching.mutable_search()->mutable_summary() = plans->summary;
@@ -135,10 +137,12 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);
   const CostModel model(*device, request.cache() == v1::WARM ? DataBytes(*submission) : 0);
-  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic());
+  auto hints = ResolveHints(*submission->graph, request.hints());
+  if (!hints.ok()) return hints.status();
+  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
   if (request.why_size() == 2) {
-    auto pair = ExplainPair(*submission, model, *plans, request.why(0), request.why(1));
+    auto pair = ExplainPair(*submission, model, *plans, *hints, request.why(0), request.why(1));
     if (!pair.ok()) return pair.status();
     *response.mutable_pair() = *std::move(pair);
   }

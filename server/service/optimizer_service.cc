@@ -9,6 +9,7 @@
 #include "server/service/event_stream.h"
 #include "server/service/job_messages.h"
 #include "server/service/optimize_pipeline.h"
+#include "server/service/hints.h"
 #include "server/service/pooled_call.h"
 #include "server/service/submission.h"
 
@@ -22,6 +23,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
                      if (!source.ok()) return source.status();
                      if (absl::Status status = CheckSearchable(*source->graph); !status.ok()) return status;
+                     if (auto hints = ResolveHints(*source->graph, request->hints()); !hints.ok()) return hints.status();
                      absl::StatusOr<JobRecord> job = context_.runner.Submit(*request, source->summary);
                      if (!job.ok()) return job.status();
                      *response = ToMessage(*job);

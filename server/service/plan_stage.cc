@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "library/catalog/sha256.h"
 #include "server/service/job_stages.h"
+#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {
@@ -114,18 +115,29 @@ absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescrip
       device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
 }
 
-CoverProblem CoverProblemOf(const Graph& graph, const SearchSpace& space) {
+absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
+                                          const std::function<bool(const NodeSet&)>& allowed, const CoverOptions& options) {
   CoverProblem problem{.node_count = graph.node_count()};
   for (const Node& node : graph.nodes()) {
     problem.successors.emplace_back();
     for (NodeId successor : graph.successors(node.id)) problem.successors.back().push_back(successor.value);
   }
-  for (const FusionImplementation& implementation : space.implementations)
+  std::vector<int> positions;
+  for (size_t i = 0; i < space.implementations.size(); ++i) {
+    const FusionImplementation& implementation = space.implementations[i];
+    if (!allowed(implementation.fusion.nodes)) continue;
+    positions.push_back(static_cast<int>(i));
     problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
-  return problem;
+  }
+  auto covers = SolveCovers(problem, options);
+  if (!covers.ok()) return covers;
+  for (CoverSolution& cover : covers->covers)
+    for (int& column : cover.columns) column = positions[column];
+  return covers;
 }
 
-absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates, bool deterministic) {
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates, bool deterministic,
+                                 const Hints& hints) {
   const auto start = std::chrono::steady_clock::now();
   const Graph& graph = *submission.graph;
   SearchOptions search;
@@ -134,12 +146,28 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   if (!space.ok()) return space.status();
   Plans plans{.space = *std::move(space)};
 
-  auto covers = SolveCovers(
-      CoverProblemOf(graph, plans.space), {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
+  for (const NodeSet& group : hints.together) {
+    const auto& all = plans.space.implementations;
+    const Hints alone{.together = {group}};
+    if (std::any_of(all.begin(), all.end(), [&](const FusionImplementation& implementation) {
+          return implementation.fusion.nodes.Intersects(group) && alone.Allow(implementation.fusion.nodes);
+        }))
+      continue;
+    std::vector<std::string> names;
+    for (int node : group.Members()) names.push_back(graph.value(graph.node(NodeId{node}).result).name);
+    return InvalidField("hints.together", absl::StrCat("no kernel computes ", absl::StrJoin(names, ", "), " together; explain --why ",
+                                                       names[0], ",", names[1], " says why"));
+  }
+  auto covers = SolveCoversOf(graph, plans.space, [&](const NodeSet& nodes) { return hints.Allow(nodes); },
+                              {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
+  if (!covers.ok() && !(hints.together.empty() && hints.apart.empty()))
+    return InvalidField("hints", absl::StrCat("no choice of kernels meets them: ", covers.status().message()));
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
 
-  AddCovers(candidates, {OtherStructures(plans.space, plans.covers.covers), UnfusedCovers(plans.space)}, &plans);
+  std::vector<std::vector<CoverSolution>> others = {OtherStructures(plans.space, plans.covers.covers)};
+  if (hints.together.empty()) others.push_back(UnfusedCovers(plans.space));
+  AddCovers(candidates, others, &plans);
 
   v1::SearchSummary& summary = plans.summary;
   summary.set_fusions(plans.space.fusible_sets);

@@ -65,6 +65,11 @@ TEST_F(CommandsTest, ExplainNeedsNoDevice) {
   EXPECT_EQ(explained["floor"]["bytes"], 12000.0);
   EXPECT_THAT(program_.Run({"explain", file, "--target", "cuda", "--source"}).out, HasSubstr("__global__"));
   EXPECT_NE(program_.Run({"explain", file}).out, "");
+  for (const char* option : {"--together", "--apart"}) {
+    ProcessResult hinted = program_.Run({"explain", file, option, "one,two"});
+    EXPECT_EQ(hinted.exit_code, 2) << hinted.err;
+    EXPECT_THAT(hinted.err, HasSubstr("the graph has no value one"));
+  }
   ProcessResult why = program_.Run({"explain", file, "--why", "one,two"});
   EXPECT_EQ(why.exit_code, 2) << why.err;
   EXPECT_THAT(why.err, HasSubstr("the graph has no value one"));

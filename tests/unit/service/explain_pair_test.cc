@@ -26,7 +26,7 @@ class ExplainPairTest : public ::testing::Test {
     plans_.emplace(*std::move(plans));
   }
   v1::PairExplanation Why(const std::string& a, const std::string& b) {
-    auto answer = ExplainPair(*submission_, model_, *plans_, a, b);
+    auto answer = ExplainPair(*submission_, model_, *plans_, {}, a, b);
     EXPECT_TRUE(answer.ok()) << answer.status();
     return answer.ok() ? *answer : v1::PairExplanation();
   }
@@ -83,7 +83,7 @@ TEST_F(ExplainPairTest, ComparesTimesWhereAKernelExists) {
 TEST_F(ExplainPairTest, NamesWhatCannotBeAsked) {
   Plan("size n = 1000; vector[n] a, b, c; input a, b; c = vadd(a, b); return c;");
   for (const auto& [first, second, message] : {std::tuple{"c", "q", "no value q"}, {"a", "c", "a is an input"}, {"c", "c", "the same value"}}) {
-    const auto answer = ExplainPair(*submission_, model_, *plans_, first, second);
+    const auto answer = ExplainPair(*submission_, model_, *plans_, {}, first, second);
     EXPECT_TRUE(absl::IsInvalidArgument(answer.status())) << answer.status();
     EXPECT_THAT(std::string(answer.status().message()), HasSubstr(message));
   }

@@ -1,0 +1,118 @@
+// Values that one kernel must compute, and values that different kernels must.
+#include "server/service/hints.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "server/service/job_stages.h"
+#include "tests/example_source.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::FusionHints::Group GroupOf(const std::vector<std::string>& values) {
+  v1::FusionHints::Group group;
+  for (const std::string& value : values) group.add_values(value);
+  return group;
+}
+
+class HintsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto checked = CheckSource(testing::ExampleSource("function1"), *Catalog::BuiltIn());
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    submission_.emplace(*std::move(checked));
+  }
+  const Graph& graph() const { return *submission_->graph; }
+  int Node(const std::string& value) const { return NodeNamed(graph(), value)->value; }
+  absl::StatusOr<Plans> Plan(const v1::FusionHints& hints) {
+    auto resolved = ResolveHints(graph(), hints);
+    if (!resolved.ok()) return resolved.status();
+    return PlanCovers(*submission_, CostModel(DescribedDevice(v1::CUDA)), 30, false, *resolved);
+  }
+  // In each cover, the number of kernels that compute some of the values.
+  std::vector<int> KernelsOf(const Plans& plans, const std::vector<std::string>& values) const {
+    std::vector<int> counts;
+    for (const CoverSolution& cover : plans.covers.covers)
+      counts.push_back(static_cast<int>(std::count_if(cover.columns.begin(), cover.columns.end(), [&](int column) {
+        const NodeSet& nodes = plans.space.implementations[column].fusion.nodes;
+        return std::any_of(values.begin(), values.end(), [&](const std::string& v) { return nodes.Contains(Node(v)); });
+      })));
+    return counts;
+  }
+
+  std::optional<Submission> submission_;
+};
+
+TEST_F(HintsTest, WithoutThemCoversDiffer) {
+  auto plans = Plan({});
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  const std::vector<int> counts = KernelsOf(*plans, {"M1", "F"});
+  EXPECT_TRUE(std::count(counts.begin(), counts.end(), 1) > 0 && std::count(counts.begin(), counts.end(), 2) > 0);
+}
+
+TEST_F(HintsTest, TogetherIsOneKernelInEveryCover) {
+  v1::FusionHints hints;
+  *hints.add_together() = GroupOf({"M1", "v1"});
+  auto plans = Plan(hints);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  ASSERT_GT(plans->covers.covers.size(), 1u);
+  for (int kernels : KernelsOf(*plans, {"M1", "v1"})) EXPECT_EQ(kernels, 1);
+}
+
+TEST_F(HintsTest, ApartIsAKernelEachInEveryCover) {
+  v1::FusionHints hints;
+  *hints.add_apart() = GroupOf({"M1", "v1", "F"});
+  auto plans = Plan(hints);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  ASSERT_GT(plans->covers.covers.size(), 1u);
+  for (int kernels : KernelsOf(*plans, {"M1", "v1", "F"})) EXPECT_EQ(kernels, 3);
+}
+
+TEST_F(HintsTest, BothAtOnce) {
+  v1::FusionHints hints;
+  *hints.add_together() = GroupOf({"M2", "M3"});
+  *hints.add_apart() = GroupOf({"M1", "v1"});
+  auto plans = Plan(hints);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  for (int kernels : KernelsOf(*plans, {"M2", "M3"})) EXPECT_EQ(kernels, 1);
+  for (int kernels : KernelsOf(*plans, {"M1", "v1"})) EXPECT_EQ(kernels, 2);
+}
+
+TEST_F(HintsTest, ErrorsNameTheFieldAndTheValue) {
+  const struct {
+    std::vector<std::string> together, apart;
+    std::string message;
+  } cases[] = {{{"M1", "Q"}, {}, "the graph has no value Q"},
+               {{}, {"A", "M1"}, "A is an input"},
+               {{"M1"}, {}, "names 1 value (M1)"},
+               {{}, {"M1", "M1"}, "two or more different ones"},
+               {{"M1", "v1"}, {"v1", "M1"}, "hints"}};
+  for (const auto& c : cases) {
+    v1::FusionHints hints;
+    if (!c.together.empty()) *hints.add_together() = GroupOf(c.together);
+    if (!c.apart.empty()) *hints.add_apart() = GroupOf(c.apart);
+    const auto plans = Plan(hints);
+    EXPECT_TRUE(absl::IsInvalidArgument(plans.status())) << c.message << ": " << plans.status();
+    EXPECT_THAT(std::string(plans.status().message()), HasSubstr(c.message));
+  }
+}
+
+TEST_F(HintsTest, ValuesThatNoKernelComputesTogetherAreAnErrorThatSaysWhereToAsk) {
+  v1::GraphSource source;
+  source.set_fuse("size n = 1000; vector[n] a, b, c, d; input a, b; c = exp(a); d = exp(b); return c, d;");
+  source.set_file_name("test.fuse");
+  auto checked = CheckSource(source, *Catalog::BuiltIn());
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  submission_.emplace(*std::move(checked));
+  v1::FusionHints hints;
+  *hints.add_together() = GroupOf({"c", "d"});
+  EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("no kernel computes c, d together; explain --why c,d says why"));
+}
+
+}  // namespace
+}  // namespace fusion
