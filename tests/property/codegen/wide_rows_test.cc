@@ -9,6 +9,7 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
 namespace fusion::testing {
@@ -26,9 +27,7 @@ return x, s;
 )";
 
 TEST(WideRows, ColumnReductionsAreThoseOfAPlainSum) {
-  v1::GraphSource source;
-  source.set_fuse(kSource);
-  auto parsed = ParseSource(source, *Catalog::BuiltIn());
+  auto parsed = ParseSource(TextSource(kSource), *Catalog::BuiltIn());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Graph& graph = **parsed;
   const SizeValues wide = {{"m", 5}, {"n", 200003}};

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
+#include "tests/example_source.h"
 
 namespace fusion {
 namespace {
@@ -15,10 +16,7 @@ using ::testing::HasSubstr;
 class ExplainPairTest : public ::testing::Test {
  protected:
   void Plan(const std::string& text) {
-    v1::GraphSource source;
-    source.set_fuse(text);
-    source.set_file_name("test.fuse");
-    auto checked = CheckSource(source, *Catalog::BuiltIn());
+    auto checked = CheckSource(testing::TextSource(text), *Catalog::BuiltIn());
     ASSERT_TRUE(checked.ok()) << checked.status();
     submission_.emplace(*std::move(checked));
     auto plans = PlanCovers(*submission_, model_, 4, false);

@@ -103,10 +103,9 @@ TEST_F(HintsTest, ErrorsNameTheFieldAndTheValue) {
 }
 
 TEST_F(HintsTest, ValuesThatNoKernelComputesTogetherAreAnErrorThatSaysWhereToAsk) {
-  v1::GraphSource source;
-  source.set_fuse("size n = 1000; vector[n] a, b, c, d; input a, b; c = exp(a); d = exp(b); return c, d;");
-  source.set_file_name("test.fuse");
-  auto checked = CheckSource(source, *Catalog::BuiltIn());
+  auto checked = CheckSource(
+      testing::TextSource("size n = 1000; vector[n] a, b, c, d; input a, b; c = exp(a); d = exp(b); return c, d;"),
+      *Catalog::BuiltIn());
   ASSERT_TRUE(checked.ok()) << checked.status();
   submission_.emplace(*std::move(checked));
   v1::FusionHints hints;
