@@ -157,8 +157,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   if (parameters.load_path == LoadPath::kStaged && width * shape.entry_bytes < 16) traits.access_efficiency *= 0.8;
   // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight.
   if (shape.cuda()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 384));
-  // Rows that are read again come from the L1 cache if those of all blocks fit it (192 KB of sm_90's 256), else from L2: assumed.
-  // Layer norm over 16384 x 16384 by torch.compile on an H200 reads its rows again, in 1.02 times the floor.
+  // Rows that are read again come from the L1 cache if those of all blocks fit it (192 KB of sm_90's 256), else from L2: assumed,
+  // not measured.
   constexpr double kL1Bytes = 192 << 10;
   if (chunks == 0 && needs.held_inputs > 0)
     traits.access_efficiency *= !shape.cuda() || row_bytes * groups * resident <= kL1Bytes ? 0.9 : 0.6;
