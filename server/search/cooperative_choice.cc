@@ -1,6 +1,7 @@
 // Parameters of cooperative fusions: sweeps in one launch with barriers of the grid between them. They save launches, and
 // rows of matrices that a later sweep reads again can stay in shared memory or in registers.
 #include <algorithm>
+#include <iterator>
 
 #include "server/search/fusion_shape.h"
 
@@ -227,7 +228,8 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
     if (sweep.skeleton.skeleton == Skeleton::kRowPanel)
       if (std::vector<int> choices = RowsPerStep(sweep, NeedsOfRowPanel(sweep)); choices.size() > all_together.size())
         all_together = std::move(choices);
-  const std::vector<int> in_registers = panels ? std::vector<int>{1, 4, 8, 16} : std::vector<int>{1};
+  std::vector<int> in_registers = {1};
+  if (panels) in_registers.insert(in_registers.end(), std::begin(kRowsInRegisters), std::end(kRowsInRegisters));
   const bool sums = !deterministic && std::any_of(sweeps.begin(), sweeps.end(), HasSums);
   std::vector<std::pair<LoadPath, int>> paths = {{LoadPath::kDirect, 0}};
   if (panels)

@@ -75,7 +75,8 @@ std::vector<std::pair<LoadPath, int>> StagedPaths(const FusionShape& shape);
 // Rows that a group may do together: short ones, so that their reductions share barriers and latencies and more of them are
 // under way at once.
 std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& needs);
-// The same without stages, all in registers; `entries_per_row`: of a lane.
+// The same without stages, all in registers: those of kRowsInRegisters for which there is room. `entries_per_row`: of a lane.
+inline constexpr int kRowsInRegisters[] = {4, 8, 16};
 std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& needs, int entries_per_row);
 // Bytes of static shared memory with which the threads of a block reduce `count` values at once.
 inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }

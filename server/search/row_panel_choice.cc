@@ -259,7 +259,7 @@ std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& need
 std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& needs, int entries_per_row) {
   constexpr int kMostRegisters = 128;
   std::vector<int> choices;
-  for (int together : {4, 8, 16})
+  for (int together : kRowsInRegisters)
     if (needs.matrices > 0 && together * entries_per_row * needs.matrices * shape.entry_bytes / 4 <= kMostRegisters)
       choices.push_back(together);
   return choices;

@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::chrono::seconds kTimeLimit(5);
 
-std::string Names(const Graph& graph, const NodeSet& nodes) {
-  std::vector<std::string> names;
-  for (int node : nodes.Members()) names.push_back(graph.value(graph.node(NodeId{node}).result).name);
-  return absl::StrCat("{", absl::StrJoin(names, " "), "}");
-}
-
 std::string Microseconds(double seconds) { return absl::StrFormat("%.4g us", seconds * 1e6); }
 
 class PairExplainer {
@@ -54,6 +48,11 @@ class PairExplainer {
       answer.set_text(WhyNoKernel());
       return answer;
     }
+    if (std::none_of(implementations.begin(), implementations.end(),
+                     [&](const auto& i) { return Both(i) && hints_.Allow(i.fusion.nodes); })) {
+      answer.set_text("kernels compute both, but the hints permit none of them");
+      return answer;
+    }
     return CompareTimes(std::move(answer));
   }
 
@@ -80,7 +79,8 @@ class PairExplainer {
     if (apart && !ReadTheSame())
       return "nothing joins them: neither is computed from the other, and they read no common vector or matrix, so that one kernel "
              "for both would save no traffic";
-    std::string what = least.Size() > 2 ? absl::StrCat("a kernel for both computes what lies between too, ", Names(graph_, least), "; ")
+    std::string what = least.Size() > 2 ? absl::StrCat("a kernel for both computes what lies between too, {",
+                                                       absl::StrJoin(ResultNames(graph_, least), " "), "}; ")
                                         : "";
     std::string reason;
     const auto found = ImplementFusion(graph_, least, submission_.sizes, model_, {}, &reason);

@@ -65,4 +65,10 @@ absl::StatusOr<NodeId> NodeNamed(const Graph& graph, const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("the graph has no value ", name));
 }
 
+std::vector<std::string> ResultNames(const Graph& graph, const NodeSet& nodes) {
+  std::vector<std::string> names;
+  for (int node : nodes.Members()) names.push_back(graph.value(graph.node(NodeId{node}).result).name);
+  return names;
+}
+
 }  // namespace fusion

@@ -1,6 +1,7 @@
 // What a person asks of the covers: values that one kernel computes, and values that different kernels compute.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,5 +23,8 @@ absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hi
 
 // The node that computes a value. InvalidArgument: there is no such value, or it is an input.
 absl::StatusOr<NodeId> NodeNamed(const Graph& graph, const std::string& value);
+
+// The names of what the nodes compute, in their order.
+std::vector<std::string> ResultNames(const Graph& graph, const NodeSet& nodes);
 
 }  // namespace fusion

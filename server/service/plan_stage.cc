@@ -153,8 +153,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
           return implementation.fusion.nodes.Intersects(group) && alone.Allow(implementation.fusion.nodes);
         }))
       continue;
-    std::vector<std::string> names;
-    for (int node : group.Members()) names.push_back(graph.value(graph.node(NodeId{node}).result).name);
+    const std::vector<std::string> names = ResultNames(graph, group);
     return InvalidField("hints.together", absl::StrCat("no kernel computes ", absl::StrJoin(names, ", "), " together; explain --why ",
                                                        names[0], ",", names[1], " says why"));
   }

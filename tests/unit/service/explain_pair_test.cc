@@ -56,7 +56,7 @@ TEST_F(ExplainPairTest, SaysThatNothingJoinsThem) {
 }
 
 TEST_F(ExplainPairTest, GivesTheReasonOfTheRulesForAllThatLiesBetween) {
-  // The product with B needs all of x, which five barriers of the grid separate from p.
+  // Five products, each of which needs all of the one before: more sweeps than a kernel makes.
   Plan("size n = 1000; matrix[n,n] B; vector[n] p, q, r, s, t, u; input B, p; q = gemtv(1.0, B, p); r = gemtv(1.0, B, q);"
        "s = gemtv(1.0, B, r); t = gemtv(1.0, B, s); u = gemtv(1.0, B, t); return u;");
   const v1::PairExplanation answer = Why("q", "u");
@@ -76,6 +76,21 @@ TEST_F(ExplainPairTest, ComparesTimesWhereAKernelExists) {
   EXPECT_NE(answer.fusion(), "");
   EXPECT_EQ(answer.together(), answer.together_seconds() == answer.best_seconds());
   EXPECT_THAT(answer.text(), HasSubstr(answer.fusion()));
+}
+
+TEST_F(ExplainPairTest, SaysThatHintsKeepThemApart) {
+  Plan("size n = 1000000; vector[n] a, b, c, d; input a, b; c = vadd(a, b); d = vmul(c, a); return d;");
+  v1::FusionHints asked;
+  for (const char* value : {"c", "d"}) (asked.apart().empty() ? asked.add_apart() : asked.mutable_apart(0))->add_values(value);
+  auto hints = ResolveHints(*submission_->graph, asked);
+  ASSERT_TRUE(hints.ok()) << hints.status();
+  auto plans = PlanCovers(*submission_, model_, 4, false, *hints);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  auto answer = ExplainPair(*submission_, model_, *plans, *hints, "c", "d");
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(answer->together());
+  EXPECT_EQ(answer->together_seconds(), 0);
+  EXPECT_THAT(answer->text(), HasSubstr("the hints permit none"));
 }
 
 TEST_F(ExplainPairTest, NamesWhatCannotBeAsked) {
