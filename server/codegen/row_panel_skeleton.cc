@@ -60,7 +60,8 @@ class RowPanelLowering {
 
     ir::Kernel kernel{.name = context_.kernel_name(""),
                       .comment = context_.comment(),
-                      .threads = parameters_.threads};
+                      .threads = parameters_.threads,
+                      .minimum_blocks = parameters_.resident_blocks};
     kernel.zeroed = std::move(zeros);
     kernel.lane_variables = std::move(kernel_variables_);
     kernel.uses_shared = shared_.fixed_bytes > 0 || shared_.bytes_per_entry > 0;

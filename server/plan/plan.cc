@@ -58,6 +58,7 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (parameters.atomic) absl::StrAppend(&text, " atomic");
   if (kept.rows > 0) absl::StrAppend(&text, " keeps ", kept.rows, " rows", kept.in_registers ? " in registers" : "");
   if (parameters.blocks_per_multiprocessor == 0) absl::StrAppend(&text, " one-shot");
+  if (parameters.resident_blocks > 1) absl::StrAppend(&text, " B", parameters.resident_blocks);
   if (parameters.blocks_per_multiprocessor > 1) absl::StrAppend(&text, " B", parameters.blocks_per_multiprocessor);
   std::vector<std::string> choices;
   bool any = false;

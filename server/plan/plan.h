@@ -78,6 +78,7 @@ struct SkeletonParameters {
   int unroll = 1;              // kVector: vectors per thread and step
   // Persistent grid: blocks <= multiprocessors * this, each walks over many tiles. 0: one tile a block, as many blocks as tiles.
   int blocks_per_multiprocessor = 1;
+  int resident_blocks = 1;     // kRowPanel, one tile a block: blocks of a multiprocessor that registers must permit
   LoadPath load_path = LoadPath::kDirect;
   int rows_per_step = 1;       // kRowPanel with chunks: rows that a group does together; without stages all of them in registers
   // kRowPanel with chunks: rows are wider than chunks * threads * vector_width, and all of them are walked over once for each

@@ -52,6 +52,10 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
 // Compute efficiency of loops of fused multiply-adds with loads between, as a share of the peak: assumed.
 inline constexpr double kLoopComputeEfficiency = 0.5;
 
+// A grid that walks over many tiles loses against one tile a block, where the device starts the loads of new blocks while old
+// ones still store: 0.94 to 0.96 of the rate for VADD of 2^26 entries on an H200 (tests/bench/device, results/h200-device.txt).
+inline constexpr double kPersistentEfficiency = 0.94;
+
 // One implementation with the parameters given, where blocks_per_multiprocessor is the most wanted and becomes what fits; none
 // when not even one block fits. *out: what its estimate was made from.
 std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given, KernelTraits* out);
@@ -59,6 +63,7 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
 // What the lanes of a row panel must keep.
 struct RowPanelNeeds {
   int matrices = 0;        // read
+  int stored_matrices = 0;
   int held_inputs = 0;     // of these, used again in a later phase
   int column_operands = 0; // vectors over the columns that are read
   int live_rows = 0;          // most held matrices at the end of a phase, in rows

@@ -1,18 +1,11 @@
 // Parameters of the vector skeleton.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "server/search/fusion_shape.h"
 
 namespace fusion {
-namespace {
-
-// A grid that walks over many tiles loses against one tile a block, where the device starts the loads of new blocks while old
-// ones still store: 0.94 to 0.96 of the rate for VADD of 2^26 entries on an H200 (tests/bench/device, results/h200-device.txt).
-constexpr double kPersistentEfficiency = 0.94;
-
-}  // namespace
-
 std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given, KernelTraits* out) {
   double length = 1;
   int vectors = 0;
@@ -33,12 +26,11 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   traits.compute_efficiency = kLoopComputeEfficiency;
   const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
   if (resident == 0) return std::nullopt;
-  const double tile = double(threads) * width * unroll;
+  const double tile = double(threads) * width * unroll, tiles = std::ceil(length / tile);
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   if (!one_shot) parameters.blocks_per_multiprocessor = std::min(resident, parameters.blocks_per_multiprocessor);
   traits.blocks = static_cast<int64_t>(
-      one_shot ? length / tile + 1
-               : std::min(length / tile + 1, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor));
+      one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor));
   if (shape.cuda() && !one_shot) traits.access_efficiency = kPersistentEfficiency;
   // Loads of one step are under way together; half of the time the warp waits for them.
   traits.bytes_in_flight_per_block = 0.5 * tile * vectors * shape.entry_bytes;
