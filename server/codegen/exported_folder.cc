@@ -26,15 +26,15 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
   std::string inputs, outputs;
   for (ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
-    absl::StrAppend(&inputs, "//   ", ParameterName(value), "  ", value.type.ToString(),
+    absl::StrAppend(&inputs, "//   ", ParameterName(value), "  ", DeclaredType(value),
                     value.type.is_scalar() ? ", by value" : "", "\n");
   }
   for (ValueId id : graph.outputs())
-    absl::StrAppend(&outputs, "//   ", ParameterName(graph.value(id)), "  ", graph.value(id).type.ToString(), "\n");
+    absl::StrAppend(&outputs, "//   ", ParameterName(graph.value(id)), "  ", DeclaredType(graph.value(id)), "\n");
   return absl::StrCat(
       "// ", graph.name(), ": ", request.description,
-      "\n// Matrices are row major without padding; MATRIXrxc, VECTORn and SCALAR are lists of n_elements small elements, "
-      "each\n// stored contiguously. Pointers are to ", cuda ? "device" : "host",
+      "\n// Matrices are row major: ld entries from one row to the next, or without padding. MATRIXrxc, VECTORn and SCALAR are\n"
+      "// lists of n_elements small elements, each stored contiguously. Pointers are to ", cuda ? "device" : "host",
       " memory and must not overlap.\n// Inputs:\n", inputs, "// Outputs:\n", outputs,
       "#ifndef FUSED_H_\n#define FUSED_H_\n\n#include <stddef.h>\n#include <stdint.h>\n",
       cuda ? "#include <cuda_runtime_api.h>\n" : "",
@@ -206,8 +206,10 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
                   "  return std::vector<double>(values.begin(), values.end());\n}\n"
                   "// Largest |out - reference| / max(|reference|, rms(reference)); infinite when a value is not finite.\n"
                   "template <class T>\ndouble RelativeError(const std::vector<T>& out, const std::vector<double>& reference) {\n"
-                  "  double square = 0, error = 0;\n  for (double r : reference) square += r * r;\n"
-                  "  const double rms = reference.empty() ? 0 : std::sqrt(square / reference.size());\n"
+                  "  double square = 0, count = 0, error = 0;\n"
+                  "  for (double r : reference)  // what lies between the rows of a matrix stays NaN\n"
+                  "    if (!std::isnan(r)) square += r * r, ++count;\n"
+                  "  const double rms = count > 0 ? std::sqrt(square / count) : 0;\n"
                   "  for (size_t i = 0; i < out.size(); ++i) {\n"
                   "    if (std::isnan(reference[i]) && std::isnan((double)out[i])) continue;\n"
                   "    const double difference = std::fabs(out[i] - reference[i]);\n"
@@ -250,7 +252,7 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
     const Value& value = graph.value(id);
     const std::string type = DataTypeCName(value.type.data_type), name = value.name;
     absl::StrAppend(&text, "  std::vector<", type, "> h_", name, "(", EntriesText(value), ", (", type,
-                    ")NAN);\n  std::vector<double> d_", name, "(", EntriesText(value), ", 0);\n");
+                    ")NAN);\n  std::vector<double> d_", name, "(", EntriesText(value), ", NAN);\n");
     launch.push_back(absl::StrCat(cuda ? "g_" : "h_", name, cuda ? "" : ".data()"));
     reference.push_back(absl::StrCat("d_", name, ".data()"));
   }

@@ -343,6 +343,7 @@ std::string ParameterName(const Value& value) {
 std::string EntriesText(const Value& value) {
   std::vector<std::string> factors;
   for (const Extent& extent : value.type.extents) factors.push_back(ExtentText(extent));
+  if (value.leading_dimension) factors.back() = ExtentText(*value.leading_dimension);
   if (value.type.mapped && value.type.element_entries() > 1) factors.push_back(absl::StrCat(value.type.element_entries()));
   return factors.empty() ? "1" : absl::StrJoin(factors, " * ");
 }

@@ -16,7 +16,7 @@ v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, b
   v1::Buffer buffer;
   buffer.set_id(id.value);
   buffer.set_name(value.name);
-  buffer.set_count(value.type.Entries(sizes));
+  buffer.set_count(StorageEntries(value, sizes));
   buffer.set_data_type(force_f64 ? v1::F64 : value.type.data_type);
   buffer.set_by_value(value.is_input && value.type.is_scalar());
   return buffer;

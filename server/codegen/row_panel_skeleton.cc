@@ -305,7 +305,7 @@ class RowPanelLowering {
     if (flags_.insert(flag).second)
       flag_statements_.push_back(ir::Text(absl::StrCat(
           "const bool ", flag, " = fu_aligned(", context_.Pointer(value), ")",
-          matrix ? absl::StrCat(" && ", columns_, " % ", parameters_.vector_width, " == 0") : "", ";")));
+          matrix ? absl::StrCat(" && ", stages_.RowStride(value), " % ", parameters_.vector_width, " == 0") : "", ";")));
     return flag;
   }
   void FlushFlags(std::vector<ir::Statement>* body) {
@@ -429,7 +429,7 @@ class RowPanelLowering {
                                      context_.CType(value), "(0);"));
       }
       if (context_.ProducedHere(value)) continue;
-      const std::string base = absl::StrCat("(", context_.Pointer(value), " + start)");
+      const std::string base = stages_.RowBase(value);
       (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always)
           .push_back(Load(HeldText(value), base, value, true));
     }
@@ -554,7 +554,7 @@ class RowPanelLowering {
       lines->rows.push_back(stages_.ReadLine(value, local));
       return local;
     }
-    const std::string base = absl::StrCat("(", context_.Pointer(value), " + start)");
+    const std::string base = stages_.RowBase(value);
     if (Held(value)) {
       if (FirstPhase(value) == phase && !in_batches()) lines->rows.push_back(Load(HeldText(value), base, value, true));
       return HeldText(value);
@@ -612,7 +612,7 @@ class RowPanelLowering {
         lines->push_back(stages_.KeepLine(node.result, Held(node.result) ? HeldText(node.result) : local));
       if (context_.Stored(node.result)) {
         const std::string source = Held(node.result) ? HeldText(node.result) : local;
-        const std::string base = absl::StrCat("(", context_.Pointer(node.result), " + start)");
+        const std::string base = stages_.RowBase(node.result);
         if (parameters_.vector_width == 1 && !static_chunks())
           lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
         else

@@ -22,6 +22,17 @@ RowStages::RowStages(LoweringContext& context, std::string rows, std::string col
       groups_per_block_(parameters_.threads / parameters_.threads_per_row),
       warps_(parameters_.threads_per_row / 32) {}
 
+std::string RowStages::RowStride(ValueId value) const {
+  const auto& leading = context_.graph.value(value).leading_dimension;
+  return leading ? context_.Size(*leading) : columns_;
+}
+std::string RowStages::RowStart(ValueId value) const {
+  return context_.graph.value(value).leading_dimension ? absl::StrCat("row * ", RowStride(value)) : "start";
+}
+std::string RowStages::RowBase(ValueId value) const {
+  return absl::StrCat("(", context_.Pointer(value), " + ", RowStart(value), ")");
+}
+
 void RowStages::Add(ValueId value) {
   if (!Staged(value)) staged_.push_back(value);
 }
@@ -116,14 +127,19 @@ std::string RowStages::WarpWindow(ValueId value, const std::string& slot) const 
                       " + lane / 32) * ", window, "))");
 }
 
-std::string RowStages::WarpOffset() const {
-  return absl::StrCat("start + (fu_index)(lane / 32) * ",
+std::string RowStages::WarpOffset(ValueId value) const {
+  return absl::StrCat(RowStart(value), " + (fu_index)(lane / 32) * ",
                       int64_t{32} * parameters_.chunks * parameters_.vector_width);
 }
 
 std::string RowStages::WarpChunk(ValueId value, const std::string& slot) {
-  return absl::StrCat(WarpWindow(value, slot), " + fu_window_shift(", context_.Pointer(value), " + ", WarpOffset(),
+  return absl::StrCat(WarpWindow(value, slot), " + fu_window_shift(", context_.Pointer(value), " + ", WarpOffset(value),
                       ") + (c * 32 + lane % 32) * ", parameters_.vector_width);
+}
+
+std::string RowStages::StoredEntries(ValueId value) const {
+  const std::string stride = RowStride(value);
+  return stride == columns_ ? absl::StrCat(rows_, " * ", columns_) : absl::StrCat("(", rows_, " - 1) * ", stride, " + ", columns_);
 }
 
 std::string RowStages::Barrier(const std::string& step) const {
@@ -149,10 +165,10 @@ std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::stri
     const std::string unless = Kept(value) && kept_.filled ? absl::StrCat("if (local >= ", kept_.rows, ") ") : "";
     const std::string slot = Slot(value, step), pointer = context_.Pointer(value);
     copies.push_back(bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer, ", ",
-                                           WarpOffset(), ", own, ", rows_, " * ", columns_, ", ", Barrier(step), ");")
+                                           WarpOffset(value), ", own, ", StoredEntries(value), ", ", Barrier(step), ");")
                             : absl::StrCat(unless, "fu_stage<", parameters_.vector_width, ">(", LaneChunk(value, slot), ", ",
-                                           pointer, " + start, j, ", columns_, ", ", aligned.at(value), ", ", kWhole,
-                                           ");"));
+                                           pointer, " + ", RowStart(value), ", j, ", columns_, ", ", aligned.at(value), ", ",
+                                           kWhole, ");"));
   }
   copies = ForEachRow(step, std::move(copies));
   if (!bulk()) return copies;

@@ -37,10 +37,14 @@ class RowStages {
   int64_t KeptBytes() const;
 
   // Declares, for the one row of a step: index (in the order in which the group does them; there is none from `count` on), local
-  // (which of the group's rows it is), row, and start, the position of its first entry in the matrix.
+  // (which of the group's rows it is), row, and start, the position of its first entry in a matrix without leading dimension.
   std::string IndexLine(const std::string& step) const;
   // `lines` for each row of the step; if more than one, in a loop over `r` that declares the same, only for rows that there are.
   std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines) const;
+  // Of a matrix: entries from one row to the next; where the row of the current step begins, as entries and as a pointer.
+  std::string RowStride(ValueId value) const;
+  std::string RowStart(ValueId value) const;
+  std::string RowBase(ValueId value) const;
   // The lane's chunk `c` begins at column `j`.
   std::string ColumnLine() const;
 
@@ -70,7 +74,8 @@ class RowStages {
   std::string WarpWindow(ValueId value, const std::string& slot) const;  // kBulk: pointer to the window
   std::string WarpChunk(ValueId value, const std::string& slot);         // kBulk: pointer to the lane's chunk `c`
   std::string Barrier(const std::string& step) const;
-  std::string WarpOffset() const;  // of the warp's first column in the matrix, in entries
+  std::string WarpOffset(ValueId value) const;  // of the warp's first column in the matrix, in entries
+  std::string StoredEntries(ValueId value) const;  // of the whole matrix, to the end of its last row
 
   LoweringContext& context_;
   const SkeletonParameters& parameters_;

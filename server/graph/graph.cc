@@ -57,6 +57,20 @@ Graph::Graph(std::string name, std::shared_ptr<const Catalog> catalog, std::vect
   for (std::vector<NodeId>& ids : predecessors_) SortUnique(ids);
 }
 
+int64_t StorageEntries(const Value& value, const SizeValues& sizes) {
+  if (!value.leading_dimension) return value.type.Entries(sizes);
+  const auto size = [&](const Extent& extent) { return extent.name.empty() ? extent.constant : sizes.at(extent.name); };
+  return size(value.type.extents[0]) * size(*value.leading_dimension);
+}
+int64_t StorageBytes(const Value& value, const SizeValues& sizes) {
+  return StorageEntries(value, sizes) * DataTypeBytes(value.type.data_type);
+}
+std::string DeclaredType(const Value& value) {
+  std::string text = value.type.ToString();
+  if (value.leading_dimension) text.insert(text.size() - 1, ",ld=" + value.leading_dimension->ToString());
+  return text;
+}
+
 int64_t Graph::FloorBytes(const SizeValues& sizes) const {
   int64_t bytes = 0;
   for (ValueId id : inputs_) bytes += value(id).type.Bytes(sizes);

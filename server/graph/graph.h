@@ -42,8 +42,15 @@ struct Value {
   bool is_input = false;
   bool is_output = false;
   std::optional<double> literal;  // scalars written in place
+  std::optional<Extent> leading_dimension;  // of a matrix: entries from one row to the next in memory; absent: its columns
   SourcePosition position;
 };
+
+// Entries that a value takes in memory: those of its type, and what lies between the rows of a matrix with a leading dimension.
+int64_t StorageEntries(const Value& value, const SizeValues& sizes);
+int64_t StorageBytes(const Value& value, const SizeValues& sizes);
+// As declared in a .fuse file: "matrix[m,n,ld=lda]".
+std::string DeclaredType(const Value& value);
 
 // One dimension of a node's index space, bound to a size.
 struct NodeDimension {

@@ -42,7 +42,7 @@ class CanonicalText {
   std::string Write() {
     for (ValueId input : graph_.inputs()) {
       numbers_[input.value] = next_number_++;
-      absl::StrAppend(&text_, "input ", TypeText(graph_.value(input).type), "\n");
+      absl::StrAppend(&text_, "input ", TypeText(graph_.value(input)), "\n");
     }
     for (ValueId output : graph_.outputs())
       if (graph_.value(output).producer) Walk(*graph_.value(output).producer);
@@ -81,12 +81,12 @@ class CanonicalText {
       if (operand.literal) {
         uint64_t bits = 0;
         std::memcpy(&bits, &*operand.literal, sizeof(bits));
-        absl::StrAppend(&text_, " literal:", absl::Hex(bits), ":", TypeText(operand.type));
+        absl::StrAppend(&text_, " literal:", absl::Hex(bits), ":", TypeText(operand));
       } else {
         absl::StrAppend(&text_, " ", numbers_[id.value]);
       }
     }
-    absl::StrAppend(&text_, " -> ", TypeText(graph_.value(node.result).type), "\n");
+    absl::StrAppend(&text_, " -> ", TypeText(graph_.value(node.result)), "\n");
   }
 
   // A function is written out, with its routines, where it is first used.
@@ -102,18 +102,18 @@ class CanonicalText {
     return it->second;
   }
 
-  std::string TypeText(const Type& type) {
+  std::string ExtentText(const Extent& extent) {
+    return extent.name.empty()
+               ? absl::StrCat("[", extent.constant, "]")
+               : absl::StrCat("[s", sizes_.try_emplace(extent.name, static_cast<int>(sizes_.size())).first->second, "]");
+  }
+  std::string TypeText(const Value& value) {
+    const Type& type = value.type;
     std::string text = absl::StrCat(type.data_type == v1::F64 ? "f64" : "f32", type.mapped ? " mapped" : "");
     for (int extent : type.element_shape) absl::StrAppend(&text, " ", extent);
     if (type.mapped) return text;
-    for (const Extent& extent : type.extents) {
-      if (extent.name.empty()) {
-        absl::StrAppend(&text, " [", extent.constant, "]");
-      } else {
-        absl::StrAppend(&text, " [s",
-                        sizes_.try_emplace(extent.name, static_cast<int>(sizes_.size())).first->second, "]");
-      }
-    }
+    for (const Extent& extent : type.extents) absl::StrAppend(&text, " ", ExtentText(extent));
+    if (value.leading_dimension) absl::StrAppend(&text, " ld ", ExtentText(*value.leading_dimension));
     return text;
   }
 

@@ -43,6 +43,7 @@ std::shared_ptr<const Graph> BuildGraph(const SyntaxTree& tree, const std::strin
     Value value;
     value.name = std::string(symbol.name.text);
     value.type = *symbol.type;
+    value.leading_dimension = symbol.leading_dimension;
     value.position = symbol.name.location.position;
     const ValueId id = add_value(std::move(value));
     symbol.value = id.value;

@@ -219,19 +219,17 @@ class Parser {
     const Location open = Here();
     if (TakeSymbol('[')) {
       do {
-        type->extents.push_back(Here());
-        if (AtName()) {
-          type->type->extents.push_back(Extent{std::string(current_.text)});
-        } else if (current_.kind == TokenKind::kNumber) {
-          absl::StatusOr<int64_t> value = ParseWholeNumber(current_.text);
-          if (!value.ok()) return Fail(Here(), std::string(value.status().message()));
-          type->type->extents.push_back(Extent{"", *value});
-        } else {
-          return FailExpected("a size: a name or a whole number");
+        if (wanted == 2 && type->extents.size() == 2 && AtName() && current_.text == "ld") {
+          Take();
+          if (!TakeSymbol('=')) return FailExpected("= and the leading dimension, as in matrix[m,n,ld=lda]");
+          type->leading_location = Here();
+          if (!ParseExtent(&type->leading_dimension.emplace())) return false;
+          break;
         }
-        Take();
+        type->extents.push_back(Here());
+        if (!ParseExtent(&type->type->extents.emplace_back())) return false;
       } while (TakeSymbol(','));
-      if (!TakeSymbol(']')) return FailExpected(", or ]");
+      if (!TakeSymbol(']')) return FailExpected(type->leading_dimension ? "]" : ", or ]");
     }
     const size_t given = type->extents.size();
     if (given == wanted) return true;
@@ -240,6 +238,20 @@ class Parser {
     return Fail(open,
                 absl::StrCat(word.text, " is written ", form, ", but ", given,
                              given == 1 ? " size is given" : " sizes are given", given <= 2 ? meant : ""));
+  }
+
+  bool ParseExtent(Extent* extent) {
+    if (AtName()) {
+      *extent = Extent{std::string(current_.text)};
+    } else if (current_.kind == TokenKind::kNumber) {
+      absl::StatusOr<int64_t> value = ParseWholeNumber(current_.text);
+      if (!value.ok()) return Fail(Here(), std::string(value.status().message()));
+      *extent = Extent{"", *value};
+    } else {
+      return FailExpected("a size: a name or a whole number");
+    }
+    Take();
+    return true;
   }
 
   bool ParseDeclared() {

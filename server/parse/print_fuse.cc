@@ -57,7 +57,7 @@ std::string PrintFuse(const Graph& graph) {
   std::map<std::string, std::vector<absl::string_view>> names;
   for (const Value& value : graph.values()) {
     if (value.literal) continue;
-    std::string type = value.type.ToString();
+    std::string type = DeclaredType(value);
     std::vector<absl::string_view>& of_type = names[type];
     if (of_type.empty()) types.push_back(std::move(type));
     of_type.push_back(value.name);

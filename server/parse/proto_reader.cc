@@ -81,23 +81,36 @@ class GraphReader {
     if (type.extents_size() > 2)
       return fail(
           absl::StrCat("the type has ", type.extents_size(), " extents; at most 2 (a matrix) are allowed"));
+    if (type.has_leading_dimension() && type.extents_size() != 2)
+      return fail("leading_dimension is given, but the type is no matrix of two extents");
     Type collection = Type::Scalar(data_type);
     for (int i = 0; i < type.extents_size(); ++i) {
       const Location location = Location::Field(GraphField::kVariables, variable, EntryField::kType, i);
-      if (type.extents(i).kind_case() == v1::Extent::KIND_NOT_SET) {
-        errors_->Add(location, "the extent is empty; give size or constant");
-        return read;
-      }
-      if (type.extents(i).has_size() && !BadNameMessage(type.extents(i).size()).empty()) {
-        errors_->Add(location, BadNameMessage(type.extents(i).size()));
-        return read;
-      }
+      const std::optional<Extent> extent = ReadExtent(type.extents(i), location);
+      if (!extent) return read;
       read.extents.push_back(location);
-      collection.extents.push_back(type.extents(i).has_size() ? Extent{type.extents(i).size(), 0}
-                                                              : Extent{"", type.extents(i).constant()});
+      collection.extents.push_back(*extent);
+    }
+    if (type.has_leading_dimension()) {
+      read.leading_location = read.location;
+      read.leading_dimension = ReadExtent(type.leading_dimension(), read.location);
+      if (!read.leading_dimension) return read;
     }
     read.type = std::move(collection);
     return read;
+  }
+
+  std::optional<Extent> ReadExtent(const v1::Extent& extent, const Location& location) {
+    if (extent.kind_case() == v1::Extent::KIND_NOT_SET) {
+      errors_->Add(location, "the extent is empty; give size or constant");
+      return std::nullopt;
+    }
+    if (!extent.has_size()) return Extent{"", extent.constant()};
+    if (std::string bad = BadNameMessage(extent.size()); !bad.empty()) {
+      errors_->Add(location, std::move(bad));
+      return std::nullopt;
+    }
+    return Extent{extent.size(), 0};
   }
 
   void ReadCall(const v1::Call& call, int index) {

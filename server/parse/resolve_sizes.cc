@@ -13,18 +13,44 @@
 namespace fusion {
 namespace {
 
+}  // namespace
+
+std::string FewerThanColumns(const Extent& leading, const Extent& columns, const SizeValues& sizes) {
+  const auto value = [&](const Extent& extent) -> std::optional<int64_t> {
+    if (extent.name.empty()) return extent.constant;
+    const auto found = sizes.find(extent.name);
+    return found == sizes.end() ? std::nullopt : std::optional<int64_t>(found->second);
+  };
+  const auto given = value(leading), least = value(columns);
+  if (!given || !least || *given >= *least) return "";
+  const auto shown = [](const Extent& extent, int64_t size) {
+    return extent.name.empty() ? absl::StrCat(size) : absl::StrCat(Shown(extent.name), " = ", size);
+  };
+  return absl::StrCat("the leading dimension ", shown(leading, *given), " is less than the columns ", shown(columns, *least));
+}
+
+namespace {
+
 void CheckVariables(const Graph& graph, const SizeValues& sizes, ErrorList* errors) {
   for (const Value& value : graph.values()) {
     if (value.literal) continue;
     int64_t bytes = int64_t{value.type.element_entries()} * DataTypeBytes(value.type.data_type);
     bool good = true, empty = false;
-    for (const Extent& extent : value.type.extents) {
+    std::vector<Extent> extents = value.type.extents;
+    if (value.leading_dimension) {
+      if (const std::string few = FewerThanColumns(*value.leading_dimension, extents[1], sizes); !few.empty()) {
+        errors->Add(Location{value.position}, absl::StrCat(Shown(value.name), ": ", few));
+        continue;
+      }
+      extents[1] = *value.leading_dimension;
+    }
+    for (const Extent& extent : extents) {
       const int64_t size = extent.name.empty() ? extent.constant : sizes.at(extent.name);
       empty = empty || size == 0;
       good = good && (size == 0 || MultiplyBytes(size, &bytes));
     }
     if (good || empty) continue;
-    errors->Add(Location{value.position}, absl::StrCat(Shown(value.name), " (", value.type.ToString(),
+    errors->Add(Location{value.position}, absl::StrCat(Shown(value.name), " (", DeclaredType(value),
                                                        ") has more than 2^62 bytes at these sizes"));
   }
 }

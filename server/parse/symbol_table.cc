@@ -25,6 +25,7 @@ SymbolTable::SymbolTable(const SyntaxTree& tree, ErrorList* errors) : tree_(tree
     }
     Symbol symbol{variable.name};
     symbol.type = type;
+    if (type) symbol.leading_dimension = tree.types[variable.type].leading_dimension;
     Declare(variable.name, std::move(symbol));
   }
 }
@@ -57,50 +58,58 @@ void SymbolTable::Declare(const NameSyntax& name, Symbol symbol) {
                             first.name.location.InWords()));
 }
 
+bool SymbolTable::CheckExtent(const Extent& extent, const Location& location, int order, const std::string& type,
+                              int64_t* constant_bytes) {
+  const auto fail = [&](std::string message) {
+    errors_->Add(location, std::move(message));
+    return false;
+  };
+  if (extent.name.empty()) {
+    if (extent.constant < 1 || extent.constant > kLargestSize)
+      return fail(absl::StrCat("a size must be from 1 to 2^62, but it is ", extent.constant));
+    if (!MultiplyBytes(extent.constant, constant_bytes)) return fail(absl::StrCat(type, " has more than 2^62 bytes"));
+    return true;
+  }
+  if (extent.name == kElementsSize)
+    return fail(
+        "elements is the length of mapped lists (SCALAR, VECTORn, MATRIXrxc); give this collection a size "
+        "of its own");
+  const auto found = positions_.find(extent.name);
+  if (found == positions_.end()) {
+    if (tree_.unclear.contains(extent.name) || !reported_sizes_.insert(extent.name).second) return false;
+    const std::string similar = errors_->MaySuggest() ? Similar(extent.name, /*is_size=*/true) : "";
+    return fail(absl::StrCat(
+        "size ", Shown(extent.name), " is not declared",
+        similar.empty() ? absl::StrCat("; add: size ", Shown(extent.name), ";") : DidYouMean(similar)));
+  }
+  Symbol& symbol = symbols_[found->second];
+  if (!symbol.is_size) return symbol.known ? fail(absl::StrCat(Shown(extent.name), " is a variable, not a size")) : false;
+  if (symbol.name.order > order && !symbol.order_reported) {
+    symbol.order_reported = true;
+    errors_->Add(location, absl::StrCat("size ", Shown(extent.name), " is used before its declaration ",
+                                        symbol.name.location.InWords(), "; move the declaration up"));
+  }
+  return true;
+}
+
 std::optional<Type> SymbolTable::CheckType(const TypeSyntax& type, int order) {
   if (!type.type) return std::nullopt;
   bool good = true;
-  int64_t constant_bytes = DataTypeBytes(type.type->data_type);
+  const std::string text = type.type->ToString();
+  int64_t bytes = DataTypeBytes(type.type->data_type), bytes_with_padding = bytes;
   for (size_t i = 0; i < type.extents.size(); ++i) {
     const Extent& extent = type.type->extents[i];
-    const auto fail = [&](std::string message) {
-      good = false;
-      errors_->Add(type.extents[i], std::move(message));
-    };
-    if (extent.name.empty()) {
-      if (extent.constant < 1 || extent.constant > kLargestSize) {
-        fail(absl::StrCat("a size must be from 1 to 2^62, but it is ", extent.constant));
-      } else if (!MultiplyBytes(extent.constant, &constant_bytes)) {
-        fail(absl::StrCat(type.type->ToString(), " has more than 2^62 bytes"));
-      }
-      continue;
-    }
-    if (extent.name == kElementsSize) {
-      fail(
-          "elements is the length of mapped lists (SCALAR, VECTORn, MATRIXrxc); give this collection a size "
-          "of its own");
-      continue;
-    }
-    const auto found = positions_.find(extent.name);
-    if (found == positions_.end()) {
-      good = false;
-      if (tree_.unclear.contains(extent.name) || !reported_sizes_.insert(extent.name).second) continue;
-      const std::string similar = errors_->MaySuggest() ? Similar(extent.name, /*is_size=*/true) : "";
-      fail(absl::StrCat(
-          "size ", Shown(extent.name), " is not declared",
-          similar.empty() ? absl::StrCat("; add: size ", Shown(extent.name), ";") : DidYouMean(similar)));
-    } else if (!symbols_[found->second].is_size) {
-      if (symbols_[found->second].known) fail(absl::StrCat(Shown(extent.name), " is a variable, not a size"));
-      good = false;
-    } else if (symbols_[found->second].name.order > order && !symbols_[found->second].order_reported) {
-      symbols_[found->second].order_reported = true;
-      errors_->Add(
-          type.extents[i],
-          absl::StrCat("size ", Shown(extent.name), " is used before its declaration ",
-                       symbols_[found->second].name.location.InWords(), "; move the declaration up"));
-    }
+    good = CheckExtent(extent, type.extents[i], order, text, &bytes) && good;
+    if (i == 0 && extent.name.empty()) MultiplyBytes(extent.constant, &bytes_with_padding);
   }
-  return good ? type.type : std::nullopt;
+  if (!good || !type.leading_dimension) return good ? type.type : std::nullopt;
+  const Extent& leading = *type.leading_dimension;
+  if (!CheckExtent(leading, type.leading_location, order, text, &bytes_with_padding)) return std::nullopt;
+  if (const std::string few = FewerThanColumns(leading, type.type->extents[1], {}); !few.empty()) {
+    errors_->Add(type.leading_location, few);
+    return std::nullopt;
+  }
+  return type.type;
 }
 
 int SymbolTable::Use(const NameSyntax& use, absl::string_view hint) {

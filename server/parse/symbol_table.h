@@ -18,6 +18,7 @@ struct Symbol {
   bool is_size = false;
   bool known = true;         // false: not declared, or in a statement that could not be read
   std::optional<Type> type;  // variables; absent when unknown
+  std::optional<Extent> leading_dimension;
   const NameSyntax* input = nullptr;
   int computed_by = -1;  // position in SyntaxTree::calls
   bool used = false;
@@ -45,6 +46,8 @@ class SymbolTable {
   void DeclareSize(const SizeSyntax& size);
   void Declare(const NameSyntax& name, Symbol symbol);
   std::optional<Type> CheckType(const TypeSyntax& type, int order);
+  // Reports what is wrong with one extent; true when nothing is. `type`: in words, for messages.
+  bool CheckExtent(const Extent& extent, const Location& location, int order, const std::string& type, int64_t* constant_bytes);
   int EnterUnknown(const NameSyntax& use);
   std::string Similar(absl::string_view name, bool is_size);
 

@@ -32,6 +32,8 @@ struct SizeSyntax {
 struct TypeSyntax {
   std::optional<Type> type;  // absent: wrong, and reported
   std::vector<Location> extents;
+  std::optional<Extent> leading_dimension;  // of a matrix
+  Location leading_location;
   Location location;
 };
 

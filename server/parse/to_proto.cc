@@ -6,19 +6,22 @@
 namespace fusion {
 namespace {
 
-v1::VariableType TypeToProto(const Type& type) {
+void ExtentToProto(const Extent& extent, v1::Extent* proto) {
+  if (extent.name.empty())
+    proto->set_constant(extent.constant);
+  else
+    proto->set_size(extent.name);
+}
+
+v1::VariableType TypeToProto(const Value& value) {
+  const Type& type = value.type;
   v1::VariableType proto;
   proto.set_data_type(type.data_type);
   proto.set_mapped(type.mapped);
   for (int size : type.element_shape) proto.add_element_shape(size);
   if (type.mapped) return proto;
-  for (const Extent& extent : type.extents) {
-    if (extent.name.empty()) {
-      proto.add_extents()->set_constant(extent.constant);
-    } else {
-      proto.add_extents()->set_size(extent.name);
-    }
-  }
+  for (const Extent& extent : type.extents) ExtentToProto(extent, proto.add_extents());
+  if (value.leading_dimension) ExtentToProto(*value.leading_dimension, proto.mutable_leading_dimension());
   return proto;
 }
 
@@ -36,7 +39,7 @@ v1::Graph ToProto(const Graph& graph) {
     if (value.literal) continue;
     v1::VariableDeclaration* declaration = proto.add_variables();
     declaration->set_name(value.name);
-    *declaration->mutable_type() = TypeToProto(value.type);
+    *declaration->mutable_type() = TypeToProto(value);
   }
   for (ValueId id : graph.inputs()) proto.add_inputs(graph.value(id).name);
   for (const Node& node : graph.nodes()) {

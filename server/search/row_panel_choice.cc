@@ -285,7 +285,11 @@ std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& 
 
 std::vector<int> RowVectorWidths(const FusionShape& shape) {
   const int vector = 16 / shape.entry_bytes;
-  if (shape.Size(shape.skeleton.row_panel.columns) % vector == 0) return {vector, 1};
+  bool aligned = shape.Size(shape.skeleton.row_panel.columns) % vector == 0;
+  for (const auto* values : {&shape.loads, &shape.stores})
+    for (ValueId value : *values)
+      if (const auto& leading = shape.graph.value(value).leading_dimension) aligned &= shape.Size(*leading) % vector == 0;
+  if (aligned) return {vector, 1};
   return {1};
 }
 

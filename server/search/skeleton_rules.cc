@@ -62,6 +62,9 @@ class Rules {
       if (node.dimensions.size() != 2 || node.is_reduction() || node.result_map != std::vector<int>{0, 1}) return false;
       for (const auto& map : node.operand_maps)
         if (!map.empty() && map != std::vector<int>{0, 1}) return false;
+      if (graph_.value(node.result).leading_dimension) return false;
+      for (ValueId operand : node.operands)
+        if (graph_.value(operand).leading_dimension) return false;
     }
     return true;
   }

@@ -25,7 +25,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 double DataBytes(const CheckedSource& submission) {
   double bytes = 0;
   for (const Value& value : submission.graph->values())
-    if (!value.literal) bytes += static_cast<double>(value.type.Bytes(submission.sizes));
+    if (!value.literal) bytes += static_cast<double>(StorageBytes(value, submission.sizes));
   return bytes;
 }
 

@@ -103,7 +103,7 @@ absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescrip
   double values = 0, wide = 0;
   for (const Value& value : graph.values()) {
     if (value.literal) continue;
-    const double bytes = static_cast<double>(value.type.Bytes(submission.sizes));
+    const double bytes = static_cast<double>(StorageBytes(value, submission.sizes));
     values += bytes;
     wide += bytes * 8 / DataTypeBytes(value.type.data_type);
   }

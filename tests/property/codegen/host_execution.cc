@@ -104,7 +104,7 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
   for (const Value& value : graph.values()) {
     if (value.literal) continue;
     const int id = value.id.value;
-    const int64_t entries = value.type.Entries(sizes);
+    const int64_t entries = StorageEntries(value, sizes);
     buffers[id] = std::make_unique<Guarded>(entries * (is_double(id) ? 8 : 4));
     if (std::find(given.begin(), given.end(), value.id) == given.end()) continue;
     const std::vector<double>& entered = values->at(id);
@@ -158,7 +158,7 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
     if (!buffers[id]->Intact()) return absl::InternalError("a kernel wrote outside of " + value.name);
     if (std::find(wanted.begin(), wanted.end(), value.id) == wanted.end()) continue;
     std::vector<double>& out = (*values)[id];
-    out.resize(value.type.Entries(sizes));
+    out.resize(StorageEntries(value, sizes));
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = is_double(id) ? reinterpret_cast<double*>(buffers[id]->data())[i]
                              : reinterpret_cast<float*>(buffers[id]->data())[i];

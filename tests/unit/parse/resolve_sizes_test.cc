@@ -62,6 +62,18 @@ TEST(ResolveSizes, OutOfRange) {
             "f.fuse: error: size columns must be from 0 to 2^62, but it is 9223372036854775807");
 }
 
+TEST(ResolveSizes, LeadingDimensionsHoldTheColumns) {
+  auto graph = testing::ParseText("size n = 8, lda = 9;\nmatrix[n,n,ld=lda] A, B;\ninput A;\nB = neg(A);\nreturn B;\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(ResolveSizes(**graph, Given({{"n", 9}}), "f.fuse").ok());
+  EXPECT_EQ(Errors(ResolveSizes(**graph, Given({{"n", 10}}), "f.fuse")),
+            "f.fuse:2:20: error: A: the leading dimension lda = 9 is less than the columns n = 10\n"
+            "f.fuse:2:23: error: B: the leading dimension lda = 9 is less than the columns n = 10");
+  EXPECT_EQ(Errors(ResolveSizes(**graph, Given({{"lda", int64_t{1} << 60}}), "f.fuse")),
+            "f.fuse:2:20: error: A (matrix[n,n,ld=lda]) has more than 2^62 bytes at these sizes\n"
+            "f.fuse:2:23: error: B (matrix[n,n,ld=lda]) has more than 2^62 bytes at these sizes");
+}
+
 TEST(ResolveSizes, VariablesMustFit) {
   const int64_t large = int64_t{1} << 30;
   EXPECT_TRUE(
