@@ -59,7 +59,47 @@ class Enumerator {
     return std::move(result_);
   }
 
+  std::vector<NodeSet> Grow(int larger_than, int max_nodes, int64_t max_sets,
+                            const std::function<bool(const NodeSet&)>& may_join) const {
+    std::vector<NodeSet> grown;
+    NodeSet done;
+    for (int seed = 0; seed < static_cast<int>(joined_by_edge_.size()); ++seed) {
+      if (done.Contains(seed)) continue;
+      if (static_cast<int64_t>(grown.size()) >= max_sets) break;
+      Members members = {seed};
+      NodeSet set = SetOf(members), refused = done;
+      int next_size = larger_than + 1;
+      while (static_cast<int>(members.size()) < max_nodes && JoinOne(may_join, &members, &set, &refused)) {
+        if (static_cast<int>(members.size()) < next_size) continue;
+        grown.push_back(set);
+        next_size = static_cast<int>(members.size()) * 4 / 3 + 1;
+      }
+      if (static_cast<int>(members.size()) > larger_than && (grown.empty() || !(grown.back() == set))) grown.push_back(set);
+      done.UnionWith(set);
+    }
+    return grown;
+  }
+
  private:
+  // Adds the first node that may join; those that may not stay out.
+  bool JoinOne(const std::function<bool(const NodeSet&)>& may_join, Members* members, NodeSet* set, NodeSet* refused) const {
+    NodeSet below, above;
+    FindOutside(*members, &below, &above);
+    for (int node : NeighboursOf(*members, *set)) {
+      if (refused->Contains(node) || !StaysConvex(node, below, above)) continue;
+      NodeSet extended = *set;
+      extended.Add(node);
+      if (!may_join(extended)) {
+        refused->Add(node);
+        continue;
+      }
+      members->insert(std::upper_bound(members->begin(), members->end(), node), node);
+      *set = std::move(extended);
+      return true;
+    }
+    return false;
+  }
+
   static std::vector<std::vector<int>> JoinedByEdge(const FusibleSetProblem& problem) {
     std::vector<std::vector<int>> joined(problem.successors.size());
     for (size_t from = 0; from < problem.successors.size(); ++from) {
@@ -95,24 +135,14 @@ class Enumerator {
     absl::flat_hash_set<Members> seen;
     for (const Members& members : level) {
       const NodeSet set = SetOf(members);
-      NodeSet below, above;  // nodes outside the set that descend from it, and of which it descends
-      for (int member : members) {
-        below.UnionWith(reachability_.descendants(member));
-        above.UnionWith(reachability_.ancestors(member));
-      }
-      for (int member : members) {
-        below.Remove(member);
-        above.Remove(member);
-      }
+      NodeSet below, above;
+      FindOutside(members, &below, &above);
       for (int node : NeighboursOf(members, set)) {
         if (++candidates_ > options_.max_candidates) {
           result_.limit = EnumerationLimit::kMaxCandidates;
           return;
         }
-        // The set is convex, so a node is not both above and below, and neither when a shared value alone
-        // joins it.
-        if (below.Contains(node) && below.Intersects(reachability_.ancestors(node))) continue;
-        if (above.Contains(node) && above.Intersects(reachability_.descendants(node))) continue;
+        if (!StaysConvex(node, below, above)) continue;
         Members extended = members;
         extended.insert(std::upper_bound(extended.begin(), extended.end(), node), node);
         if (!seen.insert(extended).second) continue;
@@ -120,6 +150,23 @@ class Enumerator {
         if (result_.limit != EnumerationLimit::kNone || (any && !next.empty())) return;
       }
     }
+  }
+
+  // Nodes outside the set that descend from it, and of which it descends.
+  void FindOutside(const Members& members, NodeSet* below, NodeSet* above) const {
+    for (int member : members) {
+      below->UnionWith(reachability_.descendants(member));
+      above->UnionWith(reachability_.ancestors(member));
+    }
+    for (int member : members) {
+      below->Remove(member);
+      above->Remove(member);
+    }
+  }
+  // The set is convex, so a node is not both above and below, and neither when a shared value alone joins it.
+  bool StaysConvex(int node, const NodeSet& below, const NodeSet& above) const {
+    return !(below.Contains(node) && below.Intersects(reachability_.ancestors(node))) &&
+           !(above.Contains(node) && above.Intersects(reachability_.descendants(node)));
   }
 
   // Ascending, each once.
@@ -187,6 +234,12 @@ FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const Fusible
   if (problem.successors.size() > kMaxReachabilityNodes)
     return SingleNodes(static_cast<int>(problem.successors.size()), options);
   return Enumerator(problem, options).Run();
+}
+
+std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, int larger_than, int max_nodes, int64_t max_sets,
+                                     const std::function<bool(const NodeSet&)>& may_join) {
+  if (problem.successors.size() > kMaxReachabilityNodes) return {};
+  return Enumerator(problem, {}).Grow(larger_than, max_nodes, max_sets, may_join);
 }
 
 FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options) {

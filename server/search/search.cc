@@ -1,14 +1,22 @@
 #include "server/search/search.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "server/search/fusible_sets.h"
+#include "server/search/skeleton_rules.h"
 
 namespace fusion {
 namespace {
 
 constexpr int64_t kFewFusions = 64;
+
+int LargestSize(const std::vector<NodeSet>& sets) {
+  int most = 0;
+  for (const NodeSet& set : sets) most = std::max(most, set.Size());
+  return most;
+}
 
 }  // namespace
 
@@ -21,13 +29,23 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
   set_options.max_nodes = std::min(options.max_fusion_nodes, graph.node_count());
   set_options.max_sets = std::max<int64_t>(options.max_fusions, graph.node_count());
   set_options.max_candidates = 20 * set_options.max_sets;
-  const FusibleSets sets = EnumerateFusibleSets(graph, set_options);
+  FusibleSets sets = EnumerateFusibleSets(graph, set_options);
 
   SearchSpace space;
   space.fusible_sets = static_cast<int64_t>(sets.sets.size());
   if (sets.limit != EnumerationLimit::kNone)
     space.notes.push_back(absl::StrCat("fusible sets limited by ", EnumerationLimitName(sets.limit), ": ", sets.sets.size(),
                                        " sets of up to ", set_options.max_nodes, " nodes"));
+  if (sets.limit != EnumerationLimit::kNone) {
+    const int listed = sets.sets.empty() ? 0 : sets.sets.back().Size();
+    std::vector<NodeSet> grown =
+        GrowFusibleSets(FusibleSetProblemOf(graph), listed, options.max_grown_nodes, set_options.max_sets / 4,
+                        [&](const NodeSet& nodes) { return ChooseSkeleton(graph, nodes).feasible; });
+    space.notes.push_back(absl::StrCat(grown.size(), " larger sets were grown, of up to ",
+                                       grown.empty() ? 0 : LargestSize(grown), " nodes"));
+    space.fusible_sets += static_cast<int64_t>(grown.size());
+    std::move(grown.begin(), grown.end(), std::back_inserter(sets.sets));
+  }
   space.unfused.assign(graph.node_count(), -1);
   // A small space can afford more of each fusion; which of them is best is for measurement to say.
   ImplementationOptions implementation_options = options.implementation;

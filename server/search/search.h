@@ -16,6 +16,8 @@ namespace fusion {
 struct SearchOptions {
   int max_fusion_nodes = 16;
   int64_t max_fusions = 4000;  // fusible sets that are implemented
+  // Beside them, where a limit leaves sets out: larger ones that grow greedily, of at most so many nodes.
+  int max_grown_nodes = 64;
   ImplementationOptions implementation;
 };
 

@@ -1,11 +1,42 @@
 // Parameters of the vector skeleton.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "server/search/fusion_shape.h"
 
 namespace fusion {
+namespace {
+
+// Most values of one entry that are live at once, in the order of the nodes: what is loaded until it was read last, results
+// until they were; what is only stored, at once; accumulators always.
+int MostLive(const FusionShape& shape) {
+  std::map<ValueId, size_t> last;
+  for (size_t i = 0; i < shape.members.size(); ++i)
+    for (ValueId operand : shape.node(shape.members[i]).operands) last[operand] = i;
+  std::vector<int> ends(shape.members.size(), 0);
+  int live = 0;
+  for (ValueId value : shape.loads)
+    if (!shape.graph.value(value).type.is_scalar()) ++live, ++ends[last.at(value)];
+  int most = live;
+  for (size_t i = 0; i < shape.members.size(); ++i) {
+    const Node& node = shape.node(shape.members[i]);
+    most = std::max(most, ++live);
+    live -= ends[i];
+    if (node.is_reduction()) continue;
+    const auto read = last.find(node.result);
+    if (read == last.end())
+      --live;
+    else
+      ++ends[read->second];
+  }
+  return most;
+}
+
+}  // namespace
+
 std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given, KernelTraits* out) {
   double length = 1;
   int vectors = 0;
@@ -22,7 +53,7 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   SkeletonParameters& parameters = implementation.parameters;
   KernelTraits traits = shape.Traits();
   const int threads = traits.threads = parameters.threads, width = parameters.vector_width, unroll = parameters.unroll;
-  traits.registers = 24 + static_cast<int>((vectors + shape.members.size()) * width * unroll * shape.entry_bytes / 4);
+  traits.registers = 24 + MostLive(shape) * width * unroll * shape.entry_bytes / 4;
   traits.compute_efficiency = kLoopComputeEfficiency;
   const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
   if (resident == 0) return std::nullopt;

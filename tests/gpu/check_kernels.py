@@ -2,12 +2,14 @@
 """Checks of generated CUDA kernels on a GPU beyond what every submission checks itself. From the package:
 
     python3 tests/gpu/check_kernels.py [--only atax,softmax] [--sizes 3] [--candidates 30]
-    python3 tests/gpu/check_kernels.py --sanitize
+    python3 tests/gpu/check_kernels.py --leading-dimensions
+    python3 tests/gpu/check_kernels.py --sanitize [--leading-dimensions]
 
 Every candidate of every example, at ragged sizes and with each buffer one entry off its alignment, agrees with torch in f64,
 and gives the same bits in 20 runs unless it is described as atomic. Needs torch. With --sanitize instead: the exported
 folders of candidates of different structure are compiled with nvcc, and their examples run under compute-sanitizer's
-memcheck, racecheck, initcheck and synccheck; what these find is a failure.
+memcheck, racecheck, initcheck and synccheck; what these find is a failure. With --leading-dimensions the rows of all matrices lie
+further apart than they are long; without --sanitize it is the submission then that checks values and what lies between rows.
 
 Exit status: 0 all good, 1 something is wrong or was left out, 2 bad usage.
 """
@@ -17,6 +19,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -41,12 +44,23 @@ SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
          "square": [{"n": 1}, {"n": 33}, {"n": 301}]}
 # With --sanitize: every access is followed, and racecheck keeps them all.
 SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": [{"m": 301, "n": 261}], "square": [{"n": 261}]}
+# With --leading-dimensions: rows that permit vectors (the last, which is checked alone by default), and such that do not.
+SPACED_SIZES = {"matrix": [{"m": 301, "n": 1003}, {"m": 301, "n": 1004}], "square": [{"n": 301}, {"n": 300}]}
 THIS_PROCESS = threading.Lock()  # submissions run beside each other, this process's use of the GPU does not
 
 
-def sizes_of(sequence, sanitize):
+def sizes_of(sequence, options):
     kind = "square" if sequence.size_names == ("n",) and sequence.kind == "matrix" else sequence.kind
-    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in (SANITIZED_SIZES if sanitize else SIZES)[kind]]
+    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in
+            (SANITIZED_SIZES if options.sanitize else SPACED_SIZES if options.leading_dimensions else SIZES)[kind]]
+
+
+def with_leading_dimensions(text):
+    """A graph with a leading dimension for each matrix, lda and ldb in turn."""
+    def declare(match):
+        names = [name.strip() for name in match.group(2).split(",")]
+        return " ".join(f"{match.group(1)},ld={'lda' if (match.start() + i) % 2 else 'ldb'}] {name};" for i, name in enumerate(names))
+    return "size lda, ldb;\n" + re.sub(r"(matrix\[\w+,\w+)\] ([\w ,]+);", declare, text)
 
 
 def run(arguments, folder):
@@ -64,16 +78,21 @@ def check(options, sequence, sizes):
     """Problems of one example at one size, as texts."""
     with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
         source = pathlib.Path(folder) / f"{sequence.name}.fuse"
-        source.write_text(sequence.fuse(ROOT / "examples"), encoding="utf-8")
+        text = sequence.fuse(ROOT / "examples")
+        source.write_text(with_leading_dimensions(text) if options.leading_dimensions else text, encoding="utf-8")
         command = [options.client, "submit", str(source), "--target", "cuda", "--json", "--candidates", str(options.candidates)]
         for name, value in sequence.size_options(sizes).items():
             command += ["--size", f"{name}={value}"]
+        if options.leading_dimensions:
+            command += ["--size", f"lda={sizes['n'] + 4}", "--size", f"ldb={sizes['n'] + 8}"]
         try:
             report = json.loads(run(command, folder))
             folders, structures = [], set()
             for candidate in report["candidates"]:
                 words = tuple(word in candidate["description"] for word in STRUCTURE_WORDS)
-                if options.match in candidate["description"] and candidate["outcome"] == "OK" and not (
+                if options.leading_dimensions and not options.sanitize:
+                    folders.append((candidate["description"], ""))
+                elif options.match in candidate["description"] and candidate["outcome"] == "OK" and not (
                         options.sanitize and words in structures):
                     structures.add(words)
                     folders.append((candidate["description"], f"{folder}/rank{candidate['rank']}"))
@@ -87,6 +106,8 @@ def check(options, sequence, sizes):
             problems.append("no candidate was checked")
         if options.sanitize:
             return problems + sanitize_folders(folders)
+        if options.leading_dimensions:
+            return problems
         with THIS_PROCESS:
             return problems + check_folders(sequence, sizes, folders)
 
@@ -142,6 +163,7 @@ def main():
     parser.add_argument("--candidates", type=int, default=12)
     parser.add_argument("--sizes", type=int, default=1, help="how many of a sequence's sizes (default 1, the largest)")
     parser.add_argument("--match", default="", help="only candidates whose description holds this text, as 'bulk'")
+    parser.add_argument("--leading-dimensions", action="store_true", help="padded rows; matrices alone")
     parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc")
     parser.add_argument("--jobs", type=int, default=8, help="submissions at once")
     options = parser.parse_args()
@@ -153,7 +175,9 @@ def main():
     cases = {}
     for name in options.only:
         sequence = sequences.BY_NAME[name]
-        for sizes in sizes_of(sequence, options.sanitize)[-options.sizes:]:
+        if options.leading_dimensions and sequence.kind != "matrix":
+            continue
+        for sizes in sizes_of(sequence, options)[-options.sizes:]:
             text = " ".join(f"{size}={value}" for size, value in sequence.size_options(sizes).items())
             cases[f"{name} {text}"] = functools.partial(check, options, sequence, sizes)
     bad = 0

@@ -74,6 +74,17 @@ __global__ void __launch_bounds__(256) Add(const float4* w, const float4* y, con
   }
 }
 
+// x = w, one tile a block; STREAMING: loads marked as not to be kept in the caches.
+template <int VECTORS, bool STREAMING>
+__global__ void __launch_bounds__(256) Copy(const float4* w, float4* x) {
+  const size_t base = size_t{blockIdx.x} * (256 * VECTORS) + threadIdx.x;
+  float4 a[VECTORS];
+#pragma unroll
+  for (int u = 0; u < VECTORS; ++u) a[u] = STREAMING ? __ldcs(w + base + u * 256) : w[base + u * 256];
+#pragma unroll
+  for (int u = 0; u < VECTORS; ++u) x[base + u * 256] = a[u];
+}
+
 class Bench {
  public:
   Bench() {
@@ -193,6 +204,15 @@ int main() {
 
   const double copy = bench.Median([&] { Check(cudaMemcpyAsync(x, w, kVector * 4, cudaMemcpyDeviceToDevice, bench.stream()), "copy"); }, true);
   std::printf("%-58s %8.2f TB/s\n", "copy of 256 MiB, cold", 2.0 * kVector * 4 / copy * 1e6 / 1e12);
+  void* copied[] = {&w, &x};
+  auto copy_rate = [&](const char* text, const void* kernel, int vectors) {
+    const int grid = static_cast<int>(count / (256 * vectors));
+    const double microseconds = bench.Median([&] { bench.Launch(kernel, grid, 256, copied); }, true);
+    std::printf("%-58s %8.2f TB/s\n", text, 2.0 * kVector * 4 / microseconds * 1e6 / 1e12);
+  };
+  copy_rate("x = w, one tile a block, one vector a thread, cold", reinterpret_cast<const void*>(Copy<1, false>), 1);
+  copy_rate("x = w, one tile a block, 4 vectors a thread, cold", reinterpret_cast<const void*>(Copy<4, false>), 4);
+  copy_rate("x = w, the same with streaming loads (ld.global.cs), cold", reinterpret_cast<const void*>(Copy<4, true>), 4);
   void* add[] = {&w, &y, &z, &x, &count};
   auto rate = [&](int grid) {
     const double microseconds = bench.Median([&] { bench.Launch(reinterpret_cast<const void*>(Add), grid, 256, add); }, true);

@@ -111,5 +111,30 @@ TEST(EnumerateFusibleSets, TakesAGraphWithoutNodes) {
   EXPECT_EQ(found.limit, EnumerationLimit::kNone);
 }
 
+NodeSet Range(int first, int end) {
+  NodeSet set;
+  for (int i = first; i < end; ++i) set.Add(i);
+  return set;
+}
+
+TEST(GrowFusibleSets, GivesTheWholeChainAndSomeOnTheWay) {
+  EXPECT_EQ(GrowFusibleSets(Chain(40), 16, 64, 100, [](const NodeSet&) { return true; }),
+            (std::vector<NodeSet>{Range(0, 17), Range(0, 23), Range(0, 31), Range(0, 40)}));
+}
+
+TEST(GrowFusibleSets, DividesWhatIsTooLarge) {
+  EXPECT_EQ(GrowFusibleSets(Chain(25), 7, 10, 100, [](const NodeSet&) { return true; }),
+            (std::vector<NodeSet>{Range(0, 8), Range(0, 10), Range(10, 18), Range(10, 20)}));
+  EXPECT_EQ(GrowFusibleSets(Chain(25), 7, 10, 1, [](const NodeSet&) { return true; }).size(), 2u);  // no other is begun
+}
+
+TEST(GrowFusibleSets, LeavesOutWhatMayNotJoinOrWouldCloseAWayAround) {
+  EXPECT_EQ(GrowFusibleSets(Chain(6), 1, 64, 100, [](const NodeSet& set) { return !set.Contains(3) || set.Size() == 1; }),
+            (std::vector<NodeSet>{Range(0, 2), Range(0, 3), Range(4, 6)}));
+  // 0 -> 1 -> 2 and 0 -> 2, where 1 may not join: 2 must not either.
+  FusibleSetProblem triangle{.successors = {{1, 2}, {2}, {}}};
+  EXPECT_TRUE(GrowFusibleSets(triangle, 1, 64, 100, [](const NodeSet& set) { return !set.Contains(1) || set.Size() == 1; }).empty());
+}
+
 }  // namespace
 }  // namespace fusion
