@@ -55,9 +55,14 @@ def examples_table(document, name):
     return "\n".join(lines) + "\n"
 
 
+def slug(device):
+    return device.lower().replace(" ", "-")
+
+
 def peers_section(documents, plots):
     """The section "Against cuBLAS, torch and JAX" for each device, from (file name, document) pairs of
-    tests/bench/peers/peers_bench.py. Of a case that several measured, the newest stands. `plots`: (device, file name)."""
+    tests/bench/peers/peers_bench.py. Of a case that several measured, the newest stands. `plots`: (device, file name). Behind the
+    tables comes what peers-DEVICE.remarks.md says of them."""
     parts = []
     for device in sorted({document["device"]["name"] for _, document in documents}):
         own = [(name, document) for name, document in documents if document["device"]["name"] == device]
@@ -78,7 +83,9 @@ def peers_section(documents, plots):
         for row in sorted((row for _, document in own for row in document["rows"]), key=lambda row: row["date"]):
             rows[row["sequence"], row["set"], row["type"], row["side"]] = row
         lines += [f"![time over floor](tests/bench/results/{name})\n" for owner, name in plots if owner == device]
-        parts.append("\n".join(lines) + "\n" + report.markdown(list(rows.values())))
+        remarks = RESULTS / f"peers-{slug(device)}.remarks.md"
+        parts.append("\n".join(lines) + "\n" + report.markdown(list(rows.values()))
+                     + ("\n" + remarks.read_text() if remarks.exists() else ""))
     return "\n".join(parts)
 
 
@@ -88,7 +95,7 @@ def peers_plots(documents):
     for device in sorted({document["device"]["name"] for _, document in documents}):
         rows = [row for _, document in documents if document["device"]["name"] == device for row in document["rows"]]
         newest = {(row["sequence"], row["set"], row["type"], row["side"]): row for row in sorted(rows, key=lambda r: r["date"])}
-        name = f"peers-{device.lower().replace(' ', '-')}.svg"
+        name = f"peers-{slug(device)}.svg"
         (RESULTS / name).write_text(plot.draw(list(newest.values()), device))
         plots.append((device, name))
     return plots
