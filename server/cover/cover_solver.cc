@@ -114,7 +114,9 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
   };
   bool first = true, filled_up = false;
   while (static_cast<int>(result.covers.size()) < options.count) {
-    if (choices.NextSeconds() < INFINITY && choices.NextSeconds() <= partitions.NextBound()) {
+    // The same sum in another order may differ in its last digits.
+    constexpr double kRounding = 1 + 1e-12;
+    if (choices.NextSeconds() < INFINITY && choices.NextSeconds() <= partitions.NextBound() * kRounding) {
       result.covers.push_back(choices.Next());
       continue;
     }

@@ -33,17 +33,25 @@ class LinearProgram {
   LinearProgram(const LinearProgram&) = delete;
   LinearProgram& operator=(const LinearProgram&) = delete;
 
-  void AddVariable(double cost, std::vector<int> rows);  // rows from 0, ascending
+  // rows from 0, ascending; `sums`: in which sums of AddAtMost so far it stands, likewise.
+  void AddVariable(double cost, std::vector<int> rows, const std::vector<int>& sums = {});
   void AddAtMost(const std::vector<int>& variables, int limit);
+  // Of a relaxed program: a variable that is closed stays 0.
+  void SetClosed(int variable, bool closed);
   void SetNames(const std::vector<std::string>& rows, const std::vector<std::string>& variables);
 
-  // `relaxed`: 0 <= x <= 1. May be called again after further AddAtMost.
+  // `relaxed`: 0 <= x <= 1. May be called again after further AddAtMost and AddVariable; a relaxed program then goes on from its
+  // last solution.
   ProgramSolution Solve(bool relaxed, Deadline deadline);
   std::string Text() const;  // .lp format
 
  private:
   struct Model;
   Model* model_;
+  int rows_;                // sums that are 1
+  bool continues_ = false;  // the last solution was of a relaxed program
+  bool relaxed_ = false;    // what the first `typed_` variables are
+  int typed_ = 0;
 };
 
 }  // namespace fusion

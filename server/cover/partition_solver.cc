@@ -11,9 +11,6 @@
 namespace fusion {
 namespace {
 
-// How far lp_solve's numbers may be from whole ones, and its objective from the one computed anew. Costs are
-// about 1.
-constexpr double kTolerance = 1e-6;
 
 std::string SetName(const SetProblem::Set& set, size_t number) {
   if (set.members.size() > 16) return absl::StrCat("set", number);
@@ -29,14 +26,31 @@ double MeanSeconds(const SetProblem& problem) {
 }  // namespace
 
 PartitionSolver::PartitionSolver(const SetProblem& problem, Deadline deadline)
-    : problem_(problem), deadline_(deadline), scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)) {
+    : problem_(problem),
+      deadline_(deadline),
+      scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)),
+      relaxation_(problem, scale_) {
   SetPrices();
 }
 
 PartitionResult PartitionSolver::Solve(const Branch& branch) {
   const Rest rest = Reduce(branch);
   if (!rest.feasible) return {PartitionOutcome::kNone, {}};
-  return SolveRest(rest);
+  if (rest.rows.empty()) {
+    if (auto order = ScheduleOrder(problem_, rest.chosen))
+      return {PartitionOutcome::kOptimal, {std::move(*order), problem_.Seconds(rest.chosen)}};
+    return {PartitionOutcome::kNone, {}};
+  }
+  std::vector<char> out(problem_.sets.size(), 1);
+  for (const auto* sets : {&rest.chosen, &rest.candidates})
+    for (int set : *sets) out[set] = 0;
+  BranchAndCut::Answer answer =
+      BranchAndCut(problem_, relaxation_, cuts_, deadline_, [this](Partition partition) { Meet(std::move(partition)); })
+          .Solve(out);
+  if (branch.forced.empty() && branch.forbidden.empty()) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
+  if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) return Repair(rest, answer.failure);
+  if (cuts_.size() > priced_cuts_) SetPrices();
+  return std::move(answer.result);
 }
 
 // Takes the forced sets, leaves out the forbidden ones, and as long as a node is in one undecided set only,
@@ -113,86 +127,6 @@ std::unique_ptr<LinearProgram> PartitionSolver::Program(const Rest& rest) const 
   return program;
 }
 
-// Most sets cost far more than the prices of their nodes and are in no good cover. So the program is solved
-// with the candidates of least excess, and what is found is the best of all when with any other candidate it
-// would cost more.
-PartitionResult PartitionSolver::SolveRest(const Rest& rest) {
-  if (rest.rows.empty()) {
-    if (auto order = ScheduleOrder(problem_, rest.chosen))
-      return {PartitionOutcome::kOptimal, {std::move(*order), problem_.Seconds(rest.chosen)}};
-    return {PartitionOutcome::kNone, {}};
-  }
-  Partition found;  // with a part of the candidates
-  size_t count = 32 + 2 * rest.rows.size();
-  for (;;) {
-    std::vector<double> ascending;
-    for (int set : rest.candidates) ascending.push_back(excess_[set]);
-    std::sort(ascending.begin(), ascending.end());
-    Rest part = rest;
-    if (count < ascending.size()) {
-      const double largest = ascending[count - 1];
-      std::erase_if(part.candidates, [&](int set) { return excess_[set] > largest; });
-    }
-    std::vector<char> taken(problem_.sets.size(), 0);
-    for (int set : part.candidates) taken[set] = 1;
-
-    PartitionResult result = SolveProgram(part);
-    if (result.outcome == PartitionOutcome::kUnknown && !found.sets.empty())
-      return {PartitionOutcome::kFeasible, std::move(found)};
-    if (result.outcome == PartitionOutcome::kUnknown || result.outcome == PartitionOutcome::kFeasible)
-      return result;
-    if (part.candidates.size() == rest.candidates.size()) return result;
-    if (cuts_.size() > priced_cuts_) SetPrices();
-    count = 4 * part.candidates.size();
-    if (result.outcome == PartitionOutcome::kNone) continue;
-    const double priced = PricedSeconds(rest);
-    double least_left_out = INFINITY;
-    size_t promising = 0;
-    for (int set : rest.candidates) {
-      if (!taken[set]) least_left_out = std::min(least_left_out, excess_[set]);
-      promising += priced + excess_[set] <= result.partition.seconds;
-    }
-    if (result.partition.seconds <= priced + least_left_out) return result;
-    count = std::clamp<size_t>(promising, 1, count);
-    found = std::move(result.partition);
-  }
-}
-
-PartitionResult PartitionSolver::SolveProgram(const Rest& rest) {
-  std::unique_ptr<LinearProgram> program = Program(rest);
-  if (!program) return {PartitionOutcome::kNone, {}};
-  for (;;) {
-    const ProgramSolution solution = program->Solve(/*relaxed=*/false, deadline_);
-    if (solution.outcome == ProgramOutcome::kInfeasible) return {PartitionOutcome::kNone, {}};
-    if (solution.outcome == ProgramOutcome::kOutOfTime) return {PartitionOutcome::kUnknown, {}};
-    if (solution.outcome == ProgramOutcome::kFailed) return Repair(rest, "lp_solve failed");
-
-    std::vector<int> chosen = rest.chosen;
-    double objective = 0;
-    for (size_t i = 0; i < rest.candidates.size(); ++i) {
-      const double value = solution.values[i];
-      if (std::abs(value - std::round(value)) > kTolerance)
-        return Repair(rest, "lp_solve's solution is not whole");
-      if (value < 0.5) continue;
-      chosen.push_back(rest.candidates[i]);
-      objective += problem_.sets[rest.candidates[i]].seconds * scale_;
-    }
-    if (!problem_.IsExactCover(chosen)) return Repair(rest, "lp_solve's solution is not an exact cover");
-    if (std::abs(objective - solution.objective) > kTolerance * std::max(1.0, objective))
-      return Repair(rest, "lp_solve's objective is not that of its solution");
-    if (auto order = ScheduleOrder(problem_, chosen)) {
-      const bool optimal = solution.outcome == ProgramOutcome::kOptimal;
-      return {optimal ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible,
-              {std::move(*order), problem_.Seconds(chosen)}};
-    }
-    Meet(SplitCycles(problem_, chosen));
-    for (const Cut& cut : CycleCuts(problem_, chosen)) {
-      if (!cuts_.insert(cut).second) return Repair(rest, "lp_solve's solution breaks a cut");
-      if (!AddCut(cut, rest, *program)) return {PartitionOutcome::kNone, {}};
-    }
-  }
-}
-
 PartitionResult PartitionSolver::Repair(const Rest& rest, const std::string& reason) {
   if (problem_.node_count > kMaxDownSetNodes) {
     notes_.push_back(absl::StrCat(reason, "; the part of the covers that it was asked for is left out"));
@@ -211,33 +145,28 @@ PartitionResult PartitionSolver::Repair(const Rest& rest, const std::string& rea
 // y of a node is its smallest share of a set.
 void PartitionSolver::SetPrices() {
   priced_cuts_ = cuts_.size();
-  std::vector<double> prices(problem_.node_count, INFINITY);
-  for (int node = 0; node < problem_.node_count; ++node)
-    for (int set : problem_.sets_of[node])
-      prices[node] = std::min(
-          prices[node], problem_.sets[set].seconds / static_cast<double>(problem_.sets[set].members.size()));
-  Rest whole;
-  for (size_t set = 0; set < problem_.sets.size(); ++set) whole.candidates.push_back(static_cast<int>(set));
-  for (int node = 0; node < problem_.node_count; ++node) whole.rows.push_back(node);
-  ProgramSolution solution;
-  if (problem_.node_count > 0) solution = Program(whole)->Solve(/*relaxed=*/true, deadline_);
-  const bool solved = solution.row_prices.size() == problem_.node_count + cuts_.size();
+  const bool solved = relaxation_.Solve(cuts_, std::vector<char>(problem_.sets.size(), 0), deadline_);
   if (!solved && !excess_.empty()) return;  // the prices without the last cuts are as good as any
-  if (solved)
-    for (int node = 0; node < problem_.node_count; ++node) prices[node] = solution.row_prices[node] / scale_;
-
+  std::vector<double> prices(problem_.node_count, INFINITY);
+  if (solved) {
+    prices = relaxation_.prices().nodes;
+  } else {
+    for (int node = 0; node < problem_.node_count; ++node)
+      for (int set : problem_.sets_of[node])
+        prices[node] = std::min(
+            prices[node], problem_.sets[set].seconds / static_cast<double>(problem_.sets[set].members.size()));
+  }
   std::vector<double> excess;
   for (const SetProblem::Set& set : problem_.sets) {
     excess.push_back(set.seconds);
     for (int node : set.members) excess.back() -= prices[node];
   }
   double price_of_all = 0;
-  size_t row = problem_.node_count;
-  for (const Cut& cut : cuts_) {
-    const double price = solved ? std::min(0.0, solution.row_prices[row++] / scale_) : 0;
-    price_of_all += price * cut.limit;
-    for (int set : cut.sets) excess[set] -= price;
-  }
+  if (solved)
+    for (const auto& [cut, price] : relaxation_.prices().cuts) {
+      price_of_all += price * cut->limit;
+      for (int set : cut->sets) excess[set] -= price;
+    }
   double missing = 0;
   for (size_t set = 0; set < excess.size(); ++set)
     missing = std::max(missing, -excess[set] / static_cast<double>(problem_.sets[set].members.size()));
@@ -258,13 +187,14 @@ double PartitionSolver::PricedSeconds(const Rest& rest) const {
 double PartitionSolver::LowerBound(const Branch& branch) const {
   const Rest rest = Reduce(branch);
   if (!rest.feasible) return INFINITY;
+  if (rest.rows.empty()) return std::max(root_bound_, PricedSeconds(rest));
   // Some undecided set computes each remaining node.
   std::vector<double> least(problem_.node_count, INFINITY);
   for (int set : rest.candidates)
     for (int node : problem_.sets[set].members) least[node] = std::min(least[node], excess_[set]);
   double most = 0;
   for (int node : rest.rows) most = std::max(most, least[node]);
-  return PricedSeconds(rest) + most * (1 - 1e-12);
+  return std::max(root_bound_, PricedSeconds(rest) + most * (1 - 1e-12));
 }
 
 void PartitionSolver::Meet(std::optional<Partition> partition) {

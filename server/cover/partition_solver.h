@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "server/cover/branch_and_cut.h"
 #include "server/cover/linear_program.h"
 #include "server/cover/partition.h"
+#include "server/cover/relaxation.h"
 #include "server/cover/schedule.h"
 #include "server/cover/set_problem.h"
 
@@ -52,8 +54,6 @@ class PartitionSolver {
   std::unique_ptr<LinearProgram> Program(const Rest& rest) const;
   // Adds a cut as it stands once a branch has decided some sets; false when it cannot be kept.
   static bool AddCut(const Cut& cut, const Rest& rest, LinearProgram& program);
-  PartitionResult SolveRest(const Rest& rest);
-  PartitionResult SolveProgram(const Rest& rest);
   // The answer of lp_solve was wrong: the same by other means.
   PartitionResult Repair(const Rest& rest, const std::string& reason);
 
@@ -67,6 +67,8 @@ class PartitionSolver {
   const SetProblem& problem_;
   const Deadline deadline_;
   double scale_;  // costs in the program are seconds * scale_
+  Relaxation relaxation_;
+  double root_bound_ = 0;  // seconds; no cover at all is faster
   // A cover costs at least price_of_all_ plus the excess of its sets, from prices of nodes and cuts
   // (SetPrices).
   double price_of_all_ = 0;

@@ -1,0 +1,196 @@
+#include "server/cover/branch_and_cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace fusion {
+namespace {
+
+constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
+// Rounds of cuts of three nodes, at the root and elsewhere.
+constexpr int kRootCutRounds = 30;
+constexpr int kCutRounds = 2;
+// Above so many nodes the search begins with dives: sets that are nearly taken are taken, some at once.
+constexpr int kDiveNodes = 150;
+constexpr double kNearlyTaken = 0.7;
+constexpr size_t kTakenAtOnce = 8;
+constexpr int kDives = 40;
+
+bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
+  return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
+}
+
+// Of which all times are multiples, seconds; 0 when there is none to speak of. As times of kernels that differ in whole vectors are.
+double Unit(const SetProblem& problem) {
+  double unit = 0, smallest = INFINITY;
+  for (const SetProblem::Set& set : problem.sets) smallest = std::min(smallest, set.seconds);
+  const double least = smallest * 1e-3, same = smallest * 1e-9;
+  for (const SetProblem::Set& set : problem.sets) {
+    if (unit == 0) unit = set.seconds;
+    // Euclid's algorithm.
+    for (double longer = set.seconds, rest; (rest = std::abs(std::remainder(longer, unit))) > same;) {
+      longer = unit;
+      unit = rest;
+      if (unit < least) return 0;
+    }
+  }
+  return unit;
+}
+
+}  // namespace
+
+BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, std::set<Cut>& cuts, Deadline deadline,
+                           std::function<void(Partition)> meet)
+    : problem_(problem), relaxation_(relaxation), cuts_(cuts), deadline_(deadline), meet_(std::move(meet)), unit_(Unit(problem)) {}
+
+bool BranchAndCut::Hopeless(double bound) const {
+  constexpr double kRounding = 1e-9;
+  // What is better is better by a whole unit.
+  return bound >= best_.seconds - unit_ * (1 - 1e-6) + kRounding * best_.seconds * (unit_ > 0 ? 1 : -0.1);
+}
+
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out) {
+  best_ = {.seconds = INFINITY};
+  out_ = &out;
+  failure_.clear();
+  std::vector<Open> open = {{}};  // the last one is next; else the one of least bound
+  double unsolved = INFINITY;     // least bound of what had no answer
+  bool plunging = true, root = true;
+  while (!open.empty()) {
+    if (!plunging)
+      std::iter_swap(std::min_element(open.begin(), open.end(), [](const Open& a, const Open& b) { return a.bound < b.bound; }),
+                     open.end() - 1);
+    plunging = false;
+    const Open at = std::move(open.back());
+    open.pop_back();
+    if (Hopeless(at.bound)) continue;
+    const std::vector<char> without = Without(out, at.decisions);
+    const Step step = InTime() ? SolveRelaxed(without, root ? kRootCutRounds : kCutRounds) : Step::kFailed;
+    if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
+    if (step == Step::kBranch) {
+      const double bound = std::max(at.bound, relaxation_.seconds());
+      const Decision decision = ChoosePair();
+      if (root && problem_.node_count > kDiveNodes) Dive(without);
+      for (bool together : {false, true}) {
+        Open child{bound, at.decisions};
+        child.decisions.push_back({decision.a, decision.b, together});
+        open.push_back(std::move(child));
+      }
+      plunging = true;
+    }
+    root = false;
+  }
+  Answer answer{.bound = std::min(unsolved, best_.seconds), .failure = failure_};
+  const bool found = best_.seconds < INFINITY, all = unsolved == INFINITY || (found && Hopeless(unsolved));
+  answer.result.outcome = found ? (all ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible)
+                                : (all ? PartitionOutcome::kNone : PartitionOutcome::kUnknown);
+  if (found) answer.result.partition = best_;
+  return answer;
+}
+
+BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int cut_rounds) {
+  for (;;) {
+    if (!relaxation_.Solve(cuts_, out, deadline_)) {
+      if (InTime()) failure_ = "lp_solve failed";
+      return Step::kFailed;
+    }
+    if (!relaxation_.feasible() || Hopeless(relaxation_.seconds())) return Step::kDone;
+    size_t added = 0;
+    if (IsWhole(relaxation_.shares())) {
+      std::vector<int> chosen;
+      for (const auto& [set, share] : relaxation_.shares()) chosen.push_back(set);
+      if (!problem_.IsExactCover(chosen)) {
+        failure_ = "lp_solve's solution is not an exact cover";
+        return Step::kFailed;
+      }
+      if (auto order = ScheduleOrder(problem_, chosen)) {
+        Found({std::move(*order), problem_.Seconds(chosen)});
+        return Step::kDone;
+      }
+      if (auto split = SplitCycles(problem_, chosen); split && Allowed(split->sets)) Found(*std::move(split));
+      for (Cut& cut : CycleCuts(problem_, chosen)) added += cuts_.insert(std::move(cut)).second;
+      if (added == 0) {
+        failure_ = "lp_solve's solution breaks a cut";
+        return Step::kFailed;
+      }
+      continue;
+    }
+    if (cut_rounds-- > 0)
+      for (auto separate : {WaitingPairCuts, SubsetRowCuts})
+        for (Cut& cut : separate(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
+    if (added == 0) return Step::kBranch;
+  }
+}
+
+void BranchAndCut::Dive(const std::vector<char>& from) {
+  for (int attempt = 0; attempt < kDives && InTime(); ++attempt) {
+    const double before = best_.seconds;
+    std::vector<char> out = from;
+    while (InTime() && SolveRelaxed(out, attempt == 0 ? 0 : 1) == Step::kBranch) {
+      std::vector<std::pair<double, int>> nearly;  // most of all first
+      for (const auto& [set, share] : relaxation_.shares())
+        if (share <= kWhole) nearly.emplace_back(-share, set);
+      std::sort(nearly.begin(), nearly.end());
+      size_t taken = 0;
+      for (const auto& [share, set] : nearly) {
+        if (out[set] || (taken > 0 && -share < kNearlyTaken)) continue;
+        Take(set, &out);
+        if (++taken == kTakenAtOnce) break;
+      }
+    }
+    // What ended at sets that wait for each other goes on with the cuts against them.
+    if (best_.seconds == before && best_.seconds < INFINITY) return;
+  }
+}
+
+void BranchAndCut::Take(int set, std::vector<char>* out) const {
+  for (int node : problem_.sets[set].members)
+    for (int other : problem_.sets_of[node])
+      if (other != set) (*out)[other] = 1;
+}
+
+BranchAndCut::Decision BranchAndCut::ChoosePair() const {
+  std::map<std::pair<int, int>, double> together;
+  for (const auto& [set, share] : relaxation_.shares()) {
+    if (share > kWhole) continue;
+    const std::vector<int>& members = problem_.sets[set].members;
+    for (size_t i = 0; i < members.size(); ++i)
+      for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
+  }
+  // The least decided pair. There is one: otherwise all sets that are taken in part would hold the same nodes.
+  Decision best{};
+  double least = 2;
+  for (const auto& [pair, share] : together) {
+    const double decided = std::abs(share - 0.5);
+    if (decided >= least || share > kWhole) continue;
+    least = decided;
+    best = {pair.first, pair.second, true};
+  }
+  return best;
+}
+
+std::vector<char> BranchAndCut::Without(const std::vector<char>& out, const std::vector<Decision>& decisions) const {
+  std::vector<char> without = out;
+  for (const Decision& decision : decisions) {
+    for (int set : problem_.sets_of[decision.a])
+      if (problem_.sets[set].nodes.Contains(decision.b) != decision.together) without[set] = 1;
+    if (!decision.together) continue;
+    for (int set : problem_.sets_of[decision.b])
+      if (!problem_.sets[set].nodes.Contains(decision.a)) without[set] = 1;
+  }
+  return without;
+}
+
+bool BranchAndCut::Allowed(const std::vector<int>& sets) const {
+  return std::none_of(sets.begin(), sets.end(), [&](int set) { return (*out_)[set]; });
+}
+
+void BranchAndCut::Found(Partition partition) {
+  if (partition.seconds >= best_.seconds) return;
+  meet_(partition);
+  best_ = std::move(partition);
+}
+
+}  // namespace fusion

@@ -1,0 +1,70 @@
+// The fastest schedulable partition: branch and bound on the relaxed program. Internal to server/cover.
+//
+// A solution that takes sets in part has two nodes that it puts into one set in part: they are together in one branch and
+// apart in the other (D. M. Ryan, B. A. Foster, 1981), which leaves sets out and adds nothing to the program. Cuts found
+// anywhere hold everywhere.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/cover/partition.h"
+#include "server/cover/relaxation.h"
+
+namespace fusion {
+
+class BranchAndCut {
+ public:
+  // All must outlive this. `cuts` grows. `meet` is told of schedulable partitions on the way.
+  BranchAndCut(const SetProblem& problem, Relaxation& relaxation, std::set<Cut>& cuts, Deadline deadline,
+               std::function<void(Partition)> meet);
+
+  struct Answer {
+    PartitionResult result;
+    double bound = 0;     // seconds; no partition is faster. Infinity: there is none
+    std::string failure;  // what was wrong with an answer of lp_solve, if anything
+  };
+  // The fastest partition without the sets that are `out` (per set).
+  Answer Solve(const std::vector<char>& out);
+
+ private:
+  struct Decision {
+    int a, b;
+    bool together;
+  };
+  struct Open {
+    double bound = 0;  // seconds
+    std::vector<Decision> decisions;
+  };
+  enum class Step { kBranch, kDone, kFailed };
+
+  // Solves the relaxed program without the sets that are `out`, with all cuts that it turns out to need. kBranch: sets are taken
+  // in part; kDone: nothing better is here, or the best was found.
+  Step SolveRelaxed(const std::vector<char>& out, int cut_rounds);
+  // First solutions of large problems: takes what is nearly taken and solves again, until all is taken as a whole; and again, with
+  // the cuts that were needed, as long as that helps.
+  void Dive(const std::vector<char>& from);
+  void Take(int set, std::vector<char>* out) const;
+  Decision ChoosePair() const;
+  std::vector<char> Without(const std::vector<char>& out, const std::vector<Decision>& decisions) const;
+  // Nothing with this bound is better than the best.
+  bool Hopeless(double bound) const;
+  bool Allowed(const std::vector<int>& sets) const;  // in the whole of what is being solved
+  void Found(Partition partition);
+  bool InTime() const { return std::chrono::steady_clock::now() < deadline_; }
+
+  const SetProblem& problem_;
+  Relaxation& relaxation_;
+  std::set<Cut>& cuts_;
+  const Deadline deadline_;
+  const std::function<void(Partition)> meet_;
+  const double unit_;
+  const std::vector<char>* out_ = nullptr;  // of the whole of it
+  Partition best_{.seconds = std::numeric_limits<double>::infinity()};
+  std::string failure_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,222 @@
+#include "server/cover/relaxation.h"
+
+#include <algorithm>
+#include <array>
+
+namespace fusion {
+namespace {
+
+constexpr double kLeastGain = 1e-7;  // of a set that enters the program; costs are about 1
+// Sets of a node that are in the program from the beginning, and sets that enter at once, per node.
+constexpr size_t kFirstSets = 16;
+constexpr size_t kSetsAtOnce = 4;
+constexpr double kMostCost = 1e5;     // that lp_solve still adds to costs of about 1
+constexpr double kLeastShare = 1e-7;  // less of a set is none
+
+}  // namespace
+
+Relaxation::Relaxation(const SetProblem& problem, double scale)
+    : problem_(problem),
+      scale_(scale),
+      program_(std::make_unique<LinearProgram>(problem.node_count, problem.node_count + static_cast<int>(problem.sets.size()))),
+      present_(problem.sets.size(), 0),
+      closed_(problem.sets.size(), 0),
+      cuts_of_(problem.sets.size()) {
+  // A node may stay uncovered at more than any cover costs, so that there always is a solution.
+  double largest = 1;
+  for (const SetProblem::Set& set : problem.sets) largest = std::max(largest, set.seconds * scale);
+  uncovered_cost_ = std::min(kMostCost, largest * problem.node_count);
+  for (int node = 0; node < problem.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
+  for (size_t set = 0; set < problem.sets.size(); ++set)
+    if (problem.sets[set].members.size() == 1) AddSet(static_cast<int>(set));
+  // Of each node the sets that cost least per node.
+  auto share = [&](int set) { return problem.sets[set].seconds / static_cast<double>(problem.sets[set].members.size()); };
+  for (const std::vector<int>& sets_of : problem.sets_of) {
+    std::vector<int> sets = sets_of;
+    const size_t count = std::min(kFirstSets, sets.size());
+    std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
+                      [&](int a, int b) { return std::pair(share(a), a) < std::pair(share(b), b); });
+    for (size_t i = 0; i < count; ++i) AddSet(sets[i]);
+  }
+}
+
+void Relaxation::AddSet(int set) {
+  if (present_[set]) return;
+  present_[set] = 1;
+  variables_.push_back(set);
+  program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members, cuts_of_[set]);
+}
+
+void Relaxation::AddCuts(const std::set<Cut>& cuts) {
+  std::vector<int> variable_of;
+  for (const Cut& cut : cuts) {
+    const auto [known, is_new] = known_.insert(cut);
+    if (!is_new) continue;
+    if (variable_of.empty()) {
+      variable_of.assign(problem_.sets.size(), -1);
+      for (size_t i = 0; i < variables_.size(); ++i) variable_of[variables_[i]] = problem_.node_count + static_cast<int>(i);
+    }
+    std::vector<int> present;
+    for (int set : cut.sets) {
+      cuts_of_[set].push_back(static_cast<int>(cuts_.size()));
+      if (present_[set]) present.push_back(variable_of[set]);
+    }
+    std::sort(present.begin(), present.end());
+    program_->AddAtMost(present, cut.limit);
+    cuts_.push_back(&*known);
+  }
+}
+
+bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline) {
+  const size_t nodes = problem_.node_count;
+  if (nodes == 0) return false;
+  if (known_.size() < cuts.size()) AddCuts(cuts);
+  Prices prices;
+  ProgramSolution solution;
+  do {
+    for (size_t i = 0; i < variables_.size(); ++i) {
+      const int set = variables_[i];
+      if (closed_[set] == out[set]) continue;
+      closed_[set] = out[set];
+      program_->SetClosed(static_cast<int>(nodes + i), out[set]);
+    }
+    solution = program_->Solve(/*relaxed=*/true, deadline);
+    if (solution.outcome != ProgramOutcome::kOptimal || solution.row_prices.size() != nodes + cuts_.size()) return false;
+    prices.nodes.assign(solution.row_prices.begin(), solution.row_prices.begin() + problem_.node_count);
+    for (double& price : prices.nodes) price /= scale_;
+    prices.cuts.clear();
+    for (size_t i = 0; i < cuts_.size(); ++i)
+      prices.cuts.emplace_back(cuts_[i], std::min(0.0, solution.row_prices[nodes + i] / scale_));
+  } while (AddSets(prices, out));
+  prices_ = std::move(prices);
+  seconds_ = solution.objective / scale_;
+  feasible_ = std::all_of(solution.values.begin(), solution.values.begin() + problem_.node_count,
+                          [](double value) { return value < kLeastShare; });
+  shares_.clear();
+  for (size_t i = 0; i < variables_.size(); ++i)
+    if (solution.values[nodes + i] > kLeastShare) shares_.emplace_back(variables_[i], solution.values[nodes + i]);
+  std::sort(shares_.begin(), shares_.end());
+  return true;
+}
+
+bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out) {
+  std::vector<std::pair<double, int>> gains;
+  for (size_t set = 0; set < problem_.sets.size(); ++set) {
+    if (present_[set] || out[set]) continue;
+    double cost = problem_.sets[set].seconds;
+    for (int node : problem_.sets[set].members) cost -= prices.nodes[node];
+    for (int cut : cuts_of_[set]) cost -= prices.cuts[cut].second;
+    if (cost * scale_ < -kLeastGain) gains.emplace_back(cost, static_cast<int>(set));
+  }
+  std::sort(gains.begin(), gains.end());
+  const size_t count = std::min(gains.size(), kSetsAtOnce * problem_.node_count);
+  for (size_t i = 0; i < count; ++i) AddSet(gains[i].second);
+  return count > 0;
+}
+
+std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
+  constexpr double kBroken = 1.02;      // more than 1 by less than that is not worth a cut
+  constexpr int kCutsOfNode = 3;        // in one call
+  constexpr double kWhole = 1 - 1e-6;   // a set that is taken as a whole breaks none
+  using Three = std::array<int, 3>;
+  // Nodes that share a set which is taken in part.
+  std::vector<std::vector<std::pair<int, double>>> parts(problem.node_count);
+  std::vector<std::vector<int>> near(problem.node_count);
+  for (const auto& [set, share] : shares) {
+    if (share > kWhole) continue;
+    for (int node : problem.sets[set].members) {
+      parts[node].emplace_back(set, share);
+      for (int other : problem.sets[set].members)
+        if (other > node) near[node].push_back(other);
+    }
+  }
+  for (std::vector<int>& nodes : near) {
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  }
+  auto holds_two = [&](int set, const Three& three) {
+    const NodeSet& nodes = problem.sets[set].nodes;
+    return nodes.Contains(three[0]) + nodes.Contains(three[1]) + nodes.Contains(three[2]) >= 2;
+  };
+  std::vector<std::pair<double, Three>> broken;
+  for (int a = 0; a < problem.node_count; ++a)
+    for (size_t i = 0; i < near[a].size(); ++i)
+      for (size_t k = i + 1; k < near[a].size(); ++k) {
+        const Three three = {a, near[a][i], near[a][k]};
+        if (!std::binary_search(near[three[1]].begin(), near[three[1]].end(), three[2])) continue;
+        // Sets with two of the nodes: those of the first with one of the others, and those of the others without the first.
+        double sum = 0;
+        for (const auto& [set, share] : parts[a])
+          if (holds_two(set, three)) sum += share;
+        for (const auto& [set, share] : parts[three[1]])
+          if (!problem.sets[set].nodes.Contains(a) && holds_two(set, three)) sum += share;
+        if (sum > kBroken) broken.emplace_back(-sum, three);
+      }
+  std::sort(broken.begin(), broken.end());
+  std::vector<int> used(problem.node_count, 0);
+  std::vector<Cut> cuts;
+  for (const auto& [sum, three] : broken) {
+    if (std::any_of(three.begin(), three.end(), [&](int node) { return used[node] == kCutsOfNode; })) continue;
+    Cut cut{.limit = 1};
+    for (int node : three) {
+      ++used[node];
+      for (int set : problem.sets_of[node])
+        if (holds_two(set, three)) cut.sets.push_back(set);
+    }
+    std::sort(cut.sets.begin(), cut.sets.end());
+    cut.sets.erase(std::unique(cut.sets.begin(), cut.sets.end()), cut.sets.end());
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+std::vector<Cut> WaitingPairCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
+  constexpr double kBroken = 1.02;
+  constexpr size_t kMost = 200;  // in one call
+  std::vector<std::vector<std::pair<int, double>>> parts(problem.node_count);
+  std::vector<std::vector<int>> predecessors(problem.node_count);
+  for (const auto& [set, share] : shares)
+    for (int node : problem.sets[set].members) parts[node].emplace_back(set, share);
+  for (int node = 0; node < problem.node_count; ++node)
+    for (int next : problem.successors[node]) predecessors[next].push_back(node);
+  auto in_group = [&](int set, int exit, int entry, int other_exit, int other_entry) {
+    const NodeSet& nodes = problem.sets[set].nodes;
+    return nodes.Contains(exit) && nodes.Contains(entry) && !nodes.Contains(other_exit) && !nodes.Contains(other_entry);
+  };
+  std::set<std::array<int, 4>> seen;
+  std::vector<std::pair<double, std::array<int, 4>>> broken;
+  for (int u1 = 0; u1 < problem.node_count; ++u1)
+    for (int v2 : problem.successors[u1])
+      for (const auto& [set, share] : parts[u1]) {
+        if (problem.sets[set].nodes.Contains(v2)) continue;
+        for (int v1 : problem.sets[set].members)
+          for (int u2 : predecessors[v1]) {
+            if (problem.sets[set].nodes.Contains(u2)) continue;
+            const std::array<int, 4> cycle = {u1, v1, u2, v2};
+            // Each cycle has two beginnings.
+            if (!seen.insert(std::min(cycle, std::array<int, 4>{u2, v2, u1, v1})).second) continue;
+            double sum = 0;
+            for (const auto& [other, part] : parts[u1])
+              if (in_group(other, u1, v1, u2, v2)) sum += part;
+            for (const auto& [other, part] : parts[u2])
+              if (in_group(other, u2, v2, u1, v1)) sum += part;
+            if (sum > kBroken) broken.emplace_back(-sum, cycle);
+          }
+      }
+  std::sort(broken.begin(), broken.end());
+  if (broken.size() > kMost) broken.resize(kMost);
+  std::vector<Cut> cuts;
+  for (const auto& [sum, cycle] : broken) {
+    const auto [u1, v1, u2, v2] = cycle;
+    Cut cut{.limit = 1};
+    for (int set : problem.sets_of[u1])
+      if (in_group(set, u1, v1, u2, v2)) cut.sets.push_back(set);
+    for (int set : problem.sets_of[u2])
+      if (in_group(set, u2, v2, u1, v1)) cut.sets.push_back(set);
+    std::sort(cut.sets.begin(), cut.sets.end());
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+}  // namespace fusion

@@ -1,0 +1,66 @@
+// The relaxed program of a whole problem: sets may be taken in part. Its value is a bound, its dual values are what the nodes
+// are worth. Internal to server/cover.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "server/cover/deadline.h"
+#include "server/cover/linear_program.h"
+#include "server/cover/schedule.h"
+#include "server/cover/set_problem.h"
+
+namespace fusion {
+
+// Sets enter the program as they are needed (column generation), cuts as they come. Not thread safe.
+class Relaxation {
+ public:
+  // `problem` must outlive this. Costs in the program are seconds * scale.
+  Relaxation(const SetProblem& problem, double scale);
+
+  // Solves the program of all sets but those that are `out`, with `cuts`, among which are those of all calls before. False when
+  // there was no answer in time; what follows is then of the last call that had one, if any.
+  bool Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline);
+
+  double seconds() const { return seconds_; }     // no cover is faster
+  bool feasible() const { return feasible_; }     // false: no sets that are left make a cover
+  struct Prices {
+    std::vector<double> nodes;                        // seconds
+    std::vector<std::pair<const Cut*, double>> cuts;  // seconds, <= 0
+  };
+  const Prices& prices() const { return prices_; }
+  // The sets that are taken, each with how much of it, ascending.
+  const std::vector<std::pair<int, double>>& shares() const { return shares_; }
+
+ private:
+  void AddSet(int set);
+  void AddCuts(const std::set<Cut>& cuts);
+  // Adds sets that would lower the value at these prices, those that lower it most first; false when there is none.
+  bool AddSets(const Prices& prices, const std::vector<char>& out);
+
+  const SetProblem& problem_;
+  const double scale_;
+  std::unique_ptr<LinearProgram> program_;
+  std::vector<char> present_, closed_;  // per set
+  std::vector<int> variables_;          // sets in order of adding, behind a variable for each node that leaves it uncovered
+  std::vector<const Cut*> cuts_;   // in order of adding
+  std::set<Cut> known_;            // what cuts_ points to
+  std::vector<std::vector<int>> cuts_of_;  // per set: positions in cuts_
+  double uncovered_cost_ = 0;
+  Prices prices_;
+  double seconds_ = 0;
+  bool feasible_ = true;
+  std::vector<std::pair<int, double>> shares_;
+};
+
+// Cuts that the shares break: of any three nodes at most one set of a cover holds two or more (subset-row inequalities: M. Jepsen,
+// B. Petersen, S. Spoorendonk, D. Pisinger, Operations Research 56 (2008)). Each holds for every cover.
+std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);
+
+// Cuts that the shares break, against two sets that wait for each other: with edges u1 -> v2 and u2 -> v1 at most one set of a
+// schedulable cover holds u1 and v1 without u2 and v2, or u2 and v2 without u1 and v1.
+std::vector<Cut> WaitingPairCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);
+
+}  // namespace fusion
