@@ -110,6 +110,8 @@ def main():
         document = json.loads(path.read_text())
         if document.get("schema") == report.SCHEMA:
             peers.append((path.name, document))
+        elif "benchmarks" in document:
+            parts.append(search_table(document, path.name))
         elif "rows" in document:
             parts.append(examples_table(document, path.name))
         else:
@@ -119,6 +121,32 @@ def main():
     if peers:
         parts.append(peers_section(peers, peers_plots(peers)))
     (ROOT / "BENCHMARKS.md").write_text("\n".join(parts))
+
+
+# What tests/bench/search must reach: the name's beginning, in words, and the target.
+SEARCH_ROWS = (("Example/function1", "Function I: whole search and 50 best covers", "50 ms"),
+               ("Example/gemver", "GEMVER: the same", "200 ms"),
+               ("Example/layer_norm", "layer norm: the same", "200 ms"),
+               ("Example/st_venant", "St. Venant: the same", "200 ms"),
+               ("RandomGraph/nodes:100/", "random graph, 100 nodes, sets up to 6: best cover", ""),
+               ("RandomGraph/nodes:200/", "the same, 200 nodes", ""),
+               ("RandomGraph/nodes:300/", "the same, 300 nodes", "2 s, proved"),
+               ("RandomGraph/nodes:1000/covers:1/", "the same, 1000 nodes", "10 s, gap 0.5 %"),
+               ("RandomGraph/nodes:1000/covers:50/", "the same, 1000 nodes: 50 best", "30 s, within the gap"))
+
+
+def search_table(document, name):
+    """Google Benchmark's JSON of tests/bench/search."""
+    context = document["context"]
+    lines = ["## The search", "", f"{context['date'][:10]}; {context['num_cpus']} CPUs, one thread.", "",
+             f"    build/release/tests/search_bench --benchmark_out=tests/bench/results/{name} --benchmark_out_format=json", "",
+             "| what | time | gap | covers | target |", "| --- | ---: | ---: | ---: | ---: |"]
+    for prefix, words, target in SEARCH_ROWS:
+        for run in document["benchmarks"]:
+            if run["name"].startswith(prefix):
+                gap = "proved" if run["proved"] else f"{run['gap_percent']:.2f} %"
+                lines.append(f"| {words} | {run['real_time']:.1f} ms | {gap} | {run['covers']:.0f} | {target} |")
+    return "\n".join(lines) + "\n"
 
 
 def device_section(path):
