@@ -28,14 +28,12 @@ LinearProgram::LinearProgram(int rows, int columns) : model_(new Model{make_lp(r
   resize_lp(lp, rows, columns);
   set_verbose(lp, NEUTRAL);
   set_minim(lp);
-  set_bb_depthlimit(lp, 0);
-  // Rows and columns hold ones, and the costs come scaled. Chosen from one run each of 50 covers of a random
-  // graph of 20 nodes and 1320 sets, on a busy 2-core x86-64: as here but with the default simplex 1.33 s;
-  // row and column presolve 1.28 to 1.48 s, no clear gain; the other branch first 4.3 s; dual simplex in both
-  // phases 0.87 s. At 15 nodes the scatter hid all differences.
+  // Rows and columns hold ones, and the costs come scaled.
   set_scaling(lp, 0);
   set_presolve(lp, PRESOLVE_NONE, 0);
-  set_simplextype(lp, SIMPLEX_DUAL_DUAL);
+  // From the last basis new sums are reached by the dual simplex and new variables by the primal one: on a random graph of 1000
+  // nodes 6 rounds of new variables took 2.1 s, each from the beginning 6 times as long.
+  set_simplextype(lp, SIMPLEX_DUAL_PRIMAL);
   for (int row = 1; row <= rows; ++row) {
     set_constr_type(lp, row, EQ);
     set_rh(lp, row, 1);
@@ -75,7 +73,7 @@ void LinearProgram::SetNames(const std::vector<std::string>& rows,
     set_col_name(model_->lp, static_cast<int>(i) + 1, const_cast<char*>(variables[i].c_str()));
 }
 
-ProgramSolution LinearProgram::Solve(bool relaxed, Deadline deadline) {
+ProgramSolution LinearProgram::Solve(Deadline deadline) {
   lprec* lp = model_->lp;
   ProgramSolution solution;
   const double left = std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
@@ -83,38 +81,24 @@ ProgramSolution LinearProgram::Solve(bool relaxed, Deadline deadline) {
     solution.outcome = ProgramOutcome::kOutOfTime;
     return solution;
   }
-  // In a relaxed program the rows alone bound the variables: at a bound of its own a variable would hide what it is worth from the
-  // prices.
-  if (relaxed != relaxed_) typed_ = 0;
-  relaxed_ = relaxed;
-  for (; typed_ < get_Ncolumns(lp); ++typed_) {
-    set_int(lp, typed_ + 1, relaxed ? FALSE : TRUE);
-    set_upbo(lp, typed_ + 1, relaxed ? get_infinite(lp) : 1);
-  }
-  // From the last basis new sums are reached by the dual simplex and new variables by the primal one: on a random graph of 1000
-  // nodes 6 rounds of new variables took 2.1 s, each from the beginning 6 times as long.
-  const bool continues = relaxed && continues_;
-  if (!continues) default_basis(lp);
-  set_simplextype(lp, relaxed ? SIMPLEX_DUAL_PRIMAL : SIMPLEX_DUAL_DUAL);
-  continues_ = false;
+  if (!continues_) default_basis(lp);
   set_timeout(lp, static_cast<long>(std::min(std::ceil(left), 1e9)));  // whole seconds
   put_abortfunc(lp, PastDeadline, &deadline);
   int status = solve(lp);
-  if (continues && status != OPTIMAL && status != USERABORT && status != TIMEOUT) {
+  if (continues_ && status != OPTIMAL && status != USERABORT && status != TIMEOUT) {
     default_basis(lp);
     status = solve(lp);
   }
   put_abortfunc(lp, nullptr, nullptr);
+  continues_ = status == OPTIMAL;
   switch (status) {
     case OPTIMAL:
       solution.outcome = ProgramOutcome::kOptimal;
       break;
-    case SUBOPTIMAL:
-      solution.outcome = ProgramOutcome::kFeasible;
-      break;
     case INFEASIBLE:
       solution.outcome = ProgramOutcome::kInfeasible;
       break;
+    case SUBOPTIMAL:
     case USERABORT:
     case TIMEOUT:
       solution.outcome = ProgramOutcome::kOutOfTime;
@@ -122,23 +106,23 @@ ProgramSolution LinearProgram::Solve(bool relaxed, Deadline deadline) {
     default:
       solution.outcome = ProgramOutcome::kFailed;
   }
-  if (solution.outcome == ProgramOutcome::kOptimal || solution.outcome == ProgramOutcome::kFeasible) {
-    solution.values.resize(get_Ncolumns(lp));
-    get_variables(lp, solution.values.data());
-    solution.objective = get_objective(lp);
-  }
-  if (relaxed && solution.outcome == ProgramOutcome::kOptimal) {
-    continues_ = true;
-    std::vector<REAL> duals(1 + get_Nrows(lp) + get_Ncolumns(lp));  // objective, rows, columns
-    if (get_dual_solution(lp, duals.data()))
-      solution.row_prices.assign(duals.begin() + 1, duals.begin() + 1 + get_Nrows(lp));
-  }
+  if (solution.outcome != ProgramOutcome::kOptimal) return solution;
+  solution.values.resize(get_Ncolumns(lp));
+  get_variables(lp, solution.values.data());
+  solution.objective = get_objective(lp);
+  std::vector<REAL> duals(1 + get_Nrows(lp) + get_Ncolumns(lp));  // objective, rows, columns
+  if (get_dual_solution(lp, duals.data())) solution.row_prices.assign(duals.begin() + 1, duals.begin() + 1 + get_Nrows(lp));
   return solution;
 }
 
 std::string LinearProgram::Text() const {
   std::string text;
+  for (int column = 1; column <= get_Ncolumns(model_->lp); ++column) set_binary(model_->lp, column, TRUE);
   write_lpex(model_->lp, &text, AppendText);
+  for (int column = 1; column <= get_Ncolumns(model_->lp); ++column) {
+    set_int(model_->lp, column, FALSE);
+    set_upbo(model_->lp, column, get_infinite(model_->lp));
+  }
   return text;
 }
 

@@ -1,4 +1,4 @@
-// A 0/1 program with equality rows, solved by lp_solve. The only file pair that knows lp_solve.
+// A 0/1 program with equality rows whose relaxed form lp_solve solves. The only file pair that knows lp_solve.
 #pragma once
 
 #include <string>
@@ -10,21 +10,20 @@ namespace fusion {
 
 enum class ProgramOutcome {
   kOptimal,
-  kFeasible,  // the time ran out; the best solution found
   kInfeasible,
-  kOutOfTime,  // no solution found in time
-  kFailed,     // lp_solve gave up (numerical failure)
+  kOutOfTime,
+  kFailed,  // lp_solve gave up (numerical failure)
 };
 
 struct ProgramSolution {
   ProgramOutcome outcome = ProgramOutcome::kFailed;
-  std::vector<double> values;  // one per variable, for kOptimal and kFeasible
+  // For kOptimal:
+  std::vector<double> values;  // one per variable
   double objective = 0;
-  std::vector<double>
-      row_prices;  // dual values of all rows, in order of adding; for a relaxed program that is kOptimal
+  std::vector<double> row_prices;  // dual values of all rows, in order of adding; empty when lp_solve has none
 };
 
-// minimise cost * x, each of `rows` sums of variables = 1, further sums <= limit, x in {0, 1}.
+// minimise cost * x, each of `rows` sums of variables = 1, further sums <= limit, x >= 0.
 // Costs should be about 1. Not thread safe; separate objects are independent.
 class LinearProgram {
  public:
@@ -36,22 +35,20 @@ class LinearProgram {
   // rows from 0, ascending; `sums`: in which sums of AddAtMost so far it stands, likewise.
   void AddVariable(double cost, std::vector<int> rows, const std::vector<int>& sums = {});
   void AddAtMost(const std::vector<int>& variables, int limit);
-  // Of a relaxed program: a variable that is closed stays 0.
+  // A variable that is closed stays 0.
   void SetClosed(int variable, bool closed);
   void SetNames(const std::vector<std::string>& rows, const std::vector<std::string>& variables);
 
-  // `relaxed`: 0 <= x <= 1. May be called again after further AddAtMost and AddVariable; a relaxed program then goes on from its
-  // last solution.
-  ProgramSolution Solve(bool relaxed, Deadline deadline);
-  std::string Text() const;  // .lp format
+  // May be called again after further AddAtMost, AddVariable and SetClosed, and then goes on from the last solution.
+  ProgramSolution Solve(Deadline deadline);
+  // In .lp format, with x in {0, 1}.
+  std::string Text() const;
 
  private:
   struct Model;
   Model* model_;
   int rows_;                // sums that are 1
-  bool continues_ = false;  // the last solution was of a relaxed program
-  bool relaxed_ = false;    // what the first `typed_` variables are
-  int typed_ = 0;
+  bool continues_ = false;  // there is a last solution
 };
 
 }  // namespace fusion

@@ -48,7 +48,11 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
       BranchAndCut(problem_, relaxation_, cuts_, deadline_, [this](Partition partition) { Meet(std::move(partition)); })
           .Solve(out);
   if (branch.forced.empty() && branch.forbidden.empty()) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
-  if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) return Repair(rest, answer.failure);
+  if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) {
+    if (problem_.node_count <= kMaxDownSetNodes || answer.result.outcome != PartitionOutcome::kFeasible)
+      return Repair(rest, answer.failure);
+    notes_.push_back(absl::StrCat(answer.failure, "; a part of the covers was left out"));
+  }
   if (cuts_.size() > priced_cuts_) SetPrices();
   return std::move(answer.result);
 }

@@ -80,7 +80,7 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
       closed_[set] = out[set];
       program_->SetClosed(static_cast<int>(nodes + i), out[set]);
     }
-    solution = program_->Solve(/*relaxed=*/true, deadline);
+    solution = program_->Solve(deadline);
     if (solution.outcome != ProgramOutcome::kOptimal || solution.row_prices.size() != nodes + cuts_.size()) return false;
     prices.nodes.assign(solution.row_prices.begin(), solution.row_prices.begin() + problem_.node_count);
     for (double& price : prices.nodes) price /= scale_;

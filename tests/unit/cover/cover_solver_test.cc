@@ -61,7 +61,7 @@ TEST(SolveCovers, WritesTheProgramWithItsCuts) {
   EXPECT_THAT(text, HasSubstr("min:"));
   EXPECT_THAT(text, HasSubstr("node2"));
   EXPECT_THAT(text, HasSubstr("+s0_3 +s1_2 <= 1"));
-  EXPECT_THAT(text, HasSubstr("int"));
+  EXPECT_THAT(text, HasSubstr("\nint "));
 }
 
 TEST(SolveCovers, RanksColumnsWithEqualNodes) {
