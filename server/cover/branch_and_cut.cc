@@ -47,8 +47,10 @@ BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, st
 
 bool BranchAndCut::Hopeless(double bound) const {
   constexpr double kRounding = 1e-9;
+  if (best_.seconds == INFINITY) return bound == INFINITY;
+  if (unit_ == 0) return bound >= best_.seconds * (1 - kRounding);
   // What is better is better by a whole unit.
-  return bound >= best_.seconds - unit_ * (1 - 1e-6) + kRounding * best_.seconds * (unit_ > 0 ? 1 : -0.1);
+  return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 
 BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out) {

@@ -31,8 +31,8 @@ LinearProgram::LinearProgram(int rows, int columns) : model_(new Model{make_lp(r
   // Rows and columns hold ones, and the costs come scaled.
   set_scaling(lp, 0);
   set_presolve(lp, PRESOLVE_NONE, 0);
-  // From the last basis new sums are reached by the dual simplex and new variables by the primal one: on a random graph of 1000
-  // nodes 6 rounds of new variables took 2.1 s, each from the beginning 6 times as long.
+  // From the last basis new sums are reached by the dual simplex and new variables by the primal one: on one random
+  // graph of 300 nodes all rounds of new variables took 0.13 s together, and 0.77 s from the beginning each time.
   set_simplextype(lp, SIMPLEX_DUAL_PRIMAL);
   for (int row = 1; row <= rows; ++row) {
     set_constr_type(lp, row, EQ);

@@ -11,7 +11,6 @@
 namespace fusion {
 namespace {
 
-
 std::string SetName(const SetProblem::Set& set, size_t number) {
   if (set.members.size() > 16) return absl::StrCat("set", number);
   return absl::StrCat("s", absl::StrJoin(set.members, "_"));

@@ -73,6 +73,7 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
   if (known_.size() < cuts.size()) AddCuts(cuts);
   Prices prices;
   ProgramSolution solution;
+  double missing = 0;
   do {
     for (size_t i = 0; i < variables_.size(); ++i) {
       const int set = variables_[i];
@@ -87,9 +88,12 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
     prices.cuts.clear();
     for (size_t i = 0; i < cuts_.size(); ++i)
       prices.cuts.emplace_back(cuts_[i], std::min(0.0, solution.row_prices[nodes + i] / scale_));
-  } while (AddSets(prices, out));
+  } while (AddSets(prices, out, &missing));
+  // Not lp_solve's objective: what the prices prove, each lowered by what any set misses.
+  seconds_ = -missing * problem_.node_count;
+  for (double price : prices.nodes) seconds_ += price;
+  for (const auto& [cut, price] : prices.cuts) seconds_ += price * cut->limit;
   prices_ = std::move(prices);
-  seconds_ = solution.objective / scale_;
   feasible_ = std::all_of(solution.values.begin(), solution.values.begin() + problem_.node_count,
                           [](double value) { return value < kLeastShare; });
   shares_.clear();
@@ -99,14 +103,16 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
   return true;
 }
 
-bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out) {
+bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, double* missing) {
   std::vector<std::pair<double, int>> gains;
+  *missing = 0;
   for (size_t set = 0; set < problem_.sets.size(); ++set) {
-    if (present_[set] || out[set]) continue;
+    if (out[set]) continue;
     double cost = problem_.sets[set].seconds;
     for (int node : problem_.sets[set].members) cost -= prices.nodes[node];
     for (int cut : cuts_of_[set]) cost -= prices.cuts[cut].second;
-    if (cost * scale_ < -kLeastGain) gains.emplace_back(cost, static_cast<int>(set));
+    *missing = std::max(*missing, -cost / static_cast<double>(problem_.sets[set].members.size()));
+    if (!present_[set] && cost * scale_ < -kLeastGain) gains.emplace_back(cost, static_cast<int>(set));
   }
   std::sort(gains.begin(), gains.end());
   const size_t count = std::min(gains.size(), kSetsAtOnce * problem_.node_count);

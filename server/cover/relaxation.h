@@ -24,8 +24,9 @@ class Relaxation {
   // there was no answer in time; what follows is then of the last call that had one, if any.
   bool Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline);
 
-  double seconds() const { return seconds_; }     // no cover is faster
-  bool feasible() const { return feasible_; }     // false: no sets that are left make a cover
+  double seconds() const { return seconds_; }   // no cover is faster
+  bool feasible() const { return feasible_; }   // false: no sets that are left make a cover
+
   struct Prices {
     std::vector<double> nodes;                        // seconds
     std::vector<std::pair<const Cut*, double>> cuts;  // seconds, <= 0
@@ -37,16 +38,17 @@ class Relaxation {
  private:
   void AddSet(int set);
   void AddCuts(const std::set<Cut>& cuts);
-  // Adds sets that would lower the value at these prices, those that lower it most first; false when there is none.
-  bool AddSets(const Prices& prices, const std::vector<char>& out);
+  // Adds sets that would lower the value at these prices, those that lower it most first; false when there is none. *missing: by
+  // how much all nodes together cost too much for some set, per node of it.
+  bool AddSets(const Prices& prices, const std::vector<char>& out, double* missing);
 
   const SetProblem& problem_;
   const double scale_;
   std::unique_ptr<LinearProgram> program_;
   std::vector<char> present_, closed_;  // per set
   std::vector<int> variables_;          // sets in order of adding, behind a variable for each node that leaves it uncovered
-  std::vector<const Cut*> cuts_;   // in order of adding
-  std::set<Cut> known_;            // what cuts_ points to
+  std::vector<const Cut*> cuts_;        // in order of adding
+  std::set<Cut> known_;                 // what cuts_ points to
   std::vector<std::vector<int>> cuts_of_;  // per set: positions in cuts_
   double uncovered_cost_ = 0;
   Prices prices_;
