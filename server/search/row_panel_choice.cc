@@ -202,26 +202,13 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
 void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, std::string* reason) {
   const RowPanelNeeds needs = NeedsOfRowPanel(shape);
   const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.row_panel.columns));
-  auto add = [&](int threads, int per_row, int width, int chunks, int stages, bool hold_columns, LoadPath path, int blocks,
-                 int together = 1, bool tiles = false, int resident = 1) {
-    SkeletonParameters parameters;
-    parameters.resident_blocks = resident;
-    parameters.column_tiles = tiles;
-    parameters.threads = threads;
-    parameters.threads_per_row = per_row;
-    parameters.vector_width = width;
-    parameters.chunks = chunks;
-    parameters.stages = stages;
-    parameters.hold_columns = hold_columns;
-    parameters.load_path = path;
-    parameters.blocks_per_multiprocessor = blocks;
-    parameters.rows_per_step = together;
+  auto add = [&](const SkeletonParameters& parameters) {
     KernelTraits traits;
     if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason)) out->push_back(*std::move(made));
   };
   constexpr int kAllThatFit = 1 << 20;
   if (!shape.cuda()) {
-    for (int threads : {1024, 256}) add(threads, threads, 1, 0, 0, false, LoadPath::kDirect, 1);
+    for (int threads : {1024, 256}) add({.threads = threads, .threads_per_row = threads});
     return;
   }
   constexpr int kTileChunks = 4;
@@ -232,27 +219,53 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
         const int64_t chunks = (columns + int64_t{per_row} * width - 1) / (int64_t{per_row} * width);
         if (chunks > 32) continue;
         if (per_row > 128 && int64_t{per_row} * width >= 2 * columns) continue;  // mostly idle lanes
-        const int c = static_cast<int>(chunks);
+        const SkeletonParameters rows = {.threads = threads,
+                                         .vector_width = width,
+                                         .chunks = static_cast<int>(chunks),
+                                         .threads_per_row = per_row,
+                                         .blocks_per_multiprocessor = kAllThatFit};
         for (bool hold : {false, true}) {
           if (hold && !has_columns) continue;
-          add(threads, per_row, width, c, 0, hold, LoadPath::kDirect, kAllThatFit);
+          SkeletonParameters held = rows;
+          held.hold_columns = hold;
+          add(held);
           if (needs.matrices == 0) continue;
-          for (int together : RowsInRegisters(shape, needs, c * width))
-            if (hold == has_columns) add(threads, per_row, width, c, 0, hold, LoadPath::kDirect, kAllThatFit, together);
-          for (const auto& [path, stages] : StagedPaths(shape))
-            for (int together : RowsPerStep(shape, needs))
-              add(threads, per_row, width, c, stages, hold, path, kAllThatFit, together);
+          SkeletonParameters several = held;
+          for (int together : RowsInRegisters(shape, needs, rows.chunks * width)) {
+            several.rows_per_step = together;
+            if (hold == has_columns) add(several);
+          }
+          for (const auto& [path, stages] : StagedPaths(shape)) {
+            several.load_path = path;
+            several.stages = stages;
+            for (int together : RowsPerStep(shape, needs)) {
+              several.rows_per_step = together;
+              add(several);
+            }
+          }
         }
         // Without results that gather over the rows, a block can end with its row.
-        if (shape.grid_reductions == 0)
-          for (int resident = 1; resident <= (needs.held_inputs > 0 ? kMostResident : 1); ++resident)
-            add(threads, per_row, width, c, 0, false, LoadPath::kDirect, 0, 1, false, resident);
+        if (shape.grid_reductions > 0) continue;
+        SkeletonParameters one_shot = rows;
+        one_shot.blocks_per_multiprocessor = 0;
+        for (int resident = 1; resident <= (needs.held_inputs > 0 ? kMostResident : 1); ++resident) {
+          one_shot.resident_blocks = resident;
+          add(one_shot);
+        }
       }
-      add(threads, threads, width, 0, 0, false, LoadPath::kDirect, kAllThatFit);
-      if (shape.grid_reductions == 0) add(threads, threads, width, 0, 0, false, LoadPath::kDirect, 0);
+      // In a run-time loop, read again in each phase.
+      SkeletonParameters again = {
+          .threads = threads, .vector_width = width, .threads_per_row = threads, .blocks_per_multiprocessor = kAllThatFit};
+      add(again);
+      again.blocks_per_multiprocessor = 0;
+      if (shape.grid_reductions == 0) add(again);
       // One block each: the partial results of more would be larger than the matrix, where that has few rows.
       if (shape.grid_reductions > 0 && needs.columns_alone && columns > int64_t{kTileChunks} * threads * width)
-        add(threads, threads, width, kTileChunks, 0, false, LoadPath::kDirect, 1, 1, true);
+        add({.threads = threads,
+             .vector_width = width,
+             .chunks = kTileChunks,
+             .threads_per_row = threads,
+             .column_tiles = true});
     }
   }
 }

@@ -29,7 +29,8 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
   set_options.max_nodes = std::min(options.max_fusion_nodes, graph.node_count());
   set_options.max_sets = std::max<int64_t>(options.max_fusions, graph.node_count());
   set_options.max_candidates = 20 * set_options.max_sets;
-  FusibleSets sets = EnumerateFusibleSets(graph, set_options);
+  const FusibleSetProblem problem = FusibleSetProblemOf(graph);
+  FusibleSets sets = EnumerateFusibleSets(problem, set_options);
 
   SearchSpace space;
   space.fusible_sets = static_cast<int64_t>(sets.sets.size());
@@ -39,7 +40,7 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
   if (sets.limit != EnumerationLimit::kNone) {
     const int listed = sets.sets.empty() ? 0 : sets.sets.back().Size();
     std::vector<NodeSet> grown =
-        GrowFusibleSets(FusibleSetProblemOf(graph), listed, options.max_grown_nodes, set_options.max_sets / 4,
+        GrowFusibleSets(problem, listed, options.max_grown_nodes, set_options.max_sets / 4,
                         [&](const NodeSet& nodes) { return ChooseSkeleton(graph, nodes).feasible; });
     space.notes.push_back(absl::StrCat(grown.size(), " larger sets were grown, of up to ",
                                        grown.empty() ? 0 : LargestSize(grown), " nodes"));
