@@ -39,7 +39,6 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
   ASSERT_NE(graph, nullptr);
   const bool cuda = target == v1::CUDA;
   const CostModel model(DescribedDevice(target));
-  const CostModel host(DescribedDevice(v1::HOST));
 
   // Generated at ragged sizes, so that vector, chunked and run-time loops all occur; run at these and at tiny ones.
   SizeValues generated;
@@ -76,20 +75,16 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
     for (size_t i = 0; i < others; ++i) kept.push_back(chosen[i * rest / others]);
     chosen = std::move(kept);
   }
-  std::vector<FusionCode> codes, references;
+  std::vector<FusionCode> codes;
   for (const FusionImplementation* implementation : chosen) {
     auto code = LowerFusion(*graph, *implementation, {.cuda = cuda});
     ASSERT_TRUE(code.ok()) << code.status() << implementation->Describe(*graph);
     codes.push_back(*std::move(code));
   }
-  for (const Node& node : graph->nodes()) {
-    auto code = LowerFusion(*graph, ReferenceImplementation(*graph, node.id, generated, host),
-                            {.force_f64 = true, .cuda = false});
-    ASSERT_TRUE(code.ok()) << code.status();
-    references.push_back(*std::move(code));
-  }
+  const auto references = LowerReference(*graph, generated);
+  ASSERT_TRUE(references.ok()) << references.status();
   std::vector<const FusionCode*> all, reference;
-  for (const FusionCode& code : references) reference.push_back(&code), all.push_back(&code);
+  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
   for (const FusionCode& code : codes) all.push_back(&code);
   auto module = HostModule::Compile(all);
   ASSERT_TRUE(module.ok()) << module.status();

@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/printer.h"
 #include "server/codegen/program.h"
+#include "server/model/cost_model.h"
+#include "server/search/implementation_choice.h"
 
 namespace fusion::testing {
 namespace {
@@ -164,6 +166,17 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
                              : reinterpret_cast<float*>(buffers[id]->data())[i];
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<FusionCode>> LowerReference(const Graph& graph, const SizeValues& sizes) {
+  const CostModel host(DescribedDevice(v1::HOST));
+  std::vector<FusionCode> codes;
+  for (const Node& node : graph.nodes()) {
+    auto code = LowerFusion(graph, ReferenceImplementation(graph, node.id, sizes, host), {.force_f64 = true, .cuda = false});
+    if (!code.ok()) return code.status();
+    codes.push_back(*std::move(code));
+  }
+  return codes;
 }
 
 void RandomInputs(const Graph& graph, const SizeValues& sizes, unsigned seed, Values* values) {

@@ -38,6 +38,9 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
                        const std::vector<const FusionCode*>& codes, int multiprocessors, bool force_f64,
                        const std::vector<ValueId>& given, const std::vector<ValueId>& wanted, Values* values);
 
+// Each node by itself in f64, for the host: what generated code is compared with.
+absl::StatusOr<std::vector<FusionCode>> LowerReference(const Graph& graph, const SizeValues& sizes);
+
 // Random inputs: fills the values of all inputs of the graph.
 void RandomInputs(const Graph& graph, const SizeValues& sizes, unsigned seed, Values* values);
 

@@ -75,7 +75,7 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
   options.implementation.keep = 1000;
   auto space = SearchFusions(graph, generated, CostModel(DescribedDevice(target)), options);
   ASSERT_TRUE(space.ok()) << space.status();
-  std::vector<FusionCode> codes, references;
+  std::vector<FusionCode> codes;
   std::vector<std::string> descriptions;
   std::set<std::string> structures;
   std::set<LoadPath> seen_paths;
@@ -94,14 +94,10 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
   }
   ASSERT_FALSE(codes.empty());
   for (LoadPath path : paths) EXPECT_TRUE(seen_paths.count(path)) << static_cast<int>(path);
-  const CostModel host(DescribedDevice(v1::HOST));
-  for (const Node& node : (*dense)->nodes()) {
-    auto code = LowerFusion(**dense, ReferenceImplementation(**dense, node.id, generated, host), {.force_f64 = true, .cuda = false});
-    ASSERT_TRUE(code.ok()) << code.status();
-    references.push_back(*std::move(code));
-  }
+  const auto references = LowerReference(**dense, generated);
+  ASSERT_TRUE(references.ok()) << references.status();
   std::vector<const FusionCode*> all, reference;
-  for (const FusionCode& code : references) reference.push_back(&code), all.push_back(&code);
+  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
   for (const FusionCode& code : codes) all.push_back(&code);
   auto module = HostModule::Compile(all);
   ASSERT_TRUE(module.ok()) << module.status();
