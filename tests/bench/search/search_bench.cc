@@ -36,9 +36,9 @@ void Example(benchmark::State& state, const std::string& name) {
   }
 }
 
-// Sets of up to six nodes; `state`: nodes, covers, seconds.
+// Sets of up to six nodes; `state`: nodes, covers, seconds, seed.
 void RandomGraph(benchmark::State& state) {
-  const FusibleSetProblem dag = testing::RandomDag(static_cast<int>(state.range(0)), 1);
+  const FusibleSetProblem dag = testing::RandomDag(static_cast<int>(state.range(0)), static_cast<unsigned>(state.range(3)));
   for (auto _ : state) {
     const auto sets = EnumerateFusibleSets(dag, {.max_nodes = 6, .max_sets = 1'000'000, .max_candidates = 100'000'000});
     state.counters["sets"] = static_cast<double>(sets.sets.size());
@@ -55,12 +55,12 @@ BENCHMARK_CAPTURE(Example, gemver, "gemver")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Example, layer_norm, "layer_norm")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Example, st_venant_kirchhoff, "st_venant_kirchhoff")->Unit(benchmark::kMillisecond);
 BENCHMARK(RandomGraph)
-    ->ArgNames({"nodes", "covers", "limit_s"})
-    ->Args({100, 1, 10})
-    ->Args({200, 1, 10})
-    ->Args({300, 1, 10})
-    ->Args({1000, 1, 10})
-    ->Args({1000, 50, 30})
+    ->ArgNames({"nodes", "covers", "limit_s", "seed"})
+    ->Args({100, 1, 10, 1})
+    ->Args({200, 1, 10, 1})
+    ->ArgsProduct({{300}, {1}, {10}, {1, 2, 3, 4}})
+    ->Args({1000, 1, 10, 1})
+    ->Args({1000, 50, 30, 1})
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
 
