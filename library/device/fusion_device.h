@@ -520,6 +520,69 @@ FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], type
   FUSION_UNROLL
   for (int i = 0; i < COUNT; ++i) totals[i] = fu_shuffle(value, i * kLanes);
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Barrier of all threads of a cluster: what any wrote to the shared memory of its blocks before, all read after.
+FUSION_FN void fu_cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Before the first access to the shared memory of another block of the cluster, which must have begun.
+FUSION_FN void fu_cluster_begin() { fu_cluster_barrier(); }
+// *to = value, in the block `rank` of the cluster; `to` is the address of the same variable in this block.
+template <class T>
+FUSION_FN void fu_cluster_put(T* to, const T& value, int rank) {
+  unsigned long long remote;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(remote) : "l"(to), "r"(rank));
+  *(T*)remote = value;
+}
+// As fu_group_reduce, over the BLOCKS blocks of THREADS threads of a cluster: each warp gives its part to all blocks.
+// `scratch` holds BLOCKS x THREADS / 32 entries.
+template <class M, int THREADS, int BLOCKS>
+FUSION_FN typename M::Acc fu_cluster_reduce(typename M::Acc value, typename M::Acc* scratch) {
+  const int warps = THREADS / 32, lane = threadIdx.x & 31, own = (int)(blockIdx.x % BLOCKS) * warps + (int)(threadIdx.x >> 5);
+  FUSION_UNROLL
+  for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+  if (lane < BLOCKS) fu_cluster_put(scratch + own, value, lane);
+  fu_cluster_barrier();
+  value = M::identity();
+  FUSION_UNROLL
+  for (int first = 0; first < BLOCKS * warps; first += 32)
+    if (first + lane < BLOCKS * warps) value = M::combine(value, scratch[first + lane]);
+  FUSION_UNROLL
+  for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+  return value;
+}
+// The same for COUNT values at once; `scratch` holds COUNT times as many.
+template <class M, int THREADS, int BLOCKS, int COUNT>
+FUSION_FN void fu_cluster_reduce_many(const typename M::Acc (&values)[COUNT], typename M::Acc (&totals)[COUNT],
+                                      typename M::Acc* scratch) {
+  const int parts = BLOCKS * THREADS / 32, lane = threadIdx.x & 31,
+            own = (int)(blockIdx.x % BLOCKS) * (THREADS / 32) + (int)(threadIdx.x >> 5);
+  FUSION_UNROLL
+  for (int i = 0; i < COUNT; ++i) {
+    typename M::Acc value = values[i];
+    FUSION_UNROLL
+    for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+    if (lane < BLOCKS) fu_cluster_put(scratch + i * parts + own, value, lane);
+  }
+  fu_cluster_barrier();
+  FUSION_UNROLL
+  for (int i = 0; i < COUNT; ++i) {
+    typename M::Acc value = M::identity();
+    FUSION_UNROLL
+    for (int first = 0; first < parts; first += 32)
+      if (first + lane < parts) value = M::combine(value, scratch[i * parts + first + lane]);
+    FUSION_UNROLL
+    for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
+    totals[i] = value;
+  }
+}
+#endif
+// Shared memory of the lane's own block in a cluster of blocks of THREADS lanes.
+template <int THREADS>
+FUSION_FN char* fu_block_shared(char* shared, int, fu_index) {
+  return shared;
+}
 FUSION_FN void fu_warp_barrier() { __syncwarp(); }
 // First in every kernel, by all threads (sm_90). A launch with the attribute of programmatic stream serialization begins as soon
 // as all blocks of the one before have come here; nothing of device memory is touched before that one is complete. In other
@@ -575,6 +638,10 @@ FUSION_FN void fu_group_barrier() {
 }
 #else
 FUSION_FN void fu_warp_barrier() {}
+template <int THREADS>  // those of the blocks lie one behind the other
+FUSION_FN char* fu_block_shared(char* shared, int lane, fu_index bytes) {
+  return shared + lane / THREADS * bytes;
+}
 FUSION_FN fu_index fu_larger(fu_index a, fu_index b) { return a < b ? b : a; }
 // The shared memory of a block on the host: one buffer per OpenMP thread, kept between calls.
 static inline void* fu_host_shared(unsigned long long bytes) {

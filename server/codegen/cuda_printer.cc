@@ -34,7 +34,8 @@ class CudaPrinter {
     for (const ir::Parameter& parameter : kernel_.parameters)
       parameters.push_back(absl::StrCat(parameter.type, " ", parameter.name));
     absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" __global__ void __launch_bounds__(", kernel_.threads,
-                    ", ", kernel_.minimum_blocks, ")\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");
+                    ", ", kernel_.minimum_blocks, ")",
+                    clusters() ? absl::StrCat(" __cluster_dims__(", kernel_.cluster_blocks, ", 1, 1)") : "", "\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");
     Line(1, "const fu_index block = blockIdx.x, grid = gridDim.x;");
     if (kernel_.uses_shared) {
       Line(1, "extern __shared__ __align__(128) unsigned char fu_shared[];");
@@ -43,11 +44,12 @@ class CudaPrinter {
                            kernel_.kept_bytes > 0 ? absl::StrCat(" + ", kernel_.kept_bytes) : "", ";"));
     }
     if (const int count = MostReduced(); count > 0) {
-      Line(1, absl::StrCat("__shared__ double2 fu_scratch[2][", 32 * count, "];"));
+      Line(1, absl::StrCat("__shared__ double2 fu_scratch[2][", 32 * count * kernel_.cluster_blocks, "];"));
       Line(1, "int fu_parity = 0;");
     }
     for (const ir::LaneVariable& variable : kernel_.lane_variables)
       Line(1, absl::StrCat(variable.type, " ", variable.name, variable.extents, ";"));
+    if (clusters()) Line(1, "fu_cluster_begin();");
     Line(1, "fu_launch_begin();");
     PrintZeros();
     for (const ir::Section& section : kernel_.sections) {
@@ -65,6 +67,7 @@ class CudaPrinter {
   }
 
  private:
+  bool clusters() const { return kernel_.cluster_blocks > 1; }
   static std::string FirstEntry(const std::string& extents) {
     std::string first;
     for (char c : extents)
@@ -104,12 +107,14 @@ class CudaPrinter {
 
   void Print(const ir::Section& section, int depth) {
     group_threads_ = section.group_threads;
-    const int groups = kernel_.threads / group_threads_;
-    Line(depth, groups == 1 ? "const int lane = threadIdx.x;"
-                            : absl::StrCat("const int lane = threadIdx.x % ", group_threads_, ";"));
+    const int groups = kernel_.threads / group_threads_, cluster = kernel_.cluster_blocks;
+    Line(depth, clusters()    ? absl::StrCat("const int lane = (int)(block % ", cluster, ") * ", kernel_.threads, " + threadIdx.x;")
+                : groups == 1 ? "const int lane = threadIdx.x;"
+                              : absl::StrCat("const int lane = threadIdx.x % ", group_threads_, ";"));
     Line(depth, absl::StrCat("const int lanes = ", group_threads_, ";"));
-    Line(depth, groups == 1 ? "const fu_index group = block, groups = grid;"
-                            : absl::StrCat("const fu_index group = block * ", groups, " + threadIdx.x / ", group_threads_,
+    Line(depth, clusters()    ? absl::StrCat("const fu_index group = block / ", cluster, ", groups = grid / ", cluster, ";")
+                : groups == 1 ? "const fu_index group = block, groups = grid;"
+                              : absl::StrCat("const fu_index group = block * ", groups, " + threadIdx.x / ", group_threads_,
                                            ", groups = grid * ", groups, ";"));
     Line(depth, "(void)lanes; (void)grid; (void)group; (void)groups;");
     for (const ir::LaneVariable& variable : section.lane_variables) {
@@ -163,13 +168,13 @@ class CudaPrinter {
       case ir::Statement::Kind::kReduce:
         if (statement.count > 1) {
           Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, "[", statement.count, "];"));
-          Line(depth, absl::StrCat("fu_group_reduce_many<", statement.monoid, ", ", group_threads_, ", ", statement.count, ">(",
+          Line(depth, absl::StrCat(Collective("reduce_many"), statement.monoid, ", ", CollectiveThreads(), ", ", statement.count, ">(",
                                    statement.source, ", ", statement.target, ", (", statement.monoid,
                                    "::Acc*)fu_scratch[fu_parity ^= 1]);"));
           break;
         }
-        Line(depth, absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = fu_group_reduce<",
-                                 statement.monoid, ", ", group_threads_, ">(", statement.source, ", (",
+        Line(depth, absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = ", Collective("reduce"),
+                                 statement.monoid, ", ", CollectiveThreads(), ">(", statement.source, ", (",
                                  statement.monoid, "::Acc*)fu_scratch[fu_parity ^= 1]);"));
         break;
       case ir::Statement::Kind::kZeroWait:
@@ -179,6 +184,12 @@ class CudaPrinter {
         Line(depth, absl::StrCat("fu_group_barrier<", group_threads_, ">();"));
         break;
     }
+  }
+
+  // A collective of the device runtime for the lanes of a group, as far as its own template arguments.
+  std::string Collective(const char* name) const { return absl::StrCat(clusters() ? "fu_cluster_" : "fu_group_", name, "<"); }
+  std::string CollectiveThreads() const {
+    return clusters() ? absl::StrCat(kernel_.threads, ", ", kernel_.cluster_blocks) : absl::StrCat(group_threads_);
   }
 
   const ir::Kernel& kernel_;

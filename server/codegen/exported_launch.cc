@@ -72,14 +72,15 @@ class LaunchPrinter {
       for (size_t k = 0; k < code.launches.size(); ++k) {
         const GridRule& grid = code.launches[k].grid;
         if (grid.extents.empty()) continue;
+        std::string most = grid.blocks_per_multiprocessor == 0
+                               ? absl::StrCat(kMaxGridBlocks)
+                               : absl::StrCat("multiprocessors * ", grid.blocks_per_multiprocessor);
+        const std::string cluster = grid.cluster_blocks > 1 ? absl::StrCat(grid.cluster_blocks) : "";
+        if (!cluster.empty()) most = absl::StrCat("(int64_t)Larger(1, (size_t)(", most, ") / ", cluster, ")");
         Text(absl::StrCat("  layout.grid_", f, "_", k, " = Blocks(",
                           absl::StrJoin(grid.extents, " * ",
                                         [](std::string* out, const Extent& e) { absl::StrAppend(out, ExtentText(e)); }),
-                          ", ", grid.items_per_block, ", ",
-                          grid.blocks_per_multiprocessor == 0
-                              ? absl::StrCat(kMaxGridBlocks)
-                              : absl::StrCat("multiprocessors * ", grid.blocks_per_multiprocessor),
-                          ");"));
+                          ", ", grid.items_per_block, ", ", most, ")", cluster.empty() ? "" : " * ", cluster, ";"));
       }
       if (code.workspace.empty()) continue;
       Text("  scratch = results;");
@@ -87,9 +88,7 @@ class LaunchPrinter {
         const WorkspaceSlot& slot = code.workspace[s];
         Text(absl::StrCat("  layout.w_", f, "_", s, " = scratch;"));
         const std::string groups =
-            slot.per_group ? absl::StrCat("layout.grid_", f, "_", slot.launch, " * ",
-                                          code.launches[slot.launch].grid.groups_per_block, " * ")
-                           : "";
+            slot.per_group ? absl::StrCat(GroupsText(static_cast<int>(f), slot.launch), " * ") : "";
         Text(absl::StrCat("  scratch += Align((size_t)(", groups, ExtentText(slot.extent), ") * ", slot.entry_bytes, ");"));
       }
       Text("  most = scratch > most ? scratch : most;");
@@ -103,6 +102,11 @@ class LaunchPrinter {
 
  private:
   void Text(const std::string& line) { absl::StrAppend(&out_, line, "\n"); }
+  std::string GroupsText(int fusion, int launch) const {
+    const GridRule& grid = fusions_[fusion]->launches[launch].grid;
+    return absl::StrCat("layout.grid_", fusion, "_", launch, grid.cluster_blocks > 1 ? absl::StrCat(" / ", grid.cluster_blocks) : "",
+                        " * ", grid.groups_per_block);
+  }
   std::string SizeParameters() const {
     std::string text;
     for (const Size& size : graph_.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
@@ -252,8 +256,7 @@ class LaunchPrinter {
         return absl::StrCat("(", absl::StripSuffix(argument.c_type, " FUSION_RESTRICT"), ")(workspace + layout.w_", f, "_",
                             argument.index, ")");
       case KernelArgument::Kind::kGroups:
-        return absl::StrCat("(fu_index)(layout.grid_", f, "_", argument.index, " * ",
-                            fusions_[f]->launches[argument.index].grid.groups_per_block, ")");
+        return absl::StrCat("(fu_index)(", GroupsText(f, argument.index), ")");
     }
     return "";
   }

@@ -32,7 +32,11 @@ int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiproce
   const int64_t blocks = (items + rule.items_per_block - 1) / rule.items_per_block;
   const int64_t most = rule.blocks_per_multiprocessor == 0 ? kMaxGridBlocks
                                                            : int64_t{multiprocessors} * rule.blocks_per_multiprocessor;
-  return std::clamp<int64_t>(blocks, 1, most);
+  return std::clamp<int64_t>(blocks, 1, std::max<int64_t>(1, most / rule.cluster_blocks)) * rule.cluster_blocks;
+}
+
+int64_t GridGroups(const GridRule& rule, const SizeValues& sizes, int multiprocessors) {
+  return GridBlocks(rule, sizes, multiprocessors) / rule.cluster_blocks * rule.groups_per_block;
 }
 
 int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes) {
@@ -45,7 +49,7 @@ int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& size
 int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
                        int multiprocessors) {
   const GridRule& grid = grids[slot.launch];
-  const int64_t groups = slot.per_group ? GridBlocks(grid, sizes, multiprocessors) * grid.groups_per_block : 1;
+  const int64_t groups = slot.per_group ? GridGroups(grid, sizes, multiprocessors) : 1;
   return slot.entry_bytes * groups * ExtentValue(slot.extent, sizes);
 }
 

@@ -36,9 +36,12 @@ struct GridRule {
   int64_t items_per_block = 1;
   int blocks_per_multiprocessor = 1;
   int groups_per_block = 1;
+  int cluster_blocks = 1;  // more than one: what is said above of blocks holds for clusters of so many
 };
 inline constexpr int64_t kMaxGridBlocks = 2147483647;  // CUDA's limit of gridDim.x
 int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors);
+// Groups of lanes of such a grid.
+int64_t GridGroups(const GridRule& rule, const SizeValues& sizes, int multiprocessors);
 
 // bytes = fixed + per_entry * extent (if any).
 struct SharedRule {

@@ -67,13 +67,15 @@ class HostPrinter {
 
   // The end of a parallel loop is the barrier of the grid.
   void Print(const ir::Section& section) {
-    const int groups_per_block = kernel_.threads / section.group_threads;
+    const int groups_per_block = kernel_.threads / section.group_threads, cluster = kernel_.cluster_blocks;
     Line(1, "{");
-    Line(1, absl::StrCat("const fu_index groups = grid * ", groups_per_block, ";"));
+    Line(1, cluster > 1 ? absl::StrCat("const fu_index groups = grid / ", cluster, ";")
+                        : absl::StrCat("const fu_index groups = grid * ", groups_per_block, ";"));
     // Groups of one block share nothing, so each is an iteration of its own.
     Line(1, "#pragma omp parallel for schedule(static)");
     Line(1, "for (fu_index group = 0; group < groups; ++group) {");
-    Line(2, absl::StrCat("const fu_index block = group / ", groups_per_block, ";"));
+    Line(2, cluster > 1 ? absl::StrCat("const fu_index block = group * ", cluster, ";")
+                        : absl::StrCat("const fu_index block = group / ", groups_per_block, ";"));
     PrintParameters(2);
     Line(2, absl::StrCat("const int lanes = ", section.group_threads, ";"));
     Line(2, "(void)lanes; (void)block;");
@@ -81,7 +83,9 @@ class HostPrinter {
     if (kernel_.uses_shared)
       Line(2, kernel_.cooperative()
                   ? absl::StrCat("char* const shared = all_blocks + block * block_bytes + ", kernel_.kept_bytes, ";")
-                  : absl::StrCat("char* const shared = (char*)fu_host_shared(", kernel_.shared_bytes, ");"));
+                  : absl::StrCat("char* const shared = (char*)fu_host_shared(",
+                                 cluster > 1 ? absl::StrCat(cluster, " * (", kernel_.shared_bytes, ")") : kernel_.shared_bytes,
+                                 ");"));
     if (!kernel_.lane_variables.empty()) Line(2, "char* lane_memory = all_blocks + block * block_bytes + shared_bytes;");
     for (const ir::LaneVariable& variable : kernel_.lane_variables) {
       const std::string dimensions = absl::StrCat("[", kernel_.threads, "]", variable.extents);

@@ -87,7 +87,9 @@ void Append(const Statement& statement, int depth, std::string* out) {
 }  // namespace
 
 std::string ToString(const Kernel& kernel) {
-  std::string out = absl::StrCat("kernel ", kernel.name, "  // ", kernel.comment, "\n  threads ", kernel.threads, "\n");
+  std::string out = absl::StrCat("kernel ", kernel.name, "  // ", kernel.comment, "\n  threads ", kernel.threads,
+                                 kernel.cluster_blocks > 1 ? absl::StrCat(" in clusters of ", kernel.cluster_blocks, " blocks") : "",
+                                 "\n");
   for (const Parameter& parameter : kernel.parameters)
     absl::StrAppend(&out, "  parameter ", parameter.type, " ", parameter.name, "\n");
   if (kernel.uses_shared) absl::StrAppend(&out, "  shared ", kernel.shared_bytes, " bytes\n");

@@ -1,7 +1,7 @@
 // Kernel IR: what a fusion implementation is lowered to before it is printed as CUDA C++ or host C++.
 //
-// A kernel is a tree of statements that a *group* of lanes executes together (a block of threads, or a warp). Lane
-// phases are the parallel parts: each lane runs the lines once (or once per item). Between two lane phases lies a
+// A kernel is a tree of statements that a *group* of lanes executes together (a block of threads, a warp, or a cluster of
+// blocks, where `shared` is the memory of the lane's own block: fu_block_shared). Lane phases are the parallel parts: each lane runs the lines once (or once per item). Between two lane phases lies a
 // barrier where the lowering puts one. CUDA prints lanes as threads; the host prints each lane phase as a loop over
 // lanes and blocks as OpenMP iterations, so barriers vanish and variables that live from one phase to the next become
 // arrays over lanes.
@@ -71,7 +71,7 @@ Statement Barrier();
 Statement ZeroWait();
 
 struct Section {
-  int group_threads = 128;  // lanes of a group: `threads` of the kernel, or 32
+  int group_threads = 128;  // lanes of a group: `threads` of the kernel, 32, or those of a cluster
   std::vector<LaneVariable> lane_variables;
   std::vector<Statement> body;
 };
@@ -89,6 +89,7 @@ struct Kernel {
   std::vector<Parameter> parameters;
   int threads = 128;        // per block
   int minimum_blocks = 1;   // blocks per multiprocessor that registers must permit (launch bounds)
+  int cluster_blocks = 1;   // blocks of a cluster; if more than one, its threads are one group (sm_90)
   bool uses_shared = false;
   std::string shared_bytes;  // expression over size parameters, for the host
   int64_t kept_bytes = 0;    // the first bytes of shared memory, called `kept`; `shared` begins behind them

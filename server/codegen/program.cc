@@ -68,8 +68,7 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes, const std:
             to->set_workspace_offset(offsets[argument.index]);
             break;
           case KernelArgument::Kind::kGroups: {
-            const GridRule& grid = grids[argument.index];
-            to->set_integer(GridBlocks(grid, sizes, options.multiprocessors) * grid.groups_per_block);
+            to->set_integer(GridGroups(grids[argument.index], sizes, options.multiprocessors));
             break;
           }
         }

@@ -1,4 +1,4 @@
-// Row-panel skeleton: a group of threads (a block, or a warp) holds one row of the matrices at a time and walks over rows
+// Row-panel skeleton: a group of threads (a block, a warp, or a cluster of blocks) holds one row of the matrices at a time and walks over rows
 // with a persistent grid. Each lane owns the same columns in every row, so column reductions stay with the lane until the
 // end; a row reduction is complete when the group has reduced it, so its result can be used on the same row (ATAX,
 // softmax) without a second pass over memory.
@@ -29,7 +29,7 @@ class RowPanelLowering {
 
   absl::StatusOr<FusionCode> Lower() {
     group_threads_ = parameters_.threads_per_row;
-    groups_per_block_ = parameters_.threads / group_threads_;
+    groups_per_block_ = parameters_.cluster_blocks > 1 ? 1 : parameters_.threads / group_threads_;
     for (size_t i = 0; i < implementation_.order.size(); ++i) position_[implementation_.order[i]] = i;
     FindHeldValues();
     shared_.extent = panel_.columns;
@@ -61,7 +61,8 @@ class RowPanelLowering {
     ir::Kernel kernel{.name = context_.kernel_name(""),
                       .comment = context_.comment(),
                       .threads = parameters_.threads,
-                      .minimum_blocks = parameters_.resident_blocks};
+                      .minimum_blocks = parameters_.resident_blocks,
+                      .cluster_blocks = parameters_.cluster_blocks};
     kernel.zeroed = std::move(zeros);
     kernel.lane_variables = std::move(kernel_variables_);
     kernel.uses_shared = shared_.fixed_bytes > 0 || shared_.bytes_per_entry > 0;
@@ -72,7 +73,8 @@ class RowPanelLowering {
                                                            .items_per_block = groups_per_block_,
                                                            .blocks_per_multiprocessor =
                                                                parameters_.blocks_per_multiprocessor,
-                                                           .groups_per_block = groups_per_block_},
+                                                           .groups_per_block = groups_per_block_,
+                                                           .cluster_blocks = parameters_.cluster_blocks},
                                                   shared_));
     if (static_chunks() && !parameters_.column_tiles) code.limits = {{panel_.columns, TileColumns()}};
     code.kept_bytes = stages_.KeptBytes();

@@ -19,8 +19,9 @@ RowStages::RowStages(LoweringContext& context, std::string rows, std::string col
       kept_(context.implementation.kept),
       rows_(std::move(rows)),
       columns_(std::move(columns)),
-      groups_per_block_(parameters_.threads / parameters_.threads_per_row),
-      warps_(parameters_.threads_per_row / 32) {}
+      groups_per_block_(parameters_.cluster_blocks > 1 ? 1 : parameters_.threads / parameters_.threads_per_row),
+      warps_(parameters_.threads_per_row / parameters_.cluster_blocks / 32),
+      lane_(parameters_.cluster_blocks > 1 ? absl::StrCat("(lane % ", parameters_.threads, ")") : "lane") {}
 
 std::string RowStages::RowStride(ValueId value) const {
   const auto& leading = context_.graph.value(value).leading_dimension;
@@ -63,10 +64,18 @@ void RowStages::Reserve(SharedRule* shared) {
     ring_offset_[value] = shared->fixed_bytes;
     shared->fixed_bytes += parameters_.stages * parameters_.rows_per_step * SlotBytes(value);
   }
-  if (!bulk() || !any()) return;
-  barrier_offset_ = shared->fixed_bytes;
-  shared->fixed_bytes += int64_t{8} * parameters_.stages * (parameters_.threads / 32);
-  shared->fixed_bytes = (shared->fixed_bytes + 15) / 16 * 16;
+  if (bulk() && any()) {
+    barrier_offset_ = shared->fixed_bytes;
+    shared->fixed_bytes += int64_t{8} * parameters_.stages * (parameters_.threads / 32);
+    shared->fixed_bytes = (shared->fixed_bytes + 15) / 16 * 16;
+  }
+  reserved_bytes_ = shared->fixed_bytes;
+}
+
+std::string RowStages::Ring() const {
+  return parameters_.cluster_blocks > 1
+             ? absl::StrCat("fu_block_shared<", parameters_.threads, ">(shared, lane, ", reserved_bytes_, ")")
+             : "shared";
 }
 
 std::string RowStages::IndexLine(const std::string& step) const {
@@ -109,7 +118,7 @@ std::string RowStages::Slot(ValueId value, const std::string& step) const {
   if (Staged(value)) {
     std::string place = absl::StrCat("(int)(", step, " % ", parameters_.stages, ")");
     if (parameters_.rows_per_step > 1) place = absl::StrCat("(", place, " * ", parameters_.rows_per_step, " + r)");
-    ring = absl::StrCat("shared + ", ring_offset_.at(value), " + ", place, " * ", SlotBytes(value));
+    ring = absl::StrCat(Ring(), " + ", ring_offset_.at(value), " + ", place, " * ", SlotBytes(value));
   }
   if (!Kept(value)) return ring;
   const std::string place = absl::StrCat("kept + ", kept_offset_.at(value), " + (int)local * ", SlotBytes(value));
@@ -118,13 +127,13 @@ std::string RowStages::Slot(ValueId value, const std::string& step) const {
 
 std::string RowStages::LaneChunk(ValueId value, const std::string& slot) const {
   return absl::StrCat("((", context_.CType(value), "*)(", slot, ") + ((fu_index)c * ", parameters_.threads, " + (group % ",
-                      groups_per_block_, ") * lanes + lane) * ", parameters_.vector_width, ")");
+                      groups_per_block_, ") * lanes + ", lane_, ") * ", parameters_.vector_width, ")");
 }
 
 std::string RowStages::WarpWindow(ValueId value, const std::string& slot) const {
   const int64_t window = SlotBytes(value) / (parameters_.threads / 32);
   return absl::StrCat("((", context_.CType(value), "*)(", slot, " + ((group % ", groups_per_block_, ") * ", warps_,
-                      " + lane / 32) * ", window, "))");
+                      " + ", lane_, " / 32) * ", window, "))");
 }
 
 std::string RowStages::WarpOffset(ValueId value) const {
@@ -143,8 +152,8 @@ std::string RowStages::StoredEntries(ValueId value) const {
 }
 
 std::string RowStages::Barrier(const std::string& step) const {
-  return absl::StrCat("((fu_barrier*)(shared + ", barrier_offset_, ") + ((int)(", step, " % ", parameters_.stages, ") * ",
-                      groups_per_block_, " + group % ", groups_per_block_, ") * ", warps_, " + lane / 32)");
+  return absl::StrCat("((fu_barrier*)(", Ring(), " + ", barrier_offset_, ") + ((int)(", step, " % ", parameters_.stages, ") * ",
+                      groups_per_block_, " + group % ", groups_per_block_, ") * ", warps_, " + ", lane_, " / 32)");
 }
 
 std::vector<std::string> RowStages::InitializeLines() const {

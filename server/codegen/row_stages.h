@@ -76,12 +76,15 @@ class RowStages {
   std::string Barrier(const std::string& step) const;
   std::string WarpOffset(ValueId value) const;  // of the warp's first column in the matrix, in entries
   std::string StoredEntries(ValueId value) const;  // of the whole matrix, to the end of its last row
+  std::string Ring() const;  // `shared` of the lane's block
 
   LoweringContext& context_;
   const SkeletonParameters& parameters_;
   const KeptRows& kept_;
   const std::string rows_, columns_;
-  const int groups_per_block_, warps_;  // of a group
+  const int groups_per_block_, warps_;  // of a group in its block
+  const std::string lane_;              // among those of its block
+  int64_t reserved_bytes_ = 0;
   std::vector<ValueId> staged_;
   std::map<ValueId, int64_t> kept_offset_, ring_offset_;  // in `kept` and in `shared`
   int64_t barrier_offset_ = 0;

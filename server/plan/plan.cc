@@ -46,7 +46,10 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (parameters.unroll > 1) absl::StrAppend(&text, " U", parameters.unroll);
   if (skeleton == Skeleton::kRowPanel) {
     if (parameters.chunks > 0) absl::StrAppend(&text, " C", parameters.chunks);
-    if (parameters.threads_per_row != parameters.threads) absl::StrAppend(&text, " R", parameters.threads_per_row);
+    if (parameters.cluster_blocks > 1)
+      absl::StrAppend(&text, " cluster ", parameters.cluster_blocks);
+    else if (parameters.threads_per_row != parameters.threads)
+      absl::StrAppend(&text, " R", parameters.threads_per_row);
     if (parameters.rows_per_step > 1) absl::StrAppend(&text, " M", parameters.rows_per_step);
     if (parameters.stages > 0) absl::StrAppend(&text, " S", parameters.stages);
     if (parameters.column_tiles) absl::StrAppend(&text, " tiles");

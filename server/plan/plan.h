@@ -72,7 +72,8 @@ struct SkeletonParameters {
   int elements_per_block = 0;  // kElement: elements of one tile
   int vector_width = 1;        // kVector, kRowPanel: consecutive entries per thread and load
   int chunks = 0;              // kRowPanel: columns / (threads_per_row * vector_width) held in registers; 0: run-time loop
-  int threads_per_row = 0;     // kRowPanel: 32 (a warp) or `threads` (the block)
+  int threads_per_row = 0;     // kRowPanel: 32 (a warp), `threads` (the block) or those of the cluster
+  int cluster_blocks = 1;      // kRowPanel with chunks: blocks that hold one row together, each a part of it (sm_90)
   int stages = 0;              // kRowPanel: rows in flight in shared memory (asynchronous copies); 0: plain loads
   bool hold_columns = false;   // kRowPanel with chunks: operands over the columns stay in registers
   int unroll = 1;              // kVector: vectors per thread and step

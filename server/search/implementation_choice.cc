@@ -75,6 +75,7 @@ Structure StructureOf(const FusionImplementation& implementation) {
           .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
           .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
           .keeps_rows = keeps_rows,
+          .in_clusters = parameters.cluster_blocks > 1,
           .atomic = parameters.atomic};
 }
 

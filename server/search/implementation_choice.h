@@ -25,6 +25,7 @@ struct Structure {
   bool reads_again = false;  // rows in a run-time loop, from memory or the caches in each phase
   bool in_batches = false;  // rows of matrices, several at once into registers
   bool keeps_rows = false;
+  bool in_clusters = false;
   bool atomic = false;
   friend auto operator<=>(const Structure&, const Structure&) = default;
 };

@@ -17,6 +17,11 @@ int AccumulatorBytes(const FusionShape& shape, const Node& node) {
 // Bounds of registers are tried up to so many blocks on a multiprocessor.
 constexpr int kMostResident = 4;
 
+// A barrier of a cluster of two blocks beside that of a block: assumed, not measured.
+constexpr double kClusterBarrierSeconds = 0.3e-6;
+// Rows from this length on may be held by a cluster: shorter ones fill a multiprocessor's memory with several rows anyhow.
+constexpr int64_t kLeastClusterRowBytes = 64 << 10;
+
 }  // namespace
 
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
@@ -88,8 +93,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   implementation.parameters = given;
   SkeletonParameters& parameters = implementation.parameters;
   const int threads = parameters.threads, per_row = parameters.threads_per_row, width = parameters.vector_width,
-            chunks = parameters.chunks, stages = parameters.stages, groups = threads / per_row,
-            together = parameters.rows_per_step;
+            chunks = parameters.chunks, stages = parameters.stages, cluster = parameters.cluster_blocks,
+            groups = cluster > 1 ? 1 : threads / per_row, together = parameters.rows_per_step;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   const bool in_batches = stages == 0 && together > 1;
   const int words = shape.entry_bytes / 4;
@@ -120,7 +125,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   }
   traits.shared_bytes += kept_bytes;
   // Beside it, what reductions exchange (fu_scratch).
-  if (shape.cuda()) traits.shared_bytes += ReductionScratchBytes(together);
+  if (shape.cuda()) traits.shared_bytes += ReductionScratchBytes(together * cluster);
   if (traits.shared_bytes > device.shared_bytes_per_block()) {
     *reason = absl::StrCat("rows of ", columns, " columns need ", traits.shared_bytes,
                            " bytes of shared memory; the device has ", device.shared_bytes_per_block());
@@ -142,11 +147,12 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   if (shape.cuda() && one_shot && needs.held_inputs > 0 && parameters.resident_blocks < std::min(resident, kMostResident))
     return std::nullopt;
   if (!one_shot) parameters.blocks_per_multiprocessor = std::min(parameters.blocks_per_multiprocessor, resident);
-  const double tiles = double(rows) / groups + 1;
+  const double tiles = (double(rows) / groups + 1) * cluster;
   const double blocks =
       one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor);
+  const double parts = blocks / cluster * groups;  // of the grid, each with results of its own
   traits.blocks = static_cast<int64_t>(std::max(1.0, blocks));
-  const double row_bytes = double(columns) * needs.matrices * shape.entry_bytes;
+  const double row_bytes = double(columns) * needs.matrices * shape.entry_bytes / cluster;  // of a block
   if (chunks == 0)
     traits.bytes_in_flight_per_block =
         0.5 * std::min(row_bytes * groups, double(threads) * width * shape.entry_bytes * needs.matrices);
@@ -185,15 +191,15 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   // A row reduction stops the block, unless another block of the multiprocessor goes on: fitted by hand to one
   // run of ATAX, 16384 x 16384, on an H200: 256, 512 and 1024 threads a row took 298, 284 and 361 us (floor 252 us).
   if (shape.cuda() && per_row > 32)
-    traits.barrier_seconds = needs.row_reductions * double(rows) / together /
+    traits.barrier_seconds = needs.row_reductions * double(rows) * cluster / together /
                              std::min(blocks, double(device.multiprocessors()) * resident) *
-                             (0.05e-6 + 0.02e-6 * threads / 32) / resident;
+                             (0.05e-6 + 0.02e-6 * threads / 32 + (cluster > 1 ? kClusterBarrierSeconds : 0)) / resident;
   // Partial results to and from the workspace.
-  traits.bytes_written += blocks * groups * columns * needs.accumulator_bytes;
+  traits.bytes_written += parts * columns * needs.accumulator_bytes;
   if (parameters.atomic)
-    traits.barrier_seconds += AtomicSeconds(blocks * groups, double(columns) * needs.accumulator_bytes);
+    traits.barrier_seconds += AtomicSeconds(parts, double(columns) * needs.accumulator_bytes);
   else
-    traits.bytes_read += blocks * groups * columns * needs.accumulator_bytes;
+    traits.bytes_read += parts * columns * needs.accumulator_bytes;
   implementation.estimate = shape.model.Estimate(traits);
   *out = traits;
   return implementation;
@@ -215,7 +221,12 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
   const bool has_columns = needs.column_operands > 0;
   for (int width : RowVectorWidths(shape)) {
     for (int threads : {256, 512, 1024, 128}) {
-      for (int per_row : {threads, 32}) {
+      // Two blocks a cluster: those that share a pair of multiprocessors. A persistent grid of larger ones may not fit all at
+      // once, which doubles its time.
+      const bool clusters = shape.compute_capability() >= 90 && threads >= 256 &&
+                            columns * shape.entry_bytes >= kLeastClusterRowBytes;
+      for (int per_row : {threads, 32, 2 * threads}) {
+        if (per_row > threads && !clusters) continue;
         const int64_t chunks = (columns + int64_t{per_row} * width - 1) / (int64_t{per_row} * width);
         if (chunks > 32) continue;
         if (per_row > 128 && int64_t{per_row} * width >= 2 * columns) continue;  // mostly idle lanes
@@ -223,6 +234,7 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
                                          .vector_width = width,
                                          .chunks = static_cast<int>(chunks),
                                          .threads_per_row = per_row,
+                                         .cluster_blocks = std::max(1, per_row / threads),
                                          .blocks_per_multiprocessor = kAllThatFit};
         for (bool hold : {false, true}) {
           if (hold && !has_columns) continue;

@@ -4,12 +4,14 @@
     python3 tests/gpu/check_kernels.py [--only atax,softmax] [--sizes 3] [--candidates 30]
     python3 tests/gpu/check_kernels.py --leading-dimensions
     python3 tests/gpu/check_kernels.py --sanitize [--leading-dimensions]
+    python3 tests/gpu/check_kernels.py --wide [--sanitize] --match cluster
 
 Every candidate of every example, at ragged sizes and with each buffer one entry off its alignment, agrees with torch in f64,
 and gives the same bits in 20 runs unless it is described as atomic. Needs torch. With --sanitize instead: the exported
 folders of candidates of different structure are compiled with nvcc, and their examples run under compute-sanitizer's
 memcheck, racecheck, initcheck and synccheck; what these find is a failure. With --leading-dimensions the rows of all matrices lie
-further apart than they are long; without --sanitize it is the submission then that checks values and what lies between rows.
+further apart than they are long; without --sanitize it is the submission then that checks values and what lies between rows. With --wide rows are so long that
+clusters of blocks may hold them.
 
 Exit status: 0 all good, 1 something is wrong or was left out, 2 bad usage.
 """
@@ -35,7 +37,7 @@ import sequences
 RUNS = 20
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # What the description of a candidate says of its structure.
-STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "one-shot", "keeps", "atomic")
+STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "one-shot", "keeps", "atomic", "cluster")
 SUBMIT_SECONDS = 300
 # No size is a multiple of anything; rows longer and shorter than blocks and vectors.
 SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
@@ -44,6 +46,8 @@ SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
          "square": [{"n": 1}, {"n": 33}, {"n": 301}]}
 # With --sanitize: every access is followed, and racecheck keeps them all.
 SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": [{"m": 301, "n": 261}], "square": [{"n": 261}]}
+# With --wide: rows that a cluster holds, of lengths that permit vectors (the last) and not.
+WIDE_SIZES = {"matrix": [{"m": 301, "n": 16381}, {"m": 301, "n": 16384}]}
 # With --leading-dimensions: rows that permit vectors (the last, which is checked alone by default), and such that do not.
 SPACED_SIZES = {"matrix": [{"m": 301, "n": 1003}, {"m": 301, "n": 1004}], "square": [{"n": 301}, {"n": 300}]}
 THIS_PROCESS = threading.Lock()  # submissions run beside each other, this process's use of the GPU does not
@@ -51,8 +55,8 @@ THIS_PROCESS = threading.Lock()  # submissions run beside each other, this proce
 
 def sizes_of(sequence, options):
     kind = "square" if sequence.size_names == ("n",) and sequence.kind == "matrix" else sequence.kind
-    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in
-            (SANITIZED_SIZES if options.sanitize else SPACED_SIZES if options.leading_dimensions else SIZES)[kind]]
+    table = WIDE_SIZES if options.wide else SANITIZED_SIZES if options.sanitize else SPACED_SIZES if options.leading_dimensions else SIZES
+    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in table.get(kind, [])]
 
 
 def with_leading_dimensions(text):
@@ -164,6 +168,7 @@ def main():
     parser.add_argument("--sizes", type=int, default=1, help="how many of a sequence's sizes (default 1, the largest)")
     parser.add_argument("--match", default="", help="only candidates whose description holds this text, as 'bulk'")
     parser.add_argument("--leading-dimensions", action="store_true", help="padded rows; matrices alone")
+    parser.add_argument("--wide", action="store_true", help="rows that a cluster may hold; matrices that need not be square")
     parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc")
     parser.add_argument("--jobs", type=int, default=8, help="submissions at once")
     options = parser.parse_args()

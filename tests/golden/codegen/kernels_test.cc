@@ -28,6 +28,7 @@ struct GoldenCase {
   bool sub_warp = false;
   // Set: exactly this structure; the fields above but for `nodes` are not looked at.
   std::optional<Structure> structure = std::nullopt;
+  int64_t size = 4096;  // of every extent
 };
 
 std::string ReadFile(const std::string& path) {
@@ -37,9 +38,9 @@ std::string ReadFile(const std::string& path) {
 }
 
 // A structure that only CUDA has.
-GoldenCase Special(std::string name, std::string example, int nodes, Structure structure) {
+GoldenCase Special(std::string name, std::string example, int nodes, Structure structure, int64_t size = 4096) {
   return {.name = std::move(name), .example = std::move(example), .target = v1::CUDA, .skeleton = structure.skeleton,
-          .nodes = nodes, .structure = structure};
+          .nodes = nodes, .structure = structure, .size = size};
 }
 
 class KernelGolden : public ::testing::TestWithParam<GoldenCase> {};
@@ -49,7 +50,7 @@ TEST_P(KernelGolden, TextIsUnchanged) {
   auto graph = ParseSource(testing::ExampleSource(test.example), *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
   SizeValues sizes;
-  for (const Size& size : (*graph)->sizes()) sizes[size.name] = 4096;
+  for (const Size& size : (*graph)->sizes()) sizes[size.name] = test.size;
   SearchOptions options;
   options.implementation.keep = 60;
   const CostModel model(DescribedDevice(test.target));
@@ -100,6 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenCase{"gemver", "gemver", v1::CUDA, Skeleton::kRowPanel, 3, true, true},
         Special("bicgk_bulk", "bicgk", 2, {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk}),
         Special("layer_norm_one_shot", "layer_norm", 9, {.skeleton = Skeleton::kRowPanel, .one_shot = true}),
+        Special("atax_cluster", "atax", 2,
+                {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk, .in_clusters = true}, 16384),
         Special("axpydot_atomic", "axpydot", 3, {.skeleton = Skeleton::kCooperative, .atomic = true}),
         Special("bicgk_atomic", "bicgk", 2,
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .atomic = true}),

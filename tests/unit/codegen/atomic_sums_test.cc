@@ -103,7 +103,7 @@ void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
     if (in_place && atomic) continue;
     EXPECT_EQ(code->workspace[0].per_group, !atomic);
     const GridRule& grid = code->launches[0].grid;
-    const int64_t groups = atomic ? 1 : GridBlocks(grid, sizes, 132) * grid.groups_per_block;
+    const int64_t groups = atomic ? 1 : GridGroups(grid, sizes, 132);
     EXPECT_EQ(WorkspaceBytes(code->workspace[0], {grid}, sizes, 132), groups * 1001 * 4);
     const v1::Program program = BuildProgram(**graph, sizes, {{&*code, "x"}}, {.name = "p", .multiprocessors = 132});
     EXPECT_GE(program.workspace_bytes(), groups * 1001 * 4);

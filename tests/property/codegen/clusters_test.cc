@@ -1,0 +1,109 @@
+// Rows that the blocks of a cluster hold together: the same results as the reference, at widths that fill all blocks, only some
+// of them, or end within one.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/model/architecture.h"
+#include "server/model/cost_model.h"
+#include "server/parse/parse.h"
+#include "server/search/search.h"
+#include "tests/example_source.h"
+#include "tests/property/codegen/host_execution.h"
+
+namespace fusion::testing {
+namespace {
+
+struct Case {
+  std::string example;
+  bool grid_results;  // gathered over the rows
+};
+class ClustersTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ClustersTest, AgreeWithTheReference) {
+  auto parsed = ParseSource(ExampleSource(GetParam().example), *Catalog::BuiltIn());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Graph& graph = **parsed;
+  const SizeValues generated = {{"m", 4096}, {"n", 16384}};
+  SearchOptions options;
+  options.implementation.keep = 1000;
+  auto space = SearchFusions(graph, generated, CostModel(DescribedDevice(v1::CUDA)), options);
+  ASSERT_TRUE(space.ok()) << space.status();
+  std::vector<FusionCode> codes;
+  std::vector<std::string> descriptions;
+  std::set<std::tuple<LoadPath, bool, bool, bool, bool>> kinds;
+  std::set<LoadPath> paths;
+  std::set<bool> one_shot;
+  for (const FusionImplementation& implementation : space->implementations) {
+    const SkeletonParameters& p = implementation.parameters;
+    if (implementation.fusion.nodes.Size() != graph.node_count() || p.cluster_blocks == 1) continue;
+    if (!kinds.emplace(p.load_path, p.blocks_per_multiprocessor == 0, p.hold_columns, p.vector_width > 1, p.rows_per_step > 1).second)
+      continue;
+    paths.insert(p.load_path);
+    one_shot.insert(p.blocks_per_multiprocessor == 0);
+    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    EXPECT_EQ(code->launches.front().kernel.cluster_blocks, 2);
+    EXPECT_EQ(GridBlocks(code->launches.front().grid, {{"m", 3}, {"n", 16384}}, 132), 6) << implementation.Describe(graph);
+    codes.push_back(*std::move(code));
+    descriptions.push_back(implementation.Describe(graph));
+  }
+  EXPECT_EQ(paths.size(), 3u);
+  EXPECT_EQ(one_shot.size(), GetParam().grid_results ? 1u : 2u);
+  const auto references = LowerReference(graph, generated);
+  ASSERT_TRUE(references.ok()) << references.status();
+  std::vector<const FusionCode*> all, reference;
+  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
+  for (const FusionCode& code : codes) all.push_back(&code);
+  auto module = HostModule::Compile(all);
+  ASSERT_TRUE(module.ok()) << module.status();
+
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{21, 16384}, {5, 9001}, {9, 16380}, {3, 33}, {1, 1}, {0, 40}}) {
+    const SizeValues sizes = {{"m", rows}, {"n", columns}};
+    Values inputs;
+    RandomInputs(graph, sizes, 7, &inputs);
+    Values expected = inputs;
+    auto status = RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t c = 0; c < codes.size(); ++c) {
+      Values values = inputs;
+      // Three multiprocessors: an odd number, of which clusters of two leave one.
+      auto run = RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      ASSERT_TRUE(run.ok()) << run << descriptions[c];
+      for (ValueId id : graph.outputs())
+        EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)
+            << graph.value(id).name << " at " << rows << " x " << columns << ": " << descriptions[c];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ClustersTest,
+                         ::testing::Values(Case{"atax", true}, Case{"bicgk", true}, Case{"softmax", false},
+                                           Case{"layer_norm", false}),
+                         [](const auto& info) { return info.param.example; });
+
+TEST(Clusters, OnlyWhereTheDeviceHasThemAndRowsAreLong) {
+  auto graph = ParseSource(ExampleSource("atax"), *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  SearchOptions options;
+  options.implementation.keep = 1000;
+  const auto clusters = [&](const DeviceDescription& device, int64_t columns) {
+    int count = 0;
+    auto space = SearchFusions(**graph, {{"m", 4096}, {"n", columns}}, CostModel(device), options);
+    EXPECT_TRUE(space.ok()) << space.status();
+    for (const FusionImplementation& implementation : space->implementations)
+      count += implementation.parameters.cluster_blocks > 1;
+    return count;
+  };
+  EXPECT_GT(clusters(DescribedCudaDevice("sm_90"), 16384), 0);
+  EXPECT_EQ(clusters(DescribedCudaDevice("sm_90"), 4096), 0);
+  EXPECT_EQ(clusters(DescribedCudaDevice("sm_89"), 16384), 0);
+}
+
+}  // namespace
+}  // namespace fusion::testing
