@@ -520,9 +520,9 @@ FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], type
   FUSION_UNROLL
   for (int i = 0; i < COUNT; ++i) totals[i] = fu_shuffle(value, i * kLanes);
 }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // also where nvcc reads the text for the host
 // Barrier of all threads of a cluster: what any wrote to the shared memory of its blocks before, all read after.
-FUSION_FN void fu_cluster_barrier() {
+FUSION_FN void fu_cluster_barrier() {  // sm_90
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

@@ -33,6 +33,9 @@ class CudaPrinter {
     std::vector<std::string> parameters;
     for (const ir::Parameter& parameter : kernel_.parameters)
       parameters.push_back(absl::StrCat(parameter.type, " ", parameter.name));
+    if (clusters())
+      absl::StrAppend(&out_, "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n",
+                      "#error \"clusters of blocks need sm_90 or later: compile with -arch=sm_90\"\n#endif\n");
     absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" __global__ void __launch_bounds__(", kernel_.threads,
                     ", ", kernel_.minimum_blocks, ")",
                     clusters() ? absl::StrCat(" __cluster_dims__(", kernel_.cluster_blocks, ", 1, 1)") : "", "\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");

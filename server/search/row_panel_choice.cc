@@ -17,8 +17,6 @@ int AccumulatorBytes(const FusionShape& shape, const Node& node) {
 // Bounds of registers are tried up to so many blocks on a multiprocessor.
 constexpr int kMostResident = 4;
 
-// A barrier of a cluster of two blocks beside that of a block: assumed, not measured.
-constexpr double kClusterBarrierSeconds = 0.3e-6;
 // Rows from this length on may be held by a cluster: shorter ones fill a multiprocessor's memory with several rows anyhow.
 constexpr int64_t kLeastClusterRowBytes = 64 << 10;
 
@@ -189,11 +187,12 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   if (shape.cuda() && one_shot && !(rows_held && double(columns) * needs.column_operands * shape.entry_bytes <= kL1Bytes))
     traits.cache_bytes = double(rows) * columns * needs.column_operands * shape.entry_bytes;
   // A row reduction stops the block, unless another block of the multiprocessor goes on: fitted by hand to one
-  // run of ATAX, 16384 x 16384, on an H200: 256, 512 and 1024 threads a row took 298, 284 and 361 us (floor 252 us).
+  // run of ATAX, 16384 x 16384, on an H200: 256, 512 and 1024 threads a row took 298, 284 and 361 us (floor 252 us). That of a
+  // cluster of two is no dearer: ATAX in f64, 512 threads a block, 512 us (floor 504 us).
   if (shape.cuda() && per_row > 32)
     traits.barrier_seconds = needs.row_reductions * double(rows) * cluster / together /
                              std::min(blocks, double(device.multiprocessors()) * resident) *
-                             (0.05e-6 + 0.02e-6 * threads / 32 + (cluster > 1 ? kClusterBarrierSeconds : 0)) / resident;
+                             (0.05e-6 + 0.02e-6 * threads / 32) / resident;
   // Partial results to and from the workspace.
   traits.bytes_written += parts * columns * needs.accumulator_bytes;
   if (parameters.atomic)

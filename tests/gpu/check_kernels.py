@@ -79,7 +79,7 @@ def run(arguments, folder):
 
 
 def check(options, sequence, sizes):
-    """Problems of one example at one size, as texts."""
+    """Problems of one example at one size, as texts; None when no candidate has what --match asks for."""
     with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
         source = pathlib.Path(folder) / f"{sequence.name}.fuse"
         text = sequence.fuse(ROOT / "examples")
@@ -106,6 +106,8 @@ def check(options, sequence, sizes):
             return [str(error)]
         problems = [f"{candidate['outcome']}: {candidate.get('message', '')[:200]} ({candidate['description'][:120]})"
                     for candidate in report["candidates"] if candidate["outcome"] != "OK"]
+        if not folders and options.match and not problems:
+            return None
         if not folders:
             problems.append("no candidate was checked")
         if options.sanitize:
@@ -185,17 +187,18 @@ def main():
         for sizes in sizes_of(sequence, options)[-options.sizes:]:
             text = " ".join(f"{size}={value}" for size, value in sequence.size_options(sizes).items())
             cases[f"{name} {text}"] = functools.partial(check, options, sequence, sizes)
-    bad = 0
+    bad = unmatched = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = {pool.submit(case): name for name, case in cases.items()}
         for future in concurrent.futures.as_completed(futures):
             problems = future.result()
             bad += bool(problems)
-            print(f"{futures[future]}: {'ok' if not problems else 'BAD'}", flush=True)
-            for problem in problems:
+            unmatched += problems is None
+            print(f"{futures[future]}: {'no such candidate' if problems is None else 'BAD' if problems else 'ok'}", flush=True)
+            for problem in problems or ():
                 print(f"  {problem}", flush=True)
-    print(f"{len(cases)} checks, {bad} of them bad")
-    return 1 if bad else 0
+    print(f"{len(cases)} checks, {bad} of them bad" + (f", {unmatched} without such a candidate" if unmatched else ""))
+    return 1 if bad or unmatched == len(cases) else 0
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ std::string KindOf(const FusionImplementation& implementation) {
   const SkeletonParameters& parameters = implementation.parameters;
   std::string kind =
       absl::StrCat(SkeletonName(implementation.skeleton), "/", static_cast<int>(parameters.load_path), "/",
-                   parameters.stages > 0, parameters.chunks > 0, parameters.blocks_per_multiprocessor > 0);
+                   parameters.stages > 0, parameters.chunks > 0, parameters.blocks_per_multiprocessor > 0,
+                   parameters.cluster_blocks > 1);
   for (const FusionImplementation& sweep : implementation.sweeps) absl::StrAppend(&kind, " ", KindOf(sweep));
   return kind;
 }
@@ -47,7 +48,7 @@ class ArchitectureTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
   absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
   if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
-  auto submission = CheckExample(GetParam());
+  auto submission = CheckExample(GetParam(), GetParam() == "clusters" ? "tests/integration/export/testdata" : "examples");
   ASSERT_TRUE(submission.ok()) << submission.status();
   for (const std::string& arch : KnownCudaArchs()) {
     const DeviceDescription device = DescribedCudaDevice(arch);
@@ -72,6 +73,7 @@ TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, ArchitectureTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(TestData, ArchitectureTest, ::testing::Values("clusters"), ExampleTestName);
 
 }  // namespace
 }  // namespace fusion::testing

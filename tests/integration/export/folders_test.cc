@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kTakenNames[] = "taken_names";
+constexpr char kTakenNames[] = "taken_names", kClusters[] = "clusters";  // in testdata
 
 class FolderTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -36,7 +36,8 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
     folder_ = absl::StrCat(directory_->path(), "/folder");
-    auto checked = CheckExample(GetParam(), GetParam() == kTakenNames ? "tests/integration/export/testdata" : "examples");
+    const bool test_data = GetParam() == kTakenNames || GetParam() == kClusters;
+    auto checked = CheckExample(GetParam(), test_data ? "tests/integration/export/testdata" : "examples");
     ASSERT_TRUE(checked.ok()) << checked.status();
     submission_ = *std::move(checked);
   }
@@ -138,6 +139,22 @@ TEST_P(FolderTest, CudaFolderCompilesAloneForAmpereAndHopper) {
   }
 }
 
+using ClustersTest = FolderTest;
+
+TEST_P(ClustersTest, CompileForHopperAndSayWhatTheyNeedOtherwise) {
+  const std::string nvcc = FindNvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "SKIP: no nvcc on the PATH or in /usr/local/cuda/bin";
+  ASSERT_NO_FATAL_FAILURE(Export(v1::CUDA));
+  ASSERT_THAT(Content("fused.cu"), HasSubstr("__cluster_dims__(2, 1, 1)"));
+  const std::string compile = absl::StrCat("cd '", folder_, "' && ", nvcc, " -std=c++17 fused.cu example.cu reference.cc -o example");
+  const CommandResult compiled = RunCommand(compile + " -arch=sm_90");
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
+  EXPECT_THAT(compiled.output, Not(HasSubstr("warning")));
+  const CommandResult older = RunCommand(compile + " -arch=sm_80");
+  EXPECT_NE(older.exit_code, 0);
+  EXPECT_THAT(older.output, HasSubstr("clusters of blocks need sm_90"));
+}
+
 using GraphTest = FolderTest;
 
 // Every function that a capture needs fails once, at each of its calls.
@@ -158,6 +175,7 @@ TEST_P(GraphTest, FailuresAreReportedAndLeaveNothingOpen) {
 INSTANTIATE_TEST_SUITE_P(Examples, GraphTest, ::testing::Values("axpydot"), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Examples, FolderTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Names, FolderTest, ::testing::Values(kTakenNames), ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(Files, ClustersTest, ::testing::Values(kClusters), ExampleTestName);
 
 }  // namespace
 }  // namespace fusion::testing
