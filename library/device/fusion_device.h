@@ -7,6 +7,7 @@
 #define FUSION_CUDA 1
 #define FUSION_FN __device__ __forceinline__
 #define FUSION_UNROLL _Pragma("unroll")
+#define FUSION_NO_UNROLL _Pragma("unroll 1")
 #define FUSION_RESTRICT __restrict__
 #else
 #define FUSION_CUDA 0
@@ -16,6 +17,7 @@
 #include <limits>
 #define FUSION_FN inline __attribute__((always_inline))
 #define FUSION_UNROLL _Pragma("GCC unroll 1024")
+#define FUSION_NO_UNROLL _Pragma("GCC unroll 1")
 #define FUSION_RESTRICT __restrict__
 #endif
 

@@ -90,7 +90,8 @@ ElementRoutinePair Pair(void (*f32)(First, Rest...), void (*f64)(FirstD, RestD..
   ADD(name, 6, 1, 6);            \
   ADD(name, 2, 3, 4);            \
   ADD(name, 4, 32, 2);           \
-  ADD(name, 8, 4, 12)
+  ADD(name, 8, 4, 12);           \
+  ADD(name, 20, 15, 17)
 
 Table* MakeTable() {
   auto* all = new Table;

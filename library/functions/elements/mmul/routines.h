@@ -1,14 +1,31 @@
 // C = A * B
 template <class T, int r, int k, int c>
-FUSION_FN void mmul_thread(const T* a, const T* b, T* result) {
+FUSION_FN void mmul_row(int thread, const T* a, const T* b, T* result) {
+  const int i = thread;
   FUSION_UNROLL
-  for (int i = 0; i < r; ++i) {
+  for (int j = 0; j < c; ++j) {
+    T sum = a[i * k] * b[j];
     FUSION_UNROLL
-    for (int j = 0; j < c; ++j) {
-      T sum = a[i * k] * b[j];
+    for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
+    result[i * c + j] = sum;
+  }
+}
+
+template <class T, int r, int k, int c>
+FUSION_FN void mmul_thread(const T* a, const T* b, T* result) {
+  if (r * k * c > 4096) {  // unrolled, that would be more code than compilers take in reasonable time
+    FUSION_NO_UNROLL
+    for (int i = 0; i < r; ++i) mmul_row<T, r, k, c>(i, a, b, result);
+  } else {
+    FUSION_UNROLL
+    for (int i = 0; i < r; ++i) {
       FUSION_UNROLL
-      for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
-      result[i * c + j] = sum;
+      for (int j = 0; j < c; ++j) {
+        T sum = a[i * k] * b[j];
+        FUSION_UNROLL
+        for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
+        result[i * c + j] = sum;
+      }
     }
   }
 }
@@ -20,18 +37,6 @@ FUSION_FN void mmul_entry(int thread, const T* a, const T* b, T* result) {
   FUSION_UNROLL
   for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
   result[thread] = sum;
-}
-
-template <class T, int r, int k, int c>
-FUSION_FN void mmul_row(int thread, const T* a, const T* b, T* result) {
-  const int i = thread;
-  FUSION_UNROLL
-  for (int j = 0; j < c; ++j) {
-    T sum = a[i * k] * b[j];
-    FUSION_UNROLL
-    for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
-    result[i * c + j] = sum;
-  }
 }
 
 // 4 x 4 entries of the result; rows of 16 bytes' multiples are read and written by 16 bytes.

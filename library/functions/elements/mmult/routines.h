@@ -1,14 +1,31 @@
 // C = A * B'
 template <class T, int r, int k, int c>
-FUSION_FN void mmult_thread(const T* a, const T* b, T* result) {
+FUSION_FN void mmult_row(int thread, const T* a, const T* b, T* result) {
+  const int i = thread;
   FUSION_UNROLL
-  for (int i = 0; i < r; ++i) {
+  for (int j = 0; j < c; ++j) {
+    T sum = a[i * k] * b[j * k];
     FUSION_UNROLL
-    for (int j = 0; j < c; ++j) {
-      T sum = a[i * k] * b[j * k];
+    for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
+    result[i * c + j] = sum;
+  }
+}
+
+template <class T, int r, int k, int c>
+FUSION_FN void mmult_thread(const T* a, const T* b, T* result) {
+  if (r * k * c > 4096) {  // unrolled, that would be more code than compilers take in reasonable time
+    FUSION_NO_UNROLL
+    for (int i = 0; i < r; ++i) mmult_row<T, r, k, c>(i, a, b, result);
+  } else {
+    FUSION_UNROLL
+    for (int i = 0; i < r; ++i) {
       FUSION_UNROLL
-      for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
-      result[i * c + j] = sum;
+      for (int j = 0; j < c; ++j) {
+        T sum = a[i * k] * b[j * k];
+        FUSION_UNROLL
+        for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
+        result[i * c + j] = sum;
+      }
     }
   }
 }
@@ -20,16 +37,4 @@ FUSION_FN void mmult_entry(int thread, const T* a, const T* b, T* result) {
   FUSION_UNROLL
   for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
   result[thread] = sum;
-}
-
-template <class T, int r, int k, int c>
-FUSION_FN void mmult_row(int thread, const T* a, const T* b, T* result) {
-  const int i = thread;
-  FUSION_UNROLL
-  for (int j = 0; j < c; ++j) {
-    T sum = a[i * k] * b[j * k];
-    FUSION_UNROLL
-    for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
-    result[i * c + j] = sum;
-  }
 }

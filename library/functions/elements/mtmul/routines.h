@@ -1,14 +1,31 @@
 // C = A' * B
 template <class T, int k, int r, int c>
-FUSION_FN void mtmul_thread(const T* a, const T* b, T* result) {
+FUSION_FN void mtmul_row(int thread, const T* a, const T* b, T* result) {
+  const int i = thread;
   FUSION_UNROLL
-  for (int i = 0; i < r; ++i) {
+  for (int j = 0; j < c; ++j) {
+    T sum = a[i] * b[j];
     FUSION_UNROLL
-    for (int j = 0; j < c; ++j) {
-      T sum = a[i] * b[j];
+    for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
+    result[i * c + j] = sum;
+  }
+}
+
+template <class T, int k, int r, int c>
+FUSION_FN void mtmul_thread(const T* a, const T* b, T* result) {
+  if (r * k * c > 4096) {  // unrolled, that would be more code than compilers take in reasonable time
+    FUSION_NO_UNROLL
+    for (int i = 0; i < r; ++i) mtmul_row<T, k, r, c>(i, a, b, result);
+  } else {
+    FUSION_UNROLL
+    for (int i = 0; i < r; ++i) {
       FUSION_UNROLL
-      for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
-      result[i * c + j] = sum;
+      for (int j = 0; j < c; ++j) {
+        T sum = a[i] * b[j];
+        FUSION_UNROLL
+        for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
+        result[i * c + j] = sum;
+      }
     }
   }
 }
@@ -20,16 +37,4 @@ FUSION_FN void mtmul_entry(int thread, const T* a, const T* b, T* result) {
   FUSION_UNROLL
   for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
   result[thread] = sum;
-}
-
-template <class T, int k, int r, int c>
-FUSION_FN void mtmul_row(int thread, const T* a, const T* b, T* result) {
-  const int i = thread;
-  FUSION_UNROLL
-  for (int j = 0; j < c; ++j) {
-    T sum = a[i] * b[j];
-    FUSION_UNROLL
-    for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
-    result[i * c + j] = sum;
-  }
 }
