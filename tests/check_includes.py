@@ -27,10 +27,11 @@ MODULES = {
     "server/codegen": ["library/catalog", "server/graph", "server/plan"],
     "server/dispatch": ["library/catalog", "db/store"],
     "server/rank": ["server/plan"],
+    "server/accuracy": [],
     "server/tuner": ["db/store"],
     "server/service": ["library/catalog", "db/store", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",
-                       "server/tuner"],
+                       "server/accuracy", "server/tuner"],
     "worker/build": ["library/catalog"],
     "worker/measure": ["library/catalog", "worker/build"],
     "worker/agent": ["library/catalog", "worker/build", "worker/measure"],
@@ -64,7 +65,7 @@ CONFINED = [
 ]
 
 # Modules that see no protocol message, so that they can be used and tested as plain values and algorithms.
-WITHOUT_PROTOCOL = ["db/store", "server/cover", "library/device", "library/functions"]
+WITHOUT_PROTOCOL = ["db/store", "server/cover", "server/accuracy", "library/device", "library/functions"]
 
 TOP_FOLDERS = ["library", "server", "worker", "client", "db", "tests"]
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".in"}

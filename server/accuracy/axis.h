@@ -1,0 +1,32 @@
+// A logarithmic axis of a plot and its ticks. Internal to server/accuracy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fusion {
+
+// Puts values from low to high, both above 0, evenly by their logarithm between two places, in pixels. `to` may be below `from`:
+// in SVG y points down.
+class LogAxis {
+ public:
+  LogAxis(double low, double high, double from, double to);
+  double low() const { return low_; }
+  double high() const { return high_; }
+  double At(double value) const;
+
+ private:
+  double low_, high_, from_, to_;
+};
+
+// Ticks from low to high, ascending, at most 12: round values in each power of ten, fewer of them over more powers. At least
+// two when high is 2.5 times low or more.
+std::vector<double> LogTicks(double low, double high);
+
+// The same for ratios from 1 to high; up to 2, in even steps of a round share: 1, 1.02, 1.04 ...
+std::vector<double> RatioTicks(double high);
+
+// Three digits with the unit that suits: "1.05 ms", "200 us". `seconds` is above 0.
+std::string TimeLabel(double seconds);
+
+}  // namespace fusion
