@@ -41,7 +41,15 @@ Json SearchJson(const v1::SearchSummary& search) {
                {"gap", search.gap()},
                {"seconds", search.seconds()},
                {"best_predicted_seconds", search.best_predicted_seconds()},
-               {"bound_seconds", search.bound_seconds()}};
+               {"bound_seconds", search.bound_seconds()},
+               {"prediction",
+                {{"jobs", search.prediction().jobs()},
+                 {"candidates", search.prediction().candidates()},
+                 {"deviation", search.prediction().deviation()}}}};
+  if (search.timed() > 0) {
+    json["timed"] = search.timed();
+    json["possible_gain"] = search.possible_gain();
+  }
   json["notes"] = Json::array();
   for (const std::string& note : search.notes()) json["notes"].push_back(note);
   return json;

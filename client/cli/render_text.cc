@@ -41,10 +41,19 @@ std::string SearchText(const v1::SearchSummary& search) {
   std::string proof = search.proved_optimal()
                           ? "proved optimal under the prediction"
                           : absl::StrCat("within ", FormatShare(search.gap()), " of the best");
+  std::string more;
+  if (search.timed() > 0)
+    more = absl::StrCat(Counted(search.timed(), "candidate"), " timed; others could at most be ",
+                        FormatShare(search.possible_gain()), " faster, if predictions err by no more than two standard deviations (",
+                        FormatShare(search.prediction().deviation()), " each, ",
+                        search.prediction().jobs() == 0
+                            ? "assumed: nothing was measured on this device before"
+                            : absl::StrCat("learned from ", Counted(search.prediction().jobs(), "job")),
+                        ")\n");
   return absl::StrCat("searched ", Counted(search.fusions(), "fusion"), ", ",
                       Counted(search.fusion_implementations(), "implementation"), ", ",
                       Counted(search.covers(), "cover"), " in ", FormatSeconds(search.seconds()), "; ", proof,
-                      "\n");
+                      "\n", more);
 }
 
 // The line numbered `row` (0 is the header) in bold.

@@ -25,6 +25,7 @@ struct SubmitOptions {
   std::string request_id;
   std::string dump_directory;
   bool detach = false;
+  bool measure_all = false;
   WatchOptions watch;
 };
 
@@ -58,6 +59,7 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   request.set_cache(options.ranking.cache);
   request.set_deterministic(options.ranking.deterministic);
   *request.mutable_hints() = options.ranking.hints;
+  request.set_measure_all(options.measure_all);
   request.set_time_limit_seconds(options.time_limit_seconds);
   request.set_request_id(options.request_id);
   absl::StatusOr<v1::Job> job = (*client)->Submit(request);
@@ -101,6 +103,8 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
       ->add_option("--time-limit", options->time_limit_seconds,
                    "Seconds after which the job is given up (exit 124)")
       ->check(CLI::PositiveNumber);
+  command->add_flag("--measure-all", options->measure_all,
+                    "Also build and time candidates that, as predicted, cannot be the fastest");
   command->add_option("--output", options->watch.output, "Folder for the code of rank 1");
   command->add_flag("--force", options->watch.force, "Write into a folder that holds other files");
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");

@@ -157,6 +157,7 @@ struct MeasurementRecord {
   std::string library_hash;
   int method_version = 0;
   std::string outcome;  // name of a v1::Outcome
+  std::string cache;    // of the three times: "COLD" or "WARM"
   double median_seconds = 0;
   double low_seconds = 0;
   double high_seconds = 0;
@@ -198,6 +199,13 @@ struct DeviceBenchmarkRecord {
   double value = 0;
   std::string unit;  // "bytes/second"
   Timestamp created{};
+};
+
+// v1::ResidualStatistics are kept for each.
+struct ModelStatisticsKey {
+  std::string device_class;
+  std::string cache;  // name of a v1::CacheState
+  int model_version = 0;
 };
 
 }  // namespace fusion

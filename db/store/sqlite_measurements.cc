@@ -6,6 +6,19 @@
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
+namespace {
+
+absl::StatusOr<std::string> ReadModelStatistics(Database& database, const ModelStatisticsKey& key) {
+  std::string statistics;
+  Statement rows = database.Query(
+      "SELECT statistics FROM model_statistics WHERE device_class = ?1 AND cache = ?2 AND model_version = ?3",
+      key.device_class, key.cache, key.model_version);
+  absl::Status read = rows.ForEach([&] { statistics = rows.Text(0); });
+  if (!read.ok()) return read;
+  return statistics;
+}
+
+}  // namespace
 
 absl::Status SqliteStore::AddMeasurements(const std::vector<MeasurementRecord>& measurements) {
   return Write([&](Database& database) -> absl::Status {
@@ -16,11 +29,12 @@ absl::Status SqliteStore::AddMeasurements(const std::vector<MeasurementRecord>& 
                   "INSERT INTO measurements (job, candidate_key, graph_hash, sizes, device_class, "
                   "device_uuid, arch, "
                   "driver, toolkit, library_hash, method_version, outcome, median_seconds, low_seconds, "
-                  "high_seconds, created_micros, conditions, raw) "
-                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                  "high_seconds, created_micros, conditions, raw, cache) "
+                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, "
+                  "?19)",
                   m.job, m.candidate_key, m.graph_hash, m.sizes, m.device_class, m.device_uuid, m.arch,
                   m.driver, m.toolkit, m.library_hash, m.method_version, m.outcome, m.median_seconds,
-                  m.low_seconds, m.high_seconds, m.created, Bytes{m.conditions}, Bytes{m.raw})
+                  m.low_seconds, m.high_seconds, m.created, Bytes{m.conditions}, Bytes{m.raw}, m.cache)
               .Run();
       if (!inserted.ok()) return inserted;
     }
@@ -53,7 +67,7 @@ absl::StatusOr<std::vector<MeasurementRecord>> SqliteStore::FindMeasurements(con
       absl::StrCat(
           "SELECT number, job, candidate_key, graph_hash, sizes, device_class, device_uuid, arch, driver, "
           "toolkit, library_hash, method_version, outcome, median_seconds, low_seconds, high_seconds, "
-          "created_micros, conditions, raw FROM measurements",
+          "created_micros, conditions, raw, cache FROM measurements",
           conditions, " ORDER BY number DESC LIMIT ?13"),
       query.job, query.candidate_key, query.graph_hash, query.sizes, query.device_class, query.device_uuid,
       query.arch, query.driver, query.toolkit, query.library_hash, query.method_version, query.outcome,
@@ -79,6 +93,7 @@ absl::StatusOr<std::vector<MeasurementRecord>> SqliteStore::FindMeasurements(con
     m.created = rows.Time(16);
     m.conditions = rows.Text(17);
     m.raw = rows.Text(18);
+    m.cache = rows.Text(19);
     found.push_back(std::move(m));
   });
   if (!read.ok()) return read;
@@ -137,6 +152,27 @@ absl::StatusOr<std::vector<DeviceBenchmarkRecord>> SqliteStore::DeviceBenchmarks
   });
   if (!read.ok()) return read;
   return benchmarks;
+}
+
+absl::StatusOr<std::string> SqliteStore::ModelStatistics(const ModelStatisticsKey& key) {
+  Reader reader(*this);
+  return ReadModelStatistics(*reader, key);
+}
+
+absl::Status SqliteStore::UpdateModelStatistics(const ModelStatisticsKey& key,
+                                                const std::function<std::string(const std::string&)>& change,
+                                                Timestamp now) {
+  return Write([&](Database& database) -> absl::Status {
+    absl::StatusOr<std::string> present = ReadModelStatistics(database, key);
+    if (!present.ok()) return present.status();
+    const std::string changed = change(*present);
+    return database
+        .Query(
+            "INSERT OR REPLACE INTO model_statistics (device_class, cache, model_version, statistics, "
+            "updated_micros) VALUES (?1, ?2, ?3, ?4, ?5)",
+            key.device_class, key.cache, key.model_version, Bytes{changed}, now)
+        .Run();
+  });
 }
 
 }  // namespace fusion

@@ -73,6 +73,10 @@ class SqliteStore final : public Store {
   absl::Status PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) override;
   absl::StatusOr<std::vector<DeviceBenchmarkRecord>> DeviceBenchmarks(const std::string& device_class,
                                                                       const std::string& driver) override;
+  absl::StatusOr<std::string> ModelStatistics(const ModelStatisticsKey& key) override;
+  absl::Status UpdateModelStatistics(const ModelStatisticsKey& key,
+                                     const std::function<std::string(const std::string&)>& change,
+                                     Timestamp now) override;
 
   absl::Status Backup(const std::string& path) override;
   absl::Status CheckIntegrity() override;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -151,6 +152,13 @@ class Store {
   // All values of a device class and driver (empty: of any), by driver, library, quantity and parameter.
   virtual absl::StatusOr<std::vector<DeviceBenchmarkRecord>> DeviceBenchmarks(const std::string& device_class,
                                                                               const std::string& driver) = 0;
+
+  // The statistics of the model for the key; empty: none yet.
+  virtual absl::StatusOr<std::string> ModelStatistics(const ModelStatisticsKey& key) = 0;
+  // Replaces them by what `change` makes of them (empty: none yet); no other change comes between. `change` must not call the store.
+  virtual absl::Status UpdateModelStatistics(const ModelStatisticsKey& key,
+                                             const std::function<std::string(const std::string& statistics)>& change,
+                                             Timestamp now) = 0;
 
   // ---- Care ----
 

@@ -35,10 +35,4 @@ absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& imp
   return it->second;
 }
 
-std::vector<v1::BuildTask> CodeLibrary::BuildTasks() const {
-  std::vector<v1::BuildTask> tasks;
-  for (const auto& unit : units_) tasks.push_back(unit->build);
-  return tasks;
-}
-
 }  // namespace fusion

@@ -35,7 +35,6 @@ class CodeLibrary {
   absl::StatusOr<const CodeUnit*> Add(const FusionImplementation& implementation, bool force_f64);
   // In the order in which they were added.
   const std::vector<std::unique_ptr<CodeUnit>>& units() const { return units_; }
-  std::vector<v1::BuildTask> BuildTasks() const;
 
  private:
   const Graph& graph_;

@@ -69,4 +69,10 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
   return estimate;
 }
 
+void CostModel::Correct(FusionImplementation* implementation) const {
+  RunTimeEstimate& estimate = implementation->estimate;
+  estimate.correction = residual_.Correction(*implementation);
+  estimate.total_seconds *= estimate.correction;
+}
+
 }  // namespace fusion

@@ -1,9 +1,11 @@
-// First cost model: bytes over measured bandwidth, arithmetic over peak, occupancy, launch overhead.
+// The cost model: bytes over measured bandwidth, arithmetic over peak, occupancy, launch overhead; corrected by what was measured
+// (residual.h).
 #pragma once
 
 #include <cstdint>
 
 #include "server/model/device_description.h"
+#include "server/model/residual.h"
 #include "server/plan/plan.h"
 
 namespace fusion {
@@ -34,14 +36,21 @@ class CostModel {
  public:
   // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as they fit; 0: they
   // are not.
-  explicit CostModel(DeviceDescription device, double warm_bytes = 0)
-      : device_(WithDefaults(std::move(device))), warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()) {}
+  explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {})
+      : device_(WithDefaults(std::move(device))),
+        warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
+        residual_(std::move(residual)) {}
+  // Without corrections.
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
+  // Applies what was learned from measurements to the estimate of the finished implementation; once.
+  void Correct(FusionImplementation* implementation) const;
   const DeviceDescription& device() const { return device_; }
+  const Residual& residual() const { return residual_; }
 
  private:
   DeviceDescription device_;
   bool warm_;
+  Residual residual_;
 };
 
 }  // namespace fusion

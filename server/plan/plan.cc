@@ -26,10 +26,10 @@ const char* SkeletonName(Skeleton skeleton) {
 
 std::string RunTimeEstimate::ToString() const {
   return absl::StrFormat(
-      "%.3g us = max(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops) + barriers %.3g us + launch %.3g us; occupancy %.2f, "
-      "%d registers, %d bytes shared",
-      total_seconds * 1e6, memory_seconds * 1e6, bytes, compute_seconds * 1e6, flops, barrier_seconds * 1e6, launch_seconds * 1e6, occupancy,
-      registers, shared_bytes);
+      "%.3g us = %smax(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops) + barriers %.3g us + launch %.3g us%s; "
+      "occupancy %.2f, %d registers, %d bytes shared",
+      total_seconds * 1e6, correction == 1 ? "" : "(", memory_seconds * 1e6, bytes, compute_seconds * 1e6, flops, barrier_seconds * 1e6,
+      launch_seconds * 1e6, correction == 1 ? "" : absl::StrFormat(") x %.2f learned", correction), occupancy, registers, shared_bytes);
 }
 
 std::string FusionImplementation::Describe(const Graph& graph) const {

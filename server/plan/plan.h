@@ -101,7 +101,8 @@ struct RunTimeEstimate {
   double compute_seconds = 0;
   double barrier_seconds = 0;
   double launch_seconds = 0;
-  double total_seconds = 0;
+  double total_seconds = 0;  // with the correction
+  double correction = 1;     // learned from measurements; the terms above are without it
   int registers = 0;    // estimated, per thread
   int64_t shared_bytes = 0;
   std::string ToString() const;

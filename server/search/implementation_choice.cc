@@ -140,6 +140,7 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
       sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(answer)));
     if (!sweeps.empty()) ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all);
   }
+  for (FusionImplementation& implementation : all) model.Correct(&implementation);
   std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
     return a.estimate.total_seconds < b.estimate.total_seconds;
   });

@@ -17,52 +17,71 @@ std::string Excerpt(const std::string& log) {
 
 }  // namespace
 
-absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& context) {
-  auto emit = [&](int done, int total, int reused, int failed) {
+absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
+                             BuiltCode* built) {
+  const bool first = built->builds == 0;
+  std::vector<const CodeUnit*> units;
+  const auto want = [&](const std::vector<const CodeUnit*>& more) {
+    for (const CodeUnit* unit : more)
+      if (!built->binaries.count(unit) && !built->failed.count(unit) && std::find(units.begin(), units.end(), unit) == units.end())
+        units.push_back(unit);
+  };
+  if (first) {
+    want(code->reference);
+    for (const auto& unfused : code->unfused) want(unfused);
+  }
+  for (int position : positions) want(code->candidates[position].units);
+  const int before = built->builds, reused_before = built->reused, failed_before = static_cast<int>(built->failed.size());
+  const auto emit = [&](int done, int total, int reused, int failed) {
     v1::JobEvent event;
     v1::BuildProgress* progress = event.mutable_build();
-    progress->set_done(done);
-    progress->set_total(total);
-    progress->set_reused(reused);
-    progress->set_failed(failed);
+    progress->set_done(before + done);
+    progress->set_total(before + total);
+    progress->set_reused(reused_before + reused);
+    progress->set_failed(failed_before + failed);
     if (context.emit) context.emit(std::move(event));
   };
-  auto outcomes = context.dispatcher.Build(context.job, code->library->BuildTasks(), context.cancellation, emit);
-  if (!outcomes.ok()) return outcomes.status();
-  BuiltCode built;
-  std::map<const CodeUnit*, const v1::BuildResult*> failed;
-  for (size_t i = 0; i < outcomes->size(); ++i) {
-    const CodeUnit* unit = code->library->units()[i].get();
-    ++built.builds;
-    if ((*outcomes)[i].reused) ++built.reused;
-    const v1::BuildResult& result = (*outcomes)[i].result;
-    if (result.outcome() == v1::OK)
-      built.binaries[unit] = result.binary();
-    else
-      failed[unit] = &result;
+  std::vector<v1::BuildTask> tasks;
+  for (const CodeUnit* unit : units) tasks.push_back(unit->build);
+  if (!tasks.empty()) {
+    auto outcomes = context.dispatcher.Build(context.job, tasks, context.cancellation, emit);
+    if (!outcomes.ok()) return outcomes.status();
+    for (size_t i = 0; i < outcomes->size(); ++i) {
+      ++built->builds;
+      if ((*outcomes)[i].reused) ++built->reused;
+      const v1::BuildResult& result = (*outcomes)[i].result;
+      if (result.outcome() == v1::OK)
+        built->binaries[units[i]] = result.binary();
+      else
+        built->failed[units[i]] = result;
+    }
   }
-  auto first_failed = [&](const std::vector<const CodeUnit*>& units) -> const CodeUnit* {
-    for (const CodeUnit* unit : units)
-      if (failed.count(unit)) return unit;
+  auto first_failed = [&](const std::vector<const CodeUnit*>& wanted) -> const CodeUnit* {
+    for (const CodeUnit* unit : wanted)
+      if (built->failed.count(unit)) return unit;
     return nullptr;
   };
   auto not_built = [&](const char* what, const CodeUnit* unit) {
-    const v1::BuildResult& result = *failed.at(unit);
+    const v1::BuildResult& result = built->failed.at(unit);
     return absl::FailedPreconditionError(absl::StrCat(unit->code.launches.front().kernel.name, ", ", what,
                                                       ", was not built (", v1::Outcome_Name(result.outcome()), "):\n",
                                                       Excerpt(result.log())));
   };
-  if (const CodeUnit* unit = first_failed(code->reference)) return not_built("part of the f64 reference", unit);
-  const CodeUnit* unfused_failed = first_failed(code->unfused.front());
-  std::erase_if(code->unfused, [&](const auto& units) { return first_failed(units) != nullptr; });
-  if (code->unfused.empty()) return not_built("an unfused kernel", unfused_failed);
-  for (PlannedCandidate& planned : code->candidates)
+  if (first) {
+    if (const CodeUnit* unit = first_failed(code->reference)) return not_built("part of the f64 reference", unit);
+    const CodeUnit* unfused_failed = first_failed(code->unfused.front());
+    std::erase_if(code->unfused, [&](const auto& wanted) { return first_failed(wanted) != nullptr; });
+    if (code->unfused.empty()) return not_built("an unfused kernel", unfused_failed);
+  }
+  for (int position : positions) {
+    PlannedCandidate& planned = code->candidates[position];
     if (const CodeUnit* unit = first_failed(planned.units)) {
-      planned.candidate.set_outcome(failed.at(unit)->outcome());
+      planned.candidate.set_outcome(built->failed.at(unit).outcome());
       planned.candidate.set_message(
-          absl::StrCat(unit->code.launches.front().kernel.name, ": ", Excerpt(failed.at(unit)->log())));
+          absl::StrCat(unit->code.launches.front().kernel.name, ": ", Excerpt(built->failed.at(unit).log())));
     }
-  return built;
+  }
+  return absl::OkStatus();
 }
 
 v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device, const BuiltCode& built,

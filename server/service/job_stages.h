@@ -13,6 +13,7 @@
 #include "server/cover/cover_solver.h"
 #include "server/graph/graph.h"
 #include "server/model/cost_model.h"
+#include "server/rank/race.h"
 #include "server/search/search.h"
 #include "server/service/hints.h"
 #include "server/service/optimize_pipeline.h"
@@ -36,6 +37,9 @@ struct Plans {
   CoverResult covers;
   v1::SearchSummary summary;
   std::string lp_text;
+  // Predicted time of the best cover by the listed implementations that is not among `covers`, or less; infinite: there is none.
+  double unseen_seconds = 0;
+  std::string corrections;  // what was learned of predictions, for people
 };
 // InvalidArgument, also when the hints leave no cover.
 absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates, bool deterministic,
@@ -60,22 +64,34 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
 // The description of a candidate without its code, for explain.
 v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover, int predicted_rank);
 
-// Builds everything; failed builds mark their candidates COMPILE_ERROR and take back unfused covers. FailedPrecondition,
-// with the compiler's log, when the reference or every unfused cover does not build.
+// What was built so far.
 struct BuiltCode {
   std::map<const CodeUnit*, std::string> binaries;  // digests
+  std::map<const CodeUnit*, v1::BuildResult> failed;
   int builds = 0;
   int reused = 0;
 };
 // What runs on the device: as it is measured there, and as it is taken away to be run on one like it.
 v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device, const BuiltCode& built,
                            const std::vector<const CodeUnit*>& units, const std::string& name, bool force_f64 = false);
-absl::StatusOr<BuiltCode> BuildCode(GeneratedCode* code, const PipelineContext& context);
+// Builds the candidates at these positions; before the first of them the reference and the unfused covers. Failed builds mark their
+// candidates COMPILE_ERROR and take back unfused covers. FailedPrecondition, with the compiler's log, when the reference or every
+// unfused cover does not build.
+absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
+                             BuiltCode* built);
 
-// Chooses the unfused cover, times every candidate that was built, each against the unfused cover; then the fastest ones again, interleaved in one
-// process. Fills the candidates, and the figures of the unfused cover in *result. All measurements go to the store.
-absl::Status MeasureCandidates(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
-                               const BuiltCode& built, const PipelineContext& context, v1::JobResult* result);
+// Builds and times candidates round by round, as the race has it: each against the fastest unfused cover; then the fastest ones again,
+// interleaved in one process. Fills the candidates that were timed, and the figures of the unfused cover in *result. All measurements
+// go to the store.
+absl::StatusOr<BuiltCode> RaceCandidates(const Submission& submission, const DeviceDescription& device, Race* race,
+                                         GeneratedCode* code, const PipelineContext& context, v1::JobResult* result);
+
+// What earlier jobs taught of predictions for the device. *note: why nothing, where that is a fault.
+absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,
+                                         std::string* note);
+// Adds the candidates that were timed.
+absl::Status LearnFromCandidates(const DeviceDescription& device, v1::CacheState cache, const Plans& plans,
+                                 const GeneratedCode& code, const PipelineContext& context);
 
 // Stores the exported folder of each OK candidate under its rank; for CUDA with its device code, for loading without a
 // compiler. `code` and `built` are those the candidates were measured with.

@@ -1,4 +1,4 @@
-// Timing and verifying the candidates.
+// Building, timing and verifying the candidates, round by round.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -33,59 +33,62 @@ class Measuring {
   Measuring(const Submission& submission, const DeviceDescription& device, GeneratedCode* code, const BuiltCode& built,
             const PipelineContext& context, v1::JobResult* result)
       : submission_(submission), device_(device), code_(code), built_(built), context_(context), result_(result),
-        warm_(result->cache() == v1::WARM) {
+        warm_(result->cache() == v1::WARM) {}
+
+  // Before the first round.
+  absl::Status Begin() {
     session_ = MakeSession(code_->unfused.front());
+    return ChooseUnfused();
   }
 
-  absl::Status Run() {
-    if (auto status = ChooseUnfused(); !status.ok()) return status;
-    // First round: each candidate with the unfused cover, so that a bad one harms no other.
+  // Each candidate with the unfused cover, so that a bad one harms no other.
+  absl::Status Time(const std::vector<int>& round) {
     std::vector<int> positions;
-    for (size_t i = 0; i < code_->candidates.size(); ++i)
-      if (code_->candidates[i].candidate.outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(static_cast<int>(i));
+    for (int position : round)
+      if (code_->candidates[position].candidate.outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(position);
+    if (positions.empty()) return absl::OkStatus();
     std::vector<v1::TimeTask> tasks;
     for (int position : positions) tasks.push_back(MakeTask({position}, false));
-    int done = 0;
-    double best_seconds = 0, best_speedup = 0;
-    std::string failure;
-    auto status = context_.dispatcher.Time(
+    total_ += static_cast<int>(positions.size());
+    return context_.dispatcher.Time(
         context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
-          if (!result.failure().empty()) failure = result.failure();
+          if (!result.failure().empty()) failure_ = result.failure();
           v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
           TakeResult(result, {positions[index]});
-          if (candidate.outcome() == v1::OK && (best_seconds == 0 || candidate.measured().median() < best_seconds)) {
-            best_seconds = candidate.measured().median();
-            best_speedup = candidate.speedup();
+          if (candidate.outcome() == v1::OK && (best_seconds_ == 0 || candidate.measured().median() < best_seconds_)) {
+            best_seconds_ = candidate.measured().median();
+            best_speedup_ = candidate.speedup();
           }
           v1::JobEvent event;
           v1::TimeProgress* progress = event.mutable_timing();
-          progress->set_done(++done);
-          progress->set_total(static_cast<int>(positions.size()));
-          progress->set_best_seconds(best_seconds);
-          progress->set_best_speedup(best_speedup);
+          progress->set_done(++done_);
+          progress->set_total(total_);
+          progress->set_best_seconds(best_seconds_);
+          progress->set_best_speedup(best_speedup_);
           progress->set_last(candidate.outcome() == v1::OK
                                  ? absl::StrFormat("%.4g us", candidate.measured().median() * 1e6)
                                  : v1::Outcome_Name(candidate.outcome()));
           if (context_.emit) context_.emit(std::move(event));
         });
-    if (!status.ok()) return status;
+  }
 
-    // Final round: the fastest ones and the unfused cover in turn in one process, so that they meet the same conditions.
+  // Final round: the fastest ones and the unfused cover in turn in one process, so that they meet the same conditions.
+  absl::Status Finish() {
     std::vector<v1::Candidate> candidates;
     for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
     const std::vector<int> finalists = ChooseFinalists(candidates, kFinalists);
     if (!finalists.empty()) {
-      status = context_.dispatcher.Time(context_.job, {MakeTask(finalists, true)}, device_, context_.cancellation,
-                                        [&](int, const v1::TimeResult& result, bool) {
-                                          if (!result.failure().empty()) failure = result.failure();
-                                          TakeResult(result, finalists);
-                                        });
+      auto status = context_.dispatcher.Time(context_.job, {MakeTask(finalists, true)}, device_, context_.cancellation,
+                                             [&](int, const v1::TimeResult& result, bool) {
+                                               if (!result.failure().empty()) failure_ = result.failure();
+                                               TakeResult(result, finalists);
+                                             });
       if (!status.ok()) return status;
     }
     if (!have_unfused_)
       return absl::FailedPreconditionError(absl::StrCat(
           "nothing could be measured on ", device_.name(), ": ",
-          !failure.empty() ? failure : unfused_message_.empty() ? "the unfused cover gave no result" : unfused_message_));
+          !failure_.empty() ? failure_ : unfused_message_.empty() ? "the unfused cover gave no result" : unfused_message_));
     return StoreMeasurements();
   }
 
@@ -204,9 +207,10 @@ class Measuring {
     record.library_hash = submission_.graph->catalog().hash();
     record.method_version = kMethodVersion;
     record.outcome = v1::Outcome_Name(measurement.outcome());
-    record.median_seconds = measurement.cold().median();
-    record.low_seconds = measurement.cold().low();
-    record.high_seconds = measurement.cold().high();
+    record.cache = warm_ ? "WARM" : "COLD";
+    record.median_seconds = Ranking(measurement).median();
+    record.low_seconds = Ranking(measurement).low();
+    record.high_seconds = Ranking(measurement).high();
     record.raw = measurement.SerializeAsString();
     record.conditions = conditions.SerializeAsString();
     record.created = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
@@ -241,15 +245,32 @@ class Measuring {
   const bool warm_;
   v1::Session session_;
   bool have_unfused_ = false;
-  std::string unfused_message_;
+  std::string unfused_message_, failure_;
+  int done_ = 0, total_ = 0;
+  double best_seconds_ = 0, best_speedup_ = 0;
   std::vector<MeasurementRecord> measurements_;
 };
 
 }  // namespace
 
-absl::Status MeasureCandidates(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
-                               const BuiltCode& built, const PipelineContext& context, v1::JobResult* result) {
-  return Measuring(submission, device, code, built, context, result).Run();
+absl::StatusOr<BuiltCode> RaceCandidates(const Submission& submission, const DeviceDescription& device, Race* race,
+                                         GeneratedCode* code, const PipelineContext& context, v1::JobResult* result) {
+  BuiltCode built;
+  Measuring measuring(submission, device, code, built, context, result);
+  bool first = true;
+  for (std::vector<int> round = race->Next(); !round.empty(); round = race->Next()) {
+    if (auto status = BuildCandidates(round, code, context, &built); !status.ok()) return status;
+    if (first)
+      if (auto status = measuring.Begin(); !status.ok()) return status;
+    first = false;
+    if (auto status = measuring.Time(round); !status.ok()) return status;
+    for (int position : round) {
+      const v1::Candidate& candidate = code->candidates[position].candidate;
+      race->Ended(position, candidate.outcome() == v1::OK ? candidate.measured().median() : 0);
+    }
+  }
+  if (auto status = measuring.Finish(); !status.ok()) return status;
+  return built;
 }
 
 }  // namespace fusion

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/rank/rank.h"
@@ -42,6 +43,23 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
   return device;
 }
 
+// The model of the device with what earlier jobs taught of it. *unreadable: that this could not be read.
+absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission, v1::CacheState cache,
+                                  const PipelineContext& context, std::string* unreadable) {
+  auto residual = LearnedResidual(device, cache, context, unreadable);
+  if (!residual.ok()) return residual.status();
+  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual));
+}
+
+Race RaceOf(const Plans& plans, const CostModel& model, double floor_seconds, bool measure_all) {
+  std::vector<double> predicted;
+  for (const CoverSolution& cover : plans.covers.covers) predicted.push_back(cover.seconds);
+  return Race(std::move(predicted), {.deviation = model.residual().deviation(),
+                                     .floor_seconds = floor_seconds,
+                                     .unseen_seconds = plans.unseen_seconds,
+                                     .all = measure_all});
+}
+
 void Emit(const PipelineContext& context, v1::JobEvent event) {
   if (context.emit) context.emit(std::move(event));
 }
@@ -66,7 +84,10 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     Emit(context, note);
   }
   if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
-  const CostModel model(*device, request.cache() == v1::WARM ? DataBytes(*submission) : 0);
+  const v1::CacheState cache = request.cache() == v1::WARM ? v1::WARM : v1::COLD;
+  std::string unreadable;
+  auto model = ModelOf(*device, *submission, cache, context, &unreadable);
+  if (!model.ok()) return model.status();
 
   // Search, model, cover: the best predicted covers, in order.
   v1::JobEvent searching;
@@ -74,9 +95,10 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Emit(context, searching);
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();
-  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic(), *hints);
+  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
-  if (!warning.empty()) plans->summary.add_notes(warning);
+  for (const std::string& text : {warning, unreadable})
+    if (!text.empty()) plans->summary.add_notes(text);
   *searching.mutable_search()->mutable_summary() = plans->summary;
   searching.mutable_search()->set_done(true);
   Emit(context, searching);
@@ -84,21 +106,33 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Dump(context, "cover.lp", plans->lp_text);
 
   // Codegen.
-  auto code = GenerateCode(*submission, model, *plans);
+  auto code = GenerateCode(*submission, *model, *plans);
   if (!code.ok()) return code.status();
   DumpCode(context, *code);
 
-  // Dispatch: workers build, then measure and verify.
+  // Dispatch: workers build, then measure and verify, in predicted order until no candidate that is left can win.
   v1::JobResult result;
-  result.set_cache(request.cache() == v1::WARM ? v1::WARM : v1::COLD);
-  auto built = BuildCode(&*code, context);
+  result.set_cache(cache);
+  result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
+  result.set_floor_seconds(result.floor_bytes() / model->device().copy_bytes_per_second());
+  Race race = RaceOf(*plans, *model, cache == v1::COLD ? result.floor_seconds() : 0, request.measure_all());
+  auto built = RaceCandidates(*submission, *device, &race, &*code, context, &result);
   if (!built.ok()) return built.status();
-  if (auto status = MeasureCandidates(*submission, *device, &*code, *built, context, &result); !status.ok())
-    return status;
+  plans->summary.set_timed(race.timed());
+  plans->summary.set_possible_gain(race.PossibleGain());
+
+  // Model: what was measured corrects the next predictions.
+  if (auto status = LearnFromCandidates(*device, cache, *plans, *code, context); !status.ok()) return status;
 
   // Rank.
   std::vector<v1::Candidate> candidates;
-  for (PlannedCandidate& planned : code->candidates) candidates.push_back(std::move(planned.candidate));
+  for (const PlannedCandidate& planned : code->candidates)
+    if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
+  if (candidates.size() < code->candidates.size())
+    plans->summary.add_notes(absl::StrFormat(
+        "%d candidates of %d were not timed: as predicted they cannot be faster (two standard deviations of %.0f %%); --measure-all "
+        "times them too",
+        code->candidates.size() - candidates.size(), code->candidates.size(), 100 * race.Deviation()));
   RankCandidates(&candidates);
   if (auto status = StoreArtifacts(*submission, *device, *plans, *code, *built, candidates, context);
       !status.ok())
@@ -107,8 +141,6 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   *result.mutable_device() = *device;
   *result.mutable_graph() = submission->summary;
   *result.mutable_search() = plans->summary;
-  result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
-  result.set_floor_seconds(result.floor_bytes() / model.device().copy_bytes_per_second());
   for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
   result.set_builds(built->builds);
   result.set_builds_reused(built->reused);
@@ -136,13 +168,16 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   }
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);
-  const CostModel model(*device, request.cache() == v1::WARM ? DataBytes(*submission) : 0);
+  std::string unreadable;
+  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD, context, &unreadable);
+  if (!model.ok()) return model.status();
+  if (!unreadable.empty()) notes.push_back(unreadable);
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();
-  auto plans = PlanCovers(*submission, model, CandidateCount(request.candidates()), request.deterministic(), *hints);
+  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
   if (request.why_size() == 2) {
-    auto pair = ExplainPair(*submission, model, *plans, *hints, request.why(0), request.why(1));
+    auto pair = ExplainPair(*submission, *model, *plans, *hints, request.why(0), request.why(1));
     if (!pair.ok()) return pair.status();
     *response.mutable_pair() = *std::move(pair);
   }
@@ -155,13 +190,13 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   *response.mutable_search() = plans->summary;
   *response.mutable_device() = *device;
   response.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
-  response.set_floor_seconds(response.floor_bytes() / model.device().copy_bytes_per_second());
+  response.set_floor_seconds(response.floor_bytes() / model->device().copy_bytes_per_second());
   for (size_t i = 0; i < plans->covers.covers.size(); ++i)
     *response.add_candidates() =
         DescribeCover(*submission->graph, plans->space, plans->covers.covers[i], static_cast<int>(i) + 1);
   response.set_text(PrintPlans(*submission->graph, *plans));
   if (request.sources()) {
-    auto code = GenerateCode(*submission, model, *plans);
+    auto code = GenerateCode(*submission, *model, *plans);
     if (!code.ok()) return code.status();
     DumpCode(context, *code);
     response.set_source(PrintCandidateSource(code->candidates.front(), device->target()));

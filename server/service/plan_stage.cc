@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -69,7 +70,8 @@ std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::
   return others;
 }
 
-// Adds at most a quarter of `count` of each kind, in the place of the worst predicted covers when there are `count` already.
+// Adds at most a quarter of `count` of each kind, in the place of the worst predicted covers when there are `count` already; these
+// are then unseen.
 void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, Plans* plans) {
   std::vector<CoverSolution>& covers = plans->covers.covers;
   std::vector<CoverSolution> added;
@@ -90,7 +92,10 @@ void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, 
       ++of_kind;
     }
   }
-  covers.resize(std::min(covers.size(), count - added.size()));
+  if (covers.size() > count - added.size()) {
+    plans->unseen_seconds = std::min(plans->unseen_seconds, covers[count - added.size()].seconds);
+    covers.resize(count - added.size());
+  }
   covers.insert(covers.end(), added.begin(), added.end());
   std::stable_sort(covers.begin(), covers.end(),
                    [](const CoverSolution& a, const CoverSolution& b) { return a.seconds < b.seconds; });
@@ -164,6 +169,9 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
 
+  plans.unseen_seconds = !plans.covers.proved_optimal ? plans.covers.bound_seconds
+                         : plans.covers.exhausted     ? std::numeric_limits<double>::infinity()
+                                                      : plans.covers.covers.back().seconds;
   std::vector<std::vector<CoverSolution>> others = {OtherStructures(plans.space, plans.covers.covers)};
   if (hints.together.empty()) others.push_back(UnfusedCovers(plans.space));
   AddCovers(candidates, others, &plans);
@@ -177,6 +185,10 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   summary.set_bound_seconds(plans.covers.bound_seconds);
   summary.set_gap(1 - plans.covers.bound_seconds / plans.covers.covers.front().seconds);
   if (plans.covers.proved_optimal) summary.set_gap(0);
+  plans.corrections = model.residual().Explain();
+  summary.mutable_prediction()->set_jobs(model.residual().jobs());
+  summary.mutable_prediction()->set_candidates(model.residual().candidates());
+  summary.mutable_prediction()->set_deviation(model.residual().deviation());
   for (const std::string& note : plans.space.notes) summary.add_notes(note);
   for (const std::string& note : plans.covers.notes) summary.add_notes(note);
   summary.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

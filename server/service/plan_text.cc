@@ -27,6 +27,9 @@ std::string PrintPlans(const Graph& graph, const Plans& plans) {
   for (size_t size = 1; size < plans.space.fusions_by_size.size(); ++size)
     absl::StrAppend(&text, "  ", size, ": ", plans.space.fusions_by_size[size]);
   text += "\n";
+  if (const v1::PredictionBasis& basis = plans.summary.prediction(); basis.jobs() > 0)
+    absl::StrAppend(&text, absl::StrFormat("predictions learned from %d candidates of %d jobs, standard deviation %.1f %%: %s\n",
+                                           basis.candidates(), basis.jobs(), 100 * basis.deviation(), plans.corrections));
   const size_t shown = std::min<size_t>(plans.covers.covers.size(), 5);
   for (size_t i = 0; i < shown; ++i) {
     const CoverSolution& cover = plans.covers.covers[i];

@@ -1,0 +1,230 @@
+#include "server/model/residual.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
+// Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a graph's. The latter two
+// count as so many observations.
+constexpr double kPriorCoefficient = 0.3, kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
+constexpr double kForgotten = 1.0 / 200;
+constexpr double kMostCorrection = 3;
+
+int Position(int i, int j) { return i * kSize - i * (i - 1) / 2 + (j - i); }  // i <= j
+
+bool Fits(const v1::ResidualStatistics::Sums& sums) {
+  const auto finite = [](const auto& values) {
+    return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  };
+  return sums.squares_size() == kTriangle && sums.products_size() == kSize && finite(sums.squares()) && finite(sums.products()) &&
+         std::isfinite(sums.total()) && std::isfinite(sums.weight()) && sums.weight() >= 0;
+}
+bool Fits(const v1::ResidualStatistics& statistics) {
+  return statistics.model_version() == kCostModelVersion && statistics.features() == kSize && statistics.jobs() > 0 &&
+         Fits(statistics.within()) && Fits(statistics.between());
+}
+
+void Clear(v1::ResidualStatistics::Sums* sums) {
+  sums->Clear();
+  sums->mutable_squares()->Resize(kTriangle, 0);
+  sums->mutable_products()->Resize(kSize, 0);
+}
+
+void Scale(double factor, v1::ResidualStatistics::Sums* sums) {
+  for (double& value : *sums->mutable_squares()) value *= factor;
+  for (double& value : *sums->mutable_products()) value *= factor;
+  sums->set_total(sums->total() * factor);
+  sums->set_weight(sums->weight() * factor);
+}
+
+void Add(const ResidualFeatures& x, double y, double weight, v1::ResidualStatistics::Sums* sums) {
+  for (int i = 0; i < kSize; ++i) {
+    for (int j = i; j < kSize; ++j) {
+      double& square = *sums->mutable_squares()->Mutable(Position(i, j));
+      square += x[i] * x[j];
+    }
+    double& product = *sums->mutable_products()->Mutable(i);
+    product += x[i] * y;
+  }
+  sums->set_total(sums->total() + y * y);
+  sums->set_weight(sums->weight() + weight);
+}
+
+// Sum of the squares of what the coefficients leave.
+double Left(const v1::ResidualStatistics::Sums& sums, const ResidualFeatures& coefficients) {
+  double left = sums.total();
+  for (int i = 0; i < kSize; ++i) {
+    left -= 2 * coefficients[i] * sums.products(i);
+    for (int j = 0; j < kSize; ++j)
+      left += coefficients[i] * coefficients[j] * sums.squares(Position(std::min(i, j), std::max(i, j)));
+  }
+  return std::max(left, 0.0);
+}
+
+// Cholesky's method; `matrix` is symmetric and positive definite, row by row.
+ResidualFeatures Solve(std::vector<double> matrix, ResidualFeatures right) {
+  for (int i = 0; i < kSize; ++i) {
+    for (int j = 0; j <= i; ++j) {
+      double sum = matrix[i * kSize + j];
+      for (int k = 0; k < j; ++k) sum -= matrix[i * kSize + k] * matrix[j * kSize + k];
+      matrix[i * kSize + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / matrix[j * kSize + j];
+    }
+    for (int k = 0; k < i; ++k) right[i] -= matrix[i * kSize + k] * right[k];
+    right[i] /= matrix[i * kSize + i];
+  }
+  for (int i = kSize - 1; i >= 0; --i) {
+    for (int k = i + 1; k < kSize; ++k) right[i] -= matrix[k * kSize + i] * right[k];
+    right[i] /= matrix[i * kSize + i];
+  }
+  return right;
+}
+
+double Logarithm(double value, double of_one) { return value > 0 ? std::log2(value / of_one) : 0; }
+
+double Dot(const ResidualFeatures& a, const ResidualFeatures& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+
+}  // namespace
+
+const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
+  static constexpr std::array<const char*, kResidualFeatures> kNames = {
+      "every kernel", "element skeleton", "row panels", "cooperative", "staged copies", "bulk copies", "one tile a block",
+      "rows together in registers", "rows read again", "rows kept on chip", "atomic sums", "clusters", "single entries a load",
+      "several threads an element", "computation", "barriers", "launches", "low occupancy", "columns held", "threads a block",
+      "rows a step", "stages", "registers", "vectors a thread", "short kernels", "elements a tile", "chunks a row", "shared memory"};
+  return kNames;
+}
+
+ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
+  const SkeletonParameters& p = kernel.parameters;
+  const RunTimeEstimate& e = kernel.estimate;
+  const double seconds = e.memory_seconds + e.compute_seconds + e.barrier_seconds + e.launch_seconds;
+  const auto share = [&](double part) { return seconds > 0 ? part / seconds : 0; };
+  // The sweeps of a cooperative kernel have what it has not itself.
+  const SkeletonParameters& rows = kernel.sweeps.empty() ? p : kernel.sweeps.front().parameters;
+  bool keeps = false, several = false;
+  for (const FusionImplementation& sweep : kernel.sweeps) keeps |= sweep.kept.rows > 0;
+  for (int choice : kernel.implementations) several |= choice > 0;
+  const bool panel = kernel.skeleton == Skeleton::kRowPanel || kernel.skeleton == Skeleton::kCooperative;
+  const bool element = kernel.skeleton == Skeleton::kElement;
+  constexpr double kShortSeconds = 10e-6, kLargeShared = 200e3;
+  return {1,
+          double(element),
+          double(kernel.skeleton == Skeleton::kRowPanel),
+          double(kernel.skeleton == Skeleton::kCooperative),
+          double(rows.load_path == LoadPath::kStaged),
+          double(rows.load_path == LoadPath::kBulk),
+          double(p.blocks_per_multiprocessor == 0),
+          double(panel && rows.stages == 0 && rows.rows_per_step > 1),
+          double(kernel.skeleton == Skeleton::kRowPanel && p.chunks == 0),
+          double(keeps),
+          double(p.atomic),
+          double(p.cluster_blocks > 1),
+          double(!element && rows.vector_width == 1),
+          double(several),
+          share(e.compute_seconds),
+          share(e.barrier_seconds),
+          share(e.launch_seconds),
+          1 - e.occupancy,
+          double(rows.hold_columns),
+          Logarithm(rows.threads, 256) / 2,
+          panel ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
+          rows.stages > 0 ? (rows.stages - 2) / 2.0 : 0,
+          e.registers / 255.0,
+          panel || element ? 0 : Logarithm(p.unroll, 1) / 2,
+          kShortSeconds / (kShortSeconds + e.total_seconds / std::max(e.correction, 1e-3)),
+          element ? Logarithm(p.elements_per_block, 32) / 3 : 0,
+          panel ? Logarithm(rows.chunks, 4) / 3 : 0,
+          e.shared_bytes / kLargeShared};
+}
+
+void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics) {
+  std::vector<ResidualFeatures> features;
+  std::vector<double> errors;
+  for (const ResidualObservation& candidate : candidates) {
+    const double predicted = std::accumulate(candidate.predicted_seconds.begin(), candidate.predicted_seconds.end(), 0.0);
+    const double error = std::log(candidate.measured_seconds / predicted);
+    if (!(predicted > 0) || !std::isfinite(error)) continue;
+    ResidualFeatures mean{};
+    for (size_t k = 0; k < candidate.kernels.size(); ++k)
+      for (int i = 0; i < kSize; ++i) mean[i] += candidate.kernels[k][i] * candidate.predicted_seconds[k] / predicted;
+    features.push_back(mean);
+    errors.push_back(error);
+  }
+  if (features.empty()) return;
+  if (!Fits(*statistics)) {
+    statistics->Clear();
+    statistics->set_model_version(kCostModelVersion);
+    statistics->set_features(kSize);
+    Clear(statistics->mutable_within());
+    Clear(statistics->mutable_between());
+  }
+  Scale(1 - kForgotten, statistics->mutable_within());
+  Scale(1 - kForgotten, statistics->mutable_between());
+  const double count = static_cast<double>(features.size());
+  ResidualFeatures mean{};
+  for (const ResidualFeatures& x : features)
+    for (int i = 0; i < kSize; ++i) mean[i] += x[i] / count;
+  const double mean_error = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
+  for (size_t c = 0; c < features.size(); ++c) {
+    ResidualFeatures x = features[c];
+    for (int i = 0; i < kSize; ++i) x[i] -= mean[i];
+    Add(x, errors[c] - mean_error, (count - 1) / count, statistics->mutable_within());
+  }
+  Add(mean, mean_error, 1, statistics->mutable_between());
+  statistics->set_jobs(statistics->jobs() + 1);
+  statistics->set_candidates(statistics->candidates() + static_cast<int64_t>(features.size()));
+}
+
+Residual::Residual() : own_(kPriorOwn), graph_(kPriorGraph) {}
+
+Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
+  if (!Fits(statistics)) return;
+  jobs_ = statistics.jobs();
+  candidates_ = statistics.candidates();
+  const auto& within = statistics.within();
+  const auto& between = statistics.between();
+  // The deviations depend on the coefficients and these on them: a few turns settle both.
+  for (int turn = 0; turn < 5; ++turn) {
+    const double own = 1 / (own_ * own_), graph = 1 / (graph_ * graph_ + own_ * own_ * jobs_ / std::max<double>(candidates_, 1));
+    std::vector<double> matrix(kSize * kSize);
+    ResidualFeatures right;
+    for (int i = 0; i < kSize; ++i) {
+      for (int j = 0; j < kSize; ++j) {
+        const int at = Position(std::min(i, j), std::max(i, j));
+        matrix[i * kSize + j] = own * within.squares(at) + graph * between.squares(at);
+      }
+      matrix[i * kSize + i] += 1 / (kPriorCoefficient * kPriorCoefficient);
+      right[i] = own * within.products(i) + graph * between.products(i);
+    }
+    coefficients_ = Solve(std::move(matrix), right);
+    own_ = std::sqrt((kPriorWeight * kPriorOwn * kPriorOwn + Left(within, coefficients_)) / (kPriorWeight + within.weight()));
+    graph_ = std::sqrt((kPriorWeight * kPriorGraph * kPriorGraph + Left(between, coefficients_)) / (kPriorWeight + between.weight()));
+  }
+}
+
+double Residual::Correction(const FusionImplementation& kernel) const {
+  if (jobs_ == 0) return 1;
+  return std::clamp(std::exp(Dot(coefficients_, FeaturesOf(kernel))), 1 / kMostCorrection, kMostCorrection);
+}
+
+std::string Residual::Explain() const {
+  if (jobs_ == 0) return "";
+  std::vector<int> order(kSize);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return std::abs(coefficients_[a]) > std::abs(coefficients_[b]); });
+  constexpr int kShown = 6;
+  order.resize(kShown);
+  return absl::StrJoin(order, ", ", [&](std::string* out, int i) {
+    absl::StrAppendFormat(out, "%s x%.2f", ResidualFeatureNames()[i], std::exp(coefficients_[i]));
+  });
+}
+
+}  // namespace fusion

@@ -1,0 +1,150 @@
+#include "server/model/residual.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "server/model/cost_model.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+FusionImplementation Kernel(LoadPath path, double seconds = 1e-3) {
+  FusionImplementation kernel;
+  kernel.skeleton = Skeleton::kRowPanel;
+  kernel.parameters = {.threads = 256, .vector_width = 4, .chunks = 4, .threads_per_row = 256, .load_path = path};
+  kernel.estimate.memory_seconds = kernel.estimate.total_seconds = seconds;
+  return kernel;
+}
+
+ResidualObservation Observe(const std::vector<FusionImplementation>& kernels, double measured) {
+  ResidualObservation observation{.measured_seconds = measured};
+  for (const FusionImplementation& kernel : kernels) {
+    observation.kernels.push_back(FeaturesOf(kernel));
+    observation.predicted_seconds.push_back(kernel.estimate.total_seconds);
+  }
+  return observation;
+}
+
+TEST(Residual, NothingLearnedCorrectsNothing) {
+  EXPECT_EQ(Residual().Correction(Kernel(LoadPath::kBulk)), 1);
+  EXPECT_EQ(Residual(v1::ResidualStatistics()).Correction(Kernel(LoadPath::kBulk)), 1);
+  EXPECT_EQ(Residual().Explain(), "");
+  EXPECT_EQ(Residual().jobs(), 0);
+}
+
+// Bulk copies take 1.3 times as long as predicted; graphs err by factors of their own, candidates by 3 %.
+v1::ResidualStatistics Learn(int jobs, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> graph(0, 0.2), own(0, 0.03);
+  v1::ResidualStatistics statistics;
+  for (int job = 0; job < jobs; ++job) {
+    const double common = std::exp(graph(random));
+    std::vector<ResidualObservation> candidates;
+    for (int i = 0; i < 20; ++i) {
+      const LoadPath path = i % 2 ? LoadPath::kBulk : LoadPath::kDirect;
+      candidates.push_back(
+          Observe({Kernel(path)}, 1e-3 * common * (path == LoadPath::kBulk ? 1.3 : 1) * std::exp(own(random))));
+    }
+    AddJob(candidates, &statistics);
+  }
+  return statistics;
+}
+
+TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
+  const Residual residual(Learn(10, 1));
+  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect)), 1.3, 0.03);
+  EXPECT_NEAR(residual.deviation(), 0.03, 0.03);
+  EXPECT_NEAR(residual.graph_deviation(), 0.2, 0.1);
+  EXPECT_EQ(residual.jobs(), 10);
+  EXPECT_EQ(residual.candidates(), 200);
+  EXPECT_THAT(residual.Explain(), HasSubstr("bulk copies x1.3"));
+}
+
+TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {
+  // Twenty candidates of one job, all twice as slow as predicted: less than half of that is believed of other graphs.
+  std::vector<ResidualObservation> candidates(20, Observe({Kernel(LoadPath::kDirect)}, 2e-3));
+  v1::ResidualStatistics once;
+  AddJob(candidates, &once);
+  v1::ResidualStatistics often = once;
+  for (int i = 0; i < 20; ++i) AddJob(candidates, &often);
+  const double after_one = Residual(once).Correction(Kernel(LoadPath::kDirect)),
+               after_many = Residual(often).Correction(Kernel(LoadPath::kDirect));
+  EXPECT_GT(after_one, 1.05);
+  EXPECT_LT(after_one, 1.8);
+  EXPECT_NEAR(after_many, 2, 0.1);
+}
+
+TEST(Residual, KernelsOfACoverShareItsErrorByTheirTimes) {
+  // Covers of a plain kernel and a bulk one, of varying shares; the bulk one takes twice as long.
+  v1::ResidualStatistics statistics;
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> part(0.05, 0.95);
+  for (int job = 0; job < 10; ++job) {
+    std::vector<ResidualObservation> candidates;
+    for (int i = 0; i < 20; ++i) {
+      const double bulk = part(random) * 1e-3;
+      candidates.push_back(Observe({Kernel(LoadPath::kBulk, bulk), Kernel(LoadPath::kDirect, 1e-3 - bulk)}, 1e-3 + bulk));
+    }
+    AddJob(candidates, &statistics);
+  }
+  const Residual residual(statistics);
+  // To first order: log(1 + share) instead of share * log(2).
+  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)), 2, 0.15);
+  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kDirect)), 1, 0.1);
+}
+
+TEST(Residual, CorrectionsAreBoundedAndTimesThatAreNoneLeftOut) {
+  v1::ResidualStatistics statistics;
+  for (int i = 0; i < 50; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 1.0)}, &statistics);
+  EXPECT_DOUBLE_EQ(Residual(statistics).Correction(Kernel(LoadPath::kDirect)), 3);
+  const std::string before = statistics.SerializeAsString();
+  AddJob({}, &statistics);
+  AddJob({Observe({Kernel(LoadPath::kDirect)}, 0), Observe({Kernel(LoadPath::kDirect)}, -1), Observe({Kernel(LoadPath::kDirect)}, NAN),
+          Observe({Kernel(LoadPath::kDirect, 0)}, 1), Observe({}, 1)},
+         &statistics);
+  EXPECT_EQ(statistics.SerializeAsString(), before);
+}
+
+TEST(Residual, ForeignAndDamagedStatisticsAreBegunAnew) {
+  const v1::ResidualStatistics good = Learn(3, 2);
+  for (int fault = 0; fault < 5; ++fault) {
+    v1::ResidualStatistics bad = good;
+    if (fault == 0) bad.set_model_version(kCostModelVersion + 1);
+    if (fault == 1) bad.set_features(kResidualFeatures - 1);
+    if (fault == 2) bad.mutable_within()->mutable_squares()->RemoveLast();
+    if (fault == 3) bad.mutable_between()->set_products(0, NAN);
+    if (fault == 4) bad.mutable_within()->set_weight(-1);
+    EXPECT_EQ(Residual(bad).jobs(), 0) << fault;
+    EXPECT_EQ(Residual(bad).Correction(Kernel(LoadPath::kBulk)), 1) << fault;
+    AddJob({Observe({Kernel(LoadPath::kDirect)}, 1e-3)}, &bad);
+    EXPECT_EQ(bad.jobs(), 1) << fault;
+    EXPECT_EQ(Residual(bad).jobs(), 1) << fault;
+  }
+}
+
+TEST(Residual, OlderJobsCountLess) {
+  v1::ResidualStatistics statistics;
+  for (int i = 0; i < 300; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 2e-3)}, &statistics);
+  for (int i = 0; i < 600; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 1e-3)}, &statistics);
+  EXPECT_LT(Residual(statistics).Correction(Kernel(LoadPath::kDirect)), 1.06);
+}
+
+TEST(CostModel, CorrectionsChangeTheTotalAlone) {
+  const CostModel model(DescribedDevice(v1::CUDA), 0, Residual(Learn(10, 1)));
+  FusionImplementation kernel = Kernel(LoadPath::kBulk);
+  model.Correct(&kernel);
+  EXPECT_NE(kernel.estimate.correction, 1);
+  EXPECT_DOUBLE_EQ(kernel.estimate.total_seconds, 1e-3 * kernel.estimate.correction);
+  EXPECT_DOUBLE_EQ(kernel.estimate.memory_seconds, 1e-3);
+  EXPECT_THAT(kernel.estimate.ToString(), HasSubstr(" learned"));
+  // What is learned from corrected predictions is what would be from others.
+  EXPECT_EQ(FeaturesOf(kernel), FeaturesOf(Kernel(LoadPath::kBulk)));
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,84 @@
+#include "server/rank/race.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Race, RoundsAreInPredictedOrderAndEndWhereNoneCanWin) {
+  // exp(-2 * 0.1) = 0.82.
+  Race race({3.0, 1.0, 1.1, 1.2, 1.3, 1.9}, {.deviation = 0.1, .round = 3});
+  EXPECT_THAT(race.Next(), ElementsAre(1, 2, 3));
+  for (int position : {1, 2, 3}) race.Ended(position, 1.05);
+  // The median error is log(1.05 / 1.1), the deviation from it less than 0.1 * 1.4826: 1.3 may be 1.3 * 0.954 * 0.77 = 0.95.
+  EXPECT_THAT(race.Next(), ElementsAre(4));
+  race.Ended(4, 1.25);
+  EXPECT_THAT(race.Next(), IsEmpty());
+  EXPECT_EQ(race.timed(), 4);
+  EXPECT_GT(race.LeastLeft(), 1.05);
+  EXPECT_EQ(race.PossibleGain(), 0);
+}
+
+TEST(Race, AnErrorInCommonDoesNotLetTheRestIn) {
+  std::vector<double> predicted;
+  for (int i = 0; i < 40; ++i) predicted.push_back(1 + 0.1 * i);
+  // All twice as slow as predicted; without the error in common 2.0 would not be excluded.
+  Race race(predicted, {.deviation = 0.05, .round = 8});
+  for (int position : race.Next()) race.Ended(position, 2 * predicted[position]);
+  EXPECT_THAT(race.Next(), IsEmpty());
+}
+
+TEST(Race, ErrorsOfThisGraphWidenTheBounds) {
+  const std::vector<double> predicted = {1, 1, 1, 1, 2};
+  Race even(predicted, {.deviation = 0.05, .round = 4}), odd(predicted, {.deviation = 0.05, .round = 4});
+  for (int position : even.Next()) even.Ended(position, 1);
+  for (int position : odd.Next()) odd.Ended(position, position % 2 ? 2.5 : 0.9);
+  EXPECT_THAT(even.Next(), IsEmpty());
+  EXPECT_THAT(odd.Next(), ElementsAre(4));
+  EXPECT_GT(odd.Deviation(), even.Deviation());
+}
+
+TEST(Race, FailedRoundsAreFollowedByOthers) {
+  Race race({1, 2, 3}, {.deviation = 0.01, .round = 1});
+  EXPECT_THAT(race.Next(), ElementsAre(0));
+  race.Ended(0, 0);
+  EXPECT_EQ(race.PossibleGain(), 1);
+  EXPECT_THAT(race.Next(), ElementsAre(1));
+  race.Ended(1, 0);
+  EXPECT_THAT(race.Next(), ElementsAre(2));
+  race.Ended(2, 5);
+  EXPECT_THAT(race.Next(), IsEmpty());
+  EXPECT_EQ(race.timed(), 1);
+  EXPECT_EQ(race.PossibleGain(), 0);
+}
+
+TEST(Race, AllAreTimedOnRequestInOneRound) {
+  Race race({5, 1, 100}, {.deviation = 0.01, .round = 1, .all = true});
+  EXPECT_THAT(race.Next(), ElementsAre(1, 0, 2));
+  EXPECT_THAT(race.Next(), IsEmpty());
+}
+
+TEST(Race, GainIsBoundedByTheFloorAndByCoversThatAreNoCandidates) {
+  Race race({1, 1.02}, {.deviation = 0.25, .floor_seconds = 0.9, .unseen_seconds = 1.05});
+  for (int position : race.Next()) race.Ended(position, 1);
+  EXPECT_DOUBLE_EQ(race.LeastLeft(), 0.9);  // 1.05 * exp(-0.5) is below the floor
+  EXPECT_NEAR(race.PossibleGain(), 0.1, 1e-12);
+  Race complete({1, 1.02}, {.deviation = 0.25});
+  for (int position : complete.Next()) complete.Ended(position, 1);
+  EXPECT_EQ(complete.PossibleGain(), 0);
+}
+
+TEST(Race, OfNoneThereIsNothingToDo) {
+  Race race({}, {});
+  EXPECT_THAT(race.Next(), IsEmpty());
+  EXPECT_TRUE(std::isinf(race.LeastLeft()));
+}
+
+}  // namespace
+}  // namespace fusion
