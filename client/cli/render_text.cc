@@ -43,13 +43,13 @@ std::string SearchText(const v1::SearchSummary& search) {
                           : absl::StrCat("within ", FormatShare(search.gap()), " of the best");
   std::string more;
   if (search.timed() > 0)
-    more = absl::StrCat(Counted(search.timed(), "candidate"), " timed; others could at most be ",
-                        FormatShare(search.possible_gain()), " faster, if predictions err by no more than two standard deviations (",
-                        FormatShare(search.prediction().deviation()), " each, ",
-                        search.prediction().jobs() == 0
-                            ? "assumed: nothing was measured on this device before"
-                            : absl::StrCat("learned from ", Counted(search.prediction().jobs(), "job")),
-                        ")\n");
+    more = absl::StrCat(
+        Counted(search.timed(), "candidate"), " timed; ",
+        search.possible_gain() > 0 ? absl::StrCat("others are at most ", FormatShare(search.possible_gain()), " faster")
+                                   : "no other is faster",
+        ", as predicted less two standard deviations of ", FormatShare(search.prediction().deviation()), " (",
+        search.prediction().jobs() == 0 ? "assumed" : absl::StrCat("learned from ", Counted(search.prediction().jobs(), "job")),
+        ")\n");
   return absl::StrCat("searched ", Counted(search.fusions(), "fusion"), ", ",
                       Counted(search.fusion_implementations(), "implementation"), ", ",
                       Counted(search.covers(), "cover"), " in ", FormatSeconds(search.seconds()), "; ", proof,

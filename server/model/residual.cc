@@ -171,6 +171,11 @@ void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStat
   ResidualFeatures mean{};
   for (const ResidualFeatures& x : features)
     for (int i = 0; i < kSize; ++i) mean[i] += x[i] / count;
+  // A measurement that something disturbed counts no more than one that is off by a factor of four.
+  std::vector<double> sorted = errors;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+  const double middle = sorted[sorted.size() / 2];
+  for (double& error : errors) error = std::clamp(error, middle - std::log(4), middle + std::log(4));
   const double mean_error = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
   for (size_t c = 0; c < features.size(); ++c) {
     ResidualFeatures x = features[c];

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Submits all examples to a server of its own, with every candidate measured, and reports how well they were predicted.
+
+    tests/bench/model_accuracy.py --bin build/release/bin --data /tmp/accuracy --output report.json --plots plots
+
+Each pass submits each example at its own sizes and at sizes that vectors divide; later passes predict with what earlier ones
+taught. The report is of the last pass alone. The folder of --data stays, and may be one of an earlier run. Exit status: 0 done, 1 a
+job failed, 2 bad usage.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Sizes beside those in the files; 0: the file's.
+SIZES = [{}, {"m": 8192, "n": 8192, "elements": 1 << 20}]
+VECTOR_SIZES = [{}, {"n": 1 << 26}]
+VECTORS = ("adam_step", "axpydot", "black_scholes", "sscal", "vadd", "waxpby")
+
+
+def size_options(name, sizes):
+    text = (ROOT / "examples" / f"{name}.fuse").read_text(encoding="utf-8")
+    given = [line for line in text.splitlines() if line.startswith("size ")]
+    names = [part.split("=")[0].strip() for line in given for part in line[5:].rstrip(";").split(",")] or ["elements"]
+    return [text for name in names if name in sizes for text in ("--size", f"{name}={sizes[name]}")]
+
+
+def start(command, folder, **environment):
+    log = open(folder / f"{pathlib.Path(command[0]).name}.log", "ab")
+    return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **environment})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs")
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder of the server's database")
+    parser.add_argument("--target", default="cuda", choices=("cuda", "host"))
+    parser.add_argument("--passes", type=int, default=2)
+    parser.add_argument("--only", default="", help="examples, with commas")
+    parser.add_argument("--own-sizes", action="store_true", help="the examples' own sizes alone")
+    parser.add_argument("--candidates", type=int, default=30)
+    parser.add_argument("--port", type=int, default=50751)
+    parser.add_argument("--time-limit", type=float, default=float("inf"), help="start no job after so many seconds")
+    parser.add_argument("--output", type=pathlib.Path, help="JSON of `model report`")
+    parser.add_argument("--plots", type=pathlib.Path)
+    options = parser.parse_args()
+    options.data.mkdir(parents=True, exist_ok=True)
+    server = f"127.0.0.1:{options.port}"
+    examples = [name for name in sorted(path.stem for path in (ROOT / "examples").glob("*.fuse"))
+                if not options.only or name in options.only.split(",")]
+    began = time.monotonic()
+    processes = [start([str(options.bin / "fusion-server"), "--listen", server, "--data", str(options.data), "--job-threads", "3"],
+                       options.data)]
+    processes.append(start([str(options.bin / "fusion-worker"), "--server", server, "--target", options.target], options.data))
+    failed = done = 0
+
+    def submit(name, sizes):
+        if time.monotonic() - began > options.time_limit:
+            return None
+        command = [str(options.bin / "fusion-client"), "submit", str(ROOT / "examples" / f"{name}.fuse"), "--server", server,
+                   "--target", options.target, "--candidates", str(options.candidates), "--measure-all", "--json",
+                   *size_options(name, sizes)]
+        result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if result.returncode != 0:
+            print(f"{name} {sizes}: {result.stderr.strip()[-300:]}", flush=True)
+        return result.returncode == 0
+
+    try:
+        time.sleep(2)
+        for number in range(options.passes):
+            cases = [(name, sizes) for name in examples
+                     for sizes in (VECTOR_SIZES if name in VECTORS else SIZES)[:1 if options.own_sizes else 2]]
+            # Three at once: searches and builds of one beside the timing of another; timings take turns.
+            with concurrent.futures.ThreadPoolExecutor(3) as pool:
+                outcomes = list(pool.map(lambda case: submit(*case), cases))
+            done = sum(outcome is True for outcome in outcomes)
+            failed += sum(outcome is False for outcome in outcomes)
+            print(f"pass {number + 1}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
+        if options.output or options.plots:
+            report = [str(options.bin / "fusion-client"), "model", "report", "--server", server, "--jobs", str(done), "--json"]
+            if options.plots:
+                report += ["--plots", str(options.plots)]
+            text = subprocess.run(report, capture_output=True, text=True, check=True).stdout
+            if options.output:
+                options.output.write_text(json.dumps(json.loads(text), indent=1) + "\n", encoding="utf-8")
+    finally:
+        for process in reversed(processes):
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            process.wait(30)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
