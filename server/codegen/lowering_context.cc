@@ -39,9 +39,12 @@ std::string LoweringContext::Pointer(ValueId value) {
   for (const KernelArgument& argument : arguments_)
     if (argument.name == name) return name;
   const bool written = ProducedHere(value);
+  // What an earlier kernel wrote must not be called restricted: CUDA would take it for constant and load it before the kernel has
+  // waited for that one (fu_launch_begin).
+  const bool restricted = written || graph.value(value).is_input;
   arguments_.push_back({.kind = KernelArgument::Kind::kPointer,
                         .value = value,
-                        .c_type = absl::StrCat(written ? "" : "const ", CType(value), "* FUSION_RESTRICT"),
+                        .c_type = absl::StrCat(written ? "" : "const ", CType(value), "*", restricted ? " FUSION_RESTRICT" : ""),
                         .name = name,
                         .is_output = written});
   return name;
@@ -71,7 +74,7 @@ std::string LoweringContext::Workspace(int slot, const std::string& c_type) {
     if (argument.name == name) return name;
   arguments_.push_back({.kind = KernelArgument::Kind::kWorkspace,
                         .index = slot,
-                        .c_type = absl::StrCat(c_type, "* FUSION_RESTRICT"),
+                        .c_type = absl::StrCat(c_type, "*"),
                         .name = name,
                         .is_output = true});
   return name;
