@@ -38,10 +38,13 @@ class CostModel {
   // are not.
   explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {})
       : device_(WithDefaults(std::move(device))),
+        cold_(warm_bytes <= 0),
         warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
         residual_(std::move(residual)) {}
   // Without corrections.
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
+  // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
+  double StartSeconds() const;
   // Applies what was learned from measurements to the estimate of the finished implementation; once.
   void Correct(FusionImplementation* implementation) const;
   const DeviceDescription& device() const { return device_; }
@@ -49,7 +52,7 @@ class CostModel {
 
  private:
   DeviceDescription device_;
-  bool warm_;
+  bool cold_, warm_;
   Residual residual_;
 };
 

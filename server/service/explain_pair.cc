@@ -114,9 +114,9 @@ class PairExplainer {
       const FusionImplementation& implementation = plans_.space.implementations[column];
       if (Both(implementation)) answer.set_fusion(implementation.Describe(graph_));
     }
-    answer.set_together_seconds(best.seconds);
-    answer.set_text(absl::StrCat("predicted slower: with ", answer.fusion(), " the best cover takes ", Microseconds(best.seconds), ", ",
-                                 Microseconds(best.seconds - answer.best_seconds()), " more than with the two in different kernels",
+    answer.set_together_seconds(best.seconds + model_.StartSeconds());
+    answer.set_text(absl::StrCat("predicted slower: with ", answer.fusion(), " the best cover takes ", Microseconds(answer.together_seconds()), ", ",
+                                 Microseconds(answer.together_seconds() - answer.best_seconds()), " more than with the two in different kernels",
                                  covers->proved_optimal ? "" : " (not proved: the time limit was reached)"));
     return answer;
   }

@@ -90,8 +90,8 @@ absl::StatusOr<BuiltCode> RaceCandidates(const Submission& submission, const Dev
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,
                                          std::string* note);
 // Adds the candidates that were timed.
-absl::Status LearnFromCandidates(const DeviceDescription& device, v1::CacheState cache, const Plans& plans,
-                                 const GeneratedCode& code, const PipelineContext& context);
+absl::Status LearnFromCandidates(const CostModel& model, v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
+                                 const PipelineContext& context);
 
 // Stores the exported folder of each OK candidate under its rank; for CUDA with its device code, for loading without a
 // compiler. `code` and `built` are those the candidates were measured with.

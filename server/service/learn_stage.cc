@@ -1,4 +1,5 @@
 // What jobs teach of predictions, for those that follow.
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
@@ -25,13 +26,15 @@ absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::Ca
   return Residual(statistics);
 }
 
-absl::Status LearnFromCandidates(const DeviceDescription& device, v1::CacheState cache, const Plans& plans,
-                                 const GeneratedCode& code, const PipelineContext& context) {
+absl::Status LearnFromCandidates(const CostModel& model, v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
+                                 const PipelineContext& context) {
   std::vector<ResidualObservation> observations;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
     const v1::Candidate& candidate = code.candidates[i].candidate;
     if (candidate.outcome() != v1::OK) continue;
-    ResidualObservation observation{.measured_seconds = candidate.measured().median()};
+    // What the kernels took; of very short ones not less than a quarter.
+    const double measured = candidate.measured().median();
+    ResidualObservation observation{.measured_seconds = std::max(measured - model.StartSeconds(), measured / 4)};
     for (int member : plans.covers.covers[i].columns) {
       const FusionImplementation& implementation = plans.space.implementations[member];
       observation.kernels.push_back(FeaturesOf(implementation));
@@ -41,7 +44,7 @@ absl::Status LearnFromCandidates(const DeviceDescription& device, v1::CacheState
   }
   const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   return context.store.UpdateModelStatistics(
-      KeyOf(device, cache),
+      KeyOf(model.device(), cache),
       [&](const std::string& stored) {
         v1::ResidualStatistics statistics;
         if (!statistics.ParseFromString(stored)) statistics.Clear();

@@ -122,7 +122,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   plans->summary.set_possible_gain(race.PossibleGain());
 
   // Model: what was measured corrects the next predictions.
-  if (auto status = LearnFromCandidates(*device, cache, *plans, *code, context); !status.ok()) return status;
+  if (auto status = LearnFromCandidates(*model, cache, *plans, *code, context); !status.ok()) return status;
 
   // Rank.
   std::vector<v1::Candidate> candidates;

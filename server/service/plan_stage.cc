@@ -176,14 +176,18 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   if (hints.together.empty()) others.push_back(UnfusedCovers(plans.space));
   AddCovers(candidates, others, &plans);
 
+  const double start_seconds = model.StartSeconds();
+  for (CoverSolution& cover : plans.covers.covers) cover.seconds += start_seconds;
+  plans.unseen_seconds += start_seconds;
+
   v1::SearchSummary& summary = plans.summary;
   summary.set_fusions(plans.space.fusible_sets);
   summary.set_fusion_implementations(static_cast<int64_t>(plans.space.implementations.size()));
   summary.set_covers(static_cast<int64_t>(plans.covers.covers.size()));
   summary.set_proved_optimal(plans.covers.proved_optimal);
   summary.set_best_predicted_seconds(plans.covers.covers.front().seconds);
-  summary.set_bound_seconds(plans.covers.bound_seconds);
-  summary.set_gap(1 - plans.covers.bound_seconds / plans.covers.covers.front().seconds);
+  summary.set_bound_seconds(plans.covers.bound_seconds + start_seconds);
+  summary.set_gap(1 - summary.bound_seconds() / summary.best_predicted_seconds());
   if (plans.covers.proved_optimal) summary.set_gap(0);
   plans.corrections = model.residual().Explain();
   summary.mutable_prediction()->set_jobs(model.residual().jobs());
