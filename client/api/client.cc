@@ -222,6 +222,10 @@ absl::StatusOr<v1::ListFunctionsResponse> Client::ListFunctions(const std::strin
   return Unary(*optimizer_, &v1::OptimizerService::Stub::ListFunctions, request);
 }
 
+absl::StatusOr<v1::ReportModelResponse> Client::ReportModel(const v1::ReportModelRequest& request) {
+  return Unary(*optimizer_, &v1::OptimizerService::Stub::ReportModel, request);
+}
+
 absl::StatusOr<v1::ListWorkersResponse> Client::ListWorkers() {
   return Unary(*fleet_, &v1::FleetService::Stub::ListWorkers, v1::ListWorkersRequest());
 }

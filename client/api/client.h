@@ -58,6 +58,7 @@ class Client {
   // The exported folder of one candidate; its digest is checked.
   absl::StatusOr<v1::Artifact> DownloadArtifact(const std::string& job, int rank);
   absl::StatusOr<v1::ListFunctionsResponse> ListFunctions(const std::string& name);
+  absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request);
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers();
   absl::StatusOr<v1::Worker> DrainWorker(const std::string& name);
 

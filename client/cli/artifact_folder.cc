@@ -1,12 +1,11 @@
 #include "client/cli/artifact_folder.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/write_file.h"
 
 namespace fusion {
 namespace {
@@ -22,20 +21,6 @@ bool StaysInside(const std::string& path) {
   for (const fs::path& part : relative)
     if (part == ".." || part.empty()) return false;
   return true;
-}
-
-absl::Status WriteFile(const fs::path& path, const std::string& content) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat(path.parent_path().string(), ": cannot be created: ", error.message()));
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  file.close();
-  if (!file)
-    return absl::UnavailableError(absl::StrCat(path.string(), ": cannot be written: ", std::strerror(errno)));
-  return absl::OkStatus();
 }
 
 void RemoveEarlierExport(const fs::path& directory) {

@@ -51,6 +51,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddFetchCommand(app, invocation);
   AddWorkersCommands(app, invocation);
   AddLibraryCommands(app, invocation);
+  AddModelCommands(app, invocation);
   AddDoctorCommand(app, invocation);
   AddCompletionCommand(app, invocation);
 }

@@ -42,8 +42,9 @@ std::string BashCompletion(CLI::App* app) {
       "  done\n"
       "  case \"$previous\" in\n"
       "    --target) COMPREPLY=($(compgen -W \"auto cuda host\" -- \"$current\")); return ;;\n"
+      "    --cache) COMPREPLY=($(compgen -W \"cold warm\" -- \"$current\")); return ;;\n"
       "    --print) COMPREPLY=($(compgen -W \"fuse dot json proto\" -- \"$current\")); return ;;\n"
-      "    --output|--dump-dir) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n"
+      "    --output|--dump-dir|--plots) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n"
       "  esac\n"
       "  case \"$path\" in\n",
       words,

@@ -73,6 +73,7 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation);
 void AddFetchCommand(CLI::App* app, Invocation* invocation);
 void AddWorkersCommands(CLI::App* app, Invocation* invocation);
 void AddLibraryCommands(CLI::App* app, Invocation* invocation);
+void AddModelCommands(CLI::App* app, Invocation* invocation);
 void AddDoctorCommand(CLI::App* app, Invocation* invocation);
 void AddCompletionCommand(CLI::App* app, Invocation* invocation);
 

@@ -77,9 +77,13 @@ std::string FormatCount(int64_t count) {
   const size_t first = count < 0 ? 1 : 0;
   for (size_t position = digits.size(); position > first + 3;) {
     position -= 3;
-    digits.insert(position, ",");
+    digits.insert(position, 1, ',');
   }
   return digits;
+}
+
+std::string Counted(int64_t count, absl::string_view noun) {
+  return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
 }
 
 std::string FormatError(double error) {

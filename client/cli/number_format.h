@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace fusion {
 
 // A unit of time with the decimals that suit a whole column.
@@ -32,6 +34,8 @@ std::string FormatSpeedup(double speedup);
 std::string FormatShare(double share);
 // With groups of three: "1,000,003".
 std::string FormatCount(int64_t count);
+// "1 fusion", "1,003 fusions".
+std::string Counted(int64_t count, absl::string_view noun);
 // Two digits: "3.1e-07"; 0: "0".
 std::string FormatError(double error);
 

@@ -24,6 +24,9 @@ Json JobListJson(const v1::ListJobsResponse& response);
 Json WorkerListJson(const v1::ListWorkersResponse& response);
 Json FunctionListJson(const v1::ListFunctionsResponse& response);
 Json FunctionJson(const v1::FunctionDefinition& function, const std::string& library_hash);
+// The plots as the paths of their files, "" (printed as null) when there are none.
+Json ModelReportJson(const v1::ReportModelResponse& report, const std::string& measured_plot,
+                     const std::string& convergence_plot);
 // {"schema": "fusion.error/1", "error": {"code", "message", "violations": [{"field", "description"}]}}
 Json ErrorJson(const absl::Status& status);
 // Two spaces of indent, a line end at the end; bytes that are not UTF-8 are replaced.
@@ -45,6 +48,8 @@ std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& s
 std::string WorkerListText(const v1::ListWorkersResponse& response, const TextStyle& style);
 std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style);
 std::string FunctionText(const v1::FunctionDefinition& function);
+// A line for each graph, and what they say together in words.
+std::string ModelReportText(const v1::ReportModelResponse& report, const TextStyle& style);
 // "OK: function1, 9 nodes, elements = 31744, sha256:..."
 std::string CheckText(const v1::CheckResponse& response);
 // "NVIDIA H200 (cuda, sm_90), copies at 4.251 TB/s"

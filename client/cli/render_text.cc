@@ -21,10 +21,6 @@ constexpr char kBold[] = "\033[1m";
 constexpr char kDim[] = "\033[2m";
 constexpr char kPlain[] = "\033[0m";
 
-std::string Counted(int64_t count, absl::string_view noun) {
-  return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
-}
-
 std::string IntervalText(const v1::Statistics& statistics, const TimeUnit& unit) {
   return absl::StrCat(FormatInUnit(statistics.median(), unit), " [", FormatInUnit(statistics.low(), unit),
                       ", ", FormatInUnit(statistics.high(), unit), "]");

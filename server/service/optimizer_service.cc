@@ -8,6 +8,7 @@
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
 #include "server/service/job_messages.h"
+#include "server/service/model_report.h"
 #include "server/service/optimize_pipeline.h"
 #include "server/service/hints.h"
 #include "server/service/pooled_call.h"
@@ -139,6 +140,18 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListFunctions(grpc::CallbackServ
         return absl::NotFoundError(
             absl::StrCat("no function is called ", request->name(),
                          suggestion.empty() ? "" : absl::StrCat("; did you mean ", suggestion, "?")));
+      });
+}
+
+grpc::ServerUnaryReactor* OptimizerServiceImpl::ReportModel(grpc::CallbackServerContext* call,
+                                                            const v1::ReportModelRequest* request,
+                                                            v1::ReportModelResponse* response) {
+  return RunOnPool(
+      context_.searches, *call, [this, request, response](const CancellationToken& token) -> absl::Status {
+        absl::StatusOr<v1::ReportModelResponse> report = fusion::ReportModel(*request, context_.store, token);
+        if (!report.ok()) return report.status();
+        *response = *std::move(report);
+        return absl::OkStatus();
       });
 }
 

@@ -33,6 +33,8 @@ class OptimizerServiceImpl : public v1::OptimizerService::CallbackService {
   grpc::ServerUnaryReactor* ListFunctions(grpc::CallbackServerContext* call,
                                           const v1::ListFunctionsRequest* request,
                                           v1::ListFunctionsResponse* response) override;
+  grpc::ServerUnaryReactor* ReportModel(grpc::CallbackServerContext* call, const v1::ReportModelRequest* request,
+                                        v1::ReportModelResponse* response) override;
 
  private:
   const ServiceContext context_;

@@ -21,7 +21,7 @@ struct ServiceContext {
   JobRunner& runner;
   JobWatchers& watchers;
   boost::asio::thread_pool& requests;  // short work: reads, writes, parsing
-  boost::asio::thread_pool& searches;  // Explain
+  boost::asio::thread_pool& searches;  // longer work: Explain, ReportModel
   std::string dump_directory;          // see PipelineContext
 };
 

@@ -48,6 +48,11 @@ TEST_F(ArgumentsTest, UsageErrors) {
   ExpectBad({"fetch", "jobs/1"}, "--output");
   ExpectBad({"fetch", "jobs/1", "--rank", "0", "--output", "x"}, "--rank");
   ExpectBad({"completion", "fish"}, "fish");
+  ExpectBad({"model"}, "a command is required after model");
+  ExpectBad({"model", "report", "--cache", "hot"}, "hot");
+  ExpectBad({"model", "report", "--jobs", "0"}, "--jobs");
+  ExpectBad({"model", "report", "--jobs", "10001"}, "--jobs");
+  ExpectBad({"model", "report", "--device"}, "--device");
 }
 
 TEST_F(ArgumentsTest, HelpAndVersion) {

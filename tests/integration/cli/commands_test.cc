@@ -155,12 +155,15 @@ TEST_F(CommandsTest, CompletionIsValidBashAndKnowsTheCommands) {
                         "complete_words fusion-client su\n"
                         "complete_words fusion-client jobs wa\n"
                         "complete_words fusion-client submit --targ\n"
-                        "complete_words fusion-client submit --target c\n");
+                        "complete_words fusion-client submit --target c\n"
+                        "complete_words fusion-client model re\n"
+                        "complete_words fusion-client model report --plo\n"
+                        "complete_words fusion-client model report --cache w\n");
   const std::string out = program_.folder() + "/completed";
   ASSERT_EQ(std::system(("bash " + probe + " > " + out + " 2>&1").c_str()), 0);
   std::ifstream lines(out);
   std::string text((std::istreambuf_iterator<char>(lines)), {});
-  EXPECT_EQ(text, "submit\nwatch\n--target\ncuda\n");
+  EXPECT_EQ(text, "submit\nwatch\n--target\ncuda\nreport\n--plots\nwarm\n");
 }
 
 }  // namespace

@@ -73,6 +73,13 @@ class BrokenServer : public v1::OptimizerService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ReportModel(grpc::ServerContext*, const v1::ReportModelRequest* request,
+                           v1::ReportModelResponse* response) override {
+    if (request->device() == "none") return grpc::Status(grpc::StatusCode::NOT_FOUND, "run submit first");
+    response->set_candidates(request->jobs());
+    return grpc::Status::OK;
+  }
+
   int events_per_stream = 2;
   bool repeat_events = false;
   int failures_before_success = 0;
@@ -163,6 +170,18 @@ TEST_F(ClientTest, DownloadChecksTheDigest) {
   ASSERT_TRUE(artifact.ok()) << artifact.status();
   EXPECT_EQ(artifact->files(0).path(), "fused.cu");
   EXPECT_TRUE(absl::IsDataLoss(client_->DownloadArtifact("jobs/1", 2).status()));
+}
+
+TEST_F(ClientTest, ReportModelGivesTheAnswerOrTheServersStatus) {
+  v1::ReportModelRequest request;
+  request.set_jobs(7);
+  absl::StatusOr<v1::ReportModelResponse> report = client_->ReportModel(request);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->candidates(), 7);
+  request.set_device("none");
+  report = client_->ReportModel(request);
+  EXPECT_TRUE(absl::IsNotFound(report.status())) << report.status();
+  EXPECT_THAT(std::string(report.status().message()), HasSubstr("run submit first"));
 }
 
 TEST_F(ClientTest, InterruptEndsCallsInFlightAndLaterOnes) {

@@ -58,6 +58,9 @@ TEST(NumberFormatTest, SpeedupShareCountError) {
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(1000003), "1,000,003");
   EXPECT_EQ(FormatCount(-1234), "-1,234");
+  EXPECT_EQ(Counted(0, "graph"), "0 graphs");
+  EXPECT_EQ(Counted(1, "graph"), "1 graph");
+  EXPECT_EQ(Counted(1003, "graph"), "1,003 graphs");
   EXPECT_EQ(FormatError(0), "0");
   EXPECT_EQ(FormatError(3.14e-7), "3.1e-07");
 }

@@ -496,6 +496,34 @@ TEST_F(ServerTest, WorkersAreListedAndLongPollsEndAtShutdown) {
   EXPECT_TRUE(polled.ok()) << polled.error_message();
 }
 
+TEST_F(ServerTest, ReportsOnThePredictionsOfJobsThatSucceeded) {
+  StartServer([](const v1::SubmitRequest&, const PipelineContext&) -> absl::StatusOr<v1::JobResult> {
+    v1::JobResult result;
+    result.mutable_graph()->set_name("add");
+    v1::Candidate* candidate = result.add_candidates();
+    candidate->set_outcome(v1::OK);
+    candidate->set_predicted_rank(1);
+    candidate->set_predicted_seconds(3e-3);
+    candidate->mutable_measured()->set_median(2e-3);
+    return result;
+  });
+  auto report = [&](v1::ReportModelResponse* response) {
+    grpc::ClientContext context;
+    return optimizer_->ReportModel(&context, v1::ReportModelRequest(), response);
+  };
+  v1::ReportModelResponse response;
+  EXPECT_EQ(report(&response).error_code(), grpc::StatusCode::NOT_FOUND);
+  absl::StatusOr<v1::Job> job = Submit(Request());
+  ASSERT_TRUE(job.ok());
+  std::vector<v1::JobEvent> events;
+  EXPECT_TRUE(Watch(job->name(), 0, &events).ok());
+  const grpc::Status status = report(&response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(response.graphs_size(), 1);
+  EXPECT_EQ(response.graphs(0).job(), job->name());
+  EXPECT_DOUBLE_EQ(response.graphs(0).median_absolute_error(), 0.5);
+}
+
 TEST_F(ServerTest, CheckAndFunctions) {
   StartServer([](const v1::SubmitRequest&, const PipelineContext&) { return Result(); });
   v1::CheckRequest check;
