@@ -97,7 +97,8 @@ const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
       "every kernel", "element skeleton", "row panels", "cooperative", "staged copies", "bulk copies", "one tile a block",
       "rows together in registers", "rows read again", "rows kept on chip", "atomic sums", "clusters", "single entries a load",
       "several threads an element", "computation", "barriers", "launches", "low occupancy", "columns held", "threads a block",
-      "rows a step", "stages", "registers", "vectors a thread", "short kernels", "elements a tile", "chunks a row", "shared memory"};
+      "rows a step", "stages", "registers", "vectors a thread", "short kernels", "elements a tile", "chunks a row", "shared memory", "bulk copies of single entries", "rows of single entries together in registers",
+      "bulk copies of several rows"};
   return kNames;
 }
 
@@ -113,20 +114,22 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
   for (int choice : kernel.implementations) several |= choice > 0;
   const bool panel = kernel.skeleton == Skeleton::kRowPanel || kernel.skeleton == Skeleton::kCooperative;
   const bool element = kernel.skeleton == Skeleton::kElement;
+  const bool bulk = rows.load_path == LoadPath::kBulk, together = panel && rows.stages == 0 && rows.rows_per_step > 1,
+             single = !element && rows.vector_width == 1;
   constexpr double kShortSeconds = 10e-6, kLargeShared = 200e3;
   return {1,
           double(element),
           double(kernel.skeleton == Skeleton::kRowPanel),
           double(kernel.skeleton == Skeleton::kCooperative),
           double(rows.load_path == LoadPath::kStaged),
-          double(rows.load_path == LoadPath::kBulk),
+          double(bulk),
           double(p.blocks_per_multiprocessor == 0),
-          double(panel && rows.stages == 0 && rows.rows_per_step > 1),
+          double(together),
           double(kernel.skeleton == Skeleton::kRowPanel && p.chunks == 0),
           double(keeps),
           double(p.atomic),
           double(p.cluster_blocks > 1),
-          double(!element && rows.vector_width == 1),
+          double(single),
           double(several),
           share(e.compute_seconds),
           share(e.barrier_seconds),
@@ -141,7 +144,10 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
           kShortSeconds / (kShortSeconds + e.total_seconds / std::max(e.correction, 1e-3)),
           element ? Logarithm(p.elements_per_block, 32) / 3 : 0,
           panel ? Logarithm(rows.chunks, 4) / 3 : 0,
-          e.shared_bytes / kLargeShared};
+          e.shared_bytes / kLargeShared,
+          double(bulk && single),
+          double(together && single),
+          bulk ? Logarithm(rows.rows_per_step, 1) / 3 : 0};
 }
 
 void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics) {

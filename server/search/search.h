@@ -31,7 +31,7 @@ struct SearchSpace {
 };
 
 // Largest graph that is searched.
-inline constexpr int kMaxSearchedNodes = 2000;
+inline constexpr int kMaxSearchedNodes = 10000;
 
 // ResourceExhausted: the graph is too large, or a node fits no skeleton on this device (the message names node, limit and
 // the device's value).

@@ -23,7 +23,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
                      absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
                      if (!source.ok()) return source.status();
-                     if (absl::Status status = CheckSearchable(*source->graph); !status.ok()) return status;
+                     if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
                      if (auto hints = ResolveHints(*source->graph, request->hints()); !hints.ok()) return hints.status();
                      absl::StatusOr<JobRecord> job = context_.runner.Submit(*request, source->summary);
                      if (!job.ok()) return job.status();

@@ -43,11 +43,12 @@ absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
   return checked;
 }
 
-absl::Status CheckSearchable(const Graph& graph) {
-  if (graph.node_count() <= kMaxSearchedNodes) return absl::OkStatus();
+absl::Status CheckBuildable(const Graph& graph) {
+  if (graph.node_count() <= kMaxSubmittedNodes) return absl::OkStatus();
   return InvalidField("source",
-                      absl::StrCat("the graph has ", graph.node_count(), " nodes; the search takes at most ",
-                                   kMaxSearchedNodes, "; split it where few variables cross"));
+                      absl::StrCat("the graph has ", graph.node_count(), " nodes; a submission takes at most ", kMaxSubmittedNodes,
+                                   ", since each is also built by itself, and explain at most ", kMaxSearchedNodes,
+                                   "; split it where few variables cross"));
 }
 
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {

@@ -23,8 +23,11 @@ struct CheckedSource {
 absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
                                           std::shared_ptr<const Catalog> catalog);
 
-// InvalidArgument when the graph has more nodes than the search takes: said at once, not by a failed job.
-absl::Status CheckSearchable(const Graph& graph);
+// Largest graph that is submitted. Beside the candidates each node is built by itself, as the reference and to be the unfused cover;
+// the search alone (explain) takes kMaxSearchedNodes.
+inline constexpr int kMaxSubmittedNodes = 2000;
+// InvalidArgument when the graph has more: said at once, not by a failed job.
+absl::Status CheckBuildable(const Graph& graph);
 
 inline constexpr int kMaximumCandidates = 1000;
 

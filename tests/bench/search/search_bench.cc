@@ -5,10 +5,16 @@
 // Counters: gap_percent of the best cover found over the bound proved; proved: 1 when the best cover of all was found; covers.
 #include <benchmark/benchmark.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "server/service/job_stages.h"
+#include "server/service/submission.h"
 #include "tests/example_source.h"
 #include "tests/random_dags.h"
 
@@ -50,6 +56,36 @@ void RandomGraph(benchmark::State& state) {
   }
 }
 
+// A graph of as many operations on vectors, planned as `explain` does it: search by the cost model, 30 covers, their best.
+void VectorGraph(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  const FusibleSetProblem dag = testing::RandomDag(nodes, 1);
+  std::vector<std::vector<int>> operands(nodes);
+  for (int node = 0; node < nodes; ++node)
+    for (int successor : dag.successors[node]) operands[successor].push_back(node);
+  std::string text = "size n = 1048576;\nvector[n] x, y";
+  for (int node = 0; node < nodes; ++node) absl::StrAppend(&text, ", v", node);
+  absl::StrAppend(&text, ";\ninput x, y;\n");
+  const auto operand = [&](int node, size_t k) {
+    return k < operands[node].size() ? absl::StrCat("v", operands[node][k]) : std::string(k == 0 ? "x" : "y");
+  };
+  std::vector<std::string> results;
+  for (int node = 0; node < nodes; ++node) {
+    absl::StrAppend(&text, "v", node, " = vadd(", operand(node, 0), ", ", operand(node, 1), ");\n");
+    if (dag.successors[node].empty()) results.push_back(absl::StrCat("v", node));
+  }
+  v1::GraphSource source;
+  source.set_fuse(absl::StrCat(text, "return ", absl::StrJoin(results, ", "), ";\n"));
+  auto checked = CheckSource(source, *Catalog::BuiltIn());
+  if (!checked.ok()) return state.SkipWithError(std::string(checked.status().message()).c_str());
+  const CostModel model(DescribedDevice(v1::CUDA));
+  for (auto _ : state) {
+    auto plans = PlanCovers(*checked, model, 30, false);
+    if (!plans.ok()) return state.SkipWithError(std::string(plans.status().message()).c_str());
+    Report(state, plans->covers);
+  }
+}
+
 BENCHMARK_CAPTURE(Example, function1, "function1")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Example, gemver, "gemver")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Example, layer_norm, "layer_norm")->Unit(benchmark::kMillisecond);
@@ -63,6 +99,8 @@ BENCHMARK(RandomGraph)
     ->Args({1000, 50, 30, 1})
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
+
+BENCHMARK(VectorGraph)->ArgName("nodes")->Arg(300)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 }  // namespace fusion

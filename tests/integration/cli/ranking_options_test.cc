@@ -45,7 +45,8 @@ TEST_F(RankingOptionsTest, WarmDataArePredictedToComeFromTheCacheAsFarAsTheyFit)
     return double(explained["candidates"][0]["predicted_seconds"]);
   };
   EXPECT_LT(predicted("1048576", "warm"), predicted("1048576", "cold"));
-  EXPECT_EQ(predicted("1073741824", "warm"), predicted("1073741824", "cold"));
+  // But for the first accesses.
+  EXPECT_NEAR(predicted("1073741824", "warm") / predicted("1073741824", "cold"), 1, 2e-3);
 }
 
 TEST_F(RankingOptionsTest, WarmTimesRankASubmission) {

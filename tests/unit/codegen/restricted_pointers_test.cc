@@ -32,7 +32,9 @@ TEST(RestrictedPointers, AreInputsOfTheGraphOrWrittenByTheKernel) {
         for (const KernelArgument& argument : launch.arguments) {
           seen.insert(argument.kind);
           const bool restricted = argument.c_type.find("FUSION_RESTRICT") != std::string::npos;
-          if (argument.kind == KernelArgument::Kind::kWorkspace) EXPECT_FALSE(restricted) << implementation.Describe(graph);
+          if (argument.kind == KernelArgument::Kind::kWorkspace) {
+            EXPECT_FALSE(restricted) << implementation.Describe(graph);
+          }
           if (argument.kind != KernelArgument::Kind::kPointer || argument.is_output) continue;
           seen_computed |= !graph.value(argument.value).is_input;
           EXPECT_EQ(restricted, graph.value(argument.value).is_input) << argument.name << " of " << implementation.Describe(graph);

@@ -1,3 +1,7 @@
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "tests/unit/store/store_fixture.h"
 
 namespace fusion {
@@ -19,6 +23,7 @@ MeasurementRecord Measurement() {
   m.library_hash = "library";
   m.method_version = 3;
   m.outcome = "OK";
+  m.cache = "WARM";
   m.median_seconds = 1e-4;
   m.low_seconds = 0.9e-4;
   m.high_seconds = 1.1e-4;
@@ -37,6 +42,7 @@ TEST_F(SqliteMeasurementsTest, KeepsEveryField) {
   const MeasurementRecord& m = found->front();
   const MeasurementRecord expected = Measurement();
   EXPECT_EQ(m.job, expected.job);
+  EXPECT_EQ(m.cache, expected.cache);
   EXPECT_EQ(m.candidate_key, expected.candidate_key);
   EXPECT_EQ(m.graph_hash, expected.graph_hash);
   EXPECT_EQ(m.sizes, expected.sizes);
@@ -151,6 +157,33 @@ TEST_F(SqliteMeasurementsTest, ABenchmarkIsReplacedByItsSuccessorAndByNothingEls
   EXPECT_EQ((*found)[0].created, At(2));
   EXPECT_EQ((*found)[1].parameter, "bytes=2");
   EXPECT_EQ(store_->DeviceBenchmarks("H200", "")->size(), 3u);
+}
+
+TEST_F(SqliteMeasurementsTest, ModelStatisticsAreOfTheirDevicesCacheAndVersion) {
+  const ModelStatisticsKey key{.device_class = "H200", .cache = "COLD", .model_version = 1};
+  EXPECT_EQ(*store_->ModelStatistics(key), "");
+  const auto set = [&](const ModelStatisticsKey& which, const std::string& text) {
+    return store_->UpdateModelStatistics(which, [&](const std::string&) { return text; }, At(1));
+  };
+  ASSERT_TRUE(set(key, std::string("\0one", 4)).ok());
+  ASSERT_TRUE(set({.device_class = "H100", .cache = "COLD", .model_version = 1}, "two").ok());
+  ASSERT_TRUE(set({.device_class = "H200", .cache = "WARM", .model_version = 1}, "three").ok());
+  ASSERT_TRUE(set({.device_class = "H200", .cache = "COLD", .model_version = 2}, "four").ok());
+  Reopen();
+  EXPECT_EQ(*store_->ModelStatistics(key), std::string("\0one", 4));
+  EXPECT_EQ(*store_->ModelStatistics({.device_class = "H200", .cache = "WARM", .model_version = 1}), "three");
+}
+
+TEST_F(SqliteMeasurementsTest, NoChangeOfModelStatisticsIsLost) {
+  const ModelStatisticsKey key{.device_class = "H200", .cache = "COLD", .model_version = 1};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i)
+        EXPECT_TRUE(store_->UpdateModelStatistics(key, [](const std::string& old) { return old + "x"; }, At(1)).ok());
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(*store_->ModelStatistics(key), std::string(100, 'x'));
 }
 
 }  // namespace

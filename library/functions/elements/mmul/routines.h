@@ -53,7 +53,7 @@ FUSION_FN void mmul_tile(int thread, const T* a, const T* b, T* result) {
   }
   FUSION_UNROLL
   for (int l = 0; l < k; l += V) {
-    T x[4][V], y[V][4 / V][V];
+    T x[4][V] = {}, y[V][4 / V][V] = {};
     FUSION_UNROLL
     for (int i = 0; i < 4; ++i)
       if (r % 4 == 0 || i0 + i < r) fu_load_shared<V>(x[i], a + (i0 + i) * k + l);
