@@ -178,6 +178,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
 
   const double start_seconds = model.StartSeconds();
   for (CoverSolution& cover : plans.covers.covers) cover.seconds += start_seconds;
+  plans.covers.bound_seconds += start_seconds;
   plans.unseen_seconds += start_seconds;
 
   v1::SearchSummary& summary = plans.summary;
@@ -186,7 +187,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   summary.set_covers(static_cast<int64_t>(plans.covers.covers.size()));
   summary.set_proved_optimal(plans.covers.proved_optimal);
   summary.set_best_predicted_seconds(plans.covers.covers.front().seconds);
-  summary.set_bound_seconds(plans.covers.bound_seconds + start_seconds);
+  summary.set_bound_seconds(plans.covers.bound_seconds);
   summary.set_gap(1 - summary.bound_seconds() / summary.best_predicted_seconds());
   if (plans.covers.proved_optimal) summary.set_gap(0);
   plans.corrections = model.residual().Explain();

@@ -9,6 +9,7 @@ job failed, 2 bad usage.
 """
 import argparse
 import concurrent.futures
+import datetime
 import json
 import os
 import pathlib
@@ -87,8 +88,11 @@ def main():
             if options.plots:
                 report += ["--plots", str(options.plots)]
             text = subprocess.run(report, capture_output=True, text=True, check=True).stdout
+            document = {key: value for key, value in json.loads(text).items() if not key.endswith("_plot")}
+            document["date"] = datetime.date.today().isoformat()
+            document["command"] = " ".join(["tests/bench/model_accuracy.py", *sys.argv[1:]])
             if options.output:
-                options.output.write_text(json.dumps(json.loads(text), indent=1) + "\n", encoding="utf-8")
+                options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     finally:
         for process in reversed(processes):
             process.send_signal(signal.SIGTERM)

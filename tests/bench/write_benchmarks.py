@@ -110,6 +110,8 @@ def main():
         document = json.loads(path.read_text())
         if document.get("schema") == report.SCHEMA:
             peers.append((path.name, document))
+        elif document.get("schema") == "fusion.model_report/1":
+            parts.append(model_table(document, path))
         elif "benchmarks" in document:
             parts.append(search_table(document, path.name))
         elif "rows" in document:
@@ -132,7 +134,10 @@ SEARCH_ROWS = (("Example/function1", "Function I: whole search and 50 best cover
                ("RandomGraph/nodes:200/", "the same, 200 nodes", ""),
                ("RandomGraph/nodes:300/", "the same, 300 nodes (a row for each of four graphs)", "2 s, proved"),
                ("RandomGraph/nodes:1000/covers:1/", "the same, 1000 nodes", "10 s, gap 0.5 %"),
-               ("RandomGraph/nodes:1000/covers:50/", "the same, 1000 nodes: 50 best", "30 s, within the gap"))
+               ("RandomGraph/nodes:1000/covers:50/", "the same, 1000 nodes: 50 best", "30 s, within the gap"),
+               ("VectorGraph/nodes:300/", "vector operations, 300 nodes, predicted times, 30 covers", ""),
+               ("VectorGraph/nodes:1000/", "the same, 1000 nodes", ""),
+               ("VectorGraph/nodes:10000/", "the same, 10,000 nodes", "60 s, an answer with its bound"))
 
 
 def search_table(document, name):
@@ -146,6 +151,36 @@ def search_table(document, name):
             if run["name"].startswith(prefix):
                 gap = "proved" if run["proved"] else f"{run['gap_percent']:.2f} %"
                 lines.append(f"| {words} | {run['real_time']:.1f} ms | {gap} | {run['covers']:.0f} | {target} |")
+    return "\n".join(lines) + "\n"
+
+
+def model_table(document, path):
+    """What tests/bench/model_accuracy.py kept of `fusion-client model report`, with its plots beside it."""
+    percent = lambda share: f"{100 * share:.1f} %"
+    first, third = document["median_regret"]["first"], document["median_regret"]["first_3"]
+    lines = ["## Predictions", "", f"{document['date']}; {document['graphs'][0]['device']}; {document['candidates']:,} candidates of "
+             f"{len(document['graphs'])} graphs and sizes, cold. All were predicted by the model as corrected by an earlier pass over the "
+             "same graphs, and all were timed.", "", f"    {document['command']}", "",
+             "| figure | measured | target |", "| --- | ---: | ---: |",
+             f"| median absolute error | {percent(document['median_absolute_error'])} | 10 % |",
+             f"| Kendall's tau over the candidates of a graph, median (least) | {document['median_kendall_tau']:.2f} "
+             f"({document['least_kendall_tau']:.2f}) | 0.8 |",
+             f"| the fastest, or one that cannot be told from it, among the first 5 | {percent(document['best_in_first_5_with_ties'])} | 95 % |",
+             f"| the best of the first 3 within 2 % of the fastest | {percent(document['first_3_within_2_percent'])} | 95 % |",
+             f"| loss if the first alone, the first three were timed, median | {percent(first)}, {percent(third)} | |",
+             f"| the same, largest | {percent(document['largest_regret']['first'])}, {percent(document['largest_regret']['first_3'])} | |", ""]
+    for kind, words in (("predicted", "predicted against measured times"), ("convergence", "the best so far in predicted order")):
+        plot = path.with_name(f"{path.stem}-{kind}.svg")
+        if plot.exists():
+            lines += [f"![{words}](tests/bench/results/{plot.name})", ""]
+    lines += ["| graph | sizes | candidates | median error | tau | five fastest at | first 3 lose |", "| --- | --- | ---: | ---: | ---: | --- | ---: |"]
+    for graph in document["graphs"]:
+        tau = "" if graph["kendall_tau"] is None else f"{graph['kendall_tau']:.2f}"
+        lines.append(f"| {graph['graph']} | {graph['sizes']} | {graph['candidates']} | {percent(graph['median_absolute_error'])} | {tau} | "
+                     f"{' '.join(map(str, graph['fastest_positions']))} | {percent(graph['regret']['first_3'])} |")
+    remarks = path.with_name(f"{path.stem}.remarks.md")
+    if remarks.exists():
+        lines += ["", remarks.read_text().rstrip()]
     return "\n".join(lines) + "\n"
 
 
