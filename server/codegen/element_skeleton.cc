@@ -216,6 +216,12 @@ class ElementLowering {
     return graph_.value(value).type.element_shape.empty() ? pointer + "[0]" : pointer;
   }
 
+  // How a loop over the entries of a value is printed: those of elements that no registers hold in any case are not unrolled, which
+  // took compilers minutes.
+  std::string Unroll(ValueId value) const {
+    constexpr int kMostEntries = 256;
+    return Entries(value) > kMostEntries ? "FUSION_NO_UNROLL" : "FUSION_UNROLL";
+  }
   void EmitThreadPhase(const Phase& phase, std::vector<ir::Statement>* body) {
     std::vector<std::string> lines;
     std::set<ValueId> loaded;
@@ -225,7 +231,7 @@ class ElementLowering {
       for (ValueId value : node.operands) {
         if (!Mapped(value) || Shared(value) || context_.ProducedHere(value) || !loaded.insert(value).second) continue;
         lines.push_back(absl::StrCat(context_.CType(value), " r_", context_.Name(value), "[", Entries(value), "];"));
-        lines.push_back("FUSION_UNROLL");
+        lines.push_back(Unroll(value));
         if (const int width = VectorWidth(value); width > 1)
           lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<", width, ">(",
                                        Part(value, "r_" + context_.Name(value)), ", ", context_.Pointer(value),
@@ -246,12 +252,12 @@ class ElementLowering {
         const Implementation& choice = node.overload->implementations[implementation_.implementations[position]];
         lines.push_back(context_.Call(node, choice.routine, arguments) + ";");
       } else {
-        lines.push_back("FUSION_UNROLL");
+        lines.push_back(Unroll(result));
         lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", target, "[k] = ",
                                      context_.Call(node, node.overload->routine, EntryOperands(node, "lane", "k")), ";"));
       }
       if (context_.Stored(result) && !Shared(result)) {
-        lines.push_back("FUSION_UNROLL");
+        lines.push_back(Unroll(result));
         if (const int width = VectorWidth(result); width > 1)
           lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; k += ", width, ") fu_store<", width, ">(",
                                        context_.Pointer(result), ", ", Part(result, target), ", (first + lane) * ", Entries(result),

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/code_library.h"
 #include "server/model/architecture.h"
+#include "server/search/implementation_choice.h"
 #include "server/service/job_stages.h"
 #include "tests/integration/export/examples.h"
 #include "worker/build/nvrtc_builder.h"
@@ -70,6 +71,24 @@ TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
       EXPECT_EQ(output.binary.substr(1, 3), "ELF") << arch;
     }
   }
+}
+
+// Compilers take long for what is unrolled: a reference does each element by one thread.
+TEST(Reference, OfTheLargestElementsBuildsSoon) {
+  absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
+  if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
+  auto submission = CheckExample("large_elements", "tests/integration/export/testdata");
+  ASSERT_TRUE(submission.ok()) << submission.status();
+  const DeviceDescription device = DescribedCudaDevice("sm_90");
+  const CostModel model(device);
+  CodeLibrary library(*submission->graph, device);
+  auto unit = library.Add(
+      ReferenceImplementation(*submission->graph, submission->graph->nodes()[0].id, submission->sizes, model), true);
+  ASSERT_TRUE(unit.ok()) << unit.status();
+  v1::BuildTask task = (*unit)->build;
+  task.set_deadline_seconds(60);
+  const BuildOutput output = (*builder)->Build(task, {});
+  EXPECT_EQ(output.result.outcome(), v1::OK) << output.result.log();
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, ArchitectureTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
