@@ -58,6 +58,20 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
                  [options] { return options->hints.add_together(); });
   AddGroupOption(command, "--apart", "Only candidates in which no kernel computes two of these values; may be repeated",
                  [options] { return options->hints.add_apart(); });
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--make",
+          [options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+              v1::FusionHints::Implementation* implementation = options->hints.add_implementations();
+              implementation->set_value(parts.first);
+              implementation->set_text(parts.second);
+            }
+          },
+          "Only candidates in which the kernel that computes A is described by TEXT, as \"row_panel T512 V4\"; may be repeated")
+      ->type_name("A=TEXT")
+      ->allow_extra_args(false);
 }
 
 ExitCode ReportWithSource(const Invocation& invocation, const absl::Status& status, const SourceFile& file) {

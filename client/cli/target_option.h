@@ -17,7 +17,7 @@ struct RankingOptions {
   bool deterministic = false;
   v1::FusionHints hints;
 };
-// --cache cold|warm, --deterministic, --together A,B, --apart A,B.
+// --cache cold|warm, --deterministic, --together A,B, --apart A,B, --make A=TEXT.
 void AddRankingOptions(CLI::App* command, RankingOptions* options);
 
 // Invocation::Report, with the lines of the source that the errors point at.

@@ -1,7 +1,9 @@
 #include "server/search/implementation_choice.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
@@ -144,9 +146,28 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
   std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
     return a.estimate.total_seconds < b.estimate.total_seconds;
   });
+  std::vector<FusionImplementation> wanted;
+  if (options.wanted) {
+    std::copy_if(all.begin(), all.end(), std::back_inserter(wanted), options.wanted);
+    if (nodes.Size() > 1) all = std::exchange(wanted, {});
+    if (static_cast<int>(wanted.size()) > options.keep) wanted.resize(options.keep);
+    if (all.empty()) *reason = "no implementation is as asked for";
+  }
   constexpr double kHopeless = 4;  // times the best prediction
   while (!all.empty() && all.back().estimate.total_seconds > kHopeless * all.front().estimate.total_seconds) all.pop_back();
   KeepDifferent(options.keep, &all);
+  for (FusionImplementation& implementation : wanted) {
+    const auto same = [&](const FusionImplementation& other) {
+      return other.parameters == implementation.parameters && other.implementations == implementation.implementations &&
+             other.Describe(graph) == implementation.Describe(graph);
+    };
+    if (std::any_of(all.begin(), all.end(), same)) continue;
+    const auto place = std::upper_bound(all.begin(), all.end(), implementation,
+                                        [](const FusionImplementation& a, const FusionImplementation& b) {
+                                          return a.estimate.total_seconds < b.estimate.total_seconds;
+                                        });
+    all.insert(place, std::move(implementation));
+  }
   return all;
 }
 

@@ -1,6 +1,7 @@
 // The implementations of one fusion: skeleton parameters and implementations of its functions, with predicted times.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct ImplementationOptions {
   int keep = 8;               // the best predicted ones of each fusion
   int max_combinations = 64;  // of function implementations within one fusion
   bool deterministic = false; // nothing whose last bits differ from run to run (sums by atomic additions)
+  // Set: of fusions of several nodes only those for which it holds; of single nodes, which must remain, those beside the others.
+  std::function<bool(const FusionImplementation&)> wanted;
 };
 
 // What sets implementations of one fusion apart beyond numbers: predictions of one structure are wrong together.

@@ -49,7 +49,7 @@ class PairExplainer {
       return answer;
     }
     if (std::none_of(implementations.begin(), implementations.end(),
-                     [&](const auto& i) { return Both(i) && hints_.Allow(i.fusion.nodes); })) {
+                     [&](const auto& i) { return Both(i) && hints_.Allow(graph_, i); })) {
       answer.set_text("kernels compute both, but the hints permit none of them");
       return answer;
     }
@@ -103,7 +103,10 @@ class PairExplainer {
   absl::StatusOr<v1::PairExplanation> CompareTimes(v1::PairExplanation answer) const {
     auto covers = SolveCoversOf(
         graph_, plans_.space,
-        [&](const NodeSet& nodes) { return hints_.Allow(nodes) && nodes.Contains(first_) == nodes.Contains(second_); },
+        [&](const FusionImplementation& kernel) {
+          const NodeSet& nodes = kernel.fusion.nodes;
+          return hints_.Allow(graph_, kernel) && nodes.Contains(first_) == nodes.Contains(second_);
+        },
         {.count = 1, .time_limit = kTimeLimit});
     if (!covers.ok()) {
       answer.set_text(absl::StrCat("kernels compute both, but none leaves a rest that can be scheduled: ", covers.status().message()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/service/status_conversion.h"
@@ -41,6 +42,20 @@ bool Hints::Allow(const NodeSet& kernel) const {
   return std::none_of(apart.begin(), apart.end(), [&](const NodeSet& group) { return Shared(group, kernel) > 1; });
 }
 
+bool Hints::AllowMaking(const Graph& graph, const FusionImplementation& kernel) const {
+  std::string description;
+  for (const Implementation& wanted : implementations) {
+    if (!kernel.fusion.nodes.Contains(wanted.node)) continue;
+    if (description.empty()) description = kernel.Describe(graph);
+    if (!absl::StrContains(description, wanted.text)) return false;
+  }
+  return true;
+}
+
+bool Hints::Allow(const Graph& graph, const FusionImplementation& kernel) const {
+  return Allow(kernel.fusion.nodes) && AllowMaking(graph, kernel);
+}
+
 absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hints) {
   Hints resolved;
   for (const auto& group : hints.together()) {
@@ -52,6 +67,13 @@ absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hi
     auto set = ResolveGroup(graph, group, "hints.apart");
     if (!set.ok()) return set.status();
     resolved.apart.push_back(*std::move(set));
+  }
+  for (const auto& implementation : hints.implementations()) {
+    const auto node = NodeNamed(graph, implementation.value());
+    if (!node.ok()) return InvalidField("hints.implementations", std::string(node.status().message()));
+    if (implementation.text().empty())
+      return InvalidField("hints.implementations", absl::StrCat("says nothing of the kernel that computes ", implementation.value()));
+    resolved.implementations.push_back({node->value, implementation.text()});
   }
   return resolved;
 }

@@ -1,4 +1,4 @@
-// What a person asks of the covers: values that one kernel computes, and values that different kernels compute.
+// What a person asks of the covers: values that one kernel computes, values that different kernels compute, and how a kernel is made.
 #pragma once
 
 #include <string>
@@ -8,17 +8,29 @@
 #include "fusion/v1/optimizer.pb.h"
 #include "server/graph/graph.h"
 #include "server/plan/node_set.h"
+#include "server/plan/plan.h"
 
 namespace fusion {
 
 struct Hints {
   std::vector<NodeSet> together;  // a kernel computes all of them, or none
   std::vector<NodeSet> apart;     // a kernel computes one of them at most
+  struct Implementation {
+    int node = 0;
+    std::string text;  // part of the description of the kernel that computes it
+  };
+  std::vector<Implementation> implementations;
+
+  bool empty() const { return together.empty() && apart.empty() && implementations.empty(); }
   bool Allow(const NodeSet& kernel) const;
+  // Whether it is made as asked for; says nothing of what it computes.
+  bool AllowMaking(const Graph& graph, const FusionImplementation& kernel) const;
+  // Both.
+  bool Allow(const Graph& graph, const FusionImplementation& kernel) const;
 };
 
-// InvalidArgument with the field, naming the value: one that the graph does not have or does not compute, or a group of fewer
-// than two different ones.
+// InvalidArgument with the field, naming the value: one that the graph does not have or does not compute, a group of fewer
+// than two different ones, or an implementation without a text.
 absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hints);
 
 // The node that computes a value. InvalidArgument: there is no such value, or it is an input.

@@ -27,9 +27,10 @@ using Submission = CheckedSource;
 // memory; says what is needed and what there is. Checked before anything is built.
 absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
 
-// Covers by implementations of sets of nodes that are allowed; their columns are positions in the space.
+// Covers by implementations that are allowed; their columns are positions in the space.
 absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
-                                          const std::function<bool(const NodeSet&)>& allowed, const CoverOptions& options);
+                                          const std::function<bool(const FusionImplementation&)>& allowed,
+                                          const CoverOptions& options);
 
 // Search and covers.
 struct Plans {

@@ -47,7 +47,8 @@ std::vector<CoverSolution> UnfusedCovers(const SearchSpace& space) {
 
 // Where the predictions of one structure are wrong, another must be able to win: the best cover with the best
 // implementation of each structure that no cover has for that fusion.
-std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::vector<CoverSolution>& covers) {
+std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::vector<CoverSolution>& covers,
+                                           const std::function<bool(const FusionImplementation&)>& allowed) {
   std::vector<CoverSolution> others;
   const CoverSolution& best = covers.front();
   for (size_t i = 0; i < best.columns.size(); ++i) {
@@ -60,7 +61,7 @@ std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::
     // Best predicted first.
     for (size_t position = 0; position < space.implementations.size(); ++position) {
       const FusionImplementation& other = space.implementations[position];
-      if (!(other.fusion.nodes == chosen.fusion.nodes) || !present.insert(StructureOf(other)).second) continue;
+      if (!(other.fusion.nodes == chosen.fusion.nodes) || !allowed(other) || !present.insert(StructureOf(other)).second) continue;
       CoverSolution cover = best;
       cover.columns[i] = static_cast<int>(position);
       cover.seconds += other.estimate.total_seconds - chosen.estimate.total_seconds;
@@ -121,7 +122,8 @@ absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescrip
 }
 
 absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
-                                          const std::function<bool(const NodeSet&)>& allowed, const CoverOptions& options) {
+                                          const std::function<bool(const FusionImplementation&)>& allowed,
+                                          const CoverOptions& options) {
   CoverProblem problem{.node_count = graph.node_count()};
   for (const Node& node : graph.nodes()) {
     problem.successors.emplace_back();
@@ -130,7 +132,7 @@ absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace&
   std::vector<int> positions;
   for (size_t i = 0; i < space.implementations.size(); ++i) {
     const FusionImplementation& implementation = space.implementations[i];
-    if (!allowed(implementation.fusion.nodes)) continue;
+    if (!allowed(implementation)) continue;
     positions.push_back(static_cast<int>(i));
     problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
   }
@@ -147,6 +149,8 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   const Graph& graph = *submission.graph;
   SearchOptions search;
   search.implementation.deterministic = deterministic;
+  if (!hints.implementations.empty())
+    search.implementation.wanted = [&](const FusionImplementation& kernel) { return hints.AllowMaking(graph, kernel); };
   auto space = SearchFusions(graph, submission.sizes, model, search);
   if (!space.ok()) return space.status();
   Plans plans{.space = *std::move(space)};
@@ -162,9 +166,20 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
     return InvalidField("hints.together", absl::StrCat("no kernel computes ", absl::StrJoin(names, ", "), " together; explain --why ",
                                                        names[0], ",", names[1], " says why"));
   }
-  auto covers = SolveCoversOf(graph, plans.space, [&](const NodeSet& nodes) { return hints.Allow(nodes); },
+  for (const Hints::Implementation& wanted : hints.implementations) {
+    const auto& all = plans.space.implementations;
+    const Hints alone{.implementations = {wanted}};
+    if (std::any_of(all.begin(), all.end(), [&](const FusionImplementation& implementation) {
+          return implementation.fusion.nodes.Contains(wanted.node) && alone.AllowMaking(graph, implementation);
+        }))
+      continue;
+    return InvalidField("hints.implementations",
+                        absl::StrCat("no kernel that computes ", graph.value(graph.node(NodeId{wanted.node}).result).name,
+                                     " is described by \"", wanted.text, "\"; explain describes those that there are"));
+  }
+  auto covers = SolveCoversOf(graph, plans.space, [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); },
                               {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
-  if (!covers.ok() && !(hints.together.empty() && hints.apart.empty()))
+  if (!covers.ok() && !hints.empty())
     return InvalidField("hints", absl::StrCat("no choice of kernels meets them: ", covers.status().message()));
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
@@ -172,8 +187,9 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   plans.unseen_seconds = !plans.covers.proved_optimal ? plans.covers.bound_seconds
                          : plans.covers.exhausted     ? std::numeric_limits<double>::infinity()
                                                       : plans.covers.covers.back().seconds;
-  std::vector<std::vector<CoverSolution>> others = {OtherStructures(plans.space, plans.covers.covers)};
-  if (hints.together.empty()) others.push_back(UnfusedCovers(plans.space));
+  std::vector<std::vector<CoverSolution>> others = {OtherStructures(
+      plans.space, plans.covers.covers, [&](const FusionImplementation& kernel) { return hints.AllowMaking(graph, kernel); })};
+  if (hints.together.empty() && hints.implementations.empty()) others.push_back(UnfusedCovers(plans.space));
   AddCovers(candidates, others, &plans);
 
   const double start_seconds = model.StartSeconds();

@@ -36,7 +36,7 @@ void Example(benchmark::State& state, const std::string& name) {
   const CostModel model(DescribedDevice(v1::CUDA));
   for (auto _ : state) {
     auto space = SearchFusions(**graph, sizes, model, {});
-    auto covers = SolveCoversOf(**graph, *space, [](const NodeSet&) { return true; }, {.count = 50});
+    auto covers = SolveCoversOf(**graph, *space, [](const FusionImplementation&) { return true; }, {.count = 50});
     if (!covers.ok()) return state.SkipWithError(std::string(covers.status().message()).c_str());
     Report(state, *covers);
   }

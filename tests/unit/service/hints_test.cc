@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "server/service/job_stages.h"
 #include "tests/example_source.h"
@@ -13,6 +15,7 @@ namespace fusion {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::FusionHints::Group GroupOf(const std::vector<std::string>& values) {
   v1::FusionHints::Group group;
@@ -111,6 +114,44 @@ TEST_F(HintsTest, ValuesThatNoKernelComputesTogetherAreAnErrorThatSaysWhereToAsk
   v1::FusionHints hints;
   *hints.add_together() = GroupOf({"c", "d"});
   EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("no kernel computes c, d together; explain --why c,d says why"));
+}
+
+TEST_F(HintsTest, AKernelIsMadeAsAskedFor) {
+  v1::FusionHints hints;
+  auto* wanted = hints.add_implementations();
+  wanted->set_value("F");
+  wanted->set_text("element T256 E64 staged");
+  auto plans = Plan(hints);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  int others = 0;
+  std::set<size_t> sizes;
+  for (const CoverSolution& cover : plans->covers.covers)
+    for (int column : cover.columns) {
+      const FusionImplementation& kernel = plans->space.implementations[column];
+      if (kernel.fusion.nodes.Contains(Node("F"))) {
+        EXPECT_THAT(kernel.Describe(graph()), HasSubstr("element T256 E64 staged"));
+        sizes.insert(kernel.order.size());
+      } else {
+        others += kernel.Describe(graph()).find("element T256 E64 staged") == std::string::npos;
+      }
+    }
+  EXPECT_GT(others, 0);
+  EXPECT_GT(sizes.size(), 1u);  // of several fusions
+  // The baseline is not bound.
+  const int last = plans->space.unfused[Node("F")];
+  EXPECT_THAT(plans->space.implementations[last].Describe(graph()), Not(HasSubstr("T256 E64 staged")));
+}
+
+TEST_F(HintsTest, AKernelThatThereIsNotIsAnError) {
+  v1::FusionHints hints;
+  auto* wanted = hints.add_implementations();
+  wanted->set_value("F");
+  wanted->set_text("row_panel");
+  EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("no kernel that computes F is described by \"row_panel\""));
+  wanted->set_text("");
+  EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("says nothing of the kernel that computes F"));
+  wanted->set_value("A");
+  EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("A is an input"));
 }
 
 }  // namespace
