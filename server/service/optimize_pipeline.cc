@@ -120,9 +120,11 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   if (!built.ok()) return built.status();
   plans->summary.set_timed(race.timed());
   plans->summary.set_possible_gain(race.PossibleGain());
+  plans->summary.mutable_prediction()->set_deviation(race.Deviation());
 
-  // Model: what was measured corrects the next predictions.
-  if (auto status = LearnFromCandidates(*model, cache, *plans, *code, context); !status.ok()) return status;
+  // Model: what was measured corrects the next predictions. The job is none the worse without that.
+  if (auto status = LearnFromCandidates(*model, cache, *plans, *code, context); !status.ok())
+    plans->summary.add_notes(absl::StrCat("later predictions do not profit from this job: ", status.message()));
 
   // Rank.
   std::vector<v1::Candidate> candidates;
