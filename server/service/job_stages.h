@@ -13,7 +13,6 @@
 #include "server/cover/cover_solver.h"
 #include "server/graph/graph.h"
 #include "server/model/cost_model.h"
-#include "server/rank/race.h"
 #include "server/search/search.h"
 #include "server/service/hints.h"
 #include "server/service/optimize_pipeline.h"
@@ -81,11 +80,20 @@ v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription
 absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
                              BuiltCode* built);
 
-// Builds and times candidates round by round, as the race has it: each against the fastest unfused cover; then the fastest ones again,
-// interleaved in one process. Fills the candidates that were timed, and the figures of the unfused cover in *result. All measurements
-// go to the store.
-absl::StatusOr<BuiltCode> RaceCandidates(const Submission& submission, const DeviceDescription& device, Race* race,
-                                         GeneratedCode* code, const PipelineContext& context, v1::JobResult* result);
+// Times and verifies candidates that were built; fills them, and the figures of the unfused cover in *result.
+class CandidateTimer {
+ public:
+  virtual ~CandidateTimer() = default;
+  // Each candidate at these positions with the fastest unfused cover, so that a bad one harms no other.
+  virtual absl::Status TimeRound(const std::vector<int>& positions) = 0;
+  // After the last round: the fastest ones and the unfused cover again, in turn in one process, so that they meet the same conditions.
+  // All measurements go to the store. FailedPrecondition when nothing could be measured.
+  virtual absl::Status Finish() = 0;
+};
+// All arguments must outlive it; the reference and the unfused covers must be built before the first round.
+std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission, const DeviceDescription& device,
+                                                   const BuiltCode& built, const PipelineContext& context, GeneratedCode* code,
+                                                   v1::JobResult* result);
 
 // What earlier jobs taught of predictions for the device. *note: why nothing, where that is a fault.
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,

@@ -1,4 +1,4 @@
-// Building, timing and verifying the candidates, round by round.
+// Timing and verifying the candidates.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -28,21 +28,18 @@ v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round) {
   return method;
 }
 
-class Measuring {
+class Timer final : public CandidateTimer {
  public:
-  Measuring(const Submission& submission, const DeviceDescription& device, GeneratedCode* code, const BuiltCode& built,
+  Timer(const Submission& submission, const DeviceDescription& device, GeneratedCode* code, const BuiltCode& built,
             const PipelineContext& context, v1::JobResult* result)
       : submission_(submission), device_(device), code_(code), built_(built), context_(context), result_(result),
         warm_(result->cache() == v1::WARM) {}
 
-  // Before the first round.
-  absl::Status Begin() {
-    session_ = MakeSession(code_->unfused.front());
-    return ChooseUnfused();
-  }
-
-  // Each candidate with the unfused cover, so that a bad one harms no other.
-  absl::Status Time(const std::vector<int>& round) {
+  absl::Status TimeRound(const std::vector<int>& round) override {
+    if (session_.key().empty()) {
+      session_ = MakeSession(code_->unfused.front());
+      if (auto status = ChooseUnfused(); !status.ok()) return status;
+    }
     std::vector<int> positions;
     for (int position : round)
       if (code_->candidates[position].candidate.outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(position);
@@ -72,8 +69,7 @@ class Measuring {
         });
   }
 
-  // Final round: the fastest ones and the unfused cover in turn in one process, so that they meet the same conditions.
-  absl::Status Finish() {
+  absl::Status Finish() override {
     std::vector<v1::Candidate> candidates;
     for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
     const std::vector<int> finalists = ChooseFinalists(candidates, kFinalists);
@@ -253,24 +249,10 @@ class Measuring {
 
 }  // namespace
 
-absl::StatusOr<BuiltCode> RaceCandidates(const Submission& submission, const DeviceDescription& device, Race* race,
-                                         GeneratedCode* code, const PipelineContext& context, v1::JobResult* result) {
-  BuiltCode built;
-  Measuring measuring(submission, device, code, built, context, result);
-  bool first = true;
-  for (std::vector<int> round = race->Next(); !round.empty(); round = race->Next()) {
-    if (auto status = BuildCandidates(round, code, context, &built); !status.ok()) return status;
-    if (first)
-      if (auto status = measuring.Begin(); !status.ok()) return status;
-    first = false;
-    if (auto status = measuring.Time(round); !status.ok()) return status;
-    for (int position : round) {
-      const v1::Candidate& candidate = code->candidates[position].candidate;
-      race->Ended(position, candidate.outcome() == v1::OK ? candidate.measured().median() : 0);
-    }
-  }
-  if (auto status = measuring.Finish(); !status.ok()) return status;
-  return built;
+std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission, const DeviceDescription& device,
+                                                   const BuiltCode& built, const PipelineContext& context, GeneratedCode* code,
+                                                   v1::JobResult* result) {
+  return std::make_unique<Timer>(submission, device, code, built, context, result);
 }
 
 }  // namespace fusion

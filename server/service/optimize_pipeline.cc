@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "server/model/architecture.h"
 #include "server/parse/parse.h"
+#include "server/rank/race.h"
 #include "server/rank/rank.h"
 #include "server/service/explain_pair.h"
 #include "server/service/job_stages.h"
@@ -58,6 +59,13 @@ Race RaceOf(const Plans& plans, const CostModel& model, double floor_seconds, bo
                                      .floor_seconds = floor_seconds,
                                      .unseen_seconds = plans.unseen_seconds,
                                      .all = measure_all});
+}
+
+void EndRound(const std::vector<int>& round, const GeneratedCode& code, Race* race) {
+  for (int position : round) {
+    const v1::Candidate& candidate = code.candidates[position].candidate;
+    race->Ended(position, candidate.outcome() == v1::OK ? candidate.measured().median() : 0);
+  }
 }
 
 void Emit(const PipelineContext& context, v1::JobEvent event) {
@@ -116,8 +124,14 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
   result.set_floor_seconds(result.floor_bytes() / model->device().copy_bytes_per_second());
   Race race = RaceOf(*plans, *model, cache == v1::COLD ? result.floor_seconds() : 0, request.measure_all());
-  auto built = RaceCandidates(*submission, *device, &race, &*code, context, &result);
-  if (!built.ok()) return built.status();
+  BuiltCode built;
+  const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
+  for (std::vector<int> round = race.Next(); !round.empty(); round = race.Next()) {
+    if (auto status = BuildCandidates(round, &*code, context, &built); !status.ok()) return status;
+    if (auto status = timer->TimeRound(round); !status.ok()) return status;
+    EndRound(round, *code, &race);
+  }
+  if (auto status = timer->Finish(); !status.ok()) return status;
   plans->summary.set_timed(race.timed());
   plans->summary.set_possible_gain(race.PossibleGain());
   plans->summary.mutable_prediction()->set_deviation(race.Deviation());
@@ -136,7 +150,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
         "times them too",
         code->candidates.size() - candidates.size(), code->candidates.size(), 100 * race.Deviation()));
   RankCandidates(&candidates);
-  if (auto status = StoreArtifacts(*submission, *device, *plans, *code, *built, candidates, context);
+  if (auto status = StoreArtifacts(*submission, *device, *plans, *code, built, candidates, context);
       !status.ok())
     return status;
 
@@ -144,8 +158,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   *result.mutable_graph() = submission->summary;
   *result.mutable_search() = plans->summary;
   for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
-  result.set_builds(built->builds);
-  result.set_builds_reused(built->reused);
+  result.set_builds(built.builds);
+  result.set_builds_reused(built.reused);
   result.set_seconds(SecondsSince(start));
   Dump(context, "result.txt", result.DebugString());
   return result;

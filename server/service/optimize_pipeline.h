@@ -1,5 +1,5 @@
 // The whole job, stage by stage: parse -> graph -> search -> model -> cover -> codegen -> dispatch (workers build and
-// measure) -> rank. This is the one place that calls the stages, each in order; no stage calls the next.
+// measure, round by round) -> learn -> rank. This is the one place that calls the stages, each in order; no stage calls the next.
 #pragma once
 
 #include <functional>

@@ -14,22 +14,32 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
 
+import examples_bench
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Sizes beside those in the files; 0: the file's.
-SIZES = [{}, {"m": 8192, "n": 8192, "elements": 1 << 20}]
-VECTOR_SIZES = [{}, {"n": 1 << 26}]
-VECTORS = ("adam_step", "axpydot", "black_scholes", "sscal", "vadd", "waxpby")
+# Sizes beside those in the files: of each size of a matrix, of vectors and of lists.
+MATRIX_SIZE, VECTOR_SIZE, ELEMENTS = 8192, 1 << 26, 1 << 20
 
 
-def size_options(name, sizes):
-    text = (ROOT / "examples" / f"{name}.fuse").read_text(encoding="utf-8")
-    given = [line for line in text.splitlines() if line.startswith("size ")]
-    names = [part.split("=")[0].strip() for line in given for part in line[5:].rstrip(";").split(",")] or ["elements"]
-    return [text for name in names if name in sizes for text in ("--size", f"{name}={sizes[name]}")]
+def size_options(name):
+    names, matrices, mapped = examples_bench.sizes_of((ROOT / "examples" / f"{name}.fuse").read_text(encoding="utf-8"))
+    value = ELEMENTS if mapped else MATRIX_SIZE if matrices else VECTOR_SIZE
+    return [text for size in (["elements"] if mapped else names) for text in ("--size", f"{size}={value}")]
+
+
+def await_server(port):
+    """Until it listens, at most half a minute."""
+    for _ in range(300):
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise RuntimeError("the server does not listen; see its log in the folder of --data")
 
 
 def start(command, folder, **environment):
@@ -61,22 +71,22 @@ def main():
     processes.append(start([str(options.bin / "fusion-worker"), "--server", server, "--target", options.target], options.data))
     failed = done = 0
 
-    def submit(name, sizes):
+    def submit(name, size_arguments):
         if time.monotonic() - began > options.time_limit:
             return None
         command = [str(options.bin / "fusion-client"), "submit", str(ROOT / "examples" / f"{name}.fuse"), "--server", server,
                    "--target", options.target, "--candidates", str(options.candidates), "--measure-all", "--json",
-                   *size_options(name, sizes)]
+                   *size_arguments]
         result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if result.returncode != 0:
-            print(f"{name} {sizes}: {result.stderr.strip()[-300:]}", flush=True)
+            print(f"{name} {' '.join(size_arguments)}: {result.stderr.strip()[-300:]}", flush=True)
         return result.returncode == 0
 
     try:
-        time.sleep(2)
+        await_server(options.port)
         for number in range(options.passes):
-            cases = [(name, sizes) for name in examples
-                     for sizes in (VECTOR_SIZES if name in VECTORS else SIZES)[:1 if options.own_sizes else 2]]
+            cases = [(name, size_arguments) for name in examples
+                     for size_arguments in ([[]] if options.own_sizes else [[], size_options(name)])]
             # Three at once: searches and builds of one beside the timing of another; timings take turns.
             with concurrent.futures.ThreadPoolExecutor(3) as pool:
                 outcomes = list(pool.map(lambda case: submit(*case), cases))
