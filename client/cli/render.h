@@ -27,6 +27,8 @@ Json FunctionJson(const v1::FunctionDefinition& function, const std::string& lib
 // The plots as the paths of their files, "" (printed as null) when there are none.
 Json ModelReportJson(const v1::ReportModelResponse& report, const std::string& measured_plot,
                      const std::string& convergence_plot);
+// {"schema": "fusion.library_bench/1", ...} of a finished benchmark.
+Json BenchmarkJson(const v1::Job& job);
 // {"schema": "fusion.error/1", "error": {"code", "message", "violations": [{"field", "description"}]}}
 Json ErrorJson(const absl::Status& status);
 // Two spaces of indent, a line end at the end; bytes that are not UTF-8 are replaced.
@@ -40,7 +42,11 @@ struct TextStyle {
   bool all = false;  // every candidate, not the first ten
 };
 
-// Device, floor, search and the ranked table of a finished job.
+// Whether the result is that of a benchmark of routines.
+bool IsBenchmark(const v1::JobResult& result);
+// A line for each routine.
+std::string BenchmarkText(const v1::JobResult& result, const TextStyle& style);
+// Device, floor, search and the ranked table of a finished job; or BenchmarkText.
 std::string ResultText(const v1::JobResult& result, const TextStyle& style);
 // The line "jobs/x  SUCCEEDED ..." and what follows from the state: error or result.
 std::string JobText(const v1::Job& job, const TextStyle& style);

@@ -163,6 +163,7 @@ std::string FusionsText(const v1::Candidate& candidate) {
 }
 
 std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
+  if (IsBenchmark(result)) return BenchmarkText(result, style);
   const std::vector<const v1::Candidate*> ranked = Ranked(result);
   std::vector<double> medians;
   for (const v1::Candidate* candidate : ranked) medians.push_back(candidate->measured().median());

@@ -84,6 +84,10 @@ ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& jo
               << (error.message().empty() ? "" : absl::StrCat("\nerror: ", error.message())) << "\n";
     return ExitCodeOfJob(job);
   }
+  if (IsBenchmark(job.result())) {
+    std::cout << (invocation.json ? JsonText(BenchmarkJson(job)) : BenchmarkText(job.result(), invocation.Style()));
+    return kDone;
+  }
   absl::StatusOr<std::string> folder = Export(client, job, options);
   if (invocation.json) {
     std::cout << JsonText(SubmitJson(job, folder.value_or("")));

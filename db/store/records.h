@@ -201,6 +201,17 @@ struct DeviceBenchmarkRecord {
   Timestamp created{};
 };
 
+// What tables of routine times are of.
+struct RoutineTablesKey {
+  std::string device_class;
+  std::string library_hash;
+  std::string toolkit;
+};
+struct RoutineTableRecord {
+  std::string routine;
+  std::string content;  // RoutineTable
+};
+
 // v1::ResidualStatistics are kept for each.
 struct ModelStatisticsKey {
   std::string device_class;

@@ -73,6 +73,8 @@ class SqliteStore final : public Store {
   absl::Status PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) override;
   absl::StatusOr<std::vector<DeviceBenchmarkRecord>> DeviceBenchmarks(const std::string& device_class,
                                                                       const std::string& driver) override;
+  absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table, Timestamp now) override;
+  absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) override;
   absl::StatusOr<std::string> ModelStatistics(const ModelStatisticsKey& key) override;
   absl::Status UpdateModelStatistics(const ModelStatisticsKey& key,
                                      const std::function<std::string(const std::string&)>& change,

@@ -160,6 +160,11 @@ class Store {
                                              const std::function<std::string(const std::string& statistics)>& change,
                                              Timestamp now) = 0;
 
+  // Replaces the table of that routine.
+  virtual absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table, Timestamp now) = 0;
+  // By routine.
+  virtual absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) = 0;
+
   // ---- Care ----
 
   // Writes a consistent copy to `path`, which becomes complete in one step, while the store stays in use.

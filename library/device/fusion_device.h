@@ -344,6 +344,15 @@ FUSION_FN void fu_elements_out(T* to, const T* from, int elements, int lane) {
 #endif
 }
 
+// For code that does something again to be timed: what compilers must not find to be the same every time, because it would change under a
+// condition that never holds and that they do not know. (An empty asm statement is none to ptxas.)
+template <class T, int N, int M>
+FUSION_FN void fu_disturb(T (&values)[N], const T (&by)[M]) {
+  FUSION_UNROLL
+  for (int k = 0; k < (N > M ? N : M); ++k) values[k % N] += by[k % M];
+}
+FUSION_FN void fu_forget_memory() { asm volatile("" : : : "memory"); }
+
 // ---- Windows: bulk copies to shared memory (sm_90), plain ones elsewhere ---------------------------------------------
 //
 // A window is the least range of 16-byte units of device memory that holds a range of entries; so its copy in shared memory

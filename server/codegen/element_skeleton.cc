@@ -27,8 +27,7 @@ class ElementLowering {
     EmitScalars();
     std::vector<ir::Statement> body;
     body.push_back(ir::Text("const fu_index first = tile * tile_elements;"));
-    body.push_back(
-        ir::Text("const int active = (int)(count - first < tile_elements ? count - first : tile_elements);"));
+    body.push_back(ir::Text(ActiveOfTile()));
     EmitLoads(&body);
     EmitPhases(&body);
     EmitStores(&body);
@@ -146,8 +145,27 @@ class ElementLowering {
     if (copies.empty()) return;
     copies.push_back("fu_copy_commit();");
     copies.push_back("fu_copy_wait<0>();");
-    body->push_back(ir::Collective(std::move(copies)));
-    body->push_back(ir::Barrier());
+    if (parameters_.load_repeats == 1) {
+      body->push_back(ir::Collective(std::move(copies)));
+      body->push_back(ir::Barrier());
+      return;
+    }
+    body->push_back(ir::Loop(LoadLoop(), {ir::Text(OtherTile()), ir::Text(ActiveOfTile()), ir::Collective(std::move(copies)),
+                                          ir::Barrier()}));
+  }
+
+  // Loads that are repeated are of tiles far apart, the last one of the block's own.
+  std::string LoadLoop() const {
+    return absl::StrCat("for (fu_index again = ", parameters_.load_repeats - 1, "; again >= 0; --again)");
+  }
+  std::string OtherTile() const {
+    return absl::StrCat("const fu_index first = (tile + again * (tiles / ", parameters_.load_repeats, ")) % tiles * tile_elements;");
+  }
+  static std::string ActiveOfTile() {
+    return "const int active = (int)(count - first < tile_elements ? count - first : tile_elements);";
+  }
+  std::string ComputeLoop() const {
+    return absl::StrCat("for (fu_index again = 0; again < ", parameters_.compute_repeats, "; ++again)");
   }
 
   void EmitStores(std::vector<ir::Statement>* body) {
@@ -225,12 +243,22 @@ class ElementLowering {
   void EmitThreadPhase(const Phase& phase, std::vector<ir::Statement>* body) {
     std::vector<std::string> lines;
     std::set<ValueId> loaded;
+    const bool load_again = parameters_.load_repeats > 1, compute_again = parameters_.compute_repeats > 1;
     for (size_t position : phase.positions) {
       const Node& node = graph_.node(implementation_.order[position]);
+      std::vector<ValueId> in_registers;  // of the operands
       // Direct loads stand just before their first use.
       for (ValueId value : node.operands) {
         if (!Mapped(value) || Shared(value) || context_.ProducedHere(value) || !loaded.insert(value).second) continue;
         lines.push_back(absl::StrCat(context_.CType(value), " r_", context_.Name(value), "[", Entries(value), "];"));
+        in_registers.push_back(value);
+        const std::string spoil = "spoil_" + context_.Name(value);
+        if (load_again) {
+          lines.push_back(absl::StrCat(context_.CType(value), " ", spoil, "[1] = {0};"));
+          lines.push_back("FUSION_NO_UNROLL");
+          lines.push_back(LoadLoop() + " {");
+          lines.push_back(OtherTile());
+        }
         lines.push_back(Unroll(value));
         if (const int width = VectorWidth(value); width > 1)
           lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<", width, ">(",
@@ -240,11 +268,21 @@ class ElementLowering {
         else
           lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) r_", context_.Name(value), "[k] = ",
                                        context_.Pointer(value), "[(first + lane) * ", Entries(value), " + k];"));
+        if (load_again) {
+          lines.push_back(absl::StrCat("if (again > count) fu_disturb(", spoil, ", r_", context_.Name(value), ");"));
+          lines.push_back("}");
+          lines.push_back(absl::StrCat("if (", spoil, "[0] != 0) r_", context_.Name(value), "[0] = ", spoil, "[0];"));
+        }
       }
       const ValueId result = node.result;
       if (!Shared(result) && !Carried(result))
         lines.push_back(absl::StrCat(context_.CType(result), " r_", context_.Name(result), "[", Entries(result), "];"));
       const std::string target = Shared(result) ? ElementPointer(result, "lane") : RegisterName(result);
+      if (compute_again) {
+        lines.push_back("FUSION_NO_UNROLL");
+        lines.push_back(ComputeLoop() + " {");
+        lines.push_back("fu_forget_memory();");
+      }
       if (node.overload->form == v1::ELEMENT) {
         std::vector<std::string> arguments;
         for (size_t k = 0; k < node.operands.size(); ++k) arguments.push_back(OperandText(node, k, "lane"));
@@ -255,6 +293,12 @@ class ElementLowering {
         lines.push_back(Unroll(result));
         lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", target, "[k] = ",
                                      context_.Call(node, node.overload->routine, EntryOperands(node, "lane", "k")), ";"));
+      }
+      if (compute_again) {
+        if (!Shared(result))
+          for (ValueId value : in_registers)
+            lines.push_back(absl::StrCat("if (again > count) fu_disturb(r_", context_.Name(value), ", ", target, ");"));
+        lines.push_back("}");
       }
       if (context_.Stored(result) && !Shared(result)) {
         lines.push_back(Unroll(result));
@@ -302,7 +346,12 @@ class ElementLowering {
                                    context_.Call(node, node.overload->routine, EntryOperands(node, "element", "part")),
                                    ";"));
     }
-    body->push_back(ir::StridedPhase(std::move(lines), absl::StrCat("(fu_index)active * ", per_element)));
+    ir::Statement phase = ir::StridedPhase(std::move(lines), absl::StrCat("(fu_index)active * ", per_element));
+    if (parameters_.compute_repeats == 1) {
+      body->push_back(std::move(phase));
+      return;
+    }
+    body->push_back(ir::Loop(ComputeLoop(), {ir::Text("fu_forget_memory();"), std::move(phase), ir::Barrier()}));
   }
 
   LoweringContext& context_;

@@ -67,9 +67,18 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
       (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
   estimate.compute_seconds =
       traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
+  if (traits.routines) {
+    // Loads and stores were measured where nothing was in the caches.
+    if (!warm_) estimate.memory_seconds = traits.routines->memory;
+    estimate.compute_seconds = traits.routines->compute;
+    estimate.measured_routines = true;
+    estimate.extended_routines = traits.routines->extended;
+    estimate.alone_seconds = warm_ ? 0 : traits.routines->alone;
+  }
   estimate.launch_seconds = traits.launches * device_.launch_seconds();
   estimate.total_seconds =
-      std::max(estimate.memory_seconds, estimate.compute_seconds) + traits.barrier_seconds + estimate.launch_seconds;
+      std::max({estimate.memory_seconds, estimate.compute_seconds, estimate.alone_seconds}) + traits.barrier_seconds +
+      estimate.launch_seconds;
   estimate.barrier_seconds = traits.barrier_seconds;
   return estimate;
 }

@@ -3,12 +3,23 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "server/model/device_description.h"
 #include "server/model/residual.h"
+#include "server/model/routine_tables.h"
 #include "server/plan/plan.h"
 
 namespace fusion {
+
+// Of the routines of a kernel for all of its tiles, by their tables (seed 000, equation 4.4).
+struct RoutineSeconds {
+  double memory = 0;   // loads and stores, while as many blocks as fit are at them
+  double compute = 0;  // likewise
+  double alone = 0;    // all one after the other, with a single block on each multiprocessor
+  bool extended = false;  // see RoutineTime
+};
 
 // What a kernel does and needs, at the sizes of the submission.
 struct KernelTraits {
@@ -25,6 +36,7 @@ struct KernelTraits {
   double access_efficiency = 1;   // share of the bytes moved that is asked for (strided accesses fetch more)
   double barrier_seconds = 0;     // of all blocks waiting, not overlapped with memory
   double compute_efficiency = 1;  // share of the peak that the routine reaches when alone
+  std::optional<RoutineSeconds> routines;  // where they were measured, in the place of bytes and operations
 };
 
 // Blocks of a kernel that fit a multiprocessor at once; 0 when not even one does.
@@ -36,11 +48,12 @@ class CostModel {
  public:
   // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as they fit; 0: they
   // are not.
-  explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {})
+  explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {}, RoutineTables routines = {})
       : device_(WithDefaults(std::move(device))),
         cold_(warm_bytes <= 0),
         warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
-        residual_(std::move(residual)) {}
+        residual_(std::move(residual)),
+        routines_(std::make_shared<const RoutineTables>(std::move(routines))) {}
   // Without corrections.
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
   // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
@@ -49,11 +62,13 @@ class CostModel {
   void Correct(FusionImplementation* implementation) const;
   const DeviceDescription& device() const { return device_; }
   const Residual& residual() const { return residual_; }
+  const RoutineTables& routines() const { return *routines_; }
 
  private:
   DeviceDescription device_;
   bool cold_, warm_;
   Residual residual_;
+  std::shared_ptr<const RoutineTables> routines_;
 };
 
 }  // namespace fusion

@@ -98,7 +98,7 @@ const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
       "rows together in registers", "rows read again", "rows kept on chip", "atomic sums", "clusters", "single entries a load",
       "several threads an element", "computation", "barriers", "launches", "low occupancy", "columns held", "threads a block",
       "rows a step", "stages", "registers", "vectors a thread", "short kernels", "elements a tile", "chunks a row", "shared memory", "bulk copies of single entries", "rows of single entries together in registers",
-      "bulk copies of several rows"};
+      "bulk copies of several rows", "measured routines"};
   return kNames;
 }
 
@@ -147,7 +147,8 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
           e.shared_bytes / kLargeShared,
           double(bulk && single),
           double(together && single),
-          bulk ? Logarithm(rows.rows_per_step, 1) / 3 : 0};
+          bulk ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
+          double(e.measured_routines)};
 }
 
 void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics) {

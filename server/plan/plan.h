@@ -89,6 +89,9 @@ struct SkeletonParameters {
   // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other last bits on
   // every run. In cooperative fusions, whose blocks can wait until the sums are zero.
   bool atomic = false;
+  // kElement, to measure routines, not for users: how often a block loads and computes each tile, with the same results. Loads are of
+  // other tiles first; the elements must be a multiple of the tile.
+  int load_repeats = 1, compute_repeats = 1;
   friend auto operator<=>(const SkeletonParameters&, const SkeletonParameters&) = default;
 };
 
@@ -101,6 +104,9 @@ struct RunTimeEstimate {
   double compute_seconds = 0;
   double barrier_seconds = 0;
   double launch_seconds = 0;
+  bool measured_routines = false;  // memory and compute are from tables of routine times
+  bool extended_routines = false;  // partly beyond what was measured
+  double alone_seconds = 0;        // then: of all routines one after the other, by blocks that share nothing
   double total_seconds = 0;  // with the correction
   double correction = 1;     // learned from measurements; the terms above are without it
   int registers = 0;    // estimated, per thread

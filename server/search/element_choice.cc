@@ -1,11 +1,13 @@
 // Implementations of fusions over mapped lists: granularity of each function, load path, tile.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "server/search/allocate.h"
 #include "server/search/fusion_shape.h"
 #include "server/search/linearize.h"
+#include "server/search/routine_times.h"
 
 namespace fusion {
 namespace {
@@ -17,11 +19,6 @@ constexpr double kMaxUnrolledFlops = 20000;
 // their operands from shared memory. They order candidates only where arithmetic, not memory, decides.
 constexpr double kThreadEfficiencyCuda = 0.35, kSubWarpEfficiencyCuda = 0.12, kTileEfficiencyCuda = 0.3;
 constexpr double kThreadEfficiencyHost = 0.12, kSubWarpEfficiencyHost = 0.02;
-
-bool ThreadGranularity(const Node& node, int choice) {
-  if (node.overload->form != v1::ELEMENT) return choice == 0;
-  return node.overload->implementations[choice].granularity == v1::THREAD;
-}
 
 bool TiledResult(const Node& node, int choice) {
   return node.overload->form == v1::ELEMENT && node.overload->implementations[choice].threads == v1::PER_RESULT_TILE;
@@ -46,7 +43,7 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
   for (size_t i = 0; i < implementation->order.size(); ++i) {
     const Node& node = graph.node(implementation->order[i]);
     if (node.dimensions.empty()) continue;
-    const bool thread = ThreadGranularity(node, implementation->implementations[i]);
+    const bool thread = ByOneThread(node, implementation->implementations[i]);
     if (!(thread && previous_thread)) ++phases;
     previous_thread = thread;
     phase_of[node.id] = phases - 1;
@@ -156,7 +153,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
     for (size_t i = 0; i < choice.size(); ++i) {
       const Node& node = graph.node(base.order[i]);
       if (node.dimensions.empty()) continue;
-      const bool thread = ThreadGranularity(node, choice[i]);
+      const bool thread = ByOneThread(node, choice[i]);
       all_thread &= thread;
       any_thread |= thread;
       if (!thread) sub_warp_flops += NodeFlops(graph, node, shape.sizes);
@@ -225,6 +222,8 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
         const double tile_share = shape.cuda() && shape.flops > 0 ? tile_flops / shape.flops : 0;
         traits.compute_efficiency = 1 / ((1 - sub_warp_share) / thread_efficiency + tile_share / kTileEfficiencyCuda +
                                          (sub_warp_share - tile_share) / sub_warp_efficiency);
+        std::string missing;
+        traits.routines = RoutineSecondsOf(graph, shape.model, implementation, resident, std::ceil(elements / tile.elements), &missing);
         implementation.estimate = shape.model.Estimate(traits);
         out->push_back(std::move(implementation));
       }

@@ -39,6 +39,11 @@ struct FusionShape {
 FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes, const CostModel& model,
                           SkeletonAnswer skeleton);
 
+// Of an element fusion: one thread does all that the node does for an element.
+inline bool ByOneThread(const Node& node, int choice) {
+  return node.overload->form == v1::ELEMENT ? node.overload->implementations[choice].granularity == v1::THREAD : choice == 0;
+}
+
 // Append every legal choice of parameters to *out; *reason says what did not fit when there is none.
 void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<FusionImplementation>* out,
                    std::string* reason);

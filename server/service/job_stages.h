@@ -80,6 +80,11 @@ v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription
 absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
                              BuiltCode* built);
 
+// Raise when the meaning of a measured time changes: it is part of the key of stored measurements.
+inline constexpr int kMethodVersion = 2;
+// What programs for the submission are measured with: data, the reference in f64 and the unfused cover. Of one job always the same.
+v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::Program unfused, const std::string& job);
+
 // Times and verifies candidates that were built; fills them, and the figures of the unfused cover in *result.
 class CandidateTimer {
  public:
@@ -94,6 +99,14 @@ class CandidateTimer {
 std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission, const DeviceDescription& device,
                                                    const BuiltCode& built, const PipelineContext& context, GeneratedCode* code,
                                                    v1::JobResult* result);
+
+// The tables of routine times for the device that the store has. *notes: those that were refused, and why.
+absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog, Store& store,
+                                                  std::vector<std::string>* notes);
+// Measures the routines of the graph's element functions that have no usable table, or with `again` all of them, and stores their
+// tables. FailedPrecondition when none of several could be measured.
+absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, const DeviceDescription& device, bool again,
+                                                  const PipelineContext& context);
 
 // What earlier jobs taught of predictions for the device. *note: why nothing, where that is a fault.
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,

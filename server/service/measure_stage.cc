@@ -11,8 +11,6 @@
 namespace fusion {
 namespace {
 
-// Raise when the meaning of a measured time changes: it is part of the key of stored measurements.
-constexpr int kMethodVersion = 2;
 // Candidates that are measured again, interleaved with each other.
 constexpr int kFinalists = 5;
 
@@ -117,18 +115,8 @@ class Timer final : public CandidateTimer {
 
   // Unfused kernels, and those of the reference, run in the order of the nodes.
   v1::Session MakeSession(const std::vector<const CodeUnit*>& unfused) const {
-    v1::Session session;
-    DescribeBuffers(*submission_.graph, submission_.sizes, &session);
-    *session.mutable_reference() = MakeProgram("reference", code_->reference, true);
-    *session.mutable_unfused() = MakeProgram("unfused", unfused, false);
-    session.set_floor_bytes(static_cast<double>(submission_.graph->FloorBytes(submission_.sizes)));
-    for (double tolerance : OutputTolerances(*submission_.graph, submission_.sizes)) session.add_tolerances(tolerance);
-    const std::string digest = Sha256Hex(session.SerializeAsString());
-    // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets its
-    // candidates share the reference.
-    session.set_seed(std::stoull(Sha256Hex(digest + context_.job).substr(0, 15), nullptr, 16));
-    session.set_key(digest + context_.job);
-    return session;
+    return SessionOf(submission_, MakeProgram("reference", code_->reference, true), MakeProgram("unfused", unfused, false),
+                     context_.job);
   }
 
   v1::TimeTask MakeTask(const std::vector<int>& positions, bool final_round) const {
@@ -248,6 +236,21 @@ class Timer final : public CandidateTimer {
 };
 
 }  // namespace
+
+v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::Program unfused, const std::string& job) {
+  v1::Session session;
+  DescribeBuffers(*submission.graph, submission.sizes, &session);
+  *session.mutable_reference() = std::move(reference);
+  *session.mutable_unfused() = std::move(unfused);
+  session.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
+  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes)) session.add_tolerances(tolerance);
+  const std::string digest = Sha256Hex(session.SerializeAsString());
+  // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets its
+  // candidates share the reference.
+  session.set_seed(std::stoull(Sha256Hex(digest + job).substr(0, 15), nullptr, 16));
+  session.set_key(digest + job);
+  return session;
+}
 
 std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission, const DeviceDescription& device,
                                                    const BuiltCode& built, const PipelineContext& context, GeneratedCode* code,

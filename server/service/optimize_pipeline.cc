@@ -1,5 +1,6 @@
 #include "server/service/optimize_pipeline.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
@@ -44,12 +45,37 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
   return device;
 }
 
-// The model of the device with what earlier jobs taught of it. *unreadable: that this could not be read.
+bool HasElements(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.mapped(); });
+}
+
+// The model of the device with its tables of routine times and what earlier jobs taught of it. *notes: what could not be used.
 absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission, v1::CacheState cache,
-                                  const PipelineContext& context, std::string* unreadable) {
-  auto residual = LearnedResidual(device, cache, context, unreadable);
+                                  const PipelineContext& context, std::vector<std::string>* notes) {
+  std::string unreadable;
+  auto residual = LearnedResidual(device, cache, context, &unreadable);
   if (!residual.ok()) return residual.status();
-  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual));
+  if (!unreadable.empty()) notes->push_back(unreadable);
+  RoutineTables routines;
+  if (HasElements(*submission.graph)) {
+    auto stored = StoredRoutineTables(device, *context.catalog, context.store, notes);
+    if (!stored.ok()) return stored.status();
+    routines = *std::move(stored);
+  }
+  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual), std::move(routines));
+}
+
+// On GPUs the programs of a routine are built and timed in seconds, by the way; host compilers would take minutes.
+bool MeasuresMissingRoutines(const DeviceDescription& device) { return device.target() == v1::CUDA; }
+
+v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSource& submission, v1::RoutineTables routines,
+                              double seconds) {
+  v1::JobResult result;
+  *result.mutable_device() = device;
+  *result.mutable_graph() = submission.summary;
+  *result.mutable_routines() = std::move(routines);
+  result.set_seconds(seconds);
+  return result;
 }
 
 Race RaceOf(const Plans& plans, const CostModel& model, double floor_seconds, bool measure_all) {
@@ -91,10 +117,21 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     note.set_note("warning: " + warning);
     Emit(context, note);
   }
+
+  // Routines: what the graph's functions of elements take on the device, as far as that is not known.
+  std::vector<std::string> notes;
+  v1::RoutineTables routines;
+  if (HasElements(*submission->graph) && (request.has_benchmark() || MeasuresMissingRoutines(*device))) {
+    auto measured = MeasureRoutines(*submission, *device, request.benchmark().again(), context);
+    if (!measured.ok()) return measured.status();
+    routines = *std::move(measured);
+    notes.assign(routines.notes().begin(), routines.notes().end());
+  }
+  if (request.has_benchmark()) return BenchmarkResult(*device, *submission, std::move(routines), SecondsSince(start));
+
   if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
   const v1::CacheState cache = request.cache() == v1::WARM ? v1::WARM : v1::COLD;
-  std::string unreadable;
-  auto model = ModelOf(*device, *submission, cache, context, &unreadable);
+  auto model = ModelOf(*device, *submission, cache, context, &notes);
   if (!model.ok()) return model.status();
 
   // Search, model, cover: the best predicted covers, in order.
@@ -105,8 +142,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   if (!hints.ok()) return hints.status();
   auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
-  for (const std::string& text : {warning, unreadable})
-    if (!text.empty()) plans->summary.add_notes(text);
+  if (!warning.empty()) plans->summary.add_notes(warning);
+  for (const std::string& text : notes) plans->summary.add_notes(text);
   *searching.mutable_search()->mutable_summary() = plans->summary;
   searching.mutable_search()->set_done(true);
   Emit(context, searching);
@@ -157,6 +194,9 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   *result.mutable_device() = *device;
   *result.mutable_graph() = submission->summary;
   *result.mutable_search() = plans->summary;
+  routines.clear_tables();  // the benchmark lists them
+  routines.clear_notes();
+  if (HasElements(*submission->graph)) *result.mutable_routines() = std::move(routines);
   for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
   result.set_builds(built.builds);
   result.set_builds_reused(built.reused);
@@ -184,10 +224,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   }
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);
-  std::string unreadable;
-  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD, context, &unreadable);
+  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD, context, &notes);
   if (!model.ok()) return model.status();
-  if (!unreadable.empty()) notes.push_back(unreadable);
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();
   auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);

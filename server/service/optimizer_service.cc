@@ -8,6 +8,7 @@
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
 #include "server/service/job_messages.h"
+#include "server/service/library_source.h"
 #include "server/service/model_report.h"
 #include "server/service/optimize_pipeline.h"
 #include "server/service/hints.h"
@@ -15,17 +16,30 @@
 #include "server/service/submission.h"
 
 namespace fusion {
+namespace {
+
+// A benchmark without a source is of the library.
+v1::SubmitRequest WithSource(const v1::SubmitRequest& request, const std::shared_ptr<const Catalog>& catalog) {
+  v1::SubmitRequest wanted = request;
+  if (!request.has_benchmark() || request.source().kind_case() != v1::GraphSource::KIND_NOT_SET) return wanted;
+  wanted.mutable_source()->set_fuse(LibrarySource(catalog));
+  wanted.mutable_source()->set_file_name("library.fuse");
+  return wanted;
+}
+
+}  // namespace
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerContext* call,
                                                        const v1::SubmitRequest* request, v1::Job* response) {
   return RunOnPool(context_.requests, *call,
                    [this, request, response](const CancellationToken&) -> absl::Status {
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
-                     absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
+                     const v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
+                     absl::StatusOr<CheckedSource> source = CheckSource(wanted.source(), context_.catalog);
                      if (!source.ok()) return source.status();
                      if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
-                     if (auto hints = ResolveHints(*source->graph, request->hints()); !hints.ok()) return hints.status();
-                     absl::StatusOr<JobRecord> job = context_.runner.Submit(*request, source->summary);
+                     if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok()) return hints.status();
+                     absl::StatusOr<JobRecord> job = context_.runner.Submit(wanted, source->summary);
                      if (!job.ok()) return job.status();
                      *response = ToMessage(*job);
                      return absl::OkStatus();

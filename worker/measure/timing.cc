@@ -195,6 +195,7 @@ class ProtocolRun {
       if (!any) break;
       std::rotate(order.begin(), order.begin() + round_ % order.size(), order.end());
       for (bool flush_cache : {true, false}) {
+        if (!flush_cache && method_.cold_alone()) continue;
         for (Subject* subject : order) {
           double seconds = 0;
           if (subject->prepared == nullptr) continue;

@@ -186,5 +186,23 @@ TEST_F(SqliteMeasurementsTest, NoChangeOfModelStatisticsIsLost) {
   EXPECT_EQ(*store_->ModelStatistics(key), std::string(100, 'x'));
 }
 
+TEST_F(SqliteMeasurementsTest, RoutineTablesAreOfTheirDeviceLibraryAndToolkit) {
+  const RoutineTablesKey key{.device_class = "H200", .library_hash = "sha256:1", .toolkit = "13.0"};
+  EXPECT_TRUE(store_->RoutineTables(key)->empty());
+  ASSERT_TRUE(store_->PutRoutineTable(key, {"b", std::string("\0old", 4)}, At(1)).ok());
+  ASSERT_TRUE(store_->PutRoutineTable(key, {"b", std::string("\0new", 4)}, At(2)).ok());
+  ASSERT_TRUE(store_->PutRoutineTable(key, {"a", "one"}, At(1)).ok());
+  ASSERT_TRUE(store_->PutRoutineTable({.device_class = "H100", .library_hash = "sha256:1", .toolkit = "13.0"}, {"a", "2"}, At(1)).ok());
+  ASSERT_TRUE(store_->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:2", .toolkit = "13.0"}, {"a", "3"}, At(1)).ok());
+  ASSERT_TRUE(store_->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:1", .toolkit = "12.8"}, {"a", "4"}, At(1)).ok());
+  Reopen();
+  const auto tables = store_->RoutineTables(key);
+  ASSERT_TRUE(tables.ok());
+  ASSERT_EQ(tables->size(), 2u);
+  EXPECT_EQ((*tables)[0].routine, "a");
+  EXPECT_EQ((*tables)[0].content, "one");
+  EXPECT_EQ((*tables)[1].content, std::string("\0new", 4));
+}
+
 }  // namespace
 }  // namespace fusion

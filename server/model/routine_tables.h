@@ -1,0 +1,44 @@
+// Measured times of routines, and what follows from them between the points that were measured (seed 000, section 4.4.3, where the
+// table is the function psi of a routine, a number of elements and extra shared memory). Extra shared memory costs time by leaving room
+// for fewer blocks on a multiprocessor, so the blocks that are resident are what times are asked for by.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "fusion/v1/model.pb.h"
+
+namespace fusion {
+
+// Of what the times in a table mean. Tables of another version are refused.
+inline constexpr int kRoutineTableVersion = 1;
+
+struct RoutineTime {
+  double seconds = 0;
+  bool extended = false;  // beyond what was measured
+};
+
+class RoutineTables {
+ public:
+  // InvalidArgument, and nothing added: another version, no name, no points, a point twice, counts below 1, or times that are not
+  // finite and positive. A table of the same routine is replaced.
+  absl::Status Add(const v1::RoutineTable& table);
+
+  bool Has(const std::string& routine) const { return tables_.count(routine) > 0; }
+  bool empty() const { return tables_.empty(); }
+
+  // What a block of so many threads takes for its elements while `resident_blocks` are on each multiprocessor; linear between points.
+  // A benchmark of one routine may need more registers or shared memory than its share of a fusion, so times are extended to at most
+  // twice the largest number of blocks that was measured, along the last two points, and said to be. Nothing else outside of what was
+  // measured.
+  std::optional<RoutineTime> Time(const std::string& routine, int threads, int elements, double resident_blocks) const;
+
+ private:
+  using Curve = std::map<double, double>;       // seconds by resident blocks
+  using ByElements = std::map<int, Curve>;
+  std::map<std::string, std::map<int, ByElements>> tables_;  // by threads
+};
+
+}  // namespace fusion

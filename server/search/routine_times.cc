@@ -1,0 +1,196 @@
+#include "server/search/routine_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/search/fusion_shape.h"
+
+namespace fusion {
+namespace {
+
+const char* TypeText(v1::DataType type) { return type == v1::F64 ? "f64" : "f32"; }
+
+std::string EntriesText(const Value& value) {
+  return absl::StrCat(TypeText(value.type.data_type), "[", value.type.element_entries(), "]");
+}
+
+// Where one thread does all for an element and no other thread takes part, blocks make no difference: what counts is how many threads
+// are at it on a multiprocessor. On GPUs tables have such routines for blocks of kThreadsOfTable.
+constexpr int kThreadsOfTable = 64;
+
+std::optional<RoutineTime> OfThreads(const CostModel& model, const std::string& routine, const SkeletonParameters& parameters,
+                                double resident) {
+  if (model.device().target() != v1::CUDA)
+    return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
+  // Fewer threads than the table has take as long as those: each has its latencies alone.
+  const double active = std::min(parameters.threads, parameters.elements_per_block) * resident;
+  return model.routines().Time(routine, kThreadsOfTable, kThreadsOfTable, std::max(1.0, active / kThreadsOfTable));
+}
+
+std::optional<RoutineTime> OfBlocks(const CostModel& model, const std::string& routine, const SkeletonParameters& parameters,
+                               double resident) {
+  return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
+}
+
+// Times of a block for one tile.
+struct PassSeconds {
+  double loads = 0, stores = 0, computes = 0;
+  bool extended = false;
+};
+
+// The terms of equation 4.4 while `resident` blocks share each multiprocessor.
+std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& model, const FusionImplementation& implementation,
+                                         double resident, double working, std::string* missing) {
+  const SkeletonParameters& parameters = implementation.parameters;
+  const bool staged = parameters.load_path == LoadPath::kStaged;
+  PassSeconds pass;
+  const auto ask = [&](const std::string& routine, bool of_threads) -> std::optional<double> {
+    const auto time = of_threads ? OfThreads(model, routine, parameters, resident) : OfBlocks(model, routine, parameters, resident);
+    if (!time) {
+      *missing = routine;
+      return std::nullopt;
+    }
+    pass.extended |= time->extended;
+    return time->seconds;
+  };
+  // Loads are under way together: each takes its share of the bandwidth, and they wait for memory once.
+  const double rate = model.device().copy_bytes_per_second() / (resident * working);
+  double wait = 0;
+  for (ValueId id : implementation.loads) {
+    const Value& value = graph.value(id);
+    if (!value.type.mapped) continue;
+    const auto seconds = ask(LoadRoutine(value, staged), !staged);
+    if (!seconds) return std::nullopt;
+    const double transfer =
+        parameters.elements_per_block * value.type.element_entries() * DataTypeBytes(value.type.data_type) / rate;
+    pass.loads += std::min(transfer, *seconds);
+    wait = std::max(wait, *seconds - transfer);
+  }
+  pass.loads += wait;
+  for (ValueId id : implementation.stores) {
+    const Value& value = graph.value(id);
+    if (!value.type.mapped) continue;
+    const auto seconds = ask(StoreRoutine(value, staged), !staged);
+    if (!seconds) return std::nullopt;
+    pass.stores += *seconds;
+  }
+  const auto in_shared = [&](ValueId id) {
+    for (const PlacedValue& placed : implementation.placement)
+      if (placed.value == id) return placed.storage == StorageClass::kShared;
+    return false;
+  };
+  for (size_t i = 0; i < implementation.order.size(); ++i) {
+    const Node& node = graph.node(implementation.order[i]);
+    if (node.dimensions.empty()) continue;  // scalars
+    const int choice = implementation.implementations[i];
+    const bool one_thread = ByOneThread(node, choice);
+    const bool shared = in_shared(node.result) || std::any_of(node.operands.begin(), node.operands.end(), in_shared);
+    const auto seconds = ask(ComputeRoutine(graph, node, choice, shared), one_thread);
+    if (!seconds) return std::nullopt;
+    pass.computes += *seconds;
+  }
+  return pass;
+}
+
+std::string Declaration(const Value& value, const std::string& name) { return absl::StrCat(value.type.ToString(), " ", name, ";\n"); }
+
+}  // namespace
+
+std::string ComputeRoutine(const Graph& graph, const Node& node, int choice, bool shared) {
+  const std::string type = TypeText(graph.value(node.result).type.data_type);
+  std::string name;
+  if (node.overload->form == v1::ELEMENT) {
+    name = absl::StrCat(node.overload->implementations[choice].routine, "<", type);
+    for (int parameter : node.static_parameters) absl::StrAppend(&name, ",", parameter);
+    absl::StrAppend(&name, ">");
+  } else {
+    name = absl::StrCat(node.overload->routine, "<", EntriesText(graph.value(node.result)), choice == 0 ? ",thread>" : ",entry>");
+  }
+  return absl::StrCat(name, shared ? " shared" : " registers");
+}
+
+std::string LoadRoutine(const Value& value, bool shared) {
+  return absl::StrCat("load ", EntriesText(value), shared ? " shared" : " registers");
+}
+std::string StoreRoutine(const Value& value, bool shared) {
+  return absl::StrCat("store ", EntriesText(value), shared ? " shared" : " registers");
+}
+
+std::optional<RoutineSeconds> RoutineSecondsOf(const Graph& graph, const CostModel& model,
+                                               const FusionImplementation& implementation, int resident, double tiles,
+                                               std::string* missing) {
+  const double multiprocessors = std::max(1, model.device().multiprocessors());
+  const double on_each = std::min<double>(resident, std::ceil(tiles / multiprocessors));
+  const double working = std::min(multiprocessors, tiles);
+  const auto together = PassSecondsOf(graph, model, implementation, on_each, working, missing);
+  const auto alone = PassSecondsOf(graph, model, implementation, 1, working, missing);
+  if (!together || !alone) return std::nullopt;
+  const double passes = std::ceil(tiles / (multiprocessors * on_each));
+  RoutineSeconds seconds;
+  seconds.memory = passes * (together->loads + together->stores);
+  seconds.compute = passes * together->computes;
+  seconds.alone = passes * (alone->loads + alone->stores + alone->computes);
+  seconds.extended = together->extended;
+  return seconds;
+}
+
+std::vector<RoutineSource> RoutineSourcesOf(const Graph& graph) {
+  std::set<std::string> functions, transfers;
+  for (const Node& node : graph.nodes()) {
+    if (!node.mapped()) continue;
+    std::string text, inputs, arguments;
+    std::vector<std::string> names;
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      const Value& value = graph.value(node.operands[k]);
+      names.push_back(absl::StrCat("x", k));
+      absl::StrAppend(&text, Declaration(value, names.back()));
+    }
+    absl::StrAppend(&text, Declaration(graph.value(node.result), "y"));
+    const std::string operands = absl::StrJoin(names, ", ");
+    functions.insert(
+        absl::StrCat(text, "input ", operands, ";\ny = ", node.function->name, "(", operands, ");\nreturn y;\n"));
+  }
+  for (const Value& value : graph.values())
+    if (value.type.mapped)
+      transfers.insert(absl::StrCat(Declaration(value, "x"), Declaration(value, "y"), "input x;\ny = neg(x);\nreturn y;\n"));
+  std::vector<RoutineSource> sources;
+  for (const std::string& text : functions) sources.push_back({text, false});
+  for (const std::string& text : transfers) sources.push_back({text, true});
+  return sources;
+}
+
+std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& sizes, const CostModel& model, bool transfers) {
+  constexpr int kEveryCombination = 1000;
+  const Node& node = graph.nodes().front();
+  NodeSet nodes;
+  nodes.Add(node.id.value);
+  const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, ChooseSkeleton(graph, nodes));
+  std::vector<FusionImplementation> all;
+  std::string reason;
+  ChooseElement(shape, kEveryCombination, &all, &reason);
+  std::vector<RoutineKernel> kernels;
+  std::set<std::tuple<std::string, int, int>> present;
+  for (FusionImplementation& implementation : all) {
+    const SkeletonParameters& parameters = implementation.parameters;
+    if (parameters.blocks_per_multiprocessor == 0) continue;
+    const int choice = implementation.implementations.front();
+    const bool shared = parameters.load_path == LoadPath::kStaged, one_thread = ByOneThread(node, choice);
+    std::string routine = ComputeRoutine(graph, node, choice, shared);
+    if (transfers) {
+      routine = LoadRoutine(graph.value(node.operands.front()), shared);
+      if (!shared && !one_thread) continue;
+    }
+    // What no blocks make a difference to.
+    if (shape.cuda() && (transfers ? !shared : one_thread) && parameters.threads != kThreadsOfTable) continue;
+    if (!present.emplace(routine, parameters.threads, parameters.elements_per_block).second) continue;
+    kernels.push_back({std::move(routine), std::move(implementation)});
+  }
+  return kernels;
+}
+
+}  // namespace fusion

@@ -1,0 +1,137 @@
+// Benchmarks of routines on the host, by a server and a worker in this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "client/api/client.h"
+#include "db/store/store.h"
+#include "library/catalog/catalog.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr char kSource[] = "SCALAR x, y;\ninput x;\ny = square(x);\nreturn y;\n";
+
+class RoutineBenchmarkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = (std::filesystem::temp_directory_path() / "fusion-test-XXXXXX").string();
+    folder_ = mkdtemp(path.data());
+    Open();
+  }
+  void TearDown() override {
+    client_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void Open() {
+    EmbeddedOptions options;
+    options.data_directory = folder_;
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Embedded(options);
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+    client_->StartEmbeddedWorker(v1::HOST);
+  }
+  v1::JobResult Run(v1::SubmitRequest request) {
+    request.mutable_source()->set_fuse(kSource);
+    request.set_target(v1::HOST);
+    absl::StatusOr<v1::Job> job = client_->Submit(request);
+    EXPECT_TRUE(job.ok()) << job.status();
+    if (!job.ok()) return {};
+    absl::StatusOr<v1::Job> done = client_->WatchJob(job->name(), 0, [&](const v1::JobEvent& event) {
+      builds_ += event.has_build();
+      timings_ += event.has_timing();
+    });
+    EXPECT_TRUE(done.ok()) << done.status();
+    if (!done.ok()) return {};
+    EXPECT_EQ(done->state(), v1::SUCCEEDED) << done->ShortDebugString();
+    return done->result();
+  }
+  v1::RoutineTables Benchmark(bool again = false) {
+    v1::SubmitRequest request;
+    request.mutable_benchmark()->set_again(again);
+    const v1::JobResult result = Run(request);
+    EXPECT_FALSE(result.has_search());
+    EXPECT_EQ(result.candidates_size(), 0);
+    EXPECT_TRUE(result.has_routines());
+    key_ = {.device_class = result.device().name(),
+            .library_hash = (*Catalog::BuiltIn())->hash(),
+            .toolkit = result.device().toolkit_version()};
+    return result.routines();
+  }
+
+  std::string folder_;
+  std::unique_ptr<Client> client_;
+  RoutineTablesKey key_;
+  int builds_ = 0, timings_ = 0;
+};
+
+TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceRefusedWhenNotTrueAndUsedByPredictions) {
+  const v1::RoutineTables first = Benchmark();
+  EXPECT_EQ(first.known(), 0);
+  EXPECT_GT(first.measured(), 0);
+  EXPECT_EQ(first.measured(), first.tables_size());
+  EXPECT_GT(builds_, 0);
+  EXPECT_GT(timings_, 0);
+  std::set<std::string> routines;
+  for (const v1::RoutineTable& table : first.tables()) {
+    routines.insert(table.routine());
+    EXPECT_EQ(table.library_hash(), key_.library_hash);
+    for (const v1::RoutineTable::Point& point : table.points()) {
+      EXPECT_GT(point.seconds(), 0) << table.routine();
+      EXPECT_LT(point.seconds(), 1) << table.routine();
+    }
+  }
+  // A load from memory is never lost in the noise.
+  EXPECT_TRUE(routines.count("load f32[1] registers")) << first.ShortDebugString();
+
+  builds_ = timings_ = 0;
+  const v1::RoutineTables second = Benchmark();
+  EXPECT_GT(second.known(), 0);
+  EXPECT_LE(second.known() + second.measured(), first.measured() + second.measured());
+  if (first.notes().empty()) {
+    EXPECT_EQ(second.measured(), 0);
+    EXPECT_EQ(timings_, 0);
+  }
+
+  // One table is no message any more; and one is of another device, as copied from there.
+  const v1::RoutineTable table = first.tables(0);
+  client_.reset();
+  {
+    auto store = OpenSqliteStore(folder_ + "/fusion.db");
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_EQ((*store)->RoutineTables(key_)->size(), size_t(first.tables_size() + second.measured()));
+    ASSERT_TRUE((*store)->PutRoutineTable(key_, {table.routine(), "\xff\xff no table"}, Timestamp()).ok());
+    v1::RoutineTable foreign = table;
+    foreign.set_device_class("another device");
+    foreign.set_routine("zzz");
+    ASSERT_TRUE((*store)->PutRoutineTable(key_, {"zzz", foreign.SerializeAsString()}, Timestamp()).ok());
+  }
+  Open();
+  const v1::RoutineTables third = Benchmark();
+  ASSERT_FALSE(third.notes().empty());
+  EXPECT_THAT(third.notes(0), AllOf(HasSubstr("stored tables of routine times: 2 of "), HasSubstr(table.routine()), HasSubstr("library bench")));
+  std::set<std::string> again;
+  for (const v1::RoutineTable& measured : third.tables()) again.insert(measured.routine());
+  EXPECT_TRUE(again.count(table.routine())) << third.ShortDebugString();
+
+  // Predictions do without what is refused, say so, and use the rest.
+  v1::ExplainRequest explain;
+  explain.mutable_source()->set_fuse(kSource);
+  explain.set_target(v1::HOST);
+  absl::StatusOr<v1::ExplainResponse> explained = client_->Explain(explain);
+  ASSERT_TRUE(explained.ok()) << explained.status();
+  EXPECT_THAT(explained->search().notes(), Contains(HasSubstr("stored tables of routine times: 1 of ")));
+  EXPECT_THAT(explained->search().notes(), Contains(HasSubstr("it says that it is of another routine, device")));
+  EXPECT_THAT(explained->text(), HasSubstr("of measured routines"));
+}
+
+}  // namespace
+}  // namespace fusion
