@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
@@ -10,6 +11,7 @@
 namespace fusion {
 namespace {
 
+constexpr size_t kOfOthers = 28;  // features of kernels that are not over elements; those of elements follow
 constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
 // Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a graph's. The latter two
 // count as so many observations.
@@ -94,11 +96,16 @@ double Dot(const ResidualFeatures& a, const ResidualFeatures& b) { return std::i
 
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
   static constexpr std::array<const char*, kResidualFeatures> kNames = {
-      "every kernel", "element skeleton", "row panels", "cooperative", "staged copies", "bulk copies", "one tile a block",
-      "rows together in registers", "rows read again", "rows kept on chip", "atomic sums", "clusters", "single entries a load",
-      "several threads an element", "computation", "barriers", "launches", "low occupancy", "columns held", "threads a block",
-      "rows a step", "stages", "registers", "vectors a thread", "short kernels", "elements a tile", "chunks a row", "shared memory", "bulk copies of single entries", "rows of single entries together in registers",
-      "bulk copies of several rows", "measured routines"};
+      "every kernel", "row panels", "cooperative", "staged copies", "bulk copies", "one tile a block", "rows together in registers",
+      "rows read again", "rows kept on chip", "atomic sums", "clusters", "single entries a load", "computation", "barriers",
+      "launches", "low occupancy", "columns held", "threads a block", "rows a step", "stages", "registers", "vectors a thread",
+      "short kernels", "chunks a row", "shared memory", "bulk copies of single entries",
+      "rows of single entries together in registers", "bulk copies of several rows",
+      // Of kernels over elements.
+      "every element kernel", "elements: staged", "elements: one tile a block", "elements: several threads each",
+      "elements: computation", "elements: launches", "elements: low occupancy", "elements: threads a block", "elements: registers",
+      "elements: short kernels", "elements: tile", "elements: shared memory", "elements: measured routines",
+      "elements: one after the other"};
   return kNames;
 }
 
@@ -112,43 +119,64 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
   bool keeps = false, several = false;
   for (const FusionImplementation& sweep : kernel.sweeps) keeps |= sweep.kept.rows > 0;
   for (int choice : kernel.implementations) several |= choice > 0;
-  const bool panel = kernel.skeleton == Skeleton::kRowPanel || kernel.skeleton == Skeleton::kCooperative;
-  const bool element = kernel.skeleton == Skeleton::kElement;
-  const bool bulk = rows.load_path == LoadPath::kBulk, together = panel && rows.stages == 0 && rows.rows_per_step > 1,
-             single = !element && rows.vector_width == 1;
   constexpr double kShortSeconds = 10e-6, kLargeShared = 200e3;
-  return {1,
-          double(element),
-          double(kernel.skeleton == Skeleton::kRowPanel),
-          double(kernel.skeleton == Skeleton::kCooperative),
-          double(rows.load_path == LoadPath::kStaged),
-          double(bulk),
-          double(p.blocks_per_multiprocessor == 0),
-          double(together),
-          double(kernel.skeleton == Skeleton::kRowPanel && p.chunks == 0),
-          double(keeps),
-          double(p.atomic),
-          double(p.cluster_blocks > 1),
-          double(single),
-          double(several),
-          share(e.compute_seconds),
-          share(e.barrier_seconds),
-          share(e.launch_seconds),
-          1 - e.occupancy,
-          double(rows.hold_columns),
-          Logarithm(rows.threads, 256) / 2,
-          panel ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
-          rows.stages > 0 ? (rows.stages - 2) / 2.0 : 0,
-          e.registers / 255.0,
-          panel || element ? 0 : Logarithm(p.unroll, 1) / 2,
-          kShortSeconds / (kShortSeconds + e.total_seconds / std::max(e.correction, 1e-3)),
-          element ? Logarithm(p.elements_per_block, 32) / 3 : 0,
-          panel ? Logarithm(rows.chunks, 4) / 3 : 0,
-          e.shared_bytes / kLargeShared,
-          double(bulk && single),
-          double(together && single),
-          bulk ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
-          double(e.measured_routines)};
+  const double is_short = kShortSeconds / (kShortSeconds + e.total_seconds / std::max(e.correction, 1e-3)),
+               threads = Logarithm(rows.threads, 256) / 2, registers = e.registers / 255.0, shared = e.shared_bytes / kLargeShared,
+               one_tile = p.blocks_per_multiprocessor == 0, staged = rows.load_path == LoadPath::kStaged;
+  ResidualFeatures features{};
+  if (kernel.skeleton == Skeleton::kElement) {
+    const double of_elements[] = {1,
+                                  staged,
+                                  one_tile,
+                                  double(several),
+                                  share(e.compute_seconds),
+                                  share(e.launch_seconds),
+                                  1 - e.occupancy,
+                                  threads,
+                                  registers,
+                                  is_short,
+                                  Logarithm(p.elements_per_block, 32) / 3,
+                                  shared,
+                                  double(e.measured_routines),
+                                  e.total_seconds > 0 ? e.alone_seconds / e.total_seconds : 0};
+    static_assert(kOfOthers + std::size(of_elements) == kResidualFeatures);
+    std::copy(std::begin(of_elements), std::end(of_elements), features.begin() + kOfOthers);
+    return features;
+  }
+  const bool panel = kernel.skeleton == Skeleton::kRowPanel || kernel.skeleton == Skeleton::kCooperative;
+  const bool bulk = rows.load_path == LoadPath::kBulk, together = panel && rows.stages == 0 && rows.rows_per_step > 1,
+             single = rows.vector_width == 1;
+  const double of_others[] = {1,
+                              double(kernel.skeleton == Skeleton::kRowPanel),
+                              double(kernel.skeleton == Skeleton::kCooperative),
+                              staged,
+                              double(bulk),
+                              one_tile,
+                              double(together),
+                              double(kernel.skeleton == Skeleton::kRowPanel && p.chunks == 0),
+                              double(keeps),
+                              double(p.atomic),
+                              double(p.cluster_blocks > 1),
+                              double(single),
+                              share(e.compute_seconds),
+                              share(e.barrier_seconds),
+                              share(e.launch_seconds),
+                              1 - e.occupancy,
+                              double(rows.hold_columns),
+                              threads,
+                              panel ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
+                              rows.stages > 0 ? (rows.stages - 2) / 2.0 : 0,
+                              registers,
+                              panel ? 0 : Logarithm(p.unroll, 1) / 2,
+                              is_short,
+                              panel ? Logarithm(rows.chunks, 4) / 3 : 0,
+                              shared,
+                              double(bulk && single),
+                              double(together && single),
+                              bulk ? Logarithm(rows.rows_per_step, 1) / 3 : 0};
+  static_assert(std::size(of_others) == kOfOthers);
+  std::copy(std::begin(of_others), std::end(of_others), features.begin());
+  return features;
 }
 
 void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics) {

@@ -22,11 +22,12 @@ namespace fusion {
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test notices.
 inline constexpr int kCostModelVersion = 2;
 
-inline constexpr int kResidualFeatures = 32;
+inline constexpr int kResidualFeatures = 42;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 // What each says, for people: "bulk copies".
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();
-// Most are shares or choices, 0 to 1. Reads the terms of the estimate as the model made them.
+// Most are shares or choices, 0 to 1. Reads the terms of the estimate as the model made them. Kernels over elements have features of their
+// own alone: their errors are of another kind.
 ResidualFeatures FeaturesOf(const FusionImplementation& kernel);
 
 // A measured candidate: the features of its kernels, their predicted times without corrections, and the measured time of all; seconds.

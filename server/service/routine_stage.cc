@@ -119,8 +119,9 @@ class RoutineMeasurement {
     if (!cuda_) return {1};
     const int most = ResidentBlocks(device_, parameters.threads, 32, shared_bytes);
     std::vector<int> resident;
+    const bool single = parameters.threads == parameters.elements_per_block;  // the fewer tiles, the more numbers of blocks
     for (int blocks : {1, 2, 4, 6, 8, 12, 16, 24, 32})
-      if (blocks <= most) resident.push_back(blocks);
+      if (blocks <= most && (single || (blocks & (blocks - 1)) == 0)) resident.push_back(blocks);
     return resident;
   }
 
