@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "server/cover/conflict_cuts.h"
+
 namespace fusion {
 namespace {
 
@@ -17,6 +19,8 @@ constexpr int kDiveNodes = 150;
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
+// Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
+constexpr double kNear = 2;
 
 bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
@@ -119,11 +123,23 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
       }
       continue;
     }
-    if (cut_rounds-- > 0)
+    if (cut_rounds-- > 0) {
       for (auto separate : {WaitingPairCuts, SubsetRowCuts})
         for (Cut& cut : separate(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
+      for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_)) added += cuts_.insert(std::move(cut)).second;
+    }
     if (added == 0) return Step::kBranch;
   }
+}
+
+std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
+  const std::vector<double>& costs = relaxation_.reduced_costs();
+  const double gap = std::min(best_.seconds - relaxation_.seconds(), kNear * relaxation_.seconds() / problem_.node_count);
+  std::vector<int> near;
+  for (size_t set = 0; set < costs.size(); ++set)
+    if (!out[set] && costs[set] < gap) near.push_back(static_cast<int>(set));
+  std::stable_sort(near.begin(), near.end(), [&](int a, int b) { return costs[a] < costs[b]; });
+  return near;
 }
 
 void BranchAndCut::Dive(const std::vector<char>& from) {

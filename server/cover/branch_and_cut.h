@@ -44,6 +44,8 @@ class BranchAndCut {
   // Solves the relaxed program without the sets that are `out`, with all cuts that it turns out to need. kBranch: sets are taken
   // in part; kDone: nothing better is here, or the best was found.
   Step SolveRelaxed(const std::vector<char>& out, int cut_rounds);
+  // Sets of little reduced cost, the least first.
+  std::vector<int> NearSets(const std::vector<char>& out) const;
   // First solutions of large problems: takes what is nearly taken and solves again, until all is taken as a whole; and again, with
   // the cuts that were needed, as long as that helps.
   void Dive(const std::vector<char>& from);

@@ -21,7 +21,8 @@ Relaxation::Relaxation(const SetProblem& problem, double scale)
       program_(std::make_unique<LinearProgram>(problem.node_count, problem.node_count + static_cast<int>(problem.sets.size()))),
       present_(problem.sets.size(), 0),
       closed_(problem.sets.size(), 0),
-      cuts_of_(problem.sets.size()) {
+      cuts_of_(problem.sets.size()),
+      reduced_costs_(problem.sets.size(), 0) {
   // A node may stay uncovered at more than any cover costs, so that there always is a solution.
   double largest = 1;
   for (const SetProblem::Set& set : problem.sets) largest = std::max(largest, set.seconds * scale);
@@ -111,6 +112,7 @@ bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, dou
     double cost = problem_.sets[set].seconds;
     for (int node : problem_.sets[set].members) cost -= prices.nodes[node];
     for (int cut : cuts_of_[set]) cost -= prices.cuts[cut].second;
+    reduced_costs_[set] = cost;
     *missing = std::max(*missing, -cost / static_cast<double>(problem_.sets[set].members.size()));
     if (!present_[set] && cost * scale_ < -kLeastGain) gains.emplace_back(cost, static_cast<int>(set));
   }

@@ -32,6 +32,8 @@ class Relaxation {
     std::vector<std::pair<const Cut*, double>> cuts;  // seconds, <= 0
   };
   const Prices& prices() const { return prices_; }
+  // Per set, seconds: what it costs more than its nodes and cuts are worth (its reduced cost), at least 0 but for rounding.
+  const std::vector<double>& reduced_costs() const { return reduced_costs_; }
   // The sets that are taken, each with how much of it, ascending.
   const std::vector<std::pair<int, double>>& shares() const { return shares_; }
 
@@ -52,6 +54,7 @@ class Relaxation {
   std::vector<std::vector<int>> cuts_of_;  // per set: positions in cuts_
   double uncovered_cost_ = 0;
   Prices prices_;
+  std::vector<double> reduced_costs_;
   double seconds_ = 0;
   bool feasible_ = true;
   std::vector<std::pair<int, double>> shares_;
