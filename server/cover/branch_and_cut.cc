@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/cover/conflict_cuts.h"
+#include "server/cover/neighbourhood_search.h"
 
 namespace fusion {
 namespace {
@@ -14,8 +15,7 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 // Rounds of cuts of three nodes, at the root and elsewhere.
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
-// Above so many nodes the search begins with dives: sets that are nearly taken are taken, some at once.
-constexpr int kDiveNodes = 150;
+// Dives take sets that are nearly taken, some at once.
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
@@ -57,13 +57,15 @@ bool BranchAndCut::Hopeless(double bound) const {
   return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out) {
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start) {
   best_ = {.seconds = INFINITY};
+  if (start) best_ = *start;
   out_ = &out;
   failure_.clear();
   std::vector<Open> open = {{}};  // the last one is next; else the one of least bound
   double unsolved = INFINITY;     // least bound of what had no answer
   bool plunging = true, root = true;
+  std::vector<char> left_out = out;
   while (!open.empty()) {
     if (!plunging)
       std::iter_swap(std::min_element(open.begin(), open.end(), [](const Open& a, const Open& b) { return a.bound < b.bound; }),
@@ -72,13 +74,17 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out) {
     const Open at = std::move(open.back());
     open.pop_back();
     if (Hopeless(at.bound)) continue;
-    const std::vector<char> without = Without(out, at.decisions);
+    const std::vector<char> without = Without(left_out, at.decisions);
     const Step step = InTime() ? SolveRelaxed(without, root ? kRootCutRounds : kCutRounds) : Step::kFailed;
+    if (root && step != Step::kFailed) root_prices_ = relaxation_.prices().nodes;
     if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
     if (step == Step::kBranch) {
       const double bound = std::max(at.bound, relaxation_.seconds());
       const Decision decision = ChoosePair();
-      if (root && problem_.node_count > kDiveNodes) Dive(without);
+      if (root) {
+        LeaveOut(&left_out);  // before another program is solved
+        if (problem_.node_count > kLargeNodes && !(start && Round(out))) Dive(without);
+      }
       for (bool together : {false, true}) {
         Open child{bound, at.decisions};
         child.decisions.push_back({decision.a, decision.b, together});
@@ -88,7 +94,7 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out) {
     }
     root = false;
   }
-  Answer answer{.bound = std::min(unsolved, best_.seconds), .failure = failure_};
+  Answer answer{.bound = std::min(unsolved, best_.seconds), .root_prices = root_prices_, .failure = failure_};
   const bool found = best_.seconds < INFINITY, all = unsolved == INFINITY || (found && Hopeless(unsolved));
   answer.result.outcome = found ? (all ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible)
                                 : (all ? PartitionOutcome::kNone : PartitionOutcome::kUnknown);
@@ -140,6 +146,41 @@ std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
     if (!out[set] && costs[set] < gap) near.push_back(static_cast<int>(set));
   std::stable_sort(near.begin(), near.end(), [&](int a, int b) { return costs[a] < costs[b]; });
   return near;
+}
+
+void BranchAndCut::LeaveOut(std::vector<char>* out) const {
+  const std::vector<double>& costs = relaxation_.reduced_costs();
+  for (size_t set = 0; set < costs.size(); ++set)
+    if (!(*out)[set] && best_.seconds < INFINITY && Hopeless(relaxation_.seconds() + costs[set])) (*out)[set] = 1;
+}
+
+bool BranchAndCut::Round(const std::vector<char>& out) {
+  constexpr double kLeast = 0.3;  // of a set
+  std::vector<std::pair<double, int>> shares;  // most of all first
+  for (const auto& [set, share] : relaxation_.shares())
+    if (share > kLeast) shares.emplace_back(-share, set);
+  std::sort(shares.begin(), shares.end());
+  std::vector<char> covered(problem_.node_count, 0);
+  std::vector<int> chosen;
+  for (const auto& [share, set] : shares) {
+    const std::vector<int>& members = problem_.sets[set].members;
+    if (std::any_of(members.begin(), members.end(), [&](int node) { return covered[node]; })) continue;
+    for (int node : members) covered[node] = 1;
+    chosen.push_back(set);
+  }
+  for (int node = 0; node < problem_.node_count; ++node) {
+    if (covered[node]) continue;
+    const int single = problem_.Find({node});
+    if (single < 0) return false;
+    chosen.push_back(single);
+  }
+  std::optional<Partition> rounded = SplitCycles(problem_, std::move(chosen));
+  if (!rounded || !Allowed(rounded->sets)) return false;
+  const auto now = std::chrono::steady_clock::now();
+  NeighbourhoodSearch search(problem_, out, now + (deadline_ - now) / 2);
+  for (int nodes : {40, 80, 120}) *rounded = search.Improve(*std::move(rounded), nodes);
+  Found(*std::move(rounded));
+  return true;
 }
 
 void BranchAndCut::Dive(const std::vector<char>& from) {

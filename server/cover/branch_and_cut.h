@@ -25,10 +25,11 @@ class BranchAndCut {
   struct Answer {
     PartitionResult result;
     double bound = 0;     // seconds; no partition is faster. Infinity: there is none
+    std::vector<double> root_prices;  // of the nodes, seconds, from the first relaxed program and its cuts; empty if it was not solved
     std::string failure;  // what was wrong with an answer of lp_solve, if anything
   };
-  // The fastest partition without the sets that are `out` (per set).
-  Answer Solve(const std::vector<char>& out);
+  // The fastest partition without the sets that are `out` (per set). `start`, when given, is one; it is the answer if none is faster.
+  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr);
 
  private:
   struct Decision {
@@ -49,6 +50,10 @@ class BranchAndCut {
   // First solutions of large problems: takes what is nearly taken and solves again, until all is taken as a whole; and again, with
   // the cuts that were needed, as long as that helps.
   void Dive(const std::vector<char>& from);
+  // The relaxed solution rounded to a partition, and better ones near that. False when it cannot be rounded.
+  bool Round(const std::vector<char>& out);
+  // Leaves out sets that are in no partition that is better than the best (their reduced costs say so).
+  void LeaveOut(std::vector<char>* out) const;
   void Take(int set, std::vector<char>* out) const;
   Decision ChoosePair() const;
   std::vector<char> Without(const std::vector<char>& out, const std::vector<Decision>& decisions) const;
@@ -65,6 +70,7 @@ class BranchAndCut {
   const std::function<void(Partition)> meet_;
   const double unit_;
   const std::vector<char>* out_ = nullptr;  // of the whole of it
+  std::vector<double> root_prices_;
   Partition best_{.seconds = std::numeric_limits<double>::infinity()};
   std::string failure_;
 };

@@ -78,15 +78,6 @@ class ColumnChoices {
   std::priority_queue<Choice, std::vector<Choice>, std::greater<>> choices_;
 };
 
-// Each node by itself: always schedulable. Nothing when some node has no column of its own.
-std::optional<Partition> SingleNodes(const SetProblem& problem) {
-  std::vector<int> chosen;
-  for (size_t set = 0; set < problem.sets.size(); ++set)
-    if (problem.sets[set].members.size() == 1) chosen.push_back(static_cast<int>(set));
-  if (!problem.IsExactCover(chosen)) return std::nullopt;
-  return Partition{ScheduleOrder(problem, chosen).value(), problem.Seconds(chosen)};
-}
-
 absl::Status CheckOptions(const CoverOptions& options) {
   if (options.count < 1) return absl::InvalidArgumentError("the number of covers must be at least 1");
   if (!(options.time_limit.count() > 0)) return absl::InvalidArgumentError("the time limit must be positive");

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/cover/down_set_covers.h"
+#include "server/cover/dual_ascent.h"
+#include "server/cover/neighbourhood_search.h"
 
 namespace fusion {
 namespace {
@@ -29,7 +32,19 @@ PartitionSolver::PartitionSolver(const SetProblem& problem, Deadline deadline)
       deadline_(deadline),
       scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)),
       relaxation_(problem, scale_) {
+  if (problem.node_count > kLargeNodes) Start();
   SetPrices();
+}
+
+void PartitionSolver::Start() {
+  start_ = SingleNodes(problem_);
+  if (!start_) return;
+  const auto now = std::chrono::steady_clock::now();
+  const std::vector<char> none(problem_.sets.size(), 0);
+  NeighbourhoodSearch search(problem_, none, now + (deadline_ - now) / 3);
+  for (int nodes : {20, 40, 80}) start_ = search.Improve(*std::move(start_), nodes);
+  window_prices_ = search.prices();
+  Meet(start_);
 }
 
 PartitionResult PartitionSolver::Solve(const Branch& branch) {
@@ -45,7 +60,7 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
     for (int set : *sets) out[set] = 0;
   BranchAndCut::Answer answer =
       BranchAndCut(problem_, relaxation_, cuts_, deadline_, [this](Partition partition) { Meet(std::move(partition)); })
-          .Solve(out);
+          .Solve(out, start_ && std::none_of(start_->sets.begin(), start_->sets.end(), [&](int set) { return out[set]; }) ? &*start_ : nullptr);
   if (branch.forced.empty() && branch.forbidden.empty()) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
   if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) {
     if (problem_.node_count <= kMaxDownSetNodes || answer.result.outcome != PartitionOutcome::kFeasible)
@@ -144,20 +159,20 @@ PartitionResult PartitionSolver::Repair(const Rest& rest, const std::string& rea
 // Let y be the prices of nodes and w <= 0 those of cuts. A schedulable cover x costs
 //   sum over sets of (c - y of its nodes - w of its cuts) x + sum of y + sum of w * (sets of x in the cut)
 // and the last sum is no less than that of w * limit. The y and w are the dual values of the relaxed program,
-// and made valid for certain: the y are lowered by what any set misses. Without an answer in time: w = 0, and
-// y of a node is its smallest share of a set.
+// and made valid for certain: the y are lowered by what any set misses. Without an answer in time: w = 0,
+// and y by dual ascent.
 void PartitionSolver::SetPrices() {
   priced_cuts_ = cuts_.size();
   const bool solved = relaxation_.Solve(cuts_, std::vector<char>(problem_.sets.size(), 0), deadline_);
   if (!solved && !excess_.empty()) return;  // the prices without the last cuts are as good as any
-  std::vector<double> prices(problem_.node_count, INFINITY);
+  std::vector<double> prices;
   if (solved) {
     prices = relaxation_.prices().nodes;
   } else {
-    for (int node = 0; node < problem_.node_count; ++node)
-      for (int set : problem_.sets_of[node])
-        prices[node] = std::min(
-            prices[node], problem_.sets[set].seconds / static_cast<double>(problem_.sets[set].members.size()));
+    auto sum = [](const std::vector<double>& some) { return std::accumulate(some.begin(), some.end(), 0.0); };
+    prices = SharePrices(problem_);
+    if (!window_prices_.empty())
+      if (std::vector<double> others = FeasiblePrices(problem_, window_prices_); sum(others) > sum(prices)) prices = std::move(others);
   }
   std::vector<double> excess;
   for (const SetProblem::Set& set : problem_.sets) {

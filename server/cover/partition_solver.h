@@ -57,6 +57,8 @@ class PartitionSolver {
   // The answer of lp_solve was wrong: the same by other means.
   PartitionResult Repair(const Rest& rest, const std::string& reason);
 
+  // A first partition, of large problems: from single nodes, by larger and larger windows.
+  void Start();
   void Meet(std::optional<Partition> partition);
 
   void SetPrices();
@@ -73,6 +75,8 @@ class PartitionSolver {
   // (SetPrices).
   double price_of_all_ = 0;
   std::vector<double> excess_;  // per set, >= 0, seconds
+  std::optional<Partition> start_;
+  std::vector<double> window_prices_;  // of nodes, seconds, not a bound; with start_
   std::set<Cut> cuts_;
   size_t priced_cuts_ = 0;                     // cuts that the prices know
   std::map<std::vector<int>, Partition> met_;  // by sets, ascending

@@ -167,6 +167,14 @@ std::optional<std::vector<int>> ScheduleOrder(const SetProblem& problem, const s
   return order;
 }
 
+std::optional<Partition> SingleNodes(const SetProblem& problem) {
+  std::vector<int> chosen;
+  for (size_t set = 0; set < problem.sets.size(); ++set)
+    if (problem.sets[set].members.size() == 1) chosen.push_back(static_cast<int>(set));
+  if (!problem.IsExactCover(chosen)) return std::nullopt;
+  return Partition{ScheduleOrder(problem, chosen).value(), problem.Seconds(chosen)};
+}
+
 std::vector<Cut> CycleCuts(const SetProblem& problem, const std::vector<int>& chosen) {
   constexpr size_t kMaxCuts = 32;  // of one cover; the next solution shows the next ones
   const Quotient quotient(problem, chosen);
