@@ -19,6 +19,7 @@ constexpr int kCutRounds = 2;
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
+constexpr size_t kSetsInTree = 2;  // for each node, of large problems
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
 constexpr double kNear = 2;
 
@@ -57,7 +58,7 @@ bool BranchAndCut::Hopeless(double bound) const {
   return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start) {
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start, bool search_near) {
   best_ = {.seconds = INFINITY};
   if (start) best_ = *start;
   out_ = &out;
@@ -82,8 +83,12 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
       const double bound = std::max(at.bound, relaxation_.seconds());
       const Decision decision = ChoosePair();
       if (root) {
-        LeaveOut(&left_out);  // before another program is solved
-        if (problem_.node_count > kLargeNodes && !(start && Round(out))) Dive(without);
+        const bool rounded = search_near && start && Round(out);
+        LeaveOut(&left_out);
+        if (problem_.node_count > kLargeNodes) {
+          if (search_near) relaxation_.Shrink(kSetsInTree);
+          if (!start && !rounded) Dive(without);
+        }
       }
       for (bool together : {false, true}) {
         Open child{bound, at.decisions};
@@ -155,10 +160,46 @@ void BranchAndCut::LeaveOut(std::vector<char>* out) const {
 }
 
 bool BranchAndCut::Round(const std::vector<char>& out) {
-  constexpr double kLeast = 0.3;  // of a set
+  constexpr int kFutile = 1;                    // roundings that end at nothing better
+  constexpr double kNearCost = 0.7;             // reduced cost of sets for large windows, of what a node costs on average
+  const auto now = std::chrono::steady_clock::now();
+  const Deadline deadline = now + (deadline_ - now) * 4 / 5;
+  // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the way.
+  std::vector<char> far = out;
+  for (size_t set = 0; set < far.size(); ++set)
+    if (relaxation_.reduced_costs()[set] > kNearCost * relaxation_.seconds() / problem_.node_count) far[set] = 1;
+  auto keep = [&](const Partition& partition) {
+    for (int set : partition.sets) far[set] = out[set];
+  };
+  keep(best_);
+  const int largest = std::min(320, problem_.node_count / 3);
+  std::mt19937 random(1);
+  for (int futile = 0; futile < kFutile && std::chrono::steady_clock::now() < deadline;) {
+    std::optional<Partition> rounded = Rounded(random);
+    if (!rounded || !Allowed(rounded->sets)) return false;
+    keep(*rounded);
+    NeighbourhoodSearch search(problem_, far, deadline);
+    for (int nodes = 40; nodes <= largest; nodes *= 2) *rounded = search.Improve(*std::move(rounded), nodes);
+    NeighbourhoodSearch finer(problem_, out, deadline);
+    *rounded = finer.Improve(*std::move(rounded), 80);
+    keep(*rounded);
+    const bool better = rounded->seconds < best_.seconds;
+    futile = better ? 0 : futile + 1;
+
+    if (better) {
+      Found(*std::move(rounded));
+    } else if (Partition both = search.Improve(best_, largest); both.seconds < best_.seconds) {  // of sets of either
+      futile = 0;
+      Found(std::move(both));
+    }
+  }
+  return true;
+}
+
+std::optional<Partition> BranchAndCut::Rounded(std::mt19937& random) const {
+  std::uniform_real_distribution<double> change(0, 0.5);
   std::vector<std::pair<double, int>> shares;  // most of all first
-  for (const auto& [set, share] : relaxation_.shares())
-    if (share > kLeast) shares.emplace_back(-share, set);
+  for (const auto& [set, share] : relaxation_.shares()) shares.emplace_back(-share - change(random), set);
   std::sort(shares.begin(), shares.end());
   std::vector<char> covered(problem_.node_count, 0);
   std::vector<int> chosen;
@@ -171,16 +212,10 @@ bool BranchAndCut::Round(const std::vector<char>& out) {
   for (int node = 0; node < problem_.node_count; ++node) {
     if (covered[node]) continue;
     const int single = problem_.Find({node});
-    if (single < 0) return false;
+    if (single < 0) return std::nullopt;
     chosen.push_back(single);
   }
-  std::optional<Partition> rounded = SplitCycles(problem_, std::move(chosen));
-  if (!rounded || !Allowed(rounded->sets)) return false;
-  const auto now = std::chrono::steady_clock::now();
-  NeighbourhoodSearch search(problem_, out, now + (deadline_ - now) / 2);
-  for (int nodes : {40, 80, 120}) *rounded = search.Improve(*std::move(rounded), nodes);
-  Found(*std::move(rounded));
-  return true;
+  return SplitCycles(problem_, std::move(chosen));
 }
 
 void BranchAndCut::Dive(const std::vector<char>& from) {

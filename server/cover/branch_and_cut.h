@@ -7,6 +7,8 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,7 +31,8 @@ class BranchAndCut {
     std::string failure;  // what was wrong with an answer of lp_solve, if anything
   };
   // The fastest partition without the sets that are `out` (per set). `start`, when given, is one; it is the answer if none is faster.
-  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr);
+  // `search_near`: relaxed solutions are rounded and better partitions are looked for near these, for large problems.
+  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr, bool search_near = false);
 
  private:
   struct Decision {
@@ -50,8 +53,10 @@ class BranchAndCut {
   // First solutions of large problems: takes what is nearly taken and solves again, until all is taken as a whole; and again, with
   // the cuts that were needed, as long as that helps.
   void Dive(const std::vector<char>& from);
-  // The relaxed solution rounded to a partition, and better ones near that. False when it cannot be rounded.
+  // Relaxed solutions rounded to partitions, and better ones near these. False when that is not possible.
   bool Round(const std::vector<char>& out);
+  // The relaxed solution, a little changed, rounded: sets of the largest shares.
+  std::optional<Partition> Rounded(std::mt19937& random) const;
   // Leaves out sets that are in no partition that is better than the best (their reduced costs say so).
   void LeaveOut(std::vector<char>* out) const;
   void Take(int set, std::vector<char>* out) const;

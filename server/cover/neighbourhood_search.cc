@@ -7,7 +7,7 @@
 namespace fusion {
 namespace {
 
-constexpr std::chrono::milliseconds kWindowTime{1000};  // for one window
+constexpr std::chrono::milliseconds kWindowTime{500};  // for one window
 
 }  // namespace
 

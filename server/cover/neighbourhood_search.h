@@ -23,13 +23,13 @@ class NeighbourhoodSearch {
   // schedulable and without the sets that are out.
   Partition Improve(Partition start, int window_nodes);
 
+  // Positions in partition.sets: the set of `centre` and those nearest to it along edges, as long as there is room.
+  std::vector<int> Grow(const Partition& partition, int centre, int window_nodes) const;
+
   // What the nodes are worth in the windows that they were last in the middle of, seconds; 0 for others. Not a bound.
   const std::vector<double>& prices() const { return prices_; }
 
  private:
-  // Positions in partition.sets: the set of `centre` and those nearest to it along edges, as long as there is room.
-  std::vector<int> Grow(const Partition& partition, int centre, int window_nodes) const;
-
   BranchAndCut::Answer Solve(const Window& window) const;
 
   const SetProblem& problem_;

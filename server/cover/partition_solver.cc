@@ -42,7 +42,10 @@ void PartitionSolver::Start() {
   const auto now = std::chrono::steady_clock::now();
   const std::vector<char> none(problem_.sets.size(), 0);
   NeighbourhoodSearch search(problem_, none, now + (deadline_ - now) / 3);
-  for (int nodes : {20, 40, 80}) start_ = search.Improve(*std::move(start_), nodes);
+  // The relaxed program of more nodes may not be solved in time: then these windows are all there is.
+  constexpr int kVeryLargeNodes = 1200;
+  const int largest = problem_.node_count > kVeryLargeNodes ? 80 : 40;
+  for (int nodes = 20; nodes <= largest; nodes *= 2) start_ = search.Improve(*std::move(start_), nodes);
   window_prices_ = search.prices();
   Meet(start_);
 }
@@ -58,10 +61,13 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
   std::vector<char> out(problem_.sets.size(), 1);
   for (const auto* sets : {&rest.chosen, &rest.candidates})
     for (int set : *sets) out[set] = 0;
+  const bool whole = branch.forced.empty() && branch.forbidden.empty();
+  const bool has_start = start_ && std::none_of(start_->sets.begin(), start_->sets.end(), [&](int set) { return out[set]; });
   BranchAndCut::Answer answer =
       BranchAndCut(problem_, relaxation_, cuts_, deadline_, [this](Partition partition) { Meet(std::move(partition)); })
-          .Solve(out, start_ && std::none_of(start_->sets.begin(), start_->sets.end(), [&](int set) { return out[set]; }) ? &*start_ : nullptr);
-  if (branch.forced.empty() && branch.forbidden.empty()) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
+          .Solve(out, has_start ? &*start_ : nullptr, whole && problem_.node_count > kLargeNodes);
+  if (whole && answer.result.outcome == PartitionOutcome::kFeasible) start_ = answer.result.partition;
+  if (whole) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
   if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) {
     if (problem_.node_count <= kMaxDownSetNodes || answer.result.outcome != PartitionOutcome::kFeasible)
       return Repair(rest, answer.failure);
@@ -227,6 +233,11 @@ std::vector<Partition> PartitionSolver::met() const {
   std::vector<Partition> partitions;
   for (const auto& [sets, partition] : met_) partitions.push_back(partition);
   return partitions;
+}
+
+const Partition* PartitionSolver::best_met() const {
+  const auto best = std::min_element(met_.begin(), met_.end(), [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+  return best == met_.end() ? nullptr : &best->second;
 }
 
 std::string PartitionSolver::Text() const {

@@ -38,6 +38,8 @@ class PartitionSolver {
 
   // Schedulable covers met on the way, from solutions that were not; each once. For when time runs out.
   std::vector<Partition> met() const;
+  // The fastest of them; null when there is none.
+  const Partition* best_met() const;
 
   // Failures of lp_solve that were repaired or not; for people.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -24,6 +24,10 @@ class Relaxation {
   // there was no answer in time; what follows is then of the last call that had one, if any.
   bool Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline);
 
+  // Goes on with a program of the sets of least reduced cost in the last solution, so many for each node; the others come again as
+  // they are needed. Requires a solution.
+  void Shrink(size_t sets_per_node);
+
   double seconds() const { return seconds_; }   // no cover is faster
   bool feasible() const { return feasible_; }   // false: no sets that are left make a cover
 
