@@ -83,7 +83,7 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
       const double bound = std::max(at.bound, relaxation_.seconds());
       const Decision decision = ChoosePair();
       if (root) {
-        const bool rounded = search_near && start && Round(out);
+        const bool rounded = search_near && Round(out);
         LeaveOut(&left_out);
         if (problem_.node_count > kLargeNodes) {
           if (search_near) relaxation_.Shrink(kSetsInTree);
@@ -171,7 +171,7 @@ bool BranchAndCut::Round(const std::vector<char>& out) {
   auto keep = [&](const Partition& partition) {
     for (int set : partition.sets) far[set] = out[set];
   };
-  keep(best_);
+  if (best_.seconds < INFINITY) keep(best_);
   const int largest = std::min(320, problem_.node_count / 3);
   std::mt19937 random(1);
   for (int futile = 0; futile < kFutile && std::chrono::steady_clock::now() < deadline;) {

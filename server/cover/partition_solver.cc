@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "server/cover/down_set_covers.h"
 #include "server/cover/dual_ascent.h"
+#include "server/cover/greedy_partition.h"
 #include "server/cover/neighbourhood_search.h"
 
 namespace fusion {
@@ -18,6 +19,9 @@ std::string SetName(const SetProblem::Set& set, size_t number) {
   if (set.members.size() > 16) return absl::StrCat("set", number);
   return absl::StrCat("s", absl::StrJoin(set.members, "_"));
 }
+
+// The relaxed program of more nodes may not be solved in time: these begin with a partition from windows alone.
+constexpr int kVeryLargeNodes = 1200;
 
 double MeanSeconds(const SetProblem& problem) {
   double sum = 0;
@@ -32,20 +36,18 @@ PartitionSolver::PartitionSolver(const SetProblem& problem, Deadline deadline)
       deadline_(deadline),
       scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)),
       relaxation_(problem, scale_) {
-  if (problem.node_count > kLargeNodes) Start();
+  if (problem.node_count > kVeryLargeNodes) Start();
   SetPrices();
 }
 
 void PartitionSolver::Start() {
-  start_ = SingleNodes(problem_);
-  if (!start_) return;
   const auto now = std::chrono::steady_clock::now();
+  const Deadline deadline = now + (deadline_ - now) / 3;
+  start_ = GreedyPartition(problem_, deadline);
+  if (!start_) return;
   const std::vector<char> none(problem_.sets.size(), 0);
-  NeighbourhoodSearch search(problem_, none, now + (deadline_ - now) / 3);
-  // The relaxed program of more nodes may not be solved in time: then these windows are all there is.
-  constexpr int kVeryLargeNodes = 1200;
-  const int largest = problem_.node_count > kVeryLargeNodes ? 80 : 40;
-  for (int nodes = 20; nodes <= largest; nodes *= 2) start_ = search.Improve(*std::move(start_), nodes);
+  NeighbourhoodSearch search(problem_, none, deadline);
+  for (int nodes : {20, 40, 80}) start_ = search.Improve(*std::move(start_), nodes);
   window_prices_ = search.prices();
   Meet(start_);
 }

@@ -59,7 +59,7 @@ class PartitionSolver {
   // The answer of lp_solve was wrong: the same by other means.
   PartitionResult Repair(const Rest& rest, const std::string& reason);
 
-  // A first partition, of large problems: from single nodes, by larger and larger windows.
+  // A first partition, by larger and larger windows.
   void Start();
   void Meet(std::optional<Partition> partition);
 
