@@ -67,7 +67,8 @@ std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best
 std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count, Deadline deadline) {
   const auto now = std::chrono::steady_clock::now();
   const std::vector<Exchange> exchanges = Exchanges(problem, best, now + (deadline - now) / 2);
-  // Combinations by seconds: each follows from the one without its last exchange, or with the exchange before that instead.
+  // Combinations by seconds: each follows from the one without its last exchange, which must be a partition, or from the one with the
+  // exchange before that instead.
   struct Combination {
     double seconds;
     std::vector<int> members;  // of exchanges, ascending
@@ -87,9 +88,6 @@ std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition
     queue.pop();
     std::vector<int> next = members;
     ++next.back();
-    push(next);
-    next = members;
-    next.push_back(members.back() + 1);
     push(std::move(next));
     std::vector<int> from, to;
     for (int member : members) {
@@ -101,7 +99,12 @@ std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition
     std::vector<int> sets = Difference(Ascending(best.sets), from);
     sets.insert(sets.end(), to.begin(), to.end());
     const double seconds = problem.Seconds(sets);
-    if (auto order = ScheduleOrder(problem, sets)) partitions.push_back({std::move(*order), seconds});
+    std::optional<std::vector<int>> order = ScheduleOrder(problem, sets);
+    if (!order) continue;
+    partitions.push_back({*std::move(order), seconds});
+    next = members;
+    next.push_back(members.back() + 1);
+    push(std::move(next));
   }
   return partitions;
 }
