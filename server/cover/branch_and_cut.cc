@@ -128,6 +128,8 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
       }
       if (auto split = SplitCycles(problem_, chosen); split && Allowed(split->sets)) Found(*std::move(split));
       for (Cut& cut : CycleCuts(problem_, chosen)) added += cuts_.insert(std::move(cut)).second;
+      if (problem_.node_count > kLargeNodes)  // there may be very many cycles
+        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_)) added += cuts_.insert(std::move(cut)).second;
       if (added == 0) {
         failure_ = "lp_solve's solution breaks a cut";
         return Step::kFailed;
@@ -160,8 +162,8 @@ void BranchAndCut::LeaveOut(std::vector<char>* out) const {
 }
 
 bool BranchAndCut::Round(const std::vector<char>& out) {
-  constexpr int kFutile = 1;                    // roundings that end at nothing better
-  constexpr double kNearCost = 0.7;             // reduced cost of sets for large windows, of what a node costs on average
+  const int most_futile = std::max(1, problem_.node_count / 250);  // roundings that end at nothing better
+  constexpr double kNearCost = 0.7;  // reduced cost of sets for large windows, of what a node costs on average
   const auto now = std::chrono::steady_clock::now();
   const Deadline deadline = now + (deadline_ - now) * 4 / 5;
   // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the way.
@@ -174,7 +176,7 @@ bool BranchAndCut::Round(const std::vector<char>& out) {
   if (best_.seconds < INFINITY) keep(best_);
   const int largest = std::min(320, problem_.node_count / 3);
   std::mt19937 random(1);
-  for (int futile = 0; futile < kFutile && std::chrono::steady_clock::now() < deadline;) {
+  for (int futile = 0; futile < most_futile && std::chrono::steady_clock::now() < deadline;) {
     std::optional<Partition> rounded = Rounded(random);
     if (!rounded || !Allowed(rounded->sets)) return false;
     keep(*rounded);

@@ -12,27 +12,36 @@ bool Conflict(const SetProblem& problem, const SetProblem::Set& a, const SetProb
   return problem.WaitForEachOther(a, b);
 }
 
+NodeSet Below(const SetProblem& problem, const SetProblem::Set& set) {
+  NodeSet below;
+  if (problem.descendants.empty()) return below;
+  for (int member : set.members) below.UnionWith(problem.descendants[member]);
+  return below;
+}
+
 }  // namespace
 
 std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares, const std::vector<int>& near,
                             Deadline deadline) {
   constexpr double kBroken = 1.02;
   constexpr int kCutsOfSet = 3;        // in one call
-  constexpr double kWhole = 1 - 1e-6;  // such a set breaks none
   std::vector<std::pair<double, int>> parts;  // largest first
   for (const auto& [set, share] : shares)
-    if (share <= kWhole) parts.emplace_back(share, set);
+    if (problem.sets[set].members.size() > 1) parts.emplace_back(share, set);  // a node alone is only in conflict with its own sets
   std::sort(parts.rbegin(), parts.rend());
   const int count = static_cast<int>(parts.size());
   std::vector<std::vector<int>> conflicts(count);  // positions in parts, ascending
   std::vector<NodeSet> adjacent(count, NodeSet(count));
+  std::vector<NodeSet> below(count);  // what descends from each
+  for (int i = 0; i < count; ++i) below[i] = Below(problem, problem.sets[parts[i].second]);
   for (int i = 0; i < count; ++i)
-    for (int k = i + 1; k < count; ++k)
-      if (Conflict(problem, problem.sets[parts[i].second], problem.sets[parts[k].second])) {
-        conflicts[i].push_back(k);
-        adjacent[i].Add(k);
-        adjacent[k].Add(i);
-      }
+    for (int k = i + 1; k < count; ++k) {
+      const NodeSet &a = problem.sets[parts[i].second].nodes, &b = problem.sets[parts[k].second].nodes;
+      if (!a.Intersects(b) && !(below[i].Intersects(b) && below[k].Intersects(a))) continue;
+      conflicts[i].push_back(k);
+      adjacent[i].Add(k);
+      adjacent[k].Add(i);
+    }
   // From each pair a clique grows by its largest share.
   std::set<std::vector<int>> cliques;
   std::vector<std::pair<double, std::vector<int>>> broken;

@@ -21,7 +21,7 @@ std::string SetName(const SetProblem::Set& set, size_t number) {
 }
 
 // The relaxed program of more nodes may not be solved in time: these begin with a partition from windows alone.
-constexpr int kVeryLargeNodes = 1200;
+constexpr int kVeryLargeNodes = 600;
 
 double MeanSeconds(const SetProblem& problem) {
   double sum = 0;
