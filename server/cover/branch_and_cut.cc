@@ -27,7 +27,8 @@ bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
 }
 
-// Of which all times are multiples, seconds; 0 when there is none to speak of. As times of kernels that differ in whole vectors are.
+// Of which all times are multiples, seconds; 0 when there is none to speak of. As times of kernels that
+// differ in whole vectors are.
 double Unit(const SetProblem& problem) {
   double unit = 0, smallest = INFINITY;
   for (const SetProblem::Set& set : problem.sets) smallest = std::min(smallest, set.seconds);
@@ -46,9 +47,14 @@ double Unit(const SetProblem& problem) {
 
 }  // namespace
 
-BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, std::set<Cut>& cuts, Deadline deadline,
-                           std::function<void(Partition)> meet)
-    : problem_(problem), relaxation_(relaxation), cuts_(cuts), deadline_(deadline), meet_(std::move(meet)), unit_(Unit(problem)) {}
+BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, std::set<Cut>& cuts,
+                           Deadline deadline, std::function<void(Partition)> meet)
+    : problem_(problem),
+      relaxation_(relaxation),
+      cuts_(cuts),
+      deadline_(deadline),
+      meet_(std::move(meet)),
+      unit_(Unit(problem)) {}
 
 bool BranchAndCut::Hopeless(double bound) const {
   constexpr double kRounding = 1e-9;
@@ -58,7 +64,8 @@ bool BranchAndCut::Hopeless(double bound) const {
   return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start, bool search_near) {
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start,
+                                         bool search_near) {
   best_ = {.seconds = INFINITY};
   if (start) best_ = *start;
   out_ = &out;
@@ -69,7 +76,8 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
   std::vector<char> left_out = out;
   while (!open.empty()) {
     if (!plunging)
-      std::iter_swap(std::min_element(open.begin(), open.end(), [](const Open& a, const Open& b) { return a.bound < b.bound; }),
+      std::iter_swap(std::min_element(open.begin(), open.end(),
+                                      [](const Open& a, const Open& b) { return a.bound < b.bound; }),
                      open.end() - 1);
     plunging = false;
     const Open at = std::move(open.back());
@@ -86,9 +94,9 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
         const bool rounded = search_near && Round(out);
         LeaveOut(&left_out);
         if (problem_.node_count > kLargeNodes) {
-          if (search_near) relaxation_.Shrink(kSetsInTree);
           if (!start && !rounded) Dive(without);
         }
+        if (search_near) relaxation_.Shrink(kSetsInTree);
       }
       for (bool together : {false, true}) {
         Open child{bound, at.decisions};
@@ -129,7 +137,8 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
       if (auto split = SplitCycles(problem_, chosen); split && Allowed(split->sets)) Found(*std::move(split));
       for (Cut& cut : CycleCuts(problem_, chosen)) added += cuts_.insert(std::move(cut)).second;
       if (problem_.node_count > kLargeNodes)  // there may be very many cycles
-        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_)) added += cuts_.insert(std::move(cut)).second;
+        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+          added += cuts_.insert(std::move(cut)).second;
       if (added == 0) {
         failure_ = "lp_solve's solution breaks a cut";
         return Step::kFailed;
@@ -138,8 +147,10 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
     }
     if (cut_rounds-- > 0) {
       for (auto separate : {WaitingPairCuts, SubsetRowCuts})
-        for (Cut& cut : separate(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
-      for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_)) added += cuts_.insert(std::move(cut)).second;
+        for (Cut& cut : separate(problem_, relaxation_.shares()))
+          added += cuts_.insert(std::move(cut)).second;
+      for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+        added += cuts_.insert(std::move(cut)).second;
     }
     if (added == 0) return Step::kBranch;
   }
@@ -147,7 +158,8 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
 
 std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
   const std::vector<double>& costs = relaxation_.reduced_costs();
-  const double gap = std::min(best_.seconds - relaxation_.seconds(), kNear * relaxation_.seconds() / problem_.node_count);
+  const double gap =
+      std::min(best_.seconds - relaxation_.seconds(), kNear * relaxation_.seconds() / problem_.node_count);
   std::vector<int> near;
   for (size_t set = 0; set < costs.size(); ++set)
     if (!out[set] && costs[set] < gap) near.push_back(static_cast<int>(set));
@@ -158,18 +170,22 @@ std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
 void BranchAndCut::LeaveOut(std::vector<char>* out) const {
   const std::vector<double>& costs = relaxation_.reduced_costs();
   for (size_t set = 0; set < costs.size(); ++set)
-    if (!(*out)[set] && best_.seconds < INFINITY && Hopeless(relaxation_.seconds() + costs[set])) (*out)[set] = 1;
+    if (!(*out)[set] && best_.seconds < INFINITY && Hopeless(relaxation_.seconds() + costs[set]))
+      (*out)[set] = 1;
 }
 
 bool BranchAndCut::Round(const std::vector<char>& out) {
   const int most_futile = std::max(1, problem_.node_count / 250);  // roundings that end at nothing better
-  constexpr double kNearCost = 0.7;  // reduced cost of sets for large windows, of what a node costs on average
+  constexpr double kNearCost =
+      0.7;  // reduced cost of sets for large windows, of what a node costs on average
   const auto now = std::chrono::steady_clock::now();
-  const Deadline deadline = now + (deadline_ - now) * 4 / 5;
-  // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the way.
+  const Deadline deadline = now + (deadline_ - now) * 9 / 10;
+  // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the
+  // way.
   std::vector<char> far = out;
   for (size_t set = 0; set < far.size(); ++set)
-    if (relaxation_.reduced_costs()[set] > kNearCost * relaxation_.seconds() / problem_.node_count) far[set] = 1;
+    if (relaxation_.reduced_costs()[set] > kNearCost * relaxation_.seconds() / problem_.node_count)
+      far[set] = 1;
   auto keep = [&](const Partition& partition) {
     for (int set : partition.sets) far[set] = out[set];
   };
@@ -190,7 +206,8 @@ bool BranchAndCut::Round(const std::vector<char>& out) {
 
     if (better) {
       Found(*std::move(rounded));
-    } else if (Partition both = search.Improve(best_, largest); both.seconds < best_.seconds) {  // of sets of either
+    } else if (Partition both = search.Improve(best_, largest);
+               both.seconds < best_.seconds) {  // of sets of either
       futile = 0;
       Found(std::move(both));
     }
@@ -255,7 +272,8 @@ BranchAndCut::Decision BranchAndCut::ChoosePair() const {
     for (size_t i = 0; i < members.size(); ++i)
       for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
   }
-  // The least decided pair. There is one: otherwise all sets that are taken in part would hold the same nodes.
+  // The least decided pair. There is one: otherwise all sets that are taken in part would hold the same
+  // nodes.
   Decision best{};
   double least = 2;
   for (const auto& [pair, share] : together) {
@@ -267,7 +285,8 @@ BranchAndCut::Decision BranchAndCut::ChoosePair() const {
   return best;
 }
 
-std::vector<char> BranchAndCut::Without(const std::vector<char>& out, const std::vector<Decision>& decisions) const {
+std::vector<char> BranchAndCut::Without(const std::vector<char>& out,
+                                        const std::vector<Decision>& decisions) const {
   std::vector<char> without = out;
   for (const Decision& decision : decisions) {
     for (int set : problem_.sets_of[decision.a])

@@ -21,13 +21,14 @@ NodeSet Below(const SetProblem& problem, const SetProblem::Set& set) {
 
 }  // namespace
 
-std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares, const std::vector<int>& near,
-                            Deadline deadline) {
+std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares,
+                            const std::vector<int>& near, Deadline deadline) {
   constexpr double kBroken = 1.02;
-  constexpr int kCutsOfSet = 3;        // in one call
+  constexpr int kCutsOfSet = 3;               // in one call
   std::vector<std::pair<double, int>> parts;  // largest first
   for (const auto& [set, share] : shares)
-    if (problem.sets[set].members.size() > 1) parts.emplace_back(share, set);  // a node alone is only in conflict with its own sets
+    if (problem.sets[set].members.size() > 1)
+      parts.emplace_back(share, set);  // a node alone is only in conflict with its own sets
   std::sort(parts.rbegin(), parts.rend());
   const int count = static_cast<int>(parts.size());
   std::vector<std::vector<int>> conflicts(count);  // positions in parts, ascending
@@ -51,7 +52,9 @@ std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pa
       std::vector<int> clique = {i, k};
       double sum = parts[i].first + parts[k].first;
       for (int other = 0; other < count; ++other) {
-        if (!std::all_of(clique.begin(), clique.end(), [&](int member) { return adjacent[member].Contains(other); })) continue;
+        if (!std::all_of(clique.begin(), clique.end(),
+                         [&](int member) { return adjacent[member].Contains(other); }))
+          continue;
         clique.push_back(other);
         sum += parts[other].first;
       }
@@ -65,7 +68,8 @@ std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pa
   std::vector<int> used(count, 0);
   std::vector<Cut> cuts;
   for (const auto& [sum, clique] : broken) {
-    if (std::any_of(clique.begin(), clique.end(), [&](int member) { return used[member] == kCutsOfSet; })) continue;
+    if (std::any_of(clique.begin(), clique.end(), [&](int member) { return used[member] == kCutsOfSet; }))
+      continue;
     if (std::chrono::steady_clock::now() >= deadline) break;
     Cut cut{.limit = 1};
     for (int member : clique) {
@@ -74,8 +78,9 @@ std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pa
     }
     for (int set : near) {
       const SetProblem::Set& candidate = problem.sets[set];
-      if (std::all_of(cut.sets.begin(), cut.sets.end(),
-                      [&](int member) { return member != set && Conflict(problem, problem.sets[member], candidate); }))
+      if (std::all_of(cut.sets.begin(), cut.sets.end(), [&](int member) {
+            return member != set && Conflict(problem, problem.sets[member], candidate);
+          }))
         cut.sets.push_back(set);
     }
     std::sort(cut.sets.begin(), cut.sets.end());

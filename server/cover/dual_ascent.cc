@@ -36,7 +36,8 @@ std::vector<double> FeasiblePrices(const SetProblem& problem, std::vector<double
 std::vector<double> SharePrices(const SetProblem& problem) {
   std::vector<double> prices(problem.node_count, INFINITY);
   for (const SetProblem::Set& set : problem.sets)
-    for (int node : set.members) prices[node] = std::min(prices[node], set.seconds / static_cast<double>(set.members.size()));
+    for (int node : set.members)
+      prices[node] = std::min(prices[node], set.seconds / static_cast<double>(set.members.size()));
   return FeasiblePrices(problem, std::move(prices));
 }
 

@@ -7,8 +7,9 @@
 
 namespace fusion {
 
-// Prices near `prices` (seconds, per node) of which no set holds more than it costs: lowered where a set does, then each raised as
-// far as its sets let it (dual ascent: D. Erlenkotter, 1978). Their sum is a bound: no cover is faster.
+// Prices near `prices` (seconds, per node) of which no set holds more than it costs: lowered where a set
+// does, then each raised as far as its sets let it (dual ascent: D. Erlenkotter, 1978). Their sum is a bound:
+// no cover is faster.
 std::vector<double> FeasiblePrices(const SetProblem& problem, std::vector<double> prices);
 
 // Prices for the beginning: of each node its smallest share of a set, raised likewise.

@@ -16,7 +16,8 @@ class Merging {
 
   bool IsFree(int set) const {
     const std::vector<int>& members = problem_.sets[set].members;
-    return std::all_of(members.begin(), members.end(), [&](int node) { return problem_.sets[owner_[node]].members.size() == 1; });
+    return std::all_of(members.begin(), members.end(),
+                       [&](int node) { return problem_.sets[owner_[node]].members.size() == 1; });
   }
   // Whether a path through the chosen sets leaves this one and comes back.
   bool ClosesCycle(int set) {
@@ -34,7 +35,8 @@ class Merging {
     for (size_t i = 0; i < reached.size() && !closes; ++i)
       for (int node : problem_.sets[reached[i]].members) {
         const std::vector<int>& next = problem_.successors[node];
-        closes = closes || std::any_of(next.begin(), next.end(), [&](int to) { return start.nodes.Contains(to); });
+        closes =
+            closes || std::any_of(next.begin(), next.end(), [&](int to) { return start.nodes.Contains(to); });
         follow(node);
       }
     for (int other : reached) reached_[other] = 0;

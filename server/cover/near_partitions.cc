@@ -15,8 +15,8 @@ namespace fusion {
 namespace {
 
 constexpr int kWindowNodes = 20;
-constexpr int kOfWindow = 5;                           // partitions
-constexpr std::chrono::milliseconds kWindowTime{50};   // for one window
+constexpr int kOfWindow = 5;                          // partitions
+constexpr std::chrono::milliseconds kWindowTime{50};  // for one window
 
 // Sets of the best partition that others replace; both ascending.
 struct Exchange {
@@ -49,14 +49,16 @@ std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best
     for (size_t i = 0; i < (positions.size() + 1) / 2; ++i)  // those in the middle
       for (int node : problem.sets[best.sets[positions[i]]].members) tried[node] = 1;
     const Window window(problem, best, positions, none);
-    PartitionSolver solver(window.problem(), std::min<Deadline>(deadline, std::chrono::steady_clock::now() + kWindowTime));
+    PartitionSolver solver(window.problem(),
+                           std::min<Deadline>(deadline, std::chrono::steady_clock::now() + kWindowTime));
     RankedPartitions ranked(solver);
     for (int k = 0; k < kOfWindow; ++k) {
       const std::optional<Partition> other = ranked.Next();
       if (!other) break;
       const Partition whole = window.Replaced(other->sets);
       const std::vector<int> others = Ascending(whole.sets);
-      if (others != sets) exchanges.insert({whole.seconds - best.seconds, Difference(sets, others), Difference(others, sets)});
+      if (others != sets)
+        exchanges.insert({whole.seconds - best.seconds, Difference(sets, others), Difference(others, sets)});
     }
   }
   return {exchanges.begin(), exchanges.end()};
@@ -64,15 +66,18 @@ std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best
 
 }  // namespace
 
-std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count, Deadline deadline) {
+std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count,
+                                      Deadline deadline) {
   const auto now = std::chrono::steady_clock::now();
   const std::vector<Exchange> exchanges = Exchanges(problem, best, now + (deadline - now) / 2);
-  // Combinations by seconds: each follows from the one without its last exchange, which must be a partition, or from the one with the
-  // exchange before that instead.
+  // Combinations by seconds: each follows from the one without its last exchange, which must be a partition,
+  // or from the one with the exchange before that instead.
   struct Combination {
     double seconds;
     std::vector<int> members;  // of exchanges, ascending
-    bool operator>(const Combination& other) const { return std::tie(seconds, members) > std::tie(other.seconds, other.members); }
+    bool operator>(const Combination& other) const {
+      return std::tie(seconds, members) > std::tie(other.seconds, other.members);
+    }
   };
   std::priority_queue<Combination, std::vector<Combination>, std::greater<>> queue;
   auto push = [&](std::vector<int> members) {
@@ -83,7 +88,8 @@ std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition
   };
   std::vector<Partition> partitions;
   push({0});
-  while (!queue.empty() && static_cast<int>(partitions.size()) < count && std::chrono::steady_clock::now() < deadline) {
+  while (!queue.empty() && static_cast<int>(partitions.size()) < count &&
+         std::chrono::steady_clock::now() < deadline) {
     const std::vector<int> members = queue.top().members;
     queue.pop();
     std::vector<int> next = members;

@@ -1,4 +1,5 @@
-// Partitions near one that is known, for lists of covers of graphs that are too large to rank all. Internal to server/cover.
+// Partitions near one that is known, for lists of covers of graphs that are too large to rank all. Internal
+// to server/cover.
 #pragma once
 
 #include <vector>
@@ -9,8 +10,10 @@
 
 namespace fusion {
 
-// Up to `count` partitions that differ from `best`, each once, by seconds: the next best of each window of a few nodes, and
-// combinations of these in different places. Fewer when there are none or there is no time. `best` is schedulable, and so are they.
-std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count, Deadline deadline);
+// Up to `count` partitions that differ from `best`, each once, by seconds: the next best of each window of a
+// few nodes, and combinations of these in different places. Fewer when there are none or there is no time.
+// `best` is schedulable, and so are they.
+std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count,
+                                      Deadline deadline);
 
 }  // namespace fusion

@@ -11,8 +11,13 @@ constexpr std::chrono::milliseconds kWindowTime{500};  // for one window
 
 }  // namespace
 
-NeighbourhoodSearch::NeighbourhoodSearch(const SetProblem& problem, const std::vector<char>& out, Deadline deadline)
-    : problem_(problem), out_(out), deadline_(deadline), prices_(problem.node_count, 0), neighbours_(problem.node_count) {
+NeighbourhoodSearch::NeighbourhoodSearch(const SetProblem& problem, const std::vector<char>& out,
+                                         Deadline deadline)
+    : problem_(problem),
+      out_(out),
+      deadline_(deadline),
+      prices_(problem.node_count, 0),
+      neighbours_(problem.node_count) {
   for (int node = 0; node < problem.node_count; ++node)
     for (int next : problem.successors[node]) {
       neighbours_[node].push_back(next);

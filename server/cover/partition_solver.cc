@@ -47,7 +47,10 @@ void PartitionSolver::Start() {
   if (!start_) return;
   const std::vector<char> none(problem_.sets.size(), 0);
   NeighbourhoodSearch search(problem_, none, deadline);
-  for (int nodes : {20, 40, 80}) start_ = search.Improve(*std::move(start_), nodes);
+  for (int nodes : {20, 40, 80}) {
+    if (nodes == 80 && problem_.node_count < 2 * kVeryLargeNodes) break;  // the relaxed program will lead to better ones
+    start_ = search.Improve(*std::move(start_), nodes);
+  }
   window_prices_ = search.prices();
   Meet(start_);
 }

@@ -7,7 +7,8 @@
 
 namespace fusion {
 
-Window::Window(const SetProblem& problem, const Partition& partition, std::vector<int> positions, const std::vector<char>& out)
+Window::Window(const SetProblem& problem, const Partition& partition, std::vector<int> positions,
+               const std::vector<char>& out)
     : problem_(problem), partition_(partition), positions_(std::move(positions)) {
   std::sort(positions_.begin(), positions_.end());
   std::vector<int>& nodes = nodes_;
@@ -31,11 +32,13 @@ Window::Window(const SetProblem& problem, const Partition& partition, std::vecto
     for (int set : problem.sets_of[node]) {
       const std::vector<int>& members = problem.sets[set].members;
       if (members[0] != node || (!out.empty() && out[set])) continue;
-      if (!std::all_of(members.begin(), members.end(), [&](int member) { return number[member] >= 0; })) continue;
+      if (!std::all_of(members.begin(), members.end(), [&](int member) { return number[member] >= 0; }))
+        continue;
       CoverProblem::Column column{NodeSet(smaller.node_count), problem.sets[set].seconds};
       for (int member : members) column.nodes.Add(number[member]);
       // A set outside would wait for it, and it for that one.
-      if (std::any_of(members.begin(), members.end(), [&](int member) { return through[number[member]].Intersects(column.nodes); }))
+      if (std::any_of(members.begin(), members.end(),
+                      [&](int member) { return through[number[member]].Intersects(column.nodes); }))
         continue;
       smaller.columns.push_back(std::move(column));
       set_of_column.push_back(set);
@@ -51,7 +54,8 @@ Window::Window(const SetProblem& problem, const Partition& partition, std::vecto
 }
 
 // Nodes of the window that sets outside lead each of its nodes to.
-std::vector<NodeSet> Window::ThroughOutside(const std::vector<int>& nodes, const std::vector<int>& number) const {
+std::vector<NodeSet> Window::ThroughOutside(const std::vector<int>& nodes,
+                                            const std::vector<int>& number) const {
   std::vector<int> owner(problem_.node_count, -1);  // positions of the sets
   for (size_t i = 0; i < partition_.sets.size(); ++i)
     for (int node : problem_.sets[partition_.sets[i]].members) owner[node] = static_cast<int>(i);

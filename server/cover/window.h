@@ -8,13 +8,15 @@
 
 namespace fusion {
 
-// The nodes of some sets of a partition, and what may replace these sets: all sets of these nodes. Paths through the sets outside
-// are edges of the window, and no set is in it that such a path leaves and comes back to. So what can be scheduled in the window
-// can be scheduled with the rest, and nothing else can.
+// The nodes of some sets of a partition, and what may replace these sets: all sets of these nodes. Paths
+// through the sets outside are edges of the window, and no set is in it that such a path leaves and comes
+// back to. So what can be scheduled in the window can be scheduled with the rest, and nothing else can.
 class Window {
  public:
-  // `positions`: of the sets in partition.sets, each once. Sets that are `out` (per set, empty: none) are not in the window.
-  Window(const SetProblem& problem, const Partition& partition, std::vector<int> positions, const std::vector<char>& out);
+  // `positions`: of the sets in partition.sets, each once. Sets that are `out` (per set, empty: none) are not
+  // in the window.
+  Window(const SetProblem& problem, const Partition& partition, std::vector<int> positions,
+         const std::vector<char>& out);
 
   const SetProblem& problem() const { return window_; }  // nodes numbered anew
   const Partition& inside() const { return inside_; }    // the sets that are replaced

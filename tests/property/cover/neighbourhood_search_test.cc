@@ -1,4 +1,5 @@
-// What is found near other covers, and the bounds and cuts that large problems use, against brute force on small random DAGs.
+// What is found near other covers, and the bounds and cuts that large problems use, against brute force on
+// small random DAGs.
 #include "server/cover/neighbourhood_search.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,8 @@ CoverProblem RandomProblem(int round, std::mt19937& random) {
 // Every cover, by brute force, as sets of the set problem.
 std::vector<Partition> AllPartitions(const CoverProblem& problem, const SetProblem& sets) {
   std::vector<int> set_of(problem.columns.size());
-  for (size_t set = 0; set < sets.sets.size(); ++set) set_of[sets.sets[set].columns[0]] = static_cast<int>(set);
+  for (size_t set = 0; set < sets.sets.size(); ++set)
+    set_of[sets.sets[set].columns[0]] = static_cast<int>(set);
   std::vector<Partition> partitions;
   const CoverResult listed = BruteForceCovers(problem, {.count = 1'000'000}).value();
   for (const CoverSolution& cover : listed.covers) {
@@ -50,7 +52,8 @@ std::string FaultOf(const CoverProblem& problem, const SetProblem& sets, const P
   return Fault(problem, cover);
 }
 
-// All that may stand in a window of a partition: the partitions with the same other sets, no more and no fewer.
+// All that may stand in a window of a partition: the partitions with the same other sets, no more and no
+// fewer.
 TEST(Window, HoldsWhatCanBeScheduledWithTheRest) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
@@ -69,14 +72,17 @@ TEST(Window, HoldsWhatCanBeScheduledWithTheRest) {
     if (positions.empty()) continue;
     std::set<std::vector<int>> expected, found;
     for (const Partition& other : all) {
-      if (!std::all_of(rest.begin(), rest.end(), [&](int set) { return std::count(other.sets.begin(), other.sets.end(), set); })) continue;
+      if (!std::all_of(rest.begin(), rest.end(),
+                       [&](int set) { return std::count(other.sets.begin(), other.sets.end(), set); }))
+        continue;
       std::vector<int> ascending = other.sets;
       std::sort(ascending.begin(), ascending.end());
       expected.insert(ascending);
     }
     const Window window(sets, at, positions, {});
     CoverProblem inside{.node_count = window.problem().node_count, .successors = window.problem().successors};
-    for (const SetProblem::Set& set : window.problem().sets) inside.columns.push_back({set.nodes, set.seconds});
+    for (const SetProblem::Set& set : window.problem().sets)
+      inside.columns.push_back({set.nodes, set.seconds});
     const CoverResult listed = BruteForceCovers(inside, {.count = 1'000'000}).value();
     for (const CoverSolution& cover : listed.covers) {
       const Partition whole = window.Replaced(cover.columns);
@@ -115,6 +121,46 @@ TEST(NeighbourhoodSearch, FindsTheBestWhereAWindowHoldsTheGraphAndIsNoWorseElsew
       EXPECT_NEAR(best.seconds, all[0].seconds, 1e-12);
     }
     if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// As large problems are solved: relaxed solutions rounded and improved, reduced costs that leave sets out,
+// and a small program.
+TEST(BranchAndCut, FindsTheBestByWayOfOthersNearIt) {
+  std::mt19937 random(12);
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const CoverProblem problem = RandomProblem(round, random);
+    const SetProblem sets = MakeSetProblem(problem).value();
+    const std::vector<Partition> all = AllPartitions(problem, sets);
+    const std::vector<char> none(sets.sets.size(), 0);
+    for (const Partition* start : {static_cast<const Partition*>(nullptr), &all[random() % all.size()]}) {
+      Relaxation relaxation(sets, 1e5);
+      std::set<Cut> cuts;
+      const auto answer =
+          BranchAndCut(sets, relaxation, cuts, Soon(), [](const Partition&) {}).Solve(none, start, true);
+      ASSERT_EQ(answer.result.outcome, PartitionOutcome::kOptimal) << answer.failure;
+      EXPECT_EQ(FaultOf(problem, sets, answer.result.partition), "");
+      EXPECT_NEAR(answer.result.partition.seconds, all[0].seconds, 1e-12);
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(BranchAndCut, FindsTheBestOfTwentyNodesByWayOfOthersNearIt) {
+  for (unsigned seed = 100; seed < 140; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const FusibleSetProblem dag = testing::RandomDag(20, seed);
+    const CoverProblem problem =
+        testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets);
+    const SetProblem sets = MakeSetProblem(problem).value();
+    Relaxation relaxation(sets, 1e5);
+    std::set<Cut> cuts;
+    const std::vector<char> none(sets.sets.size(), 0);
+    const auto answer =
+        BranchAndCut(sets, relaxation, cuts, Soon(), [](const Partition&) {}).Solve(none, nullptr, true);
+    ASSERT_EQ(answer.result.outcome, PartitionOutcome::kOptimal) << answer.failure;
+    EXPECT_NEAR(answer.result.partition.seconds, DownSetCovers(problem, {})->covers[0].seconds, 1e-12);
   }
 }
 
