@@ -5,6 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "server/cover/conflict_cuts.h"
+#include "server/cover/neighbourhood_search.h"
+
 namespace fusion {
 namespace {
 
@@ -12,17 +15,20 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 // Rounds of cuts of three nodes, at the root and elsewhere.
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
-// Above so many nodes the search begins with dives: sets that are nearly taken are taken, some at once.
-constexpr int kDiveNodes = 150;
+// Dives take sets that are nearly taken, some at once.
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
+constexpr size_t kSetsInTree = 2;  // for each node, of large problems
+// Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
+constexpr double kNear = 2;
 
 bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
 }
 
-// Of which all times are multiples, seconds; 0 when there is none to speak of. As times of kernels that differ in whole vectors are.
+// Of which all times are multiples, seconds; 0 when there is none to speak of. As times of kernels that
+// differ in whole vectors are.
 double Unit(const SetProblem& problem) {
   double unit = 0, smallest = INFINITY;
   for (const SetProblem::Set& set : problem.sets) smallest = std::min(smallest, set.seconds);
@@ -41,9 +47,14 @@ double Unit(const SetProblem& problem) {
 
 }  // namespace
 
-BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, std::set<Cut>& cuts, Deadline deadline,
-                           std::function<void(Partition)> meet)
-    : problem_(problem), relaxation_(relaxation), cuts_(cuts), deadline_(deadline), meet_(std::move(meet)), unit_(Unit(problem)) {}
+BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, std::set<Cut>& cuts,
+                           Deadline deadline, std::function<void(Partition)> meet)
+    : problem_(problem),
+      relaxation_(relaxation),
+      cuts_(cuts),
+      deadline_(deadline),
+      meet_(std::move(meet)),
+      unit_(Unit(problem)) {}
 
 bool BranchAndCut::Hopeless(double bound) const {
   constexpr double kRounding = 1e-9;
@@ -53,28 +64,40 @@ bool BranchAndCut::Hopeless(double bound) const {
   return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out) {
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start,
+                                         bool search_near) {
   best_ = {.seconds = INFINITY};
+  if (start) best_ = *start;
   out_ = &out;
   failure_.clear();
   std::vector<Open> open = {{}};  // the last one is next; else the one of least bound
   double unsolved = INFINITY;     // least bound of what had no answer
   bool plunging = true, root = true;
+  std::vector<char> left_out = out;
   while (!open.empty()) {
     if (!plunging)
-      std::iter_swap(std::min_element(open.begin(), open.end(), [](const Open& a, const Open& b) { return a.bound < b.bound; }),
+      std::iter_swap(std::min_element(open.begin(), open.end(),
+                                      [](const Open& a, const Open& b) { return a.bound < b.bound; }),
                      open.end() - 1);
     plunging = false;
     const Open at = std::move(open.back());
     open.pop_back();
     if (Hopeless(at.bound)) continue;
-    const std::vector<char> without = Without(out, at.decisions);
+    const std::vector<char> without = Without(left_out, at.decisions);
     const Step step = InTime() ? SolveRelaxed(without, root ? kRootCutRounds : kCutRounds) : Step::kFailed;
+    if (root && step != Step::kFailed) root_prices_ = relaxation_.prices().nodes;
     if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
     if (step == Step::kBranch) {
       const double bound = std::max(at.bound, relaxation_.seconds());
       const Decision decision = ChoosePair();
-      if (root && problem_.node_count > kDiveNodes) Dive(without);
+      if (root) {
+        const bool rounded = search_near && Round(out);
+        LeaveOut(&left_out);
+        if (problem_.node_count > kLargeNodes) {
+          if (!start && !rounded) Dive(without);
+        }
+        if (search_near) relaxation_.Shrink(kSetsInTree);
+      }
       for (bool together : {false, true}) {
         Open child{bound, at.decisions};
         child.decisions.push_back({decision.a, decision.b, together});
@@ -84,7 +107,7 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out) {
     }
     root = false;
   }
-  Answer answer{.bound = std::min(unsolved, best_.seconds), .failure = failure_};
+  Answer answer{.bound = std::min(unsolved, best_.seconds), .root_prices = root_prices_, .failure = failure_};
   const bool found = best_.seconds < INFINITY, all = unsolved == INFINITY || (found && Hopeless(unsolved));
   answer.result.outcome = found ? (all ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible)
                                 : (all ? PartitionOutcome::kNone : PartitionOutcome::kUnknown);
@@ -113,17 +136,105 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
       }
       if (auto split = SplitCycles(problem_, chosen); split && Allowed(split->sets)) Found(*std::move(split));
       for (Cut& cut : CycleCuts(problem_, chosen)) added += cuts_.insert(std::move(cut)).second;
+      if (problem_.node_count > kLargeNodes)  // there may be very many cycles
+        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+          added += cuts_.insert(std::move(cut)).second;
       if (added == 0) {
         failure_ = "lp_solve's solution breaks a cut";
         return Step::kFailed;
       }
       continue;
     }
-    if (cut_rounds-- > 0)
+    if (cut_rounds-- > 0) {
       for (auto separate : {WaitingPairCuts, SubsetRowCuts})
-        for (Cut& cut : separate(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
+        for (Cut& cut : separate(problem_, relaxation_.shares()))
+          added += cuts_.insert(std::move(cut)).second;
+      for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+        added += cuts_.insert(std::move(cut)).second;
+    }
     if (added == 0) return Step::kBranch;
   }
+}
+
+std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
+  const std::vector<double>& costs = relaxation_.reduced_costs();
+  const double gap =
+      std::min(best_.seconds - relaxation_.seconds(), kNear * relaxation_.seconds() / problem_.node_count);
+  std::vector<int> near;
+  for (size_t set = 0; set < costs.size(); ++set)
+    if (!out[set] && costs[set] < gap) near.push_back(static_cast<int>(set));
+  std::stable_sort(near.begin(), near.end(), [&](int a, int b) { return costs[a] < costs[b]; });
+  return near;
+}
+
+void BranchAndCut::LeaveOut(std::vector<char>* out) const {
+  const std::vector<double>& costs = relaxation_.reduced_costs();
+  for (size_t set = 0; set < costs.size(); ++set)
+    if (!(*out)[set] && best_.seconds < INFINITY && Hopeless(relaxation_.seconds() + costs[set]))
+      (*out)[set] = 1;
+}
+
+bool BranchAndCut::Round(const std::vector<char>& out) {
+  const int most_futile = std::max(1, problem_.node_count / 250);  // roundings that end at nothing better
+  constexpr double kNearCost =
+      0.7;  // reduced cost of sets for large windows, of what a node costs on average
+  const auto now = std::chrono::steady_clock::now();
+  const Deadline deadline = now + (deadline_ - now) * 9 / 10;
+  // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the
+  // way.
+  std::vector<char> far = out;
+  for (size_t set = 0; set < far.size(); ++set)
+    if (relaxation_.reduced_costs()[set] > kNearCost * relaxation_.seconds() / problem_.node_count)
+      far[set] = 1;
+  auto keep = [&](const Partition& partition) {
+    for (int set : partition.sets) far[set] = out[set];
+  };
+  if (best_.seconds < INFINITY) keep(best_);
+  const int largest = std::min(320, problem_.node_count / 3);
+  std::mt19937 random(1);
+  for (int futile = 0; futile < most_futile && std::chrono::steady_clock::now() < deadline;) {
+    std::optional<Partition> rounded = Rounded(random);
+    if (!rounded || !Allowed(rounded->sets)) return false;
+    keep(*rounded);
+    NeighbourhoodSearch search(problem_, far, deadline);
+    for (int nodes = 40; nodes <= largest; nodes *= 2) *rounded = search.Improve(*std::move(rounded), nodes);
+    NeighbourhoodSearch finer(problem_, out, deadline);
+    *rounded = finer.Improve(*std::move(rounded), 80);
+    keep(*rounded);
+    const bool better = rounded->seconds < best_.seconds;
+    futile = better ? 0 : futile + 1;
+
+    if (better) {
+      Found(*std::move(rounded));
+    } else if (Partition both = search.Improve(best_, largest);
+               both.seconds < best_.seconds) {  // of sets of either
+      futile = 0;
+      Found(std::move(both));
+    }
+  }
+  return true;
+}
+
+std::optional<Partition> BranchAndCut::Rounded(std::mt19937& random) const {
+  std::uniform_real_distribution<double> change(0, 0.5);
+  std::vector<std::pair<double, int>> shares;  // most of all first
+  for (const auto& [set, share] : relaxation_.shares()) shares.emplace_back(-share - change(random), set);
+  std::sort(shares.begin(), shares.end());
+  std::vector<char> covered(problem_.node_count, 0);
+  std::vector<int> chosen;
+  for (const auto& [share, set] : shares) {
+    const std::vector<int>& members = problem_.sets[set].members;
+    if (std::any_of(members.begin(), members.end(), [&](int node) { return covered[node]; })) continue;
+    for (int node : members) covered[node] = 1;
+    chosen.push_back(set);
+  }
+  for (int node = 0; node < problem_.node_count; ++node) {
+    if (covered[node]) continue;
+    const int single = problem_.Find({node});
+    if (single < 0) return std::nullopt;
+    chosen.push_back(single);
+  }
+  return SplitCycles(problem_, std::move(chosen));
 }
 
 void BranchAndCut::Dive(const std::vector<char>& from) {
@@ -161,7 +272,8 @@ BranchAndCut::Decision BranchAndCut::ChoosePair() const {
     for (size_t i = 0; i < members.size(); ++i)
       for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
   }
-  // The least decided pair. There is one: otherwise all sets that are taken in part would hold the same nodes.
+  // The least decided pair. There is one: otherwise all sets that are taken in part would hold the same
+  // nodes.
   Decision best{};
   double least = 2;
   for (const auto& [pair, share] : together) {
@@ -173,7 +285,8 @@ BranchAndCut::Decision BranchAndCut::ChoosePair() const {
   return best;
 }
 
-std::vector<char> BranchAndCut::Without(const std::vector<char>& out, const std::vector<Decision>& decisions) const {
+std::vector<char> BranchAndCut::Without(const std::vector<char>& out,
+                                        const std::vector<Decision>& decisions) const {
   std::vector<char> without = out;
   for (const Decision& decision : decisions) {
     for (int set : problem_.sets_of[decision.a])

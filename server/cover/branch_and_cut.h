@@ -1,12 +1,14 @@
 // The fastest schedulable partition: branch and bound on the relaxed program. Internal to server/cover.
 //
-// A solution that takes sets in part has two nodes that it puts into one set in part: they are together in one branch and
-// apart in the other (D. M. Ryan, B. A. Foster, 1981), which leaves sets out and adds nothing to the program. Cuts found
-// anywhere hold everywhere.
+// A solution that takes sets in part has two nodes that it puts into one set in part: they are together in
+// one branch and apart in the other (D. M. Ryan, B. A. Foster, 1981), which leaves sets out and adds nothing
+// to the program. Cuts found anywhere hold everywhere.
 #pragma once
 
 #include <functional>
 #include <limits>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,11 +26,15 @@ class BranchAndCut {
 
   struct Answer {
     PartitionResult result;
-    double bound = 0;     // seconds; no partition is faster. Infinity: there is none
-    std::string failure;  // what was wrong with an answer of lp_solve, if anything
+    double bound = 0;                 // seconds; no partition is faster. Infinity: there is none
+    std::vector<double> root_prices;  // of the nodes, seconds, from the first relaxed program and its cuts;
+                                      // empty if it was not solved
+    std::string failure;              // what was wrong with an answer of lp_solve, if anything
   };
-  // The fastest partition without the sets that are `out` (per set).
-  Answer Solve(const std::vector<char>& out);
+  // The fastest partition without the sets that are `out` (per set). `start`, when given, is one; it is the
+  // answer if none is faster. `search_near`: relaxed solutions are rounded and better partitions are looked
+  // for near these, for large problems.
+  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr, bool search_near = false);
 
  private:
   struct Decision {
@@ -41,12 +47,20 @@ class BranchAndCut {
   };
   enum class Step { kBranch, kDone, kFailed };
 
-  // Solves the relaxed program without the sets that are `out`, with all cuts that it turns out to need. kBranch: sets are taken
-  // in part; kDone: nothing better is here, or the best was found.
+  // Solves the relaxed program without the sets that are `out`, with all cuts that it turns out to need.
+  // kBranch: sets are taken in part; kDone: nothing better is here, or the best was found.
   Step SolveRelaxed(const std::vector<char>& out, int cut_rounds);
-  // First solutions of large problems: takes what is nearly taken and solves again, until all is taken as a whole; and again, with
-  // the cuts that were needed, as long as that helps.
+  // Sets of little reduced cost, the least first.
+  std::vector<int> NearSets(const std::vector<char>& out) const;
+  // First solutions of large problems: takes what is nearly taken and solves again, until all is taken as a
+  // whole; and again, with the cuts that were needed, as long as that helps.
   void Dive(const std::vector<char>& from);
+  // Relaxed solutions rounded to partitions, and better ones near these. False when that is not possible.
+  bool Round(const std::vector<char>& out);
+  // The relaxed solution, a little changed, rounded: sets of the largest shares.
+  std::optional<Partition> Rounded(std::mt19937& random) const;
+  // Leaves out sets that are in no partition that is better than the best (their reduced costs say so).
+  void LeaveOut(std::vector<char>* out) const;
   void Take(int set, std::vector<char>* out) const;
   Decision ChoosePair() const;
   std::vector<char> Without(const std::vector<char>& out, const std::vector<Decision>& decisions) const;
@@ -63,6 +77,7 @@ class BranchAndCut {
   const std::function<void(Partition)> meet_;
   const double unit_;
   const std::vector<char>* out_ = nullptr;  // of the whole of it
+  std::vector<double> root_prices_;
   Partition best_{.seconds = std::numeric_limits<double>::infinity()};
   std::string failure_;
 };

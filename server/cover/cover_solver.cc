@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/cover/near_partitions.h"
+#include "server/cover/neighbourhood_search.h"
 #include "server/cover/ranked_partitions.h"
 #include "server/cover/set_problem.h"
 
@@ -78,15 +80,6 @@ class ColumnChoices {
   std::priority_queue<Choice, std::vector<Choice>, std::greater<>> choices_;
 };
 
-// Each node by itself: always schedulable. Nothing when some node has no column of its own.
-std::optional<Partition> SingleNodes(const SetProblem& problem) {
-  std::vector<int> chosen;
-  for (size_t set = 0; set < problem.sets.size(); ++set)
-    if (problem.sets[set].members.size() == 1) chosen.push_back(static_cast<int>(set));
-  if (!problem.IsExactCover(chosen)) return std::nullopt;
-  return Partition{ScheduleOrder(problem, chosen).value(), problem.Seconds(chosen)};
-}
-
 absl::Status CheckOptions(const CoverOptions& options) {
   if (options.count < 1) return absl::InvalidArgumentError("the number of covers must be at least 1");
   if (!(options.time_limit.count() > 0)) return absl::InvalidArgumentError("the time limit must be positive");
@@ -103,7 +96,10 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
 
   CoverResult result;
   result.notes = reduced->notes;
-  PartitionSolver solver(*reduced, deadline);
+  // Of large problems the best cover may take all the time there is; the others are then looked for near it.
+  constexpr double kSearchShare = 0.8;
+  const bool near_others = options.count > 1 && reduced->node_count > kLargeNodes;
+  PartitionSolver solver(*reduced, near_others ? DeadlineAfter(options.time_limit * kSearchShare) : deadline);
   RankedPartitions partitions(solver);
   ColumnChoices choices(problem, *reduced);
   std::set<std::vector<int>> taken;  // partitions, their sets ascending
@@ -112,10 +108,10 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
     std::sort(ascending.begin(), ascending.end());
     if (taken.insert(std::move(ascending)).second) choices.AddPartition(std::move(partition));
   };
+  // The same sum in another order may differ in its last digits.
+  constexpr double kRounding = 1 + 1e-12;
   bool first = true, filled_up = false;
   while (static_cast<int>(result.covers.size()) < options.count) {
-    // The same sum in another order may differ in its last digits.
-    constexpr double kRounding = 1 + 1e-12;
     if (choices.NextSeconds() < INFINITY && choices.NextSeconds() <= partitions.NextBound() * kRounding) {
       result.covers.push_back(choices.Next());
       continue;
@@ -128,6 +124,8 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
     } else if (!partitions.complete() && !filled_up) {
       filled_up = true;
       for (Partition& met : solver.met()) take(std::move(met));
+      if (const Partition* best = solver.best_met(); near_others && best)
+        for (Partition& near : NearPartitions(*reduced, *best, options.count, deadline)) take(std::move(near));
       if (std::optional<Partition> single = SingleNodes(*reduced)) take(std::move(*single));
     } else if (choices.NextSeconds() == INFINITY) {
       break;
@@ -148,7 +146,7 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
   if (!complete) {
     const auto sure =
         std::count_if(result.covers.begin(), result.covers.end(),
-                      [&](const CoverSolution& cover) { return cover.seconds <= partitions.lost_bound(); });
+                      [&](const CoverSolution& cover) { return cover.seconds <= partitions.lost_bound() * kRounding; });
     result.notes.push_back(absl::StrCat("the search for covers was not finished (time limit ",
                                         options.time_limit.count(), " s): ", sure, " of ",
                                         result.covers.size(), " covers are known to be the fastest"));

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/cover/down_set_covers.h"
+#include "server/cover/dual_ascent.h"
+#include "server/cover/greedy_partition.h"
+#include "server/cover/neighbourhood_search.h"
 
 namespace fusion {
 namespace {
@@ -15,6 +19,9 @@ std::string SetName(const SetProblem::Set& set, size_t number) {
   if (set.members.size() > 16) return absl::StrCat("set", number);
   return absl::StrCat("s", absl::StrJoin(set.members, "_"));
 }
+
+// The relaxed program of more nodes may not be solved in time: these begin with a partition from windows alone.
+constexpr int kVeryLargeNodes = 600;
 
 double MeanSeconds(const SetProblem& problem) {
   double sum = 0;
@@ -29,7 +36,23 @@ PartitionSolver::PartitionSolver(const SetProblem& problem, Deadline deadline)
       deadline_(deadline),
       scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)),
       relaxation_(problem, scale_) {
+  if (problem.node_count > kVeryLargeNodes) Start();
   SetPrices();
+}
+
+void PartitionSolver::Start() {
+  const auto now = std::chrono::steady_clock::now();
+  const Deadline deadline = now + (deadline_ - now) / 3;
+  start_ = GreedyPartition(problem_, deadline);
+  if (!start_) return;
+  const std::vector<char> none(problem_.sets.size(), 0);
+  NeighbourhoodSearch search(problem_, none, deadline);
+  for (int nodes : {20, 40, 80}) {
+    if (nodes == 80 && problem_.node_count < 2 * kVeryLargeNodes) break;  // the relaxed program will lead to better ones
+    start_ = search.Improve(*std::move(start_), nodes);
+  }
+  window_prices_ = search.prices();
+  Meet(start_);
 }
 
 PartitionResult PartitionSolver::Solve(const Branch& branch) {
@@ -43,10 +66,13 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
   std::vector<char> out(problem_.sets.size(), 1);
   for (const auto* sets : {&rest.chosen, &rest.candidates})
     for (int set : *sets) out[set] = 0;
+  const bool whole = branch.forced.empty() && branch.forbidden.empty();
+  const bool has_start = start_ && std::none_of(start_->sets.begin(), start_->sets.end(), [&](int set) { return out[set]; });
   BranchAndCut::Answer answer =
       BranchAndCut(problem_, relaxation_, cuts_, deadline_, [this](Partition partition) { Meet(std::move(partition)); })
-          .Solve(out);
-  if (branch.forced.empty() && branch.forbidden.empty()) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
+          .Solve(out, has_start ? &*start_ : nullptr, whole && problem_.node_count > kLargeNodes);
+  if (whole && answer.result.outcome == PartitionOutcome::kFeasible) start_ = answer.result.partition;
+  if (whole) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
   if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) {
     if (problem_.node_count <= kMaxDownSetNodes || answer.result.outcome != PartitionOutcome::kFeasible)
       return Repair(rest, answer.failure);
@@ -144,20 +170,20 @@ PartitionResult PartitionSolver::Repair(const Rest& rest, const std::string& rea
 // Let y be the prices of nodes and w <= 0 those of cuts. A schedulable cover x costs
 //   sum over sets of (c - y of its nodes - w of its cuts) x + sum of y + sum of w * (sets of x in the cut)
 // and the last sum is no less than that of w * limit. The y and w are the dual values of the relaxed program,
-// and made valid for certain: the y are lowered by what any set misses. Without an answer in time: w = 0, and
-// y of a node is its smallest share of a set.
+// and made valid for certain: the y are lowered by what any set misses. Without an answer in time: w = 0,
+// and y by dual ascent.
 void PartitionSolver::SetPrices() {
   priced_cuts_ = cuts_.size();
   const bool solved = relaxation_.Solve(cuts_, std::vector<char>(problem_.sets.size(), 0), deadline_);
   if (!solved && !excess_.empty()) return;  // the prices without the last cuts are as good as any
-  std::vector<double> prices(problem_.node_count, INFINITY);
+  std::vector<double> prices;
   if (solved) {
     prices = relaxation_.prices().nodes;
   } else {
-    for (int node = 0; node < problem_.node_count; ++node)
-      for (int set : problem_.sets_of[node])
-        prices[node] = std::min(
-            prices[node], problem_.sets[set].seconds / static_cast<double>(problem_.sets[set].members.size()));
+    auto sum = [](const std::vector<double>& some) { return std::accumulate(some.begin(), some.end(), 0.0); };
+    prices = SharePrices(problem_);
+    if (!window_prices_.empty())
+      if (std::vector<double> others = FeasiblePrices(problem_, window_prices_); sum(others) > sum(prices)) prices = std::move(others);
   }
   std::vector<double> excess;
   for (const SetProblem::Set& set : problem_.sets) {
@@ -212,6 +238,11 @@ std::vector<Partition> PartitionSolver::met() const {
   std::vector<Partition> partitions;
   for (const auto& [sets, partition] : met_) partitions.push_back(partition);
   return partitions;
+}
+
+const Partition* PartitionSolver::best_met() const {
+  const auto best = std::min_element(met_.begin(), met_.end(), [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+  return best == met_.end() ? nullptr : &best->second;
 }
 
 std::string PartitionSolver::Text() const {

@@ -31,6 +31,8 @@ class PartitionSolver {
 
   PartitionResult Solve(const Branch& branch);
 
+  bool InTime() const { return std::chrono::steady_clock::now() < deadline_; }
+
   // No cover of the branch is faster; infinity when it can be seen to hold none. Cheap: no program is solved.
   double LowerBound(const Branch& branch) const;
   // The 0/1 program of the whole problem with the cuts so far.
@@ -38,6 +40,8 @@ class PartitionSolver {
 
   // Schedulable covers met on the way, from solutions that were not; each once. For when time runs out.
   std::vector<Partition> met() const;
+  // The fastest of them; null when there is none.
+  const Partition* best_met() const;
 
   // Failures of lp_solve that were repaired or not; for people.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -57,6 +61,8 @@ class PartitionSolver {
   // The answer of lp_solve was wrong: the same by other means.
   PartitionResult Repair(const Rest& rest, const std::string& reason);
 
+  // A first partition, by larger and larger windows.
+  void Start();
   void Meet(std::optional<Partition> partition);
 
   void SetPrices();
@@ -73,6 +79,8 @@ class PartitionSolver {
   // (SetPrices).
   double price_of_all_ = 0;
   std::vector<double> excess_;  // per set, >= 0, seconds
+  std::optional<Partition> start_;
+  std::vector<double> window_prices_;  // of nodes, seconds, not a bound; with start_
   std::set<Cut> cuts_;
   size_t priced_cuts_ = 0;                     // cuts that the prices know
   std::map<std::vector<int>, Partition> met_;  // by sets, ascending

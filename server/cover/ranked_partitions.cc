@@ -31,6 +31,10 @@ std::optional<Partition> RankedPartitions::Next() {
       Split(part);
       return std::move(part.partition);
     }
+    if (part.lost) {
+      lost_bound_ = std::min(lost_bound_, part.seconds);
+      continue;
+    }
     PartitionResult result = solver_.Solve(part.branch);
     if (part.branch.forced.empty() && part.branch.forbidden.empty())
       first_is_optimal_ = result.outcome == PartitionOutcome::kOptimal;
@@ -46,6 +50,12 @@ std::optional<Partition> RankedPartitions::Next() {
 }
 
 void RankedPartitions::Split(const Part& part) {
+  if (!solver_.InTime()) {
+    Part lost;
+    lost.seconds = part.seconds;
+    lost.lost = true;
+    return Push(std::move(lost));
+  }
   Branch branch = part.branch;
   for (int set : part.partition.sets) {
     if (std::find(part.branch.forced.begin(), part.branch.forced.end(), set) != part.branch.forced.end())

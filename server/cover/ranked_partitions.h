@@ -39,6 +39,7 @@ class RankedPartitions {
     double seconds = 0;  // of the partition, or a bound on it
     int number = 0;      // in order of creation: breaks ties
     bool solved = false;
+    bool lost = false;  // there was no time to split it
     Branch branch;
     Partition partition;
   };

@@ -21,7 +21,8 @@ Relaxation::Relaxation(const SetProblem& problem, double scale)
       program_(std::make_unique<LinearProgram>(problem.node_count, problem.node_count + static_cast<int>(problem.sets.size()))),
       present_(problem.sets.size(), 0),
       closed_(problem.sets.size(), 0),
-      cuts_of_(problem.sets.size()) {
+      cuts_of_(problem.sets.size()),
+      reduced_costs_(problem.sets.size(), 0) {
   // A node may stay uncovered at more than any cover costs, so that there always is a solution.
   double largest = 1;
   for (const SetProblem::Set& set : problem.sets) largest = std::max(largest, set.seconds * scale);
@@ -45,6 +46,27 @@ void Relaxation::AddSet(int set) {
   present_[set] = 1;
   variables_.push_back(set);
   program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members, cuts_of_[set]);
+}
+
+void Relaxation::Shrink(size_t sets_per_node) {
+  std::vector<int> sets = std::move(variables_);
+  const size_t count = std::min(sets.size(), sets_per_node * problem_.node_count);
+  std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
+                    [&](int a, int b) { return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b); });
+  sets.resize(count);
+  variables_.clear();
+  present_.assign(present_.size(), 0);
+  closed_.assign(closed_.size(), 0);
+  program_ = std::make_unique<LinearProgram>(problem_.node_count, problem_.node_count + static_cast<int>(problem_.sets.size()));
+  for (int node = 0; node < problem_.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
+  std::vector<std::vector<int>> variables(cuts_.size());  // of each cut
+  for (int set : sets) {
+    present_[set] = 1;
+    for (int cut : cuts_of_[set]) variables[cut].push_back(problem_.node_count + static_cast<int>(variables_.size()));
+    variables_.push_back(set);
+    program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members);
+  }
+  for (size_t cut = 0; cut < cuts_.size(); ++cut) program_->AddAtMost(variables[cut], cuts_[cut]->limit);
 }
 
 void Relaxation::AddCuts(const std::set<Cut>& cuts) {
@@ -111,6 +133,7 @@ bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, dou
     double cost = problem_.sets[set].seconds;
     for (int node : problem_.sets[set].members) cost -= prices.nodes[node];
     for (int cut : cuts_of_[set]) cost -= prices.cuts[cut].second;
+    reduced_costs_[set] = cost;
     *missing = std::max(*missing, -cost / static_cast<double>(problem_.sets[set].members.size()));
     if (!present_[set] && cost * scale_ < -kLeastGain) gains.emplace_back(cost, static_cast<int>(set));
   }

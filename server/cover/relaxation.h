@@ -24,6 +24,10 @@ class Relaxation {
   // there was no answer in time; what follows is then of the last call that had one, if any.
   bool Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline);
 
+  // Goes on with a program of the sets of least reduced cost in the last solution, so many for each node; the others come again as
+  // they are needed. Requires a solution.
+  void Shrink(size_t sets_per_node);
+
   double seconds() const { return seconds_; }   // no cover is faster
   bool feasible() const { return feasible_; }   // false: no sets that are left make a cover
 
@@ -32,6 +36,8 @@ class Relaxation {
     std::vector<std::pair<const Cut*, double>> cuts;  // seconds, <= 0
   };
   const Prices& prices() const { return prices_; }
+  // Per set, seconds: what it costs more than its nodes and cuts are worth (its reduced cost), at least 0 but for rounding.
+  const std::vector<double>& reduced_costs() const { return reduced_costs_; }
   // The sets that are taken, each with how much of it, ascending.
   const std::vector<std::pair<int, double>>& shares() const { return shares_; }
 
@@ -52,6 +58,7 @@ class Relaxation {
   std::vector<std::vector<int>> cuts_of_;  // per set: positions in cuts_
   double uncovered_cost_ = 0;
   Prices prices_;
+  std::vector<double> reduced_costs_;
   double seconds_ = 0;
   bool feasible_ = true;
   std::vector<std::pair<int, double>> shares_;

@@ -74,8 +74,14 @@ struct Crossings {
 };
 
 Cut CutOfCycle(const SetProblem& problem, const Quotient& quotient, const std::vector<int>& cycle) {
-  const size_t length = cycle.size();
-  const auto [exit, entry] = Crossings(quotient, cycle);
+  auto [exit, entry] = Crossings(quotient, cycle);
+  // A set whose entry leads to its exit need not be in the cycle: a path of the DAG goes through it, whichever sets hold its nodes.
+  size_t length = 0;
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    if (!problem.descendants.empty() && (entry[i] == exit[i] || problem.descendants[entry[i]].Contains(exit[i]))) continue;
+    entry[length] = entry[i];
+    exit[length++] = exit[i];
+  }
   Cut cut;
   cut.limit = static_cast<int>(length) - 1;
   for (size_t i = 0; i < length; ++i) {
@@ -159,6 +165,14 @@ std::optional<std::vector<int>> ScheduleOrder(const SetProblem& problem, const s
   }
   if (order.size() != chosen.size()) return std::nullopt;
   return order;
+}
+
+std::optional<Partition> SingleNodes(const SetProblem& problem) {
+  std::vector<int> chosen;
+  for (size_t set = 0; set < problem.sets.size(); ++set)
+    if (problem.sets[set].members.size() == 1) chosen.push_back(static_cast<int>(set));
+  if (!problem.IsExactCover(chosen)) return std::nullopt;
+  return Partition{ScheduleOrder(problem, chosen).value(), problem.Seconds(chosen)};
 }
 
 std::vector<Cut> CycleCuts(const SetProblem& problem, const std::vector<int>& chosen) {

@@ -13,6 +13,9 @@ namespace fusion {
 // nothing when the sets wait for each other.
 std::optional<std::vector<int>> ScheduleOrder(const SetProblem& problem, const std::vector<int>& chosen);
 
+// Each node by itself: always schedulable. Nothing when some node has no set of its own.
+std::optional<Partition> SingleNodes(const SetProblem& problem);
+
 // At most `limit` of `sets` in any schedulable cover.
 struct Cut {
   std::vector<int> sets;  // ascending

@@ -51,6 +51,22 @@ absl::StatusOr<std::vector<int>> TopologicalPositions(const CoverProblem& proble
   return positions;
 }
 
+// One union of bit vectors per edge.
+std::vector<NodeSet> Descendants(const CoverProblem& problem, const std::vector<int>& positions) {
+  constexpr int kMaxReachabilityNodes = 20'000;
+  if (problem.node_count > kMaxReachabilityNodes) return {};
+  std::vector<int> order(problem.node_count);
+  for (int node = 0; node < problem.node_count; ++node) order[positions[node]] = node;
+  std::vector<NodeSet> descendants(problem.node_count, NodeSet(problem.node_count));
+  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+    for (int next : problem.successors[*node]) {
+      descendants[*node].Add(next);
+      descendants[*node].UnionWith(descendants[next]);
+    }
+  }
+  return descendants;
+}
+
 bool IsConvex(const CoverProblem& problem, const std::vector<int>& positions, const SetProblem::Set& set) {
   int last = 0;
   for (int member : set.members) last = std::max(last, positions[member]);
@@ -88,6 +104,16 @@ double SetProblem::Seconds(const std::vector<int>& chosen) const {
   return sum;
 }
 
+bool SetProblem::WaitForEachOther(const Set& from, const Set& to) const {
+  auto reaches = [this](const Set& a, const Set& b) {
+    for (int start : a.members)
+      for (int end : b.members)
+        if (descendants[start].Contains(end)) return true;
+    return false;
+  };
+  return !descendants.empty() && reaches(from, to) && reaches(to, from);
+}
+
 bool SetProblem::IsExactCover(const std::vector<int>& chosen) const {
   std::vector<int> times(node_count, 0);
   for (int set : chosen)
@@ -108,6 +134,7 @@ absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem) {
   result.node_count = problem.node_count;
   result.successors = problem.successors;
   result.sets_of.resize(problem.node_count);
+  result.descendants = Descendants(problem, *positions);
   size_t left_out = 0;
   for (auto& [members, columns] : columns_of) {
     auto faster = [&](int a, int b) { return problem.columns[a].seconds < problem.columns[b].seconds; };

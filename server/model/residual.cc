@@ -120,9 +120,9 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
   for (const FusionImplementation& sweep : kernel.sweeps) keeps |= sweep.kept.rows > 0;
   for (int choice : kernel.implementations) several |= choice > 0;
   constexpr double kShortSeconds = 10e-6, kLargeShared = 200e3;
-  const double is_short = kShortSeconds / (kShortSeconds + e.total_seconds / std::max(e.correction, 1e-3)),
-               threads = Logarithm(rows.threads, 256) / 2, registers = e.registers / 255.0, shared = e.shared_bytes / kLargeShared,
-               one_tile = p.blocks_per_multiprocessor == 0, staged = rows.load_path == LoadPath::kStaged;
+  const double total = e.total_seconds / std::max(e.correction, 1e-3);  // as the model made it
+  const double is_short = kShortSeconds / (kShortSeconds + total), threads = Logarithm(rows.threads, 256) / 2,
+               registers = e.registers / 255.0, shared = e.shared_bytes / kLargeShared, one_tile = p.blocks_per_multiprocessor == 0, staged = rows.load_path == LoadPath::kStaged;
   ResidualFeatures features{};
   if (kernel.skeleton == Skeleton::kElement) {
     const double of_elements[] = {1,
@@ -138,7 +138,7 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
                                   Logarithm(p.elements_per_block, 32) / 3,
                                   shared,
                                   double(e.measured_routines),
-                                  e.total_seconds > 0 ? e.alone_seconds / e.total_seconds : 0};
+                                  total > 0 ? e.alone_seconds / total : 0};
     static_assert(kOfOthers + std::size(of_elements) == kResidualFeatures);
     std::copy(std::begin(of_elements), std::end(of_elements), features.begin() + kOfOthers);
     return features;

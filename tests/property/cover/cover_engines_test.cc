@@ -166,10 +166,28 @@ TEST(CoverEngines, GiveAValidAnswerAndABoundOfLargeGraphs) {
       testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 6, .max_candidates = 100'000'000}).sets);
   const auto solved = SolveCovers(problem, {.count = 2, .time_limit = std::chrono::seconds(2)});
   ASSERT_TRUE(solved.ok()) << solved.status();
-  EXPECT_EQ(Fault(problem, solved->covers[0]), "");
+  for (const CoverSolution& cover : solved->covers) EXPECT_EQ(Fault(problem, cover), "");
   EXPECT_GT(solved->bound_seconds, 0);
   EXPECT_LE(solved->bound_seconds, solved->covers[0].seconds);
   EXPECT_EQ(solved->proved_optimal, solved->bound_seconds == solved->covers[0].seconds);
+}
+
+// Lists of covers of graphs that are too large to rank all: each once, in order, and each can run.
+TEST(CoverEngines, ListCoversOfLargeGraphs) {
+  const FusibleSetProblem dag = testing::RandomDag(700, 3);
+  const CoverProblem problem =
+      testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 4, .max_candidates = 100'000'000}).sets);
+  const auto solved = SolveCovers(problem, {.count = 20, .time_limit = std::chrono::seconds(2)});
+  ASSERT_TRUE(solved.ok()) << solved.status();
+  std::set<std::vector<int>> seen;
+  for (size_t i = 0; i < solved->covers.size(); ++i) {
+    EXPECT_EQ(Fault(problem, solved->covers[i]), "");
+    EXPECT_GE(solved->covers[i].seconds, solved->covers[i > 0 ? i - 1 : 0].seconds);
+    std::vector<int> columns = solved->covers[i].columns;
+    std::sort(columns.begin(), columns.end());
+    EXPECT_TRUE(seen.insert(columns).second);
+  }
+  EXPECT_LE(solved->bound_seconds, solved->covers[0].seconds);
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// Cuts from conflicts of pairs of sets: two sets that share a node, or wait for each other, are not both in a
+// schedulable cover; nor are more than one of a clique of such. Internal to server/cover.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "server/cover/deadline.h"
+#include "server/cover/schedule.h"
+#include "server/cover/set_problem.h"
+
+namespace fusion {
+
+// Cuts that the shares (sets that are taken, each with how much of it, ascending) break. Each clique grows by
+// the sets of `near`, in that order, that are in conflict with all of it. Each cut holds for every
+// schedulable cover. (Clique inequalities: M. W. Padberg, 1973.)
+std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares,
+                            const std::vector<int>& near, Deadline deadline);
+
+}  // namespace fusion

@@ -1,0 +1,19 @@
+// Partitions near one that is known, for lists of covers of graphs that are too large to rank all. Internal
+// to server/cover.
+#pragma once
+
+#include <vector>
+
+#include "server/cover/deadline.h"
+#include "server/cover/partition.h"
+#include "server/cover/set_problem.h"
+
+namespace fusion {
+
+// Up to `count` partitions that differ from `best`, each once, by seconds: the next best of each window of a
+// few nodes, and combinations of these in different places. Fewer when there are none or there is no time.
+// `best` is schedulable, and so are they.
+std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count,
+                                      Deadline deadline);
+
+}  // namespace fusion

@@ -1,0 +1,39 @@
+// A part of a problem around which a schedulable partition stays as it is. Internal to server/cover.
+#pragma once
+
+#include <vector>
+
+#include "server/cover/partition.h"
+#include "server/cover/set_problem.h"
+
+namespace fusion {
+
+// The nodes of some sets of a partition, and what may replace these sets: all sets of these nodes. Paths
+// through the sets outside are edges of the window, and no set is in it that such a path leaves and comes
+// back to. So what can be scheduled in the window can be scheduled with the rest, and nothing else can.
+class Window {
+ public:
+  // `positions`: of the sets in partition.sets, each once. Sets that are `out` (per set, empty: none) are not
+  // in the window.
+  Window(const SetProblem& problem, const Partition& partition, std::vector<int> positions,
+         const std::vector<char>& out);
+
+  const SetProblem& problem() const { return window_; }  // nodes numbered anew
+  const Partition& inside() const { return inside_; }    // the sets that are replaced
+  int NumberOf(int node) const;                          // of a node of the whole that is in the window
+  // The whole with `sets` of the window instead, a schedulable partition of it.
+  Partition Replaced(const std::vector<int>& sets) const;
+
+ private:
+  std::vector<NodeSet> ThroughOutside(const std::vector<int>& nodes, const std::vector<int>& number) const;
+
+  const SetProblem& problem_;
+  const Partition& partition_;
+  std::vector<int> positions_;  // ascending
+  std::vector<int> nodes_;      // ascending
+  SetProblem window_;
+  std::vector<int> sets_;  // of the whole problem, per set of the window
+  Partition inside_;
+};
+
+}  // namespace fusion
