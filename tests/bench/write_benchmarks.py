@@ -159,7 +159,7 @@ def model_table(document, path):
     percent = lambda share: f"{100 * share:.1f} %"
     first, third = document["median_regret"]["first"], document["median_regret"]["first_3"]
     lines = ["## Predictions", "", f"{document['date']}; {document['graphs'][0]['device']}; {document['candidates']:,} candidates of "
-             f"{len(document['graphs'])} graphs and sizes, cold. All were predicted by the model as corrected by an earlier pass over the "
+             f"{len(document['graphs'])} graphs and sizes, cold. All were predicted by the model as corrected by earlier passes over the "
              "same graphs, and all were timed.", "", f"    {document['command']}", "",
              "| figure | measured | target |", "| --- | ---: | ---: |",
              f"| median absolute error | {percent(document['median_absolute_error'])} | 10 % |",
