@@ -132,6 +132,10 @@ void AddRun(const v1::JobResult& result, Json* json) {
   (*json)["builds"] = result.builds();
   (*json)["builds_reused"] = result.builds_reused();
   (*json)["seconds"] = result.seconds();
+  if (result.has_routines())
+    (*json)["routines"] = {{"known", result.routines().known()},
+                           {"measured", result.routines().measured()},
+                           {"seconds", result.routines().seconds()}};
   (*json)["conditions"] = {{"driver_version", conditions.driver_version()},
                            {"sm_clock_mhz", conditions.sm_clock_mhz()},
                            {"memory_clock_mhz", conditions.memory_clock_mhz()},
@@ -166,7 +170,9 @@ Json JobJson(const v1::Job& job) {
   Json json = {{"schema", "fusion.job/1"}};
   json.update(JobHeader(job));
   if (job.has_error()) json["error"] = StatusJson(FromRpcStatus(job.error()));
-  if (job.has_result()) {
+  if (job.has_result() && IsBenchmark(job.result())) {
+    json["benchmark"] = BenchmarkJson(job);
+  } else if (job.has_result()) {
     AddResult(job.result(), &json);
     AddRun(job.result(), &json);
   }

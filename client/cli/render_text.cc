@@ -178,7 +178,11 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
   if (result.unfused().samples() > 0)
     absl::StrAppend(&text, "; unfused ", IntervalText(result.unfused(), unit), " ", unit.name);
   if (result.cache() == v1::WARM) absl::StrAppend(&text, "; warm times");
-  absl::StrAppend(&text, "\n", SearchText(result.search()), "\n");
+  absl::StrAppend(&text, "\n", SearchText(result.search()));
+  if (result.routines().measured() > 0)
+    absl::StrAppend(&text, "first measured ", Counted(result.routines().measured(), "routine"), " of its functions, in ",
+                    FormatSeconds(result.routines().seconds()), ", for this and later predictions\n");
+  absl::StrAppend(&text, "\n");
   if (ranked.empty()) {
     absl::StrAppend(&text, "no candidate could be measured\n");
   } else {

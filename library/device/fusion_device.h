@@ -344,8 +344,8 @@ FUSION_FN void fu_elements_out(T* to, const T* from, int elements, int lane) {
 #endif
 }
 
-// For code that does something again to be timed: what compilers must not find to be the same every time, because it would change under a
-// condition that never holds and that they do not know. (An empty asm statement is none to ptxas.)
+// For code that does something again to be timed: what compilers must not find to be the same every time, because it would change
+// under a condition that never holds and that they do not know. (An empty asm statement is none to ptxas.)
 template <class T, int N, int M>
 FUSION_FN void fu_disturb(T (&values)[N], const T (&by)[M]) {
   FUSION_UNROLL

@@ -183,7 +183,8 @@ void PartitionSolver::SetPrices() {
     auto sum = [](const std::vector<double>& some) { return std::accumulate(some.begin(), some.end(), 0.0); };
     prices = SharePrices(problem_);
     if (!window_prices_.empty())
-      if (std::vector<double> others = FeasiblePrices(problem_, window_prices_); sum(others) > sum(prices)) prices = std::move(others);
+      if (std::vector<double> others = FeasiblePrices(problem_, window_prices_); sum(others) > sum(prices))
+        prices = std::move(others);
   }
   std::vector<double> excess;
   for (const SetProblem::Set& set : problem_.sets) {
@@ -241,7 +242,8 @@ std::vector<Partition> PartitionSolver::met() const {
 }
 
 const Partition* PartitionSolver::best_met() const {
-  const auto best = std::min_element(met_.begin(), met_.end(), [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+  const auto best = std::min_element(met_.begin(), met_.end(),
+                                     [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
   return best == met_.end() ? nullptr : &best->second;
 }
 

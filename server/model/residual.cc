@@ -16,9 +16,9 @@ constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
 // Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a graph's. The latter two
 // count as so many observations.
 constexpr double kPriorCoefficient = 0.3, kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
-// Candidates of a graph are much alike, so that five tell as much as one that is independent of them. With each counting fully, what sets
-// candidates of a graph apart outweighs how far all of them are off: median errors of graphs left out of the learning were 14 %
-// instead of 8 %, in the same order (40 graphs on an H200).
+// Candidates of a graph are much alike, so that five tell as much as one that is independent of them. With each counting fully,
+// what sets candidates of a graph apart outweighs how far all of them are off: median errors of graphs left out of the learning
+// were 14 % instead of 8 %, in the same order (40 graphs on an H200).
 constexpr double kIndependent = 0.2;
 constexpr double kForgotten = 1.0 / 200;
 constexpr double kMostCorrection = 3;
@@ -126,7 +126,8 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
   constexpr double kShortSeconds = 10e-6, kLargeShared = 200e3;
   const double total = e.total_seconds / std::max(e.correction, 1e-3);  // as the model made it
   const double is_short = kShortSeconds / (kShortSeconds + total), threads = Logarithm(rows.threads, 256) / 2,
-               registers = e.registers / 255.0, shared = e.shared_bytes / kLargeShared, one_tile = p.blocks_per_multiprocessor == 0, staged = rows.load_path == LoadPath::kStaged;
+               registers = e.registers / 255.0, shared = e.shared_bytes / kLargeShared,
+               one_tile = p.blocks_per_multiprocessor == 0, staged = rows.load_path == LoadPath::kStaged;
   ResidualFeatures features{};
   if (kernel.skeleton == Skeleton::kElement) {
     const double of_elements[] = {1,
@@ -236,7 +237,8 @@ Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
   const auto& between = statistics.between();
   // The deviations depend on the coefficients and these on them: a few turns settle both.
   for (int turn = 0; turn < 5; ++turn) {
-    const double own = kIndependent / (own_ * own_), graph = 1 / (graph_ * graph_ + own_ * own_ * jobs_ / std::max<double>(candidates_, 1));
+    const double own = kIndependent / (own_ * own_);
+    const double graph = 1 / (graph_ * graph_ + own_ * own_ * jobs_ / std::max<double>(candidates_, 1));
     std::vector<double> matrix(kSize * kSize);
     ResidualFeatures right;
     for (int i = 0; i < kSize; ++i) {

@@ -1,341 +1,18 @@
-// Tables of routine times: small programs of one function each, in which a block loads or computes its elements a few times or many
-// times. The difference is what the routine takes (seed 000, section 4.4.3).
-#include <algorithm>
+// Tables of routine times: those that are stored, and what a graph lacks.
 #include <chrono>
-#include <cmath>
-#include <map>
-#include <memory>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "server/search/routine_times.h"
 #include "server/service/job_stages.h"
+#include "server/service/routine_measurement.h"
 
 namespace fusion {
 namespace {
 
-constexpr int kProgramsAtOnce = 32;  // timed by one task
-
 RoutineTablesKey KeyOf(const DeviceDescription& device, const Catalog& catalog) {
   return {.device_class = device.name(), .library_hash = catalog.hash(), .toolkit = device.toolkit_version()};
 }
-
-v1::MeasurementMethod Method(bool cuda) {
-  v1::MeasurementMethod method;
-  method.set_version(kMethodVersion);
-  method.set_cold_alone(true);
-  method.set_minimum_samples(cuda ? 3 : 5);
-  method.set_maximum_samples(cuda ? 7 : 21);
-  method.set_relative_half_width(0.01);
-  method.set_seconds_limit(0.03);
-  method.set_run_deadline_seconds(20);
-  return method;
-}
-
-// A kernel, built to repeat its routine few and many times.
-struct Variant {
-  RoutineKernel kernel;
-  int few_repeats = 1, many_repeats = 1;
-  const CodeUnit* few = nullptr;
-  const CodeUnit* many = nullptr;
-};
-
-// One program at one number of resident blocks.
-struct Trial {
-  const Variant* variant = nullptr;
-  bool many = false;
-  int resident = 1;
-  int64_t extra_shared_bytes = 0;
-};
-
-// Of a point of a table: the times of both programs, 0 while they are not known.
-struct Times {
-  double few = 0, many = 0;
-  int64_t extra_shared_bytes = 0;
-};
-
-// One function alone, with all kernels that are timed on it.
-struct Bench {
-  bool transfers = false;
-  Submission submission;
-  std::unique_ptr<CostModel> model;
-  GeneratedCode code;
-  std::vector<Variant> variants;
-  std::map<std::pair<const Variant*, int>, Times> times;  // by resident blocks
-};
-
-class RoutineMeasurement {
- public:
-  RoutineMeasurement(const DeviceDescription& device, const PipelineContext& context)
-      : device_(WithDefaults(device)), cuda_(device.target() == v1::CUDA), context_(context) {}
-
-  // Adds what measures the routines of `source` that are not in `present`.
-  absl::Status Add(const RoutineSource& source, const std::set<std::string>& present) {
-    v1::GraphSource text;
-    text.set_fuse(source.text);
-    auto submission = CheckSource(text, context_.catalog);
-    if (!submission.ok()) return submission.status();
-    auto bench = std::make_unique<Bench>();
-    bench->transfers = source.transfers;
-    bench->submission = *std::move(submission);
-    bench->model = std::make_unique<CostModel>(device_);
-    const Graph& graph = *bench->submission.graph;
-    for (RoutineKernel& kernel : RoutineKernels(graph, bench->submission.sizes, *bench->model, source.transfers)) {
-      const bool known = present.count(kernel.routine) > 0 &&
-                         (!source.transfers || present.count(StoreName(*bench, kernel)) > 0);
-      if (known)
-        known_.insert(kernel.routine);
-      else
-        bench->variants.push_back({std::move(kernel)});
-    }
-    if (bench->variants.empty()) return absl::OkStatus();
-    SetSizes(bench.get());
-    if (auto status = CheckDeviceMemory(bench->submission, device_); !status.ok()) return status;
-    if (auto status = Generate(bench.get()); !status.ok()) return status;
-    benches_.push_back(std::move(bench));
-    return absl::OkStatus();
-  }
-
-  bool empty() const { return benches_.empty(); }
-  int known() const { return static_cast<int>(known_.size()); }  // routines that were left out
-
-  // Builds and times all, and makes the tables. Routines that could not be measured have none.
-  absl::StatusOr<std::vector<v1::RoutineTable>> Run(std::vector<std::string>* notes) {
-    if (auto status = Build(notes); !status.ok()) return status;
-    if (auto status = Time(notes); !status.ok()) return status;
-    return Tables(notes);
-  }
-
- private:
-  static std::string StoreName(const Bench& bench, const RoutineKernel& kernel) {
-    const Graph& graph = *bench.submission.graph;
-    return StoreRoutine(graph.value(graph.outputs().front()), kernel.implementation.parameters.load_path == LoadPath::kStaged);
-  }
-
-  // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here; then the largest are left out.
-  std::vector<int> ResidentBlocksOf(const SkeletonParameters& parameters, int64_t shared_bytes) const {
-    if (!cuda_) return {1};
-    const int most = ResidentBlocks(device_, parameters.threads, 32, shared_bytes);
-    std::vector<int> resident;
-    const bool single = parameters.threads == parameters.elements_per_block;  // the fewer tiles, the more numbers of blocks
-    for (int blocks : {1, 2, 4, 6, 8, 12, 16, 24, 32})
-      if (blocks <= most && (single || (blocks & (blocks - 1)) == 0)) resident.push_back(blocks);
-    return resident;
-  }
-
-  // Elements: a few times as many as all blocks of the largest grid have at once, so that grids divide them nearly alike; for loads so
-  // many that caches hold no part to speak of.
-  void SetSizes(Bench* bench) const {
-    int64_t largest = 1;
-    for (const Variant& variant : bench->variants) {
-      const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
-      const int64_t shared = variant.kernel.implementation.shared_entries * parameters.elements_per_block * 4;
-      largest = std::max<int64_t>(largest, int64_t{ResidentBlocksOf(parameters, shared).back()} * parameters.elements_per_block);
-    }
-    int64_t elements = 3 * largest * device_.multiprocessors();
-    const Graph& graph = *bench->submission.graph;
-    const Value& input = graph.value(graph.inputs().front());
-    if (bench->transfers) {
-      const int64_t most = int64_t{cuda_ ? 192 : 48} << 20;
-      const int64_t wanted = std::min<int64_t>(3 * device_.l2_bytes(), most);
-      const int64_t bytes = elements * input.type.element_entries() * DataTypeBytes(input.type.data_type);
-      elements *= std::max<int64_t>(1, (wanted + bytes - 1) / bytes);
-    }
-    bench->submission.sizes[kElementsSize] = elements;
-  }
-
-  absl::Status Generate(Bench* bench) const {
-    const Graph& graph = *bench->submission.graph;
-    auto plans = PlanCovers(bench->submission, *bench->model, 1, false);
-    if (!plans.ok()) return plans.status();
-    auto code = GenerateCode(bench->submission, *bench->model, *plans);
-    if (!code.ok()) return code.status();
-    bench->code = *std::move(code);
-    // Repeated so often that computation takes longer than loads and stores, which must not hide a part of it, even at the peak rate.
-    const double bytes = static_cast<double>(graph.FloorBytes(bench->submission.sizes));
-    const double flops = std::max(NodeFlops(graph, graph.nodes().front(), bench->submission.sizes), 1.0);
-    const double once = flops / device_.peak_flops(), hidden = bytes / device_.copy_bytes_per_second();
-    const double least = cuda_ ? 1e-5 : 5e-4;  // seconds, to stand out from what starting takes
-    const int few = bench->transfers ? 4 : static_cast<int>(std::clamp(std::max(hidden, least) / once, 4.0, 4000.0));
-    for (Variant& variant : bench->variants) {
-      variant.few_repeats = few;
-      variant.many_repeats = bench->transfers ? 3 * few : 2 * few;
-      for (bool many : {false, true}) {
-        FusionImplementation implementation = variant.kernel.implementation;
-        SkeletonParameters& parameters = implementation.parameters;
-        (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) = many ? variant.many_repeats : variant.few_repeats;
-        auto unit = bench->code.library->Add(implementation, false);
-        if (!unit.ok()) return unit.status();
-        (many ? variant.many : variant.few) = *unit;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Build(std::vector<std::string>* notes) {
-    std::vector<const CodeUnit*> units;
-    std::vector<v1::BuildTask> tasks;
-    for (const auto& bench : benches_)
-      for (const auto& unit : bench->code.library->units()) {
-        units.push_back(unit.get());
-        tasks.push_back(unit->build);
-      }
-    auto outcomes = context_.dispatcher.Build(context_.job, tasks, context_.cancellation,
-                                              [&](int done, int total, int reused, int failed) {
-                                                v1::JobEvent event;
-                                                v1::BuildProgress* progress = event.mutable_build();
-                                                progress->set_done(done);
-                                                progress->set_total(total);
-                                                progress->set_reused(reused);
-                                                progress->set_failed(failed);
-                                                if (context_.emit) context_.emit(std::move(event));
-                                              });
-    if (!outcomes.ok()) return outcomes.status();
-    int failed = 0;
-    for (size_t i = 0; i < units.size(); ++i) {
-      const v1::BuildResult& result = (*outcomes)[i].result;
-      if (result.outcome() == v1::OK)
-        built_.binaries[units[i]] = result.binary();
-      else
-        ++failed;
-    }
-    if (failed > 0) notes->push_back(absl::StrFormat("%d of %d benchmark programs of routines were not built", failed, units.size()));
-    return absl::OkStatus();
-  }
-
-  bool Built(const std::vector<const CodeUnit*>& units) const {
-    return std::all_of(units.begin(), units.end(), [&](const CodeUnit* unit) { return built_.binaries.count(unit) > 0; });
-  }
-
-  std::vector<Trial> TrialsOf(const Bench& bench) const {
-    std::vector<Trial> trials;
-    for (const Variant& variant : bench.variants) {
-      if (!Built({variant.few, variant.many})) continue;
-      const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
-      const int64_t own = SharedBytes(variant.few->code.launches.front().shared, bench.submission.sizes);
-      for (int resident : ResidentBlocksOf(parameters, own)) {
-        // So much that one block more does not fit. 1 KiB of each block's belongs to the system.
-        int64_t extra = 0;
-        if (cuda_)
-          extra = std::min(device_.shared_bytes_per_multiprocessor() / resident - 1024, device_.shared_bytes_per_block()) - own;
-        if (extra < 0) continue;
-        for (bool many : {false, true}) trials.push_back({&variant, many, resident, extra / 128 * 128});
-      }
-    }
-    return trials;
-  }
-
-  absl::Status Time(std::vector<std::string>* notes) {
-    std::vector<v1::TimeTask> tasks;
-    struct Part {
-      Bench* bench;
-      std::vector<Trial> trials;
-    };
-    std::vector<Part> parts;  // of each task
-    for (const auto& bench : benches_) {
-      if (!Built(bench->code.reference) || !Built(bench->code.unfused.front())) continue;
-      const auto program = [&](const char* name, const std::vector<const CodeUnit*>& units, bool f64) {
-        return ProgramOfUnits(bench->submission, device_, built_, units, name, f64);
-      };
-      const v1::Session session = SessionOf(bench->submission, program("reference", bench->code.reference, true),
-                                            program("unfused", bench->code.unfused.front(), false), context_.job);
-      const std::vector<Trial> trials = TrialsOf(*bench);
-      for (size_t first = 0; first < trials.size(); first += kProgramsAtOnce) {
-        v1::TimeTask task;
-        *task.mutable_session() = session;
-        *task.mutable_method() = Method(cuda_);
-        task.set_device_uuid(device_.uuid());
-        Part part{bench.get(), {}};
-        for (size_t i = first; i < std::min(first + kProgramsAtOnce, trials.size()); ++i) {
-          const Trial& trial = trials[i];
-          v1::Program timed = program(trial.many ? "many" : "few", {trial.many ? trial.variant->many : trial.variant->few}, false);
-          v1::Launch* launch = timed.mutable_launches(0);
-          launch->set_grid(int64_t{device_.multiprocessors()} * trial.resident);
-          launch->set_shared_bytes(launch->shared_bytes() + trial.extra_shared_bytes);
-          *task.add_programs() = std::move(timed);
-          part.trials.push_back(trial);
-        }
-        tasks.push_back(std::move(task));
-        parts.push_back(std::move(part));
-      }
-    }
-    std::string failure;
-    int done = 0, wrong = 0;
-    auto status = context_.dispatcher.Time(
-        context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
-          const Part& part = parts[index];
-          if (!result.failure().empty()) failure = result.failure();
-          for (int i = 0; i < result.programs_size() && i < static_cast<int>(part.trials.size()); ++i) {
-            const v1::ProgramMeasurement& measurement = result.programs(i);
-            const Trial& trial = part.trials[i];
-            if (measurement.outcome() == v1::WRONG_RESULT) ++wrong;
-            if (measurement.outcome() != v1::OK) continue;
-            // Registers may leave room for fewer blocks than were wanted.
-            if (measurement.kernels_size() == 0 || (cuda_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident)) continue;
-            Times& times = part.bench->times[{trial.variant, trial.resident}];
-            (trial.many ? times.many : times.few) = measurement.cold().median();
-            times.extra_shared_bytes = trial.extra_shared_bytes;
-          }
-          v1::JobEvent event;
-          v1::TimeProgress* progress = event.mutable_timing();
-          progress->set_done(++done);
-          progress->set_total(static_cast<int>(tasks.size()));
-          progress->set_last(part.trials.front().variant->kernel.routine);
-          if (context_.emit) context_.emit(std::move(event));
-        });
-    if (!status.ok()) return status;
-    if (!failure.empty()) notes->push_back(absl::StrCat("routines: ", failure));
-    if (wrong > 0) notes->push_back(absl::StrCat(wrong, " benchmark programs of routines gave wrong results and count for nothing"));
-    return absl::OkStatus();
-  }
-
-  std::vector<v1::RoutineTable> Tables(std::vector<std::string>* notes) const {
-    std::map<std::string, v1::RoutineTable> tables;
-    const auto add = [&](const std::string& routine, const SkeletonParameters& parameters, int resident, int64_t extra, double seconds) {
-      if (!std::isfinite(seconds) || seconds <= 0) return;  // lost in the noise
-      v1::RoutineTable& table = tables[routine];
-      table.set_routine(routine);
-      v1::RoutineTable::Point* point = table.add_points();
-      point->set_threads(parameters.threads);
-      point->set_elements(parameters.elements_per_block);
-      point->set_resident_blocks(resident);
-      point->set_extra_shared_bytes(extra);
-      point->set_seconds(seconds);
-    };
-    std::set<std::string> wanted;
-    for (const auto& bench : benches_) {
-      for (const Variant& variant : bench->variants) wanted.insert(variant.kernel.routine);
-      for (const auto& [key, times] : bench->times) {
-        if (times.few <= 0 || times.many <= 0) continue;
-        const Variant& variant = *key.first;
-        const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
-        const double tiles = std::ceil(static_cast<double>(bench->submission.sizes.at(kElementsSize)) / parameters.elements_per_block);
-        const double passes = std::ceil(tiles / (double(device_.multiprocessors()) * key.second));  // of the busiest block
-        const double routine = (times.many - times.few) / ((variant.many_repeats - variant.few_repeats) * passes);
-        add(variant.kernel.routine, parameters, key.second, times.extra_shared_bytes, routine);
-        // What a tile takes beside its loads: an operation on each entry, which takes next to nothing, and the store.
-        const double started = device_.launch_seconds() + bench->model->StartSeconds();
-        if (bench->transfers)
-          add(StoreName(*bench, variant.kernel), parameters, key.second, times.extra_shared_bytes,
-              (times.few - started) / passes - variant.few_repeats * routine);
-      }
-    }
-    for (const std::string& routine : wanted)
-      if (!tables.count(routine)) notes->push_back(absl::StrCat("no times of ", routine, " could be measured"));
-    std::vector<v1::RoutineTable> all;
-    for (auto& [routine, table] : tables) all.push_back(std::move(table));
-    return all;
-  }
-
-  const DeviceDescription device_;
-  const bool cuda_;
-  const PipelineContext& context_;
-  std::vector<std::unique_ptr<Bench>> benches_;
-  std::set<std::string> known_;
-  BuiltCode built_;
-};
 
 // The stored tables that can be used. Those that cannot are said to be refused.
 absl::StatusOr<std::vector<v1::RoutineTable>> UsableTables(const RoutineTablesKey& key, Store& store, std::vector<std::string>* notes) {
@@ -389,26 +66,21 @@ absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, 
   if (!again)
     for (const v1::RoutineTable& table : *usable) present.insert(table.routine());
 
-  RoutineMeasurement measurement(device, context);
-  for (const RoutineSource& source : RoutineSourcesOf(*submission.graph))
-    if (auto status = measurement.Add(source, present); !status.ok()) notes.push_back(absl::StrCat("routines: ", status.message()));
+  auto measured = MeasureRoutineSources(RoutineSourcesOf(*submission.graph), device, present, context, &notes);
+  if (!measured.ok()) return measured.status();
   v1::RoutineTables result;
-  result.set_known(measurement.known());
-  if (!measurement.empty()) {
-    auto tables = measurement.Run(&notes);
-    if (!tables.ok()) return tables.status();
-    const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-    for (v1::RoutineTable& table : *tables) {
-      table.set_version(kRoutineTableVersion);
-      table.set_device_class(key.device_class);
-      table.set_library_hash(key.library_hash);
-      table.set_toolkit(key.toolkit);
-      auto status = context.store.PutRoutineTable(key, {table.routine(), table.SerializeAsString()}, now);
-      if (!status.ok()) return status;
-      *result.add_tables() = std::move(table);
-    }
-    result.set_measured(result.tables_size());
+  result.set_known(measured->known);
+  const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  for (v1::RoutineTable& table : measured->tables) {
+    table.set_version(kRoutineTableVersion);
+    table.set_device_class(key.device_class);
+    table.set_library_hash(key.library_hash);
+    table.set_toolkit(key.toolkit);
+    auto status = context.store.PutRoutineTable(key, {table.routine(), table.SerializeAsString()}, now);
+    if (!status.ok()) return status;
+    *result.add_tables() = std::move(table);
   }
+  result.set_measured(result.tables_size());
   for (const std::string& note : notes) result.add_notes(note);
   result.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return result;

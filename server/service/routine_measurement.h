@@ -1,0 +1,27 @@
+// Times of routines, by programs that workers build and time.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/model.pb.h"
+#include "server/model/device_description.h"
+#include "server/search/routine_times.h"
+#include "server/service/optimize_pipeline.h"
+
+namespace fusion {
+
+struct MeasuredRoutines {
+  std::vector<v1::RoutineTable> tables;  // names and points alone
+  int known = 0;                         // routines that were left out
+};
+
+// Measures the routines of the sources but those that are `present`, by name; blocks. Notes say what could not be measured. Errors are
+// those of the dispatcher.
+absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<RoutineSource>& sources, const DeviceDescription& device,
+                                                       const std::set<std::string>& present, const PipelineContext& context,
+                                                       std::vector<std::string>* notes);
+
+}  // namespace fusion
