@@ -59,7 +59,7 @@ class Enumerator {
     return std::move(result_);
   }
 
-  std::vector<NodeSet> Grow(int larger_than, int max_nodes, int64_t max_sets,
+  std::vector<NodeSet> Grow(Growth growth, int larger_than, int max_nodes, int64_t max_sets,
                             const std::function<bool(const NodeSet&)>& may_join) const {
     std::vector<NodeSet> grown;
     NodeSet done;
@@ -69,7 +69,7 @@ class Enumerator {
       Members members = {seed};
       NodeSet set = SetOf(members), refused = done;
       int next_size = larger_than + 1;
-      while (static_cast<int>(members.size()) < max_nodes && JoinOne(may_join, &members, &set, &refused)) {
+      while (static_cast<int>(members.size()) < max_nodes && JoinOne(growth, may_join, &members, &set, &refused)) {
         if (static_cast<int>(members.size()) < next_size) continue;
         grown.push_back(set);
         next_size = static_cast<int>(members.size()) * 4 / 3 + 1;
@@ -82,10 +82,16 @@ class Enumerator {
 
  private:
   // Adds the first node that may join; those that may not stay out.
-  bool JoinOne(const std::function<bool(const NodeSet&)>& may_join, Members* members, NodeSet* set, NodeSet* refused) const {
+  bool JoinOne(Growth growth, const std::function<bool(const NodeSet&)>& may_join, Members* members, NodeSet* set, NodeSet* refused) const {
     NodeSet below, above;
     FindOutside(*members, &below, &above);
-    for (int node : NeighboursOf(*members, *set)) {
+    std::vector<int> nodes = NeighboursOf(*members, *set);
+    if (growth == Growth::kChains)
+      std::stable_partition(nodes.begin(), nodes.end(), [&](int node) {
+        const std::vector<int>& joined = joined_by_edge_[node];
+        return std::any_of(joined.begin(), joined.end(), [&](int other) { return set->Contains(other); });
+      });
+    for (int node : nodes) {
       if (refused->Contains(node) || !StaysConvex(node, below, above)) continue;
       NodeSet extended = *set;
       extended.Add(node);
@@ -236,10 +242,10 @@ FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const Fusible
   return Enumerator(problem, options).Run();
 }
 
-std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, int larger_than, int max_nodes, int64_t max_sets,
-                                     const std::function<bool(const NodeSet&)>& may_join) {
+std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth growth, int larger_than, int max_nodes,
+                                     int64_t max_sets, const std::function<bool(const NodeSet&)>& may_join) {
   if (problem.successors.size() > kMaxReachabilityNodes) return {};
-  return Enumerator(problem, {}).Grow(larger_than, max_nodes, max_sets, may_join);
+  return Enumerator(problem, {}).Grow(growth, larger_than, max_nodes, max_sets, may_join);
 }
 
 FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options) {

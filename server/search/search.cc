@@ -10,6 +10,9 @@
 namespace fusion {
 namespace {
 
+// The covers of larger graphs have no time for more sets: with them the gap for 10,000 operations on vectors was 26 % instead of 2 %.
+constexpr int kMostNodesForChains = 2000;
+
 constexpr int64_t kFewFusions = 64;
 
 int LargestSize(const std::vector<NodeSet>& sets) {
@@ -39,9 +42,13 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
                                        " sets of up to ", set_options.max_nodes, " nodes"));
   if (sets.limit != EnumerationLimit::kNone) {
     const int listed = sets.sets.empty() ? 0 : sets.sets.back().Size();
-    std::vector<NodeSet> grown =
-        GrowFusibleSets(problem, listed, options.max_grown_nodes, set_options.max_sets / 4,
-                        [&](const NodeSet& nodes) { return ChooseSkeleton(graph, nodes).feasible; });
+    std::vector<NodeSet> grown;
+    std::vector<Growth> ways = {Growth::kLayers};
+    if (graph.node_count() <= kMostNodesForChains) ways.push_back(Growth::kChains);
+    for (Growth growth : ways)
+      for (NodeSet& nodes : GrowFusibleSets(problem, growth, listed, options.max_grown_nodes, set_options.max_sets / 4,
+                                            [&](const NodeSet& nodes) { return ChooseSkeleton(graph, nodes).feasible; }))
+        if (std::find(grown.begin(), grown.end(), nodes) == grown.end()) grown.push_back(std::move(nodes));
     space.notes.push_back(absl::StrCat(grown.size(), " larger sets were grown, of up to ",
                                        grown.empty() ? 0 : LargestSize(grown), " nodes"));
     space.fusible_sets += static_cast<int64_t>(grown.size());
