@@ -38,6 +38,8 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      absl::StatusOr<CheckedSource> source = CheckSource(wanted.source(), context_.catalog);
                      if (!source.ok()) return source.status();
                      if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
+                     if (wanted.has_benchmark())
+                       if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) return status;
                      if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok()) return hints.status();
                      absl::StatusOr<JobRecord> job = context_.runner.Submit(wanted, source->summary);
                      if (!job.ok()) return job.status();

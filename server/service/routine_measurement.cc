@@ -112,7 +112,7 @@ class RoutineMeasurement {
   // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here; then the largest are left out.
   std::vector<int> ResidentBlocksOf(const SkeletonParameters& parameters, int64_t shared_bytes) const {
     if (!cuda_) return {1};
-    const int most = ResidentBlocks(device_, parameters.threads, 32, shared_bytes);
+    const int most = std::max(1, ResidentBlocks(device_, parameters.threads, 32, shared_bytes));
     std::vector<int> resident;
     const bool single = parameters.threads == parameters.elements_per_block;  // the fewer tiles, the more numbers of blocks
     for (int blocks : {1, 2, 4, 6, 8, 12, 16, 24, 32})

@@ -51,6 +51,14 @@ absl::Status CheckBuildable(const Graph& graph) {
                                    "; split it where few variables cross"));
 }
 
+absl::Status CheckBenchmark(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    if (node.mapped()) return absl::OkStatus();
+  return InvalidField("source",
+                      "the graph has no functions of small matrices, vectors or scalars in lists; only the routines of these are "
+                      "measured");
+}
+
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
   if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
   if (!std::isfinite(request.time_limit_seconds()) || request.time_limit_seconds() < 0)

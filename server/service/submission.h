@@ -29,6 +29,9 @@ inline constexpr int kMaxSubmittedNodes = 2000;
 // InvalidArgument when the graph has more: said at once, not by a failed job.
 absl::Status CheckBuildable(const Graph& graph);
 
+// InvalidArgument when none of its functions is of elements: only these have tables of routine times.
+absl::Status CheckBenchmark(const Graph& graph);
+
 inline constexpr int kMaximumCandidates = 1000;
 
 // InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, cache that is

@@ -31,5 +31,19 @@ TYPED_TEST(RequestFieldsTest, AnUnknownCacheStateIsAViolationOfItsField) {
   }
 }
 
+TEST(CheckBenchmark, WantsFunctionsOfElements) {
+  const auto checked = [](const std::string& text) {
+    v1::GraphSource source;
+    source.set_fuse(text);
+    auto graph = CheckSource(source, *Catalog::BuiltIn());
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return CheckBenchmark(*graph->graph);
+  };
+  EXPECT_TRUE(checked("SCALAR x, y;\ninput x;\ny = square(x);\nreturn y;\n").ok());
+  const absl::Status refused = checked("size n = 8;\nvector[n] x, y;\ninput x;\ny = square(x);\nreturn y;\n");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(refused.message()).find("no functions of small matrices"), std::string::npos) << refused;
+}
+
 }  // namespace
 }  // namespace fusion
