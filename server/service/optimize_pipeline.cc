@@ -117,6 +117,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     note.set_note("warning: " + warning);
     Emit(context, note);
   }
+  if (!request.has_benchmark())
+    if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
 
   // Routines: what the graph's functions of elements take on the device, as far as that is not known.
   std::vector<std::string> notes;
@@ -129,7 +131,6 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   }
   if (request.has_benchmark()) return BenchmarkResult(*device, *submission, std::move(routines), SecondsSince(start));
 
-  if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
   const v1::CacheState cache = request.cache() == v1::WARM ? v1::WARM : v1::COLD;
   auto model = ModelOf(*device, *submission, cache, context, &notes);
   if (!model.ok()) return model.status();
