@@ -1,4 +1,5 @@
 // What a benchmark of routines measured.
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"

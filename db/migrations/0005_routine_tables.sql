@@ -5,7 +5,7 @@ CREATE TABLE routine_tables (
   device_class   TEXT    NOT NULL,
   library_hash   TEXT    NOT NULL,
   toolkit        TEXT    NOT NULL,
-  routine        TEXT    NOT NULL,  -- "mmul_tile<f32, 4, 4, 4>, from shared memory"
+  routine        TEXT    NOT NULL,  -- "mmul_tile<f32,4,4,4> shared"
   content        BLOB    NOT NULL,  -- RoutineTable
   created_micros INTEGER NOT NULL,
   PRIMARY KEY (device_class, library_hash, toolkit, routine)

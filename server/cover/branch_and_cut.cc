@@ -19,7 +19,8 @@ constexpr int kCutRounds = 2;
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
-constexpr size_t kSetsInTree = 2;  // for each node, of large problems
+// Sets for each node that the relaxed program keeps after the root, of large problems.
+constexpr size_t kSetsInTree = 2;
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
 constexpr double kNear = 2;
 
@@ -93,9 +94,7 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
       if (root) {
         const bool rounded = search_near && Round(out);
         LeaveOut(&left_out);
-        if (problem_.node_count > kLargeNodes) {
-          if (!start && !rounded) Dive(without);
-        }
+        if (problem_.node_count > kLargeNodes && !start && !rounded) Dive(without);
         if (search_near) relaxation_.Shrink(kSetsInTree);
       }
       for (bool together : {false, true}) {
@@ -176,8 +175,7 @@ void BranchAndCut::LeaveOut(std::vector<char>* out) const {
 
 bool BranchAndCut::Round(const std::vector<char>& out) {
   const int most_futile = std::max(1, problem_.node_count / 250);  // roundings that end at nothing better
-  constexpr double kNearCost =
-      0.7;  // reduced cost of sets for large windows, of what a node costs on average
+  constexpr double kNearCost = 0.7;  // most reduced cost in large windows, of what a node costs on average
   const auto now = std::chrono::steady_clock::now();
   const Deadline deadline = now + (deadline_ - now) * 9 / 10;
   // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the

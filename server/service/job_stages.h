@@ -103,10 +103,10 @@ std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission,
 // The tables of routine times for the device that the store has. *notes: those that were refused, and why.
 absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog, Store& store,
                                                   std::vector<std::string>* notes);
-// Measures the routines of the graph's element functions that have no usable table, or with `again` all of them, and stores their
-// tables. FailedPrecondition when none of several could be measured.
-absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, const DeviceDescription& device, bool again,
-                                                  const PipelineContext& context);
+// Measures the routines of the graph's element functions that are not `known`, and stores their tables. Notes say what could not be
+// measured; errors are those of the dispatcher and the store.
+absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, const DeviceDescription& device,
+                                                  const RoutineTables& known, const PipelineContext& context);
 
 // What earlier jobs taught of predictions for the device. *note: why nothing, where that is a fault.
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,

@@ -45,23 +45,20 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
   return device;
 }
 
-bool HasElements(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.mapped(); });
+// Those that are stored for the graph's functions. *notes: what was refused.
+absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device, const CheckedSource& submission,
+                                              const PipelineContext& context, std::vector<std::string>* notes) {
+  if (!HasElements(*submission.graph)) return RoutineTables();
+  return StoredRoutineTables(device, *context.catalog, context.store, notes);
 }
 
 // The model of the device with its tables of routine times and what earlier jobs taught of it. *notes: what could not be used.
 absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission, v1::CacheState cache,
-                                  const PipelineContext& context, std::vector<std::string>* notes) {
+                                  RoutineTables routines, const PipelineContext& context, std::vector<std::string>* notes) {
   std::string unreadable;
   auto residual = LearnedResidual(device, cache, context, &unreadable);
   if (!residual.ok()) return residual.status();
   if (!unreadable.empty()) notes->push_back(unreadable);
-  RoutineTables routines;
-  if (HasElements(*submission.graph)) {
-    auto stored = StoredRoutineTables(device, *context.catalog, context.store, notes);
-    if (!stored.ok()) return stored.status();
-    routines = *std::move(stored);
-  }
   return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual), std::move(routines));
 }
 
@@ -69,7 +66,8 @@ absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const Checked
 bool MeasuresMissingRoutines(const DeviceDescription& device) { return device.target() == v1::CUDA; }
 
 v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSource& submission, v1::RoutineTables routines,
-                              double seconds) {
+                              const std::vector<std::string>& notes, double seconds) {
+  routines.mutable_notes()->Assign(notes.begin(), notes.end());
   v1::JobResult result;
   *result.mutable_device() = device;
   *result.mutable_graph() = submission.summary;
@@ -122,17 +120,21 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // Routines: what the graph's functions of elements take on the device, as far as that is not known.
   std::vector<std::string> notes;
+  auto tables = RoutineTablesOf(*device, *submission, context, &notes);
+  if (!tables.ok()) return tables.status();
   v1::RoutineTables routines;
   if (HasElements(*submission->graph) && (request.has_benchmark() || MeasuresMissingRoutines(*device))) {
-    auto measured = MeasureRoutines(*submission, *device, request.benchmark().again(), context);
+    auto measured = MeasureRoutines(*submission, *device, request.benchmark().again() ? RoutineTables() : *tables, context);
     if (!measured.ok()) return measured.status();
     routines = *std::move(measured);
-    notes.assign(routines.notes().begin(), routines.notes().end());
+    for (const v1::RoutineTable& table : routines.tables())
+      if (auto status = tables->Add(table); !status.ok()) return status;
+    notes.insert(notes.end(), routines.notes().begin(), routines.notes().end());
   }
-  if (request.has_benchmark()) return BenchmarkResult(*device, *submission, std::move(routines), SecondsSince(start));
+  if (request.has_benchmark()) return BenchmarkResult(*device, *submission, std::move(routines), notes, SecondsSince(start));
 
   const v1::CacheState cache = request.cache() == v1::WARM ? v1::WARM : v1::COLD;
-  auto model = ModelOf(*device, *submission, cache, context, &notes);
+  auto model = ModelOf(*device, *submission, cache, *std::move(tables), context, &notes);
   if (!model.ok()) return model.status();
 
   // Search, model, cover: the best predicted covers, in order.
@@ -225,7 +227,9 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   }
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);
-  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD, context, &notes);
+  auto tables = RoutineTablesOf(*device, *submission, context, &notes);
+  if (!tables.ok()) return tables.status();
+  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD, *std::move(tables), context, &notes);
   if (!model.ok()) return model.status();
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -66,8 +67,8 @@ class RoutineMeasurement {
   RoutineMeasurement(const DeviceDescription& device, const PipelineContext& context)
       : device_(WithDefaults(device)), cuda_(device.target() == v1::CUDA), context_(context) {}
 
-  // Adds what measures the routines of `source` that are not in `present`.
-  absl::Status Add(const RoutineSource& source, const std::set<std::string>& present) {
+  // Adds what measures the routines of `source` that are not known.
+  absl::Status Add(const RoutineSource& source, const RoutineTables& tables) {
     v1::GraphSource text;
     text.set_fuse(source.text);
     auto submission = CheckSource(text, context_.catalog);
@@ -78,8 +79,7 @@ class RoutineMeasurement {
     bench->model = std::make_unique<CostModel>(device_);
     const Graph& graph = *bench->submission.graph;
     for (RoutineKernel& kernel : RoutineKernels(graph, bench->submission.sizes, *bench->model, source.transfers)) {
-      const bool known = present.count(kernel.routine) > 0 &&
-                         (!source.transfers || present.count(StoreName(*bench, kernel)) > 0);
+      const bool known = tables.Has(kernel.routine) && (!source.transfers || tables.Has(StoreName(*bench, kernel)));
       if (known)
         known_.insert(kernel.routine);
       else
@@ -335,11 +335,11 @@ class RoutineMeasurement {
 }  // namespace
 
 absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<RoutineSource>& sources, const DeviceDescription& device,
-                                                       const std::set<std::string>& present, const PipelineContext& context,
+                                                       const RoutineTables& known, const PipelineContext& context,
                                                        std::vector<std::string>* notes) {
   RoutineMeasurement measurement(device, context);
   for (const RoutineSource& source : sources)
-    if (auto status = measurement.Add(source, present); !status.ok()) notes->push_back(absl::StrCat("routines: ", status.message()));
+    if (auto status = measurement.Add(source, known); !status.ok()) notes->push_back(absl::StrCat("routines: ", status.message()));
   MeasuredRoutines measured{.known = measurement.known()};
   if (measurement.empty()) return measured;
   v1::JobEvent event;

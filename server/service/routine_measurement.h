@@ -1,7 +1,6 @@
 // Times of routines, by programs that workers build and time.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,10 @@ struct MeasuredRoutines {
   int known = 0;                         // routines that were left out
 };
 
-// Measures the routines of the sources but those that are `present`, by name; blocks. Notes say what could not be measured. Errors are
+// Measures the routines of the sources but those that are `known`; blocks. Notes say what could not be measured. Errors are
 // those of the dispatcher.
 absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<RoutineSource>& sources, const DeviceDescription& device,
-                                                       const std::set<std::string>& present, const PipelineContext& context,
+                                                       const RoutineTables& known, const PipelineContext& context,
                                                        std::vector<std::string>* notes);
 
 }  // namespace fusion

@@ -1,7 +1,8 @@
 // Tables of routine times: those that are stored, and what a graph lacks.
 #include <chrono>
-#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/service/job_stages.h"
@@ -14,59 +15,40 @@ RoutineTablesKey KeyOf(const DeviceDescription& device, const Catalog& catalog) 
   return {.device_class = device.name(), .library_hash = catalog.hash(), .toolkit = device.toolkit_version()};
 }
 
-// The stored tables that can be used. Those that cannot are said to be refused.
-absl::StatusOr<std::vector<v1::RoutineTable>> UsableTables(const RoutineTablesKey& key, Store& store, std::vector<std::string>* notes) {
-  auto stored = store.RoutineTables(key);
-  if (!stored.ok()) return stored.status();
-  std::vector<v1::RoutineTable> usable;
-  std::string first;
-  int refused = 0;
-  for (const RoutineTableRecord& record : *stored) {
-    v1::RoutineTable table;
-    absl::Status status;
-    if (!table.ParseFromString(record.content))
-      status = absl::DataLossError("it cannot be read");
-    else if (table.device_class() != key.device_class || table.library_hash() != key.library_hash || table.toolkit() != key.toolkit ||
-             table.routine() != record.routine)
-      status = absl::DataLossError("it says that it is of another routine, device, library or toolkit");
-    else
-      status = RoutineTables().Add(table);
-    if (status.ok()) {
-      usable.push_back(std::move(table));
-    } else if (++refused == 1) {
-      first = absl::StrCat(record.routine, ": ", status.message());
-    }
-  }
-  if (refused > 0)
-    notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored->size(), " refused (", first,
-                                  "); `fusion-client library bench` measures them again"));
-  return usable;
+absl::Status AddStored(const RoutineTableRecord& record, const RoutineTablesKey& key, RoutineTables* tables) {
+  v1::RoutineTable table;
+  if (!table.ParseFromString(record.content)) return absl::DataLossError("it cannot be read");
+  if (table.device_class() != key.device_class || table.library_hash() != key.library_hash || table.toolkit() != key.toolkit ||
+      table.routine() != record.routine)
+    return absl::DataLossError("it says that it is of another routine, device, library or toolkit");
+  return tables->Add(table);
 }
 
 }  // namespace
 
 absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog, Store& store,
                                                   std::vector<std::string>* notes) {
-  auto usable = UsableTables(KeyOf(device, catalog), store, notes);
-  if (!usable.ok()) return usable.status();
+  const RoutineTablesKey key = KeyOf(device, catalog);
+  auto stored = store.RoutineTables(key);
+  if (!stored.ok()) return stored.status();
   RoutineTables tables;
-  for (const v1::RoutineTable& table : *usable)
-    if (auto status = tables.Add(table); !status.ok()) return status;
+  std::string first;
+  int refused = 0;
+  for (const RoutineTableRecord& record : *stored)
+    if (auto status = AddStored(record, key, &tables); !status.ok() && ++refused == 1)
+      first = absl::StrCat(record.routine, ": ", status.message());
+  if (refused > 0)
+    notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored->size(), " refused (", first,
+                                  "); `fusion-client library bench` measures them again"));
   return tables;
 }
 
-absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, const DeviceDescription& device, bool again,
-                                                  const PipelineContext& context) {
+absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, const DeviceDescription& device,
+                                                  const RoutineTables& known, const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
   const RoutineTablesKey key = KeyOf(device, *context.catalog);
   std::vector<std::string> notes;
-  auto usable = UsableTables(key, context.store, &notes);
-  if (!usable.ok()) return usable.status();
-  std::set<std::string> present;
-  if (!again)
-    for (const v1::RoutineTable& table : *usable) present.insert(table.routine());
-
-  auto measured = MeasureRoutineSources(RoutineSourcesOf(*submission.graph), device, present, context, &notes);
+  auto measured = MeasureRoutineSources(RoutineSourcesOf(*submission.graph), device, known, context, &notes);
   if (!measured.ok()) return measured.status();
   v1::RoutineTables result;
   result.set_known(measured->known);

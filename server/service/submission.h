@@ -29,7 +29,9 @@ inline constexpr int kMaxSubmittedNodes = 2000;
 // InvalidArgument when the graph has more: said at once, not by a failed job.
 absl::Status CheckBuildable(const Graph& graph);
 
-// InvalidArgument when none of its functions is of elements: only these have tables of routine times.
+// Whether any of its functions is of elements: only these have tables of routine times.
+bool HasElements(const Graph& graph);
+// InvalidArgument when none is.
 absl::Status CheckBenchmark(const Graph& graph);
 
 inline constexpr int kMaximumCandidates = 1000;

@@ -2,16 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <memory>
 #include <set>
 #include <string>
 
-#include "client/api/client.h"
 #include "db/store/store.h"
 #include "library/catalog/catalog.h"
 #include "server/parse/parse.h"
 #include "server/search/routine_times.h"
+#include "tests/integration/service/embedded_fixture.h"
 
 namespace fusion {
 namespace {
@@ -22,25 +20,8 @@ using ::testing::HasSubstr;
 
 constexpr char kSource[] = "SCALAR x, y;\ninput x;\ny = square(x);\nreturn y;\n";
 
-class RoutineBenchmarkTest : public ::testing::Test {
+class RoutineBenchmarkTest : public EmbeddedTest {
  protected:
-  void SetUp() override {
-    std::string path = (std::filesystem::temp_directory_path() / "fusion-test-XXXXXX").string();
-    folder_ = mkdtemp(path.data());
-    Open();
-  }
-  void TearDown() override {
-    client_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  void Open() {
-    EmbeddedOptions options;
-    options.data_directory = folder_;
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Embedded(options);
-    ASSERT_TRUE(client.ok()) << client.status();
-    client_ = *std::move(client);
-    client_->StartEmbeddedWorker(v1::HOST);
-  }
   v1::JobResult Run(v1::SubmitRequest request) {
     request.mutable_source()->set_fuse(kSource);
     request.set_target(v1::HOST);
@@ -69,8 +50,6 @@ class RoutineBenchmarkTest : public ::testing::Test {
     return result.routines();
   }
 
-  std::string folder_;
-  std::unique_ptr<Client> client_;
   RoutineTablesKey key_;
   int builds_ = 0, timings_ = 0;
 };

@@ -1,34 +1,12 @@
 // Whole jobs on the host, by a server and a worker in this process: which times rank.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <memory>
-#include <string>
-
-#include "client/api/client.h"
+#include "tests/integration/service/embedded_fixture.h"
 
 namespace fusion {
 namespace {
 
-class WarmRankingTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string path = (std::filesystem::temp_directory_path() / "fusion-test-XXXXXX").string();
-    folder_ = mkdtemp(path.data());
-    EmbeddedOptions options;
-    options.data_directory = folder_;
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Embedded(options);
-    ASSERT_TRUE(client.ok()) << client.status();
-    client_ = *std::move(client);
-    client_->StartEmbeddedWorker(v1::HOST);
-  }
-  void TearDown() override {
-    client_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  std::string folder_;
-  std::unique_ptr<Client> client_;
-};
+using WarmRankingTest = EmbeddedTest;
 
 void ExpectEqual(const v1::Statistics& a, const v1::Statistics& b) {
   EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString()) << a.ShortDebugString() << " and " << b.ShortDebugString();
