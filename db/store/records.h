@@ -21,7 +21,8 @@ const char* JobStateName(JobState state);
 
 struct JobRecord {
   std::string id;          // "jobs/<hex>"; empty on CreateJob: the store makes one
-  std::string request_id;  // chosen by the client; empty: none
+  std::string user;        // who submitted it; empty where nobody has to say who he is
+  std::string request_id;  // chosen by the client, unique among those of the user; empty: none
   JobState state = JobState::kQueued;
   std::string target;  // name of a v1::Target
   std::string graph_name;

@@ -12,10 +12,10 @@ namespace {
 // The blobs come last: lists that do not want them stop before.
 constexpr char kJobColumns[] =
     "id, request_id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, "
-    "number, request, error, result";
+    "number, user, request, error, result";
 constexpr char kListColumns[] =
     "id, request_id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, "
-    "number";
+    "number, user";
 
 JobState ParseJobState(const std::string& name) {
   for (JobState state : {JobState::kQueued, JobState::kRunning, JobState::kSucceeded, JobState::kFailed}) {
@@ -24,10 +24,17 @@ JobState ParseJobState(const std::string& name) {
   return JobState::kCancelled;
 }
 
+// What a request is known by: users choose the ids of their requests without knowing of each other.
+std::string RequestKey(const std::string& user, const std::string& request_id) {
+  return user.empty() || request_id.empty() ? request_id : absl::StrCat(user, "/", request_id);
+}
+
 JobRecord ReadListedJob(const Statement& row) {
   JobRecord job;
   job.id = row.Text(0);
+  job.user = row.Text(10);
   job.request_id = row.Text(1);
+  if (!job.user.empty() && !job.request_id.empty()) job.request_id.erase(0, job.user.size() + 1);
   job.state = ParseJobState(row.Text(2));
   job.target = row.Text(3);
   job.graph_name = row.Text(4);
@@ -40,9 +47,9 @@ JobRecord ReadListedJob(const Statement& row) {
 
 JobRecord ReadJob(const Statement& row) {
   JobRecord job = ReadListedJob(row);
-  job.request = row.Text(10);
-  job.error = row.Text(11);
-  job.result = row.Text(12);
+  job.request = row.Text(11);
+  job.error = row.Text(12);
+  job.result = row.Text(13);
   return job;
 }
 
@@ -99,8 +106,9 @@ bool MayFollow(JobState from, JobState to) {
 absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<CreatedJob> {
     CreatedJob created;
-    if (!job.request_id.empty()) {
-      absl::StatusOr<JobRecord> known = FindJob(database, "request_id", job.request_id);
+    const std::string request_key = RequestKey(job.user, job.request_id);
+    if (!request_key.empty()) {
+      absl::StatusOr<JobRecord> known = FindJob(database, "request_id", request_key);
       if (known.ok()) return CreatedJob{*std::move(known), false};
       if (!absl::IsNotFound(known.status())) return known.status();
     }
@@ -120,10 +128,11 @@ absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestam
         database
             .Query(
                 "INSERT INTO jobs (id, request_id, state, target, graph_name, graph_hash, created_micros, "
-                "updated_micros, graph_summary, request, error, result) "
-                "VALUES (?1, nullif(?2, ''), 'QUEUED', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10)",
-                record.id, record.request_id, record.target, record.graph_name, record.graph_hash, now,
-                Bytes{record.graph_summary}, Bytes{record.request}, Bytes{record.error}, Bytes{record.result})
+                "updated_micros, graph_summary, request, error, result, user) "
+                "VALUES (?1, nullif(?2, ''), 'QUEUED', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11)",
+                record.id, request_key, record.target, record.graph_name, record.graph_hash, now,
+                Bytes{record.graph_summary}, Bytes{record.request}, Bytes{record.error}, Bytes{record.result},
+                record.user)
             .Run();
     if (!inserted.ok()) return inserted;
     return created;

@@ -27,6 +27,7 @@ v1::Job ToMessage(const JobRecord& record) {
   if (!record.error.empty()) job.mutable_error()->ParseFromString(record.error);
   v1::Target target = v1::TARGET_AUTO;
   if (v1::Target_Parse(record.target, &target)) job.set_target(target);
+  job.set_user(record.user);
   return job;
 }
 

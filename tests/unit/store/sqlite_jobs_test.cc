@@ -79,6 +79,25 @@ TEST_F(SqliteJobsTest, TheSameRequestFromManyThreadsIsOneJob) {
   EXPECT_THAT(ids, ::testing::Each(ids[0]));
 }
 
+TEST_F(SqliteJobsTest, UsersDoNotShareTheIdsOfTheirRequests) {
+  JobRecord job;
+  job.request_id = "same";
+  job.user = "ada";
+  absl::StatusOr<CreatedJob> ada = store_->CreateJob(job, At(1));
+  ASSERT_TRUE(ada.ok()) << ada.status();
+  job.user = "ben";
+  absl::StatusOr<CreatedJob> ben = store_->CreateJob(job, At(2));
+  ASSERT_TRUE(ben.ok()) << ben.status();
+  EXPECT_TRUE(ben->created);
+  EXPECT_NE(ben->job.id, ada->job.id);
+  absl::StatusOr<CreatedJob> again = store_->CreateJob(job, At(3));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->created);
+  EXPECT_EQ(again->job.id, ben->job.id);
+  EXPECT_EQ(again->job.user, "ben");
+  EXPECT_EQ(again->job.request_id, "same");
+}
+
 TEST_F(SqliteJobsTest, JobsWithoutRequestIdAreDistinct) {
   EXPECT_NE(NewJob(), NewJob());
   EXPECT_EQ(store_->ListJobs(0, "")->jobs.size(), 2u);
