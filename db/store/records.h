@@ -24,6 +24,8 @@ struct JobRecord {
   std::string user;        // who submitted it; empty where nobody has to say who he is
   std::string request_id;  // chosen by the client, unique among those of the user; empty: none
   JobState state = JobState::kQueued;
+  int priority = 0;  // of its tasks among those of the user's other jobs; larger first
+  std::chrono::microseconds queue_limit{0};  // how long each task may wait for a worker; 0: for ever
   std::string target;  // name of a v1::Target
   std::string graph_name;
   std::string graph_hash;
@@ -67,7 +69,7 @@ struct EventRecord {
 enum class TaskKind { kBuild = 1, kTime = 2 };
 enum class TaskState { kQueued = 1, kRunning = 2, kDone = 3, kFailed = 4, kCancelled = 5 };
 // Why a task is FAILED. A program that does not compile or crashes is no failure of its task but its result.
-enum class TaskFailure { kNone = 0, kWorkerLost = 1, kWorkerFailed = 2 };
+enum class TaskFailure { kNone = 0, kWorkerLost = 1, kWorkerFailed = 2, kQueueTimeout = 3 };
 bool IsTerminal(TaskState state);
 const char* TaskStateName(TaskState state);
 
@@ -90,15 +92,19 @@ struct TaskSpec {
   TaskKind kind = TaskKind::kBuild;
   TaskRequirements requirements;
   std::string payload;  // v1::BuildTask or v1::TimeTask
-  int priority = 0;     // larger first, then oldest first
+  int priority = 0;     // added to that of the job; larger first, then oldest first
+  std::string avoid_worker;           // is not given it
+  std::chrono::microseconds hold{0};  // longest time that one worker may hold it; 0: any
 };
 
 struct TaskRecord {
-  std::string id;  // "tasks/<hex>"
+  int64_t number = 0;  // order of queueing
+  std::string id;      // "tasks/<hex>"
   std::string key;
   TaskKind kind = TaskKind::kBuild;
   TaskState state = TaskState::kQueued;
   TaskRequirements requirements;
+  std::string user;  // of the job that it was queued for
   int priority = 0;
   int64_t fence = 0;     // raised by every claim; a result counts only with the newest
   int attempts = 0;      // claims
@@ -106,7 +112,11 @@ struct TaskRecord {
   int lost_workers = 0;  // claims that ended with the worker gone
   std::string worker;    // last holder
   std::string instance;
+  std::string avoid_worker;  // is not given it
   Timestamp lease_until{};
+  Timestamp hold_until{};   // of the last claim, however often it is renewed; 0: no end
+  Timestamp not_before{};   // the worker that failed it last must wait until then
+  Timestamp queue_until{};  // FAILED when nobody has taken it by then; 0: never
   TaskFailure failure = TaskFailure::kNone;
   std::string failure_message;
   Timestamp created{};
@@ -140,7 +150,8 @@ struct BuildRecord {
 struct RetryPolicy {
   int lost_workers = 2;  // FAILED with kWorkerLost when so many workers were lost to it
   int failures = 3;      // FAILED with kWorkerFailed when so many claims ended with a worker's own failure
-  // The worker that failed a task gets it again only after this long; others may have it at once.
+  // The worker that failed a task gets it again only after this long, twice as long after each further failure; others may
+  // have it at once.
   std::chrono::microseconds backoff = std::chrono::seconds(2);
 };
 

@@ -119,6 +119,7 @@ absl::StatusOr<int64_t> Database::Integer(const std::string& sql) {
 
 int64_t Database::changes() const { return sqlite3_changes64(connection_); }
 int64_t Database::last_row_number() const { return sqlite3_last_insert_rowid(connection_); }
+bool Database::in_transaction() const { return sqlite3_get_autocommit(connection_) == 0; }
 
 absl::Status Database::CopyTo(const std::string& path) {
   absl::StatusOr<std::unique_ptr<Database>> copy = Open(path, Mode::kReadWrite, std::chrono::seconds(5));

@@ -107,6 +107,7 @@ class Database {
 
   int64_t changes() const;  // rows changed by the last statement
   int64_t last_row_number() const;
+  bool in_transaction() const;
   const std::string& path() const { return path_; }
 
   // Copies the whole database into a new file.

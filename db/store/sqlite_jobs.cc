@@ -12,10 +12,10 @@ namespace {
 // The blobs come last: lists that do not want them stop before.
 constexpr char kJobColumns[] =
     "id, request_id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, "
-    "number, user, request, error, result";
+    "number, user, priority, queue_limit_micros, request, error, result";
 constexpr char kListColumns[] =
     "id, request_id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, "
-    "number, user";
+    "number, user, priority, queue_limit_micros";
 
 JobState ParseJobState(const std::string& name) {
   for (JobState state : {JobState::kQueued, JobState::kRunning, JobState::kSucceeded, JobState::kFailed}) {
@@ -33,6 +33,8 @@ JobRecord ReadListedJob(const Statement& row) {
   JobRecord job;
   job.id = row.Text(0);
   job.user = row.Text(10);
+  job.priority = static_cast<int>(row.Int(11));
+  job.queue_limit = std::chrono::microseconds(row.Int(12));
   job.request_id = row.Text(1);
   if (!job.user.empty() && !job.request_id.empty()) job.request_id.erase(0, job.user.size() + 1);
   job.state = ParseJobState(row.Text(2));
@@ -47,9 +49,9 @@ JobRecord ReadListedJob(const Statement& row) {
 
 JobRecord ReadJob(const Statement& row) {
   JobRecord job = ReadListedJob(row);
-  job.request = row.Text(11);
-  job.error = row.Text(12);
-  job.result = row.Text(13);
+  job.request = row.Text(13);
+  job.error = row.Text(14);
+  job.result = row.Text(15);
   return job;
 }
 
@@ -128,11 +130,12 @@ absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestam
         database
             .Query(
                 "INSERT INTO jobs (id, request_id, state, target, graph_name, graph_hash, created_micros, "
-                "updated_micros, graph_summary, request, error, result, user) "
-                "VALUES (?1, nullif(?2, ''), 'QUEUED', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11)",
+                "updated_micros, graph_summary, request, error, result, user, "
+                "priority, queue_limit_micros) "
+                "VALUES (?1, nullif(?2, ''), 'QUEUED', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
                 record.id, request_key, record.target, record.graph_name, record.graph_hash, now,
                 Bytes{record.graph_summary}, Bytes{record.request}, Bytes{record.error}, Bytes{record.result},
-                record.user)
+                record.user, record.priority, record.queue_limit.count())
             .Run();
     if (!inserted.ok()) return inserted;
     return created;

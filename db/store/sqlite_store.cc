@@ -49,6 +49,8 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
   prepared = Migrate(*store->writer_, EmbeddedMigrations());
   if (!prepared.ok()) return prepared;
 
+  store->writes_.Open(store->writer_.get());
+
   for (int i = 0; i < options.readers; ++i) {
     absl::StatusOr<std::unique_ptr<Database>> reader =
         Database::Open(path, Database::Mode::kReadOnly, options.busy_timeout);

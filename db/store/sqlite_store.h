@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "db/store/group_commit.h"
 #include "db/store/sqlite_database.h"
 #include "db/store/store.h"
 #include "db/store/store_lock.h"
@@ -35,17 +37,20 @@ class SqliteStore final : public Store {
                                                        const std::vector<TaskSpec>& specs,
                                                        Timestamp now) override;
   absl::StatusOr<TaskRecord> GetTask(const std::string& id) override;
-  absl::StatusOr<std::vector<TaskRecord>> ClaimTasks(const std::string& worker, const std::string& instance,
-                                                     const std::vector<Capability>& capabilities,
-                                                     TaskKind kind, int count, Timestamp now,
-                                                     std::chrono::microseconds lease) override;
+  absl::StatusOr<std::vector<TaskRecord>> LiveTasks() override;
+  absl::StatusOr<std::vector<TaskRecord>> ClaimTasks(const std::vector<std::string>& ids,
+                                                     const std::string& worker, const std::string& instance,
+                                                     Timestamp now, std::chrono::microseconds lease) override;
+  absl::StatusOr<std::vector<TaskRecord>> FailQueuedTasks(const std::vector<std::string>& ids,
+                                                          const std::string& message, Timestamp now) override;
   absl::StatusOr<std::vector<TaskRecord>> HeldTasks(const std::string& worker,
                                                     const std::string& instance) override;
   absl::StatusOr<std::vector<TaskHold>> RenewLeases(const std::vector<TaskHold>& holds, Timestamp now,
                                                     std::chrono::microseconds lease) override;
   absl::StatusOr<bool> CompleteTask(const TaskHold& hold, const std::string& result, const BuildRecord* build,
                                     Timestamp now) override;
-  absl::StatusOr<bool> ReleaseTask(const TaskHold& hold, const std::string& message, Timestamp now) override;
+  absl::StatusOr<std::optional<TaskRecord>> ReleaseTask(const TaskHold& hold, const std::string& message,
+                                                        Timestamp now) override;
   absl::StatusOr<std::vector<TaskRecord>> ExpireLeases(Timestamp now) override;
   absl::StatusOr<std::vector<TaskRecord>> LoseTasks(const std::string& worker,
                                                     const std::string& new_instance, Timestamp now) override;
@@ -86,18 +91,22 @@ class SqliteStore final : public Store {
  private:
   SqliteStore(std::string path, const StoreOptions& options) : path_(std::move(path)), options_(options) {}
 
-  // Runs body(database), which returns a Status or StatusOr, as one transaction on the writing connection. An
-  // error undoes everything.
+  // Runs body(database), which returns a Status or StatusOr, as one transaction on the writing connection. An error undoes
+  // everything. The body may run twice, if what it did at first was undone; it must not keep anything from the first time.
   template <typename Body>
   std::invoke_result_t<Body, Database&> Write(Body&& body) {
-    std::lock_guard<std::mutex> lock(write_mutex_);
-    Transaction transaction(*writer_);
-    if (!transaction.status().ok()) return transaction.status();
-    auto result = body(*writer_);
-    if (!result.ok()) return result;
-    absl::Status committed = transaction.Commit();
-    if (!committed.ok()) return committed;
-    return result;
+    std::optional<std::invoke_result_t<Body, Database&>> result;
+    absl::Status written = writes_.Run([&](Database& database) {
+      result.emplace(body(database));
+      return StatusOf(*result);
+    });
+    if (!written.ok()) return written;
+    return *std::move(result);
+  }
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <typename Value>
+  static const absl::Status& StatusOf(const absl::StatusOr<Value>& result) {
+    return result.status();
   }
 
   // A reading connection for one call; waits until one is free.
@@ -120,8 +129,8 @@ class SqliteStore final : public Store {
   const StoreOptions options_;
   std::unique_ptr<StoreLock> lock_;
 
-  std::mutex write_mutex_;
-  std::unique_ptr<Database> writer_;  // guarded by write_mutex_
+  std::unique_ptr<Database> writer_;  // used by writes_ alone after Open
+  GroupCommit writes_;
 
   std::mutex readers_mutex_;
   std::condition_variable reader_free_;
@@ -133,7 +142,9 @@ std::string RandomId(const char* prefix);
 
 // Columns of the table tasks in the order that ReadTask expects.
 extern const char kTaskColumns[];
+extern const char kTaskColumnsWithoutWork[];  // payload and result are left empty
 TaskRecord ReadTask(const Statement& row);
+absl::StatusOr<std::vector<TaskRecord>> ReadTasks(Statement query);
 const char* TaskKindName(TaskKind kind);
 
 // Adds or replaces a line of the build cache, inside the caller's transaction.

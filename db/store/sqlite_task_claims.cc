@@ -4,7 +4,7 @@
 //      ^                 |
 //      +--- failure, ----+----> FAILED, when that has happened too often
 //           lost worker         (QUEUED and RUNNING can also become CANCELLED: sqlite_tasks.cc)
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,28 +13,7 @@
 namespace fusion {
 namespace {
 
-struct Claimable {
-  int64_t number;
-  int64_t priority;
-};
-
-// Appends QUEUED tasks that the capability allows, best first, at most `count`.
-absl::Status FindClaimable(Database& database, const std::string& worker, const Capability& capability,
-                           TaskKind kind, int count, Timestamp now, std::vector<Claimable>& found) {
-  Statement query = database.Query(
-      "SELECT number, priority FROM tasks WHERE state = 'QUEUED' AND kind = ?1 AND target = ?2 "
-      "AND (?3 = '' OR arch = '' OR arch = ?3) AND (device_uuid = '' OR device_uuid = ?4) "
-      "AND (not_before_micros <= ?5 OR worker <> ?6) "
-      "AND (kind <> 'TIME' OR device_uuid = '' OR NOT EXISTS (SELECT 1 FROM tasks AS other WHERE other.state "
-      "= 'RUNNING' "
-      "     AND other.kind = 'TIME' AND other.device_uuid = tasks.device_uuid AND other.worker <> ?6)) "
-      "ORDER BY priority DESC, number LIMIT ?7",
-      std::string_view(TaskKindName(kind)), capability.target, capability.arch, capability.device_uuid, now,
-      worker, count);
-  return query.ForEach([&] { found.push_back({query.Int(0), query.Int(1)}); });
-}
-
-// The tasks of `query`, which have lost their worker: QUEUED again or FAILED. Returned as they now are.
+// The tasks, which have lost their worker: QUEUED again or FAILED. Returned as they now are.
 absl::StatusOr<std::vector<TaskRecord>> LoseWorker(Database& database, std::vector<TaskRecord> tasks,
                                                    const RetryPolicy& retry, Timestamp now) {
   for (TaskRecord& task : tasks) {
@@ -44,8 +23,10 @@ absl::StatusOr<std::vector<TaskRecord>> LoseWorker(Database& database, std::vect
     if (task.lost_workers >= retry.lost_workers) {
       task.state = TaskState::kFailed;
       task.failure = TaskFailure::kWorkerLost;
-      task.failure_message = absl::StrCat("given up: ", task.lost_workers,
-                                          " workers were lost while they had it, the last one ", task.worker);
+      const bool held_too_long = task.hold_until > Timestamp() && now > task.hold_until;
+      task.failure_message =
+          absl::StrCat("given up: ", task.lost_workers, " workers were lost while they had it, or did not finish it in time; ",
+                       "the last one, ", task.worker, held_too_long ? ", held it too long" : ", was lost");
     }
     absl::Status updated =
         database
@@ -63,38 +44,26 @@ absl::StatusOr<std::vector<TaskRecord>> LoseWorker(Database& database, std::vect
 
 }  // namespace
 
-absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::string& worker,
-                                                                const std::string& instance,
-                                                                const std::vector<Capability>& capabilities,
-                                                                TaskKind kind, int count, Timestamp now,
+absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::vector<std::string>& ids,
+                                                                const std::string& worker,
+                                                                const std::string& instance, Timestamp now,
                                                                 std::chrono::microseconds lease) {
-  if (count <= 0) return std::vector<TaskRecord>();
+  if (ids.empty()) return std::vector<TaskRecord>();
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
-    std::vector<Claimable> claimable;
-    for (const Capability& capability : capabilities) {
-      absl::Status read = FindClaimable(database, worker, capability, kind, count, now, claimable);
-      if (!read.ok()) return read;
-    }
-    std::sort(claimable.begin(), claimable.end(), [](const Claimable& a, const Claimable& b) {
-      return a.priority != b.priority ? a.priority > b.priority : a.number < b.number;
-    });
-    const auto same = [](const Claimable& a, const Claimable& b) { return a.number == b.number; };
-    claimable.erase(std::unique(claimable.begin(), claimable.end(), same), claimable.end());
-    if (static_cast<int>(claimable.size()) > count) claimable.resize(count);
-
     std::vector<TaskRecord> claimed;
-    for (const Claimable& task : claimable) {
+    for (const std::string& id : ids) {
       absl::Status updated =
           database
               .Query(
-                  "UPDATE tasks SET state = 'RUNNING', fence = fence + 1, attempts = attempts + 1, worker = "
-                  "?2, "
-                  "instance = ?3, lease_until_micros = ?4, updated_micros = ?5 WHERE number = ?1",
-                  task.number, worker, instance, now + lease, now)
+                  "UPDATE tasks SET state = 'RUNNING', fence = fence + 1, attempts = attempts + 1, worker = ?2, "
+                  "instance = ?3, lease_until_micros = iif(hold_micros = 0, ?4, min(?4, ?5 + hold_micros)), "
+                  "hold_until_micros = iif(hold_micros = 0, 0, ?5 + hold_micros), updated_micros = ?5 "
+                  "WHERE id = ?1 AND state = 'QUEUED'",
+                  id, worker, instance, now + lease, now)
               .Run();
       if (!updated.ok()) return updated;
-      Statement query =
-          database.Query(absl::StrCat("SELECT ", kTaskColumns, " FROM tasks WHERE number = ?1"), task.number);
+      if (database.changes() == 0) continue;
+      Statement query = database.Query(absl::StrCat("SELECT ", kTaskColumns, " FROM tasks WHERE id = ?1"), id);
       absl::Status read = query.ForEach([&] { claimed.push_back(ReadTask(query)); });
       if (!read.ok()) return read;
     }
@@ -102,17 +71,36 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::strin
   });
 }
 
+absl::StatusOr<std::vector<TaskRecord>> SqliteStore::FailQueuedTasks(const std::vector<std::string>& ids,
+                                                                     const std::string& message, Timestamp now) {
+  if (ids.empty()) return std::vector<TaskRecord>();
+  return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
+    std::vector<TaskRecord> failed;
+    for (const std::string& id : ids) {
+      absl::Status updated = database
+                                 .Query(
+                                     "UPDATE tasks SET state = 'FAILED', failure = 'QUEUE_TIMEOUT', failure_message = ?2, "
+                                     "updated_micros = ?3 WHERE id = ?1 AND state = 'QUEUED'",
+                                     id, message, now)
+                                 .Run();
+      if (!updated.ok()) return updated;
+      if (database.changes() == 0) continue;
+      Statement query =
+          database.Query(absl::StrCat("SELECT ", kTaskColumnsWithoutWork, " FROM tasks WHERE id = ?1"), id);
+      absl::Status read = query.ForEach([&] { failed.push_back(ReadTask(query)); });
+      if (!read.ok()) return read;
+    }
+    return failed;
+  });
+}
+
 absl::StatusOr<std::vector<TaskRecord>> SqliteStore::HeldTasks(const std::string& worker,
                                                                const std::string& instance) {
   Reader reader(*this);
-  std::vector<TaskRecord> held;
-  Statement query = reader->Query(
-      absl::StrCat("SELECT ", kTaskColumns,
+  return ReadTasks(reader->Query(
+      absl::StrCat("SELECT ", kTaskColumnsWithoutWork,
                    " FROM tasks WHERE state = 'RUNNING' AND worker = ?1 AND instance = ?2 ORDER BY number"),
-      worker, instance);
-  absl::Status read = query.ForEach([&] { held.push_back(ReadTask(query)); });
-  if (!read.ok()) return read;
-  return held;
+      worker, instance));
 }
 
 absl::StatusOr<std::vector<TaskHold>> SqliteStore::RenewLeases(const std::vector<TaskHold>& holds,
@@ -125,7 +113,8 @@ absl::StatusOr<std::vector<TaskHold>> SqliteStore::RenewLeases(const std::vector
       // max: the grace given after a restart may be longer than the lease.
       absl::Status renewed = database
                                  .Query(
-                                     "UPDATE tasks SET lease_until_micros = max(lease_until_micros, ?3) "
+                                     "UPDATE tasks SET lease_until_micros = max(lease_until_micros, "
+                                     "iif(hold_until_micros = 0, ?3, min(?3, hold_until_micros))) "
                                      "WHERE id = ?1 AND fence = ?2 AND state = 'RUNNING'",
                                      hold.task, hold.fence, now + lease)
                                  .Run();
@@ -155,20 +144,26 @@ absl::StatusOr<bool> SqliteStore::CompleteTask(const TaskHold& hold, const std::
   });
 }
 
-absl::StatusOr<bool> SqliteStore::ReleaseTask(const TaskHold& hold, const std::string& message,
-                                              Timestamp now) {
-  return Write([&](Database& database) -> absl::StatusOr<bool> {
+absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHold& hold, const std::string& message,
+                                                                   Timestamp now) {
+  return Write([&](Database& database) -> absl::StatusOr<std::optional<TaskRecord>> {
     absl::Status updated =
         database
             .Query(
                 "UPDATE tasks SET failures = failures + 1, failure_message = ?3, updated_micros = ?4, "
-                "not_before_micros = ?5, state = iif(failures + 1 >= ?6, 'FAILED', 'QUEUED'), "
+                "not_before_micros = ?4 + (?5 << min(failures, 20)), "
+                "state = iif(failures + 1 >= ?6, 'FAILED', 'QUEUED'), "
                 "failure = iif(failures + 1 >= ?6, 'WORKER_FAILED', '') "
                 "WHERE id = ?1 AND fence = ?2 AND state = 'RUNNING'",
-                hold.task, hold.fence, message, now, now + options_.retry.backoff, options_.retry.failures)
+                hold.task, hold.fence, message, now, options_.retry.backoff.count(), options_.retry.failures)
             .Run();
     if (!updated.ok()) return updated;
-    return database.changes() > 0;
+    if (database.changes() == 0) return std::nullopt;
+    Statement query =
+        database.Query(absl::StrCat("SELECT ", kTaskColumnsWithoutWork, " FROM tasks WHERE id = ?1"), hold.task);
+    absl::StatusOr<bool> row = query.Step();
+    if (!row.ok()) return row.status();
+    return ReadTask(query);
   });
 }
 
@@ -183,16 +178,12 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ExpireLeases(Timestamp now)
     if (!*any) return std::vector<TaskRecord>();
   }
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
-    std::vector<TaskRecord> expired;
-    {
-      Statement query = database.Query(
-          absl::StrCat("SELECT ", kTaskColumns,
-                       " FROM tasks WHERE state = 'RUNNING' AND lease_until_micros < ?1 ORDER BY number"),
-          now);
-      absl::Status read = query.ForEach([&] { expired.push_back(ReadTask(query)); });
-      if (!read.ok()) return read;
-    }
-    return LoseWorker(database, std::move(expired), options_.retry, now);
+    absl::StatusOr<std::vector<TaskRecord>> expired = ReadTasks(database.Query(
+        absl::StrCat("SELECT ", kTaskColumnsWithoutWork,
+                     " FROM tasks WHERE state = 'RUNNING' AND lease_until_micros < ?1 ORDER BY number"),
+        now));
+    if (!expired.ok()) return expired;
+    return LoseWorker(database, *std::move(expired), options_.retry, now);
   });
 }
 
@@ -200,17 +191,12 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::LoseTasks(const std::string
                                                                const std::string& new_instance,
                                                                Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
-    std::vector<TaskRecord> lost;
-    {
-      Statement query = database.Query(
-          absl::StrCat(
-              "SELECT ", kTaskColumns,
-              " FROM tasks WHERE state = 'RUNNING' AND worker = ?1 AND instance <> ?2 ORDER BY number"),
-          worker, new_instance);
-      absl::Status read = query.ForEach([&] { lost.push_back(ReadTask(query)); });
-      if (!read.ok()) return read;
-    }
-    return LoseWorker(database, std::move(lost), options_.retry, now);
+    absl::StatusOr<std::vector<TaskRecord>> lost = ReadTasks(database.Query(
+        absl::StrCat("SELECT ", kTaskColumnsWithoutWork,
+                     " FROM tasks WHERE state = 'RUNNING' AND worker = ?1 AND instance <> ?2 ORDER BY number"),
+        worker, new_instance));
+    if (!lost.ok()) return lost;
+    return LoseWorker(database, *std::move(lost), options_.retry, now);
   });
 }
 

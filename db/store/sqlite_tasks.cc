@@ -1,4 +1,5 @@
 // Tasks: what jobs want, and which of it is known already.
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,12 +8,17 @@
 namespace fusion {
 
 const char kTaskColumns[] =
-    "tasks.id, tasks.key, tasks.kind, tasks.state, tasks.target, tasks.arch, tasks.device_uuid, "
-    "tasks.priority, "
-    "tasks.fence, tasks.attempts, tasks.failures, tasks.lost_workers, tasks.worker, tasks.instance, "
-    "tasks.lease_until_micros, tasks.failure, tasks.failure_message, tasks.created_micros, "
-    "tasks.updated_micros, "
-    "tasks.payload, tasks.result, tasks.number";
+    "tasks.number, tasks.id, tasks.key, tasks.kind, tasks.state, tasks.target, tasks.arch, tasks.device_uuid, tasks.user, "
+    "tasks.priority, tasks.fence, tasks.attempts, tasks.failures, tasks.lost_workers, tasks.worker, tasks.instance, "
+    "tasks.avoid_worker, tasks.lease_until_micros, tasks.hold_until_micros, tasks.not_before_micros, "
+    "tasks.queue_until_micros, tasks.failure, tasks.failure_message, tasks.created_micros, tasks.updated_micros, "
+    "tasks.payload, tasks.result";
+const char kTaskColumnsWithoutWork[] =
+    "tasks.number, tasks.id, tasks.key, tasks.kind, tasks.state, tasks.target, tasks.arch, tasks.device_uuid, tasks.user, "
+    "tasks.priority, tasks.fence, tasks.attempts, tasks.failures, tasks.lost_workers, tasks.worker, tasks.instance, "
+    "tasks.avoid_worker, tasks.lease_until_micros, tasks.hold_until_micros, tasks.not_before_micros, "
+    "tasks.queue_until_micros, tasks.failure, tasks.failure_message, tasks.created_micros, tasks.updated_micros, "
+    "x'', x''";
 
 namespace {
 
@@ -25,28 +31,33 @@ TaskState ParseTaskState(const std::string& name) {
 
 TaskFailure ParseTaskFailure(const std::string& name) {
   if (name == "WORKER_LOST") return TaskFailure::kWorkerLost;
+  if (name == "QUEUE_TIMEOUT") return TaskFailure::kQueueTimeout;
   return name == "WORKER_FAILED" ? TaskFailure::kWorkerFailed : TaskFailure::kNone;
 }
 
+// What a job gives its tasks.
+struct JobOfTasks {
+  std::string user;
+  int priority = 0;
+  std::chrono::microseconds queue_limit{0};
+};
+
 // NOT_FOUND, or FAILED_PRECONDITION when the job has ended.
-absl::Status CheckJobIsLive(Database& database, const std::string& job) {
-  Statement query = database.Query("SELECT state FROM jobs WHERE id = ?1", job);
+absl::StatusOr<JobOfTasks> FindLiveJob(Database& database, const std::string& job) {
+  Statement query =
+      database.Query("SELECT state, user, priority, queue_limit_micros FROM jobs WHERE id = ?1", job);
   absl::StatusOr<bool> row = query.Step();
   if (!row.ok()) return row.status();
   if (!*row) return absl::NotFoundError(absl::StrCat("there is no job ", job));
   const std::string state = query.Text(0);
-  if (state == "QUEUED" || state == "RUNNING") return absl::OkStatus();
+  if (state == "QUEUED" || state == "RUNNING")
+    return JobOfTasks{query.Text(1), static_cast<int>(query.Int(2)), std::chrono::microseconds(query.Int(3))};
   return absl::FailedPreconditionError(
       absl::StrCat("job ", job, " has ended as ", state, "; it takes no new tasks"));
 }
 
-struct KnownTask {
-  int64_t number = 0;  // 0: none
-  TaskRecord task;
-};
-
 // The task that makes it needless to queue the work again (the rules stand at Store::EnsureTasks).
-absl::StatusOr<KnownTask> FindKnownTask(Database& database, const std::string& job, const TaskSpec& spec) {
+absl::StatusOr<std::optional<TaskRecord>> FindKnownTask(Database& database, const std::string& job, const TaskSpec& spec) {
   Statement query = database.Query(
       absl::StrCat(
           "SELECT ", kTaskColumns,
@@ -59,51 +70,50 @@ absl::StatusOr<KnownTask> FindKnownTask(Database& database, const std::string& j
       spec.key, job);
   absl::StatusOr<bool> row = query.Step();
   if (!row.ok()) return row.status();
-  if (!*row) return KnownTask{};
-  return KnownTask{query.Int(21), ReadTask(query)};
+  if (!*row) return std::nullopt;
+  return ReadTask(query);
 }
 
-absl::StatusOr<KnownTask> InsertTask(Database& database, const TaskSpec& spec, Timestamp now) {
-  KnownTask inserted;
-  TaskRecord& task = inserted.task;
+absl::StatusOr<TaskRecord> InsertTask(Database& database, const TaskSpec& spec, const JobOfTasks& job, Timestamp now) {
+  TaskRecord task;
   task.id = RandomId("tasks/");
   task.key = spec.key;
   task.kind = spec.kind;
   task.requirements = spec.requirements;
-  task.priority = spec.priority;
+  task.user = job.user;
+  task.priority = job.priority + spec.priority;
+  task.avoid_worker = spec.avoid_worker;
+  if (job.queue_limit.count() > 0) task.queue_until = now + job.queue_limit;
   task.payload = spec.payload;
   task.created = task.updated = now;
   absl::Status done =
       database
           .Query(
-              "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, priority, fence, "
-              "attempts, "
-              "failures, lost_workers, worker, instance, lease_until_micros, not_before_micros, failure, "
-              "failure_message, created_micros, updated_micros, payload, result) "
-              "VALUES (?1, ?2, ?3, 'QUEUED', ?4, ?5, ?6, ?7, 0, 0, 0, 0, '', '', 0, 0, '', '', ?8, ?8, ?9, "
-              "x'')",
+              "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, user, priority, fence, attempts, "
+              "failures, lost_workers, worker, instance, avoid_worker, lease_until_micros, hold_micros, hold_until_micros, "
+              "not_before_micros, queue_until_micros, failure, failure_message, created_micros, updated_micros, payload, "
+              "result) "
+              "VALUES (?1, ?2, ?3, 'QUEUED', ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, '', '', ?9, 0, ?10, 0, 0, ?11, '', '', ?12, "
+              "?12, ?13, x'')",
               task.id, task.key, std::string_view(TaskKindName(task.kind)), task.requirements.target,
-              task.requirements.arch, task.requirements.device_uuid, task.priority, now, Bytes{task.payload})
+              task.requirements.arch, task.requirements.device_uuid, task.user, task.priority, task.avoid_worker,
+              spec.hold.count(), task.queue_until, now, Bytes{task.payload})
           .Run();
   if (!done.ok()) return done;
-  inserted.number = database.last_row_number();
-  return inserted;
+  task.number = database.last_row_number();
+  return task;
 }
 
 // Cancels the QUEUED and RUNNING tasks for which `condition` (with ?1 = job) holds; returns them as they
 // were.
 absl::StatusOr<std::vector<TaskRecord>> CancelWhere(Database& database, const char* condition,
                                                     const std::string& job, Timestamp now) {
-  std::vector<TaskRecord> cancelled;
-  {
-    Statement query = database.Query(
-        absl::StrCat("SELECT ", kTaskColumns, " FROM tasks WHERE state IN ('QUEUED', 'RUNNING') AND ",
-                     condition, " ORDER BY number"),
-        job);
-    absl::Status read = query.ForEach([&] { cancelled.push_back(ReadTask(query)); });
-    if (!read.ok()) return read;
-  }
-  for (const TaskRecord& task : cancelled) {
+  absl::StatusOr<std::vector<TaskRecord>> cancelled = ReadTasks(
+      database.Query(absl::StrCat("SELECT ", kTaskColumnsWithoutWork,
+                                  " FROM tasks WHERE state IN ('QUEUED', 'RUNNING') AND ", condition, " ORDER BY number"),
+                     job));
+  if (!cancelled.ok()) return cancelled;
+  for (const TaskRecord& task : *cancelled) {
     absl::Status done =
         database
             .Query("UPDATE tasks SET state = 'CANCELLED', updated_micros = ?2 WHERE id = ?1", task.id, now)
@@ -119,52 +129,75 @@ const char* TaskKindName(TaskKind kind) { return kind == TaskKind::kBuild ? "BUI
 
 TaskRecord ReadTask(const Statement& row) {
   TaskRecord task;
-  task.id = row.Text(0);
-  task.key = row.Text(1);
-  task.kind = row.Text(2) == "BUILD" ? TaskKind::kBuild : TaskKind::kTime;
-  task.state = ParseTaskState(row.Text(3));
-  task.requirements = TaskRequirements{row.Text(4), row.Text(5), row.Text(6)};
-  task.priority = static_cast<int>(row.Int(7));
-  task.fence = row.Int(8);
-  task.attempts = static_cast<int>(row.Int(9));
-  task.failures = static_cast<int>(row.Int(10));
-  task.lost_workers = static_cast<int>(row.Int(11));
-  task.worker = row.Text(12);
-  task.instance = row.Text(13);
-  task.lease_until = row.Time(14);
-  task.failure = ParseTaskFailure(row.Text(15));
-  task.failure_message = row.Text(16);
-  task.created = row.Time(17);
-  task.updated = row.Time(18);
-  task.payload = row.Text(19);
-  task.result = row.Text(20);
+  int column = 0;
+  task.number = row.Int(column++);
+  task.id = row.Text(column++);
+  task.key = row.Text(column++);
+  task.kind = row.Text(column++) == "BUILD" ? TaskKind::kBuild : TaskKind::kTime;
+  task.state = ParseTaskState(row.Text(column++));
+  task.requirements.target = row.Text(column++);
+  task.requirements.arch = row.Text(column++);
+  task.requirements.device_uuid = row.Text(column++);
+  task.user = row.Text(column++);
+  task.priority = static_cast<int>(row.Int(column++));
+  task.fence = row.Int(column++);
+  task.attempts = static_cast<int>(row.Int(column++));
+  task.failures = static_cast<int>(row.Int(column++));
+  task.lost_workers = static_cast<int>(row.Int(column++));
+  task.worker = row.Text(column++);
+  task.instance = row.Text(column++);
+  task.avoid_worker = row.Text(column++);
+  task.lease_until = row.Time(column++);
+  task.hold_until = row.Time(column++);
+  task.not_before = row.Time(column++);
+  task.queue_until = row.Time(column++);
+  task.failure = ParseTaskFailure(row.Text(column++));
+  task.failure_message = row.Text(column++);
+  task.created = row.Time(column++);
+  task.updated = row.Time(column++);
+  task.payload = row.Text(column++);
+  task.result = row.Text(column++);
   return task;
+}
+
+absl::StatusOr<std::vector<TaskRecord>> ReadTasks(Statement query) {
+  std::vector<TaskRecord> tasks;
+  absl::Status read = query.ForEach([&] { tasks.push_back(ReadTask(query)); });
+  if (!read.ok()) return read;
+  return tasks;
 }
 
 absl::StatusOr<std::vector<EnsuredTask>> SqliteStore::EnsureTasks(const std::string& job,
                                                                   const std::vector<TaskSpec>& specs,
                                                                   Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<std::vector<EnsuredTask>> {
-    absl::Status live = CheckJobIsLive(database, job);
-    if (!live.ok()) return live;
+    absl::StatusOr<JobOfTasks> live = FindLiveJob(database, job);
+    if (!live.ok()) return live.status();
     std::vector<EnsuredTask> ensured;
     ensured.reserve(specs.size());
     for (const TaskSpec& spec : specs) {
-      absl::StatusOr<KnownTask> task = FindKnownTask(database, job, spec);
+      absl::StatusOr<std::optional<TaskRecord>> task = FindKnownTask(database, job, spec);
       if (!task.ok()) return task.status();
-      const bool create = task->number == 0;
+      const bool create = !task->has_value();
       if (create) {
-        task = InsertTask(database, spec, now);
-        if (!task.ok()) return task.status();
+        absl::StatusOr<TaskRecord> inserted = InsertTask(database, spec, *live, now);
+        if (!inserted.ok()) return inserted.status();
+        *task = *std::move(inserted);
       }
       absl::Status linked =
-          database.Query("INSERT OR IGNORE INTO job_tasks (job, task) VALUES (?1, ?2)", job, task->number)
+          database.Query("INSERT OR IGNORE INTO job_tasks (job, task) VALUES (?1, ?2)", job, (*task)->number)
               .Run();
       if (!linked.ok()) return linked;
-      ensured.push_back(EnsuredTask{std::move(task->task), create});
+      ensured.push_back(EnsuredTask{**std::move(task), create});
     }
     return ensured;
   });
+}
+
+absl::StatusOr<std::vector<TaskRecord>> SqliteStore::LiveTasks() {
+  Reader reader(*this);
+  return ReadTasks(reader->Query(absl::StrCat(
+      "SELECT ", kTaskColumnsWithoutWork, " FROM tasks WHERE state IN ('QUEUED', 'RUNNING') ORDER BY number")));
 }
 
 absl::StatusOr<TaskRecord> SqliteStore::GetTask(const std::string& id) {

@@ -4,7 +4,8 @@
 // Every call that changes something is one transaction: when it returns OK the change is on the disk, when it
 // returns an error nothing changed. Time comes from the caller; the store reads no clock.
 //
-// Thread safety: all calls may be made from any thread. Writers take turns; readers run beside them.
+// Thread safety: all calls may be made from any thread. Changes that wait at the same time go to the disk together, each
+// undone alone when it fails; readers run beside them.
 //
 // Statuses of all calls, besides those said at each: RESOURCE_EXHAUSTED (disk full, or the size limit
 // reached), DATA_LOSS (the file is damaged, or a blob does not match its digest), UNAVAILABLE (locked by
@@ -16,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,19 +70,22 @@ class Store {
                                                                const std::vector<TaskSpec>& specs,
                                                                Timestamp now) = 0;
   virtual absl::StatusOr<TaskRecord> GetTask(const std::string& id) = 0;
-  // Gives up to `count` QUEUED tasks of the kind to the worker, highest priority first, then oldest: they
-  // become RUNNING with the fence and the attempts raised. TIME tasks bound to a device are given only when
-  // no other worker runs one on that device.
-  virtual absl::StatusOr<std::vector<TaskRecord>> ClaimTasks(const std::string& worker,
-                                                             const std::string& instance,
-                                                             const std::vector<Capability>& capabilities,
-                                                             TaskKind kind, int count, Timestamp now,
+  // QUEUED and RUNNING tasks in the order of queueing, without payload and result: what a server takes up when it starts.
+  virtual absl::StatusOr<std::vector<TaskRecord>> LiveTasks() = 0;
+  // Gives those of the tasks that are QUEUED to the worker: they become RUNNING with the fence and the attempts raised.
+  // Returned in the order given.
+  virtual absl::StatusOr<std::vector<TaskRecord>> ClaimTasks(const std::vector<std::string>& ids,
+                                                             const std::string& worker,
+                                                             const std::string& instance, Timestamp now,
                                                              std::chrono::microseconds lease) = 0;
-  // RUNNING tasks of this process of the worker.
+  // Those of the tasks that are QUEUED become FAILED with kQueueTimeout. Returns them as they now are.
+  virtual absl::StatusOr<std::vector<TaskRecord>> FailQueuedTasks(const std::vector<std::string>& ids,
+                                                                  const std::string& message, Timestamp now) = 0;
+  // RUNNING tasks of this process of the worker, without payload.
   virtual absl::StatusOr<std::vector<TaskRecord>> HeldTasks(const std::string& worker,
                                                             const std::string& instance) = 0;
-  // Extends the leases of those still RUNNING with the same fence; returns the others, which their holder
-  // should stop.
+  // Extends the leases of those still RUNNING with the same fence, not beyond the end of their claims; returns the others,
+  // which their holder should stop.
   virtual absl::StatusOr<std::vector<TaskHold>> RenewLeases(const std::vector<TaskHold>& holds, Timestamp now,
                                                             std::chrono::microseconds lease) = 0;
   // Stores the result if the task is RUNNING with this fence, else changes nothing and returns false.
@@ -88,8 +93,8 @@ class Store {
   virtual absl::StatusOr<bool> CompleteTask(const TaskHold& hold, const std::string& result,
                                             const BuildRecord* build, Timestamp now) = 0;
   // The worker could not do it, through no fault of the task: QUEUED again, or FAILED after
-  // RetryPolicy::failures. Returns false, and changes nothing, unless the task is RUNNING with this fence.
-  virtual absl::StatusOr<bool> ReleaseTask(const TaskHold& hold, const std::string& message,
+  // RetryPolicy::failures. Returns the task as it now is; none, and changes nothing, unless it is RUNNING with this fence.
+  virtual absl::StatusOr<std::optional<TaskRecord>> ReleaseTask(const TaskHold& hold, const std::string& message,
                                            Timestamp now) = 0;
   // RUNNING tasks whose lease has ended lose their worker: QUEUED again, or FAILED after
   // RetryPolicy::lost_workers. Returns them as they now are.

@@ -81,6 +81,14 @@ absl::Status Dispatcher::Time(const std::string& job, const std::vector<v1::Time
   });
 }
 
+absl::Status Dispatcher::Enqueue(const std::string& job, const std::vector<TaskSpec>& specs) {
+  Gate::Pass pass(*gate_);
+  if (!pass) return Stopped();
+  if (absl::Status status = queue_.Ensure(job, specs).status(); !status.ok()) return status;
+  synchronizer_.WakeForTasks();
+  return absl::OkStatus();
+}
+
 absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<TaskSpec>& specs,
                                   const CancellationToken& token, const TaskEnded& ended) {
   if (token.cancelled()) return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
@@ -95,16 +103,16 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     bool reused = false;
   };
   std::map<std::string, Waiting> waiting;
-  std::map<std::string, TaskRequirements> requirements;
+  std::map<std::string, Need> needs;
   std::vector<std::string> keys;
   for (const TaskSpec& spec : specs) keys.push_back(spec.key);
   // Watched before they are queued, so that no end is missed.
   const std::shared_ptr<CompletionBoard::Watch> watch = board_.Open(keys);
   const CancellationToken::Registration registration = token.OnCancel([watch] { watch->Interrupt(); });
 
-  absl::StatusOr<std::vector<EnsuredTask>> ensured = store_.EnsureTasks(job, specs, clock_.Now());
+  absl::StatusOr<std::vector<EnsuredTask>> ensured = queue_.Ensure(job, specs);
   if (!ensured.ok()) return ensured.status();
-  synchronizer_.WakeAll();
+  synchronizer_.WakeForTasks();
 
   std::vector<std::string> look_at;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -113,7 +121,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     if (first) {
       entry->second.task = known.task.id;
       entry->second.reused = !known.created;
-      requirements[specs[i].key] = specs[i].requirements;
+      needs[specs[i].key] = Need{specs[i].kind, specs[i].requirements};
       if (IsTerminal(known.task.state)) look_at.push_back(specs[i].key);
     }
     entry->second.indices.push_back(static_cast<int>(i));
@@ -133,7 +141,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       }
       const Waiting done = std::move(found->second);
       waiting.erase(found);
-      requirements.erase(key);
+      needs.erase(key);
       for (int index : done.indices) {
         absl::Status taken = ended(index, *task, done.reused);
         if (!taken.ok()) return taken;
@@ -146,12 +154,12 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
       return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
     }
-    if (SomeoneCanRun(requirements)) {
+    if (SomeoneCanRun(needs)) {
       last_able = std::chrono::steady_clock::now();
     } else if (std::chrono::steady_clock::now() - last_able >= options_.no_worker_patience) {
       absl::Status cancelled = CancelJob(job);
       if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
-      const TaskRequirements& need = requirements.begin()->second;
+      const TaskRequirements& need = needs.begin()->second.requirements;
       v1::Target target = v1::TARGET_AUTO;
       v1::Target_Parse(need.target, &target);
       return absl::UnavailableError(
@@ -163,14 +171,14 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   }
 }
 
-bool Dispatcher::SomeoneCanRun(const std::map<std::string, TaskRequirements>& waiting) const {
-  const std::vector<v1::DeviceDescription> devices = registry_.Devices(v1::TARGET_AUTO, "", clock_.Now());
-  std::vector<Capability> capabilities = BuildCapabilities(devices);
-  for (Capability& capability : TimeCapabilities(devices)) capabilities.push_back(std::move(capability));
-  return std::any_of(waiting.begin(), waiting.end(), [&](const auto& entry) {
-    return std::any_of(capabilities.begin(), capabilities.end(),
-                       [&](const Capability& capability) { return Matches(capability, entry.second); });
-  });
+bool Dispatcher::SomeoneCanRun(const std::map<std::string, Need>& waiting) const {
+  return registry_.SomeoneOffers(
+      [&](const v1::SynchronizeRequest& offer) {
+        return std::any_of(waiting.begin(), waiting.end(), [&](const auto& entry) {
+          return CanDo(offer, entry.second.kind, entry.second.requirements);
+        });
+      },
+      clock_.Now());
 }
 
 absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target, const std::string& arch,

@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace fusion {
+namespace {
+
+constexpr int kLooksBetweenWaking = 2;
+
+}  // namespace
 
 Dispatcher::Dispatcher(Store& store, boost::asio::any_io_executor executor, const Clock& clock,
                        const DispatcherOptions& options)
@@ -23,6 +28,7 @@ absl::Status Dispatcher::Start() {
   if (!orphans.ok()) return orphans.status();
   absl::StatusOr<int64_t> adopted = store_.AdoptRunning(clock_.Now(), options_.restart_grace);
   if (!adopted.ok()) return adopted.status();
+  if (absl::Status status = queue_.Start(); !status.ok()) return status;
   absl::StatusOr<std::map<std::string, std::string>> drained = store_.DrainedWorkers();
   if (!drained.ok()) return drained.status();
   registry_.RestoreDrained(*std::move(drained));
@@ -59,7 +65,11 @@ void Dispatcher::ArmExpiryTimer() {
     if (!pass || error) return;
     absl::StatusOr<bool> news = queue_.ExpireLeases();
     if (!news.ok()) spdlog::error("leases not looked through: {}", news.status().ToString());
-    if (news.value_or(false)) synchronizer_.WakeAll();
+    if (absl::Status status = queue_.ExpireQueued(); !status.ok())
+      spdlog::error("tasks that have waited too long are not given up: {}", status.ToString());
+    if (news.value_or(false)) synchronizer_.WakeForTasks();
+    // A task that its last worker must not have again may wait beside idle workers that were not woken for it.
+    if (++looks_ % kLooksBetweenWaking == 0) synchronizer_.WakeAllForTasks();
     ArmExpiryTimer();
   });
 }

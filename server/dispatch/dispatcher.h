@@ -79,6 +79,9 @@ class Dispatcher {
                                                   const BuildProgress& progress = nullptr);
 
   // reused: the timing had been made for this job before, by an earlier process of the server.
+  // Queues work without waiting for it; a later Build or Time of the same tasks finds it. Statuses as Store::EnsureTasks.
+  absl::Status Enqueue(const std::string& job, const std::vector<TaskSpec>& specs);
+
   using TimeResultCallback = std::function<void(int index, const v1::TimeResult& result, bool reused)>;
   // Queues all for the device and hands over results as they come, in the calling thread. A timing given up
   // because workers failed or were lost says so in TimeResult.failure. Statuses as Build.
@@ -111,7 +114,12 @@ class Dispatcher {
   // Queues the specs and calls ended for each once it has ended; specs of one key end together.
   absl::Status RunTasks(const std::string& job, const std::vector<TaskSpec>& specs,
                         const CancellationToken& token, const TaskEnded& ended);
-  bool SomeoneCanRun(const std::map<std::string, TaskRequirements>& waiting) const;
+  // What a task that is waited for needs of a worker.
+  struct Need {
+    TaskKind kind = TaskKind::kBuild;
+    TaskRequirements requirements;
+  };
+  bool SomeoneCanRun(const std::map<std::string, Need>& waiting) const;
   bool stopped() const;
   void ArmExpiryTimer();
 
@@ -127,6 +135,7 @@ class Dispatcher {
   mutable std::mutex mutex_;
   bool stopped_ = false;                     // guarded by mutex_
   boost::asio::steady_timer expiry_timer_;   // guarded by mutex_
+  int looks_ = 0;                            // for lost workers; used by the timer alone
   std::map<std::string, int> times_chosen_;  // by device uuid; guarded by mutex_
 };
 

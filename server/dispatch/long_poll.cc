@@ -103,6 +103,12 @@ void LongPolls::WakeAll() {
   for (const auto& [worker, call] : calls_) Post(call);
 }
 
+void LongPolls::WakeIf(const std::function<bool(const v1::SynchronizeRequest&)>& wanted) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [worker, call] : calls_)
+    if (wanted(call->request)) Post(call);
+}
+
 void LongPolls::Close() {
   std::map<std::string, std::shared_ptr<Call>> calls;
   {

@@ -112,7 +112,37 @@ void Synchronizer::Accept(const v1::SynchronizeRequest& request, WorkerRegistry:
     response.add_accepted(report.task());
     news = true;
   }
-  if (news) polls_.WakeAll();
+  if (news) WakeForTasks();
+}
+
+void Synchronizer::WakeForTasks() {
+  std::vector<ReadyQueue::Waiting> waiting = queue_.Waiting();
+  if (waiting.empty()) return;
+  polls_.WakeIf([&](const v1::SynchronizeRequest& request) {
+    if (waiting.empty() || registry_.Draining(request.worker())) return false;
+    bool wanted = false;
+    for (TaskKind kind : {TaskKind::kTime, TaskKind::kBuild}) {
+      int slots = kind == TaskKind::kTime ? request.free_time_slots() : request.free_build_slots();
+      if (slots <= 0) continue;
+      const std::vector<Capability> capabilities = CapabilitiesFor(kind, request);
+      for (ReadyQueue::Waiting& tasks : waiting) {
+        const bool matches = tasks.kind == kind && std::any_of(capabilities.begin(), capabilities.end(), [&](const Capability& capability) {
+                               return Matches(capability, tasks.requirements);
+                             });
+        if (!matches || slots == 0) continue;
+        const int taken = std::min(slots, tasks.count);
+        slots -= taken;
+        tasks.count -= taken;
+        wanted = true;
+      }
+    }
+    std::erase_if(waiting, [](const ReadyQueue::Waiting& tasks) { return tasks.count == 0; });
+    return wanted;
+  });
+}
+
+void Synchronizer::WakeAllForTasks() {
+  if (!queue_.Waiting().empty()) polls_.WakeAll();
 }
 
 bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeResponse& response) {
@@ -139,7 +169,9 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
   for (const TaskRecord& task : *held) {
     if (listed.contains(task.id)) continue;
     if (registry_.CountResent(request.worker(), task.id, task.fence) > kMostResends) continue;
-    absl::StatusOr<v1::Assignment> assignment = queue_.AssignmentOf(task);
+    absl::StatusOr<TaskRecord> with_work = store_.GetTask(task.id);
+    if (!with_work.ok() || with_work->fence != task.fence) continue;
+    absl::StatusOr<v1::Assignment> assignment = queue_.AssignmentOf(*with_work);
     if (!assignment.ok()) continue;
     *response.add_assignments() = *std::move(assignment);
     (task.kind == TaskKind::kBuild ? build_slots : time_slots) -= 1;

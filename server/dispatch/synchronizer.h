@@ -24,9 +24,12 @@ class Synchronizer {
 
   // See Dispatcher::Synchronize.
   void Synchronize(v1::SynchronizeRequest request, LongPolls::Done done);
-  // There may be something new for this worker, or for all.
+  // There may be something new for this worker.
   void Wake(const std::string& worker) { polls_.Wake(worker); }
-  void WakeAll() { polls_.WakeAll(); }
+  // There may be tasks: as many idle workers as could do those that wait are answered.
+  void WakeForTasks();
+  // The same for all workers, whoever they are, while anything waits.
+  void WakeAllForTasks();
   void Close() { polls_.Close(); }
 
  private:

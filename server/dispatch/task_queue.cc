@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,11 +10,23 @@
 
 namespace fusion {
 
+namespace {
+
+// Beyond the deadline of a build, for fetching and storing what belongs to it.
+constexpr std::chrono::seconds kBuildSlack{60};
+constexpr double kUsualBuildSeconds = 120;
+// A timing that is not done after this long is not going to be.
+constexpr std::chrono::hours kLongestTiming{1};
+
+}  // namespace
+
 TaskSpec SpecOf(const v1::BuildTask& task) {
+  const double seconds = task.deadline_seconds() > 0 ? task.deadline_seconds() : kUsualBuildSeconds;
   return TaskSpec{.key = task.key(),
                   .kind = TaskKind::kBuild,
                   .requirements = {v1::Target_Name(task.target()), task.arch(), ""},
-                  .payload = task.SerializeAsString()};
+                  .payload = task.SerializeAsString(),
+                  .hold = kBuildSlack + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6))};
 }
 
 TaskSpec SpecOf(const std::string& job, const v1::TimeTask& task, const v1::DeviceDescription& device) {
@@ -21,37 +34,10 @@ TaskSpec SpecOf(const std::string& job, const v1::TimeTask& task, const v1::Devi
   bound.set_device_uuid(device.uuid());
   TaskSpec spec{.kind = TaskKind::kTime,
                 .requirements = {v1::Target_Name(device.target()), device.arch(), device.uuid()},
-                .payload = bound.SerializeAsString()};
+                .payload = bound.SerializeAsString(),
+                .hold = kLongestTiming};
   spec.key = absl::StrCat("time:", job, ":", Sha256Hex(spec.payload));
   return spec;
-}
-
-std::vector<Capability> BuildCapabilities(const std::vector<v1::DeviceDescription>& devices) {
-  std::vector<Capability> capabilities;
-  for (const v1::DeviceDescription& device : devices) {
-    Capability capability{v1::Target_Name(device.target()), device.target() == v1::CUDA ? "" : device.arch(),
-                          ""};
-    bool known = false;
-    for (const Capability& other : capabilities) {
-      known = known || (other.target == capability.target && other.arch == capability.arch);
-    }
-    if (!known) capabilities.push_back(std::move(capability));
-  }
-  return capabilities;
-}
-
-std::vector<Capability> TimeCapabilities(const std::vector<v1::DeviceDescription>& devices) {
-  std::vector<Capability> capabilities;
-  for (const v1::DeviceDescription& device : devices) {
-    capabilities.push_back({v1::Target_Name(device.target()), device.arch(), device.uuid()});
-  }
-  return capabilities;
-}
-
-bool Matches(const Capability& capability, const TaskRequirements& requirements) {
-  return capability.target == requirements.target &&
-         (capability.arch.empty() || requirements.arch.empty() || capability.arch == requirements.arch) &&
-         (requirements.device_uuid.empty() || capability.device_uuid == requirements.device_uuid);
 }
 
 absl::StatusOr<v1::BuildResult> BuildResultOf(const TaskRecord& task) {
@@ -100,16 +86,48 @@ absl::StatusOr<v1::Assignment> TaskQueue::AssignmentOf(const TaskRecord& task) c
   return assignment;
 }
 
+absl::Status TaskQueue::Start() {
+  absl::StatusOr<std::vector<TaskRecord>> live = store_.LiveTasks();
+  if (!live.ok()) return live.status();
+  for (const TaskRecord& task : *live) {
+    if (task.state == TaskState::kQueued)
+      ready_.Add(ReadyTaskOf(task));
+    else
+      ready_.Resume(ReadyTaskOf(task), task.worker);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& job, const std::vector<TaskSpec>& specs) {
+  absl::StatusOr<std::vector<EnsuredTask>> ensured = store_.EnsureTasks(job, specs, clock_.Now());
+  if (!ensured.ok()) return ensured;
+  for (const EnsuredTask& known : *ensured)
+    if (known.created) ready_.Add(ReadyTaskOf(known.task));
+  return ensured;
+}
+
 absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::SynchronizeRequest& request,
                                                              TaskKind kind, int count) {
-  const std::vector<v1::DeviceDescription> devices(request.devices().begin(), request.devices().end());
-  const std::vector<Capability> capabilities =
-      kind == TaskKind::kBuild ? BuildCapabilities(devices) : TimeCapabilities(devices);
-  absl::StatusOr<std::vector<TaskRecord>> tasks = store_.ClaimTasks(
-      request.worker(), request.instance(), capabilities, kind, count, clock_.Now(), lease_);
-  if (!tasks.ok()) return tasks.status();
   std::vector<v1::Assignment> assignments;
+  if (count <= 0) return assignments;
+  const std::vector<ReadyTask> taken = ready_.Take(
+      {.worker = request.worker(),
+       .kind = kind,
+       .capabilities = CapabilitiesFor(kind, request),
+       .count = count},
+      clock_.Now());
+  if (taken.empty()) return assignments;
+  std::vector<std::string> ids;
+  for (const ReadyTask& task : taken) ids.push_back(task.id);
+  absl::StatusOr<std::vector<TaskRecord>> tasks =
+      store_.ClaimTasks(ids, request.worker(), request.instance(), clock_.Now(), lease_);
+  if (!tasks.ok()) {
+    ready_.GiveBack(taken);
+    return tasks.status();
+  }
+  std::set<std::string> claimed;
   for (const TaskRecord& task : *tasks) {
+    claimed.insert(task.id);
     absl::StatusOr<v1::Assignment> assignment = AssignmentOf(task);
     if (!assignment.ok()) {
       // Nobody can run it: it fails after a few claims instead of stopping the queue.
@@ -120,17 +138,26 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
     }
     assignments.push_back(*std::move(assignment));
   }
+  // Cancelled in between.
+  for (const std::string& id : ids)
+    if (!claimed.contains(id)) ready_.Ended(id, 0);
   return assignments;
+}
+
+void TaskQueue::LeaveHolder(const TaskRecord& task) {
+  // What a worker failed at, or took with it, is not charged to the user.
+  ready_.Ended(task.id, 0);
+  if (task.state == TaskState::kQueued) ready_.Add(ReadyTaskOf(task));
+  if (IsTerminal(task.state)) board_.Ended(task.key);
 }
 
 absl::StatusOr<TaskQueue::Reported> TaskQueue::Release(const TaskHold& hold, const TaskRecord& task,
                                                        const std::string& message) {
-  absl::StatusOr<bool> released = store_.ReleaseTask(hold, message, clock_.Now());
+  absl::StatusOr<std::optional<TaskRecord>> released = store_.ReleaseTask(hold, message, clock_.Now());
   if (!released.ok()) return released.status();
-  if (!*released) return Reported::kUnwanted;
+  if (!released->has_value()) return Reported::kUnwanted;
   spdlog::warn("{}: worker {} failed: {}", task.id, task.worker, message);
-  absl::StatusOr<TaskRecord> now = store_.GetTask(task.id);
-  if (now.ok() && IsTerminal(now->state)) board_.Ended(task.key);
+  LeaveHolder(**released);
   return Reported::kRequeued;
 }
 
@@ -173,6 +200,7 @@ absl::StatusOr<TaskQueue::Reported> TaskQueue::Report(const v1::TaskReport& repo
   }
   if (!stored.ok()) return stored.status();
   if (!*stored) return Reported::kUnwanted;
+  ready_.Ended(task->id, std::chrono::duration<double>(now - task->updated).count());
   board_.Ended(task->key);
   return Reported::kStored;
 }
@@ -193,7 +221,7 @@ bool TaskQueue::AnnounceLost(const std::vector<TaskRecord>& lost) {
   for (const TaskRecord& task : lost) {
     spdlog::warn("{}: worker {} was lost, {}", task.id, task.worker,
                  task.state == TaskState::kFailed ? "given up" : "queued again");
-    if (task.state == TaskState::kFailed) board_.Ended(task.key);
+    LeaveHolder(task);
   }
   return !lost.empty();
 }
@@ -211,13 +239,36 @@ absl::StatusOr<bool> TaskQueue::LoseTasksOfEarlierInstances(const v1::Synchroniz
   return AnnounceLost(*lost);
 }
 
+absl::Status TaskQueue::ExpireQueued() {
+  const std::vector<ReadyTask> overdue = ready_.TakeOverdue(clock_.Now());
+  if (overdue.empty()) return absl::OkStatus();
+  std::vector<std::string> ids;
+  for (const ReadyTask& task : overdue) ids.push_back(task.id);
+  absl::StatusOr<std::vector<TaskRecord>> failed =
+      store_.FailQueuedTasks(ids, "no worker took it within the time that it may wait", clock_.Now());
+  if (!failed.ok()) {
+    ready_.GiveBack(overdue);
+    return failed.status();
+  }
+  for (const TaskRecord& task : *failed) {
+    spdlog::warn("{}: waited too long for a worker", task.id);
+    board_.Ended(task.key);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::string>> TaskQueue::CancelJob(const std::string& job) {
   absl::StatusOr<std::vector<TaskRecord>> cancelled = store_.CancelJobTasks(job, clock_.Now());
   if (!cancelled.ok()) return cancelled.status();
   std::vector<std::string> holders;
   for (const TaskRecord& task : *cancelled) {
+    // As it was before.
+    if (task.state == TaskState::kRunning) {
+      holders.push_back(task.worker);
+      ready_.Ended(task.id, std::chrono::duration<double>(clock_.Now() - task.updated).count());
+    }
+    ready_.Remove(task.id);
     board_.Ended(task.key);
-    if (task.state == TaskState::kRunning) holders.push_back(task.worker);
   }
   return holders;
 }

@@ -9,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "db/store/store.h"
 #include "fusion/v1/worker.pb.h"
+#include "server/dispatch/capabilities.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/completion_board.h"
+#include "server/dispatch/ready_queue.h"
 
 namespace fusion {
 
@@ -18,13 +20,6 @@ namespace fusion {
 TaskSpec SpecOf(const v1::BuildTask& task);
 // A timing, keyed by job and content: timings of one job are never those of another, but survive a restart.
 TaskSpec SpecOf(const std::string& job, const v1::TimeTask& task, const v1::DeviceDescription& device);
-
-// What a worker with these devices can build: for CUDA every arch (no device is needed to compile for it),
-// for the host its own.
-std::vector<Capability> BuildCapabilities(const std::vector<v1::DeviceDescription>& devices);
-std::vector<Capability> TimeCapabilities(const std::vector<v1::DeviceDescription>& devices);
-// The rule by which the store gives out tasks.
-bool Matches(const Capability& capability, const TaskRequirements& requirements);
 
 // The result of a task that has ended as DONE or FAILED. A FAILED one has the outcome WORKER_LOST and says
 // why.
@@ -37,7 +32,11 @@ class TaskQueue {
   TaskQueue(Store& store, const Clock& clock, CompletionBoard& board, std::chrono::microseconds lease)
       : store_(store), clock_(clock), board_(board), lease_(lease) {}
 
-  // Up to `count` new assignments. Recorded before they are returned.
+  // Takes up what the store says is queued or running. Call once, before all others.
+  absl::Status Start();
+  // As Store::EnsureTasks; what is new waits for a worker from now on.
+  absl::StatusOr<std::vector<EnsuredTask>> Ensure(const std::string& job, const std::vector<TaskSpec>& specs);
+  // Up to `count` new assignments, in the order of the ready queue. Recorded before they are returned.
   absl::StatusOr<std::vector<v1::Assignment>> Claim(const v1::SynchronizeRequest& request, TaskKind kind,
                                                     int count);
   // An assignment made earlier, to be sent again.
@@ -57,18 +56,27 @@ class TaskQueue {
   // up, the lane of its device.
   absl::StatusOr<bool> ExpireLeases();
   absl::StatusOr<bool> LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request);
+  // Gives up tasks that have waited for a worker too long.
+  absl::Status ExpireQueued();
+
+  // What could be given out now, were there a worker.
+  std::vector<ReadyQueue::Waiting> Waiting() const { return ready_.Summary(); }
+  int64_t queued(TaskKind kind) const { return ready_.size(kind); }
 
   // Cancels what no other job wants; returns the workers that hold such tasks.
   absl::StatusOr<std::vector<std::string>> CancelJob(const std::string& job);
 
  private:
   absl::StatusOr<Reported> Release(const TaskHold& hold, const TaskRecord& task, const std::string& message);
+  // A task that somebody held is queued again, or has ended.
+  void LeaveHolder(const TaskRecord& task);
   bool AnnounceLost(const std::vector<TaskRecord>& lost);
 
   Store& store_;
   const Clock& clock_;
   CompletionBoard& board_;
   const std::chrono::microseconds lease_;
+  ReadyQueue ready_;
 };
 
 }  // namespace fusion

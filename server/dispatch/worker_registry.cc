@@ -1,5 +1,6 @@
 #include "server/dispatch/worker_registry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +14,23 @@ namespace {
 constexpr char kWorkerPrefix[] = "workers/";
 
 std::string HoldName(const std::string& task, int64_t fence) { return absl::StrCat(task, " ", fence); }
+
+v1::SynchronizeRequest OfferOf(const v1::SynchronizeRequest& request) {
+  v1::SynchronizeRequest offer;
+  *offer.mutable_devices() = request.devices();
+  *offer.mutable_problems() = request.problems();
+  *offer.mutable_builds() = request.builds();
+  *offer.mutable_confinement() = request.confinement();
+  offer.set_version(request.version());
+  return offer;
+}
+
+// Why the device is taken out; "": it is sound.
+std::string ProblemOf(const v1::SynchronizeRequest& offer, const v1::DeviceDescription& device) {
+  for (const v1::DeviceProblem& problem : offer.problems())
+    if (problem.device_uuid() == device.uuid()) return problem.reason().empty() ? "unknown" : problem.reason();
+  return "";
+}
 
 }  // namespace
 
@@ -36,12 +54,13 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
     const auto drained = drained_before_.find(request.worker());
     entry.told_to_drain = drained != drained_before_.end() && drained->second == request.instance();
   }
-  entry.devices.assign(request.devices().begin(), request.devices().end());
+  const bool offers_more = entry.offer.problems_size() > request.problems_size();
+  entry.offer = OfferOf(request);
   entry.last_contact = now;
   entry.says_draining = request.draining();
   entry.running_tasks = 0;
   for (const v1::TaskReport& report : request.tasks()) entry.running_tasks += report.running() ? 1 : 0;
-  if (contact == Contact::kNewInstance || !was_connected) {
+  if (contact == Contact::kNewInstance || !was_connected || offers_more) {
     ++version_;
     changed_.notify_all();
   }
@@ -95,7 +114,11 @@ std::vector<v1::Worker> WorkerRegistry::Workers(Timestamp now) const {
   for (const auto& [name, entry] : workers_) {
     v1::Worker& worker = workers.emplace_back();
     worker.set_name(kWorkerPrefix + name);
-    *worker.mutable_devices() = {entry.devices.begin(), entry.devices.end()};
+    *worker.mutable_devices() = entry.offer.devices();
+    *worker.mutable_problems() = entry.offer.problems();
+    *worker.mutable_builds() = entry.offer.builds();
+    *worker.mutable_confinement() = entry.offer.confinement();
+    worker.set_version(entry.offer.version());
     const int64_t micros = entry.last_contact.time_since_epoch().count();
     worker.mutable_last_contact()->set_seconds(micros / 1000000);
     worker.mutable_last_contact()->set_nanos(static_cast<int32_t>(micros % 1000000 * 1000));
@@ -112,13 +135,22 @@ std::vector<v1::DeviceDescription> WorkerRegistry::Devices(v1::Target target, co
   std::vector<v1::DeviceDescription> devices;
   for (const auto& [name, entry] : workers_) {
     if (!Connected(entry, now) || entry.told_to_drain || entry.says_draining) continue;
-    for (const v1::DeviceDescription& device : entry.devices) {
+    for (const v1::DeviceDescription& device : entry.offer.devices()) {
       if (target != v1::TARGET_AUTO && device.target() != target) continue;
       if (!arch.empty() && device.arch() != arch) continue;
-      devices.push_back(device);
+      if (ProblemOf(entry.offer, device).empty()) devices.push_back(device);
     }
   }
   return devices;
+}
+
+bool WorkerRegistry::SomeoneOffers(const std::function<bool(const v1::SynchronizeRequest&)>& wanted,
+                                   Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& known) {
+    const Entry& entry = known.second;
+    return Connected(entry, now) && !entry.told_to_drain && !entry.says_draining && wanted(entry.offer);
+  });
 }
 
 std::string WorkerRegistry::Describe(Timestamp now) const {
@@ -127,10 +159,12 @@ std::string WorkerRegistry::Describe(Timestamp now) const {
   for (const auto& [name, entry] : workers_) {
     if (!Connected(entry, now)) continue;
     std::vector<std::string> parts;
-    for (const v1::DeviceDescription& device : entry.devices) {
-      parts.push_back(absl::StrCat(LowerCaseName(device.target()), " ", device.arch(), " ", device.name()));
+    for (const v1::DeviceDescription& device : entry.offer.devices()) {
+      const std::string problem = ProblemOf(entry.offer, device);
+      parts.push_back(absl::StrCat(LowerCaseName(device.target()), " ", device.arch(), " ", device.name(),
+                                   problem.empty() ? "" : ", taken out: ", problem));
     }
-    if (parts.empty()) parts.push_back("no device");
+    if (parts.empty()) parts.push_back(entry.offer.builds().empty() ? "no device" : "builds only");
     if (entry.told_to_drain || entry.says_draining) parts.push_back("draining");
     descriptions.push_back(absl::StrCat(name, " (", absl::StrJoin(parts, ", "), ")"));
   }

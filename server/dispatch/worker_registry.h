@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -49,9 +50,12 @@ class WorkerRegistry {
 
   // By name.
   std::vector<v1::Worker> Workers(Timestamp now) const;
-  // Devices of workers that are connected and not draining, in the order of worker and device; arch "" is
+  // Sound devices of workers that are connected and not draining, in the order of worker and device; arch "" is
   // any, TARGET_AUTO any target.
   std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch, Timestamp now) const;
+  // Whether `wanted` accepts what a worker that is connected and not draining has and can build: its last request, of which
+  // the fields that say so are left. It must be quick and must not use this object.
+  bool SomeoneOffers(const std::function<bool(const v1::SynchronizeRequest&)>& wanted, Timestamp now) const;
   // "alpha (cuda sm_90 NVIDIA H200), beta (host x86-64-v4, draining)", or "none".
   std::string Describe(Timestamp now) const;
 
@@ -64,7 +68,7 @@ class WorkerRegistry {
  private:
   struct Entry {
     std::string instance;
-    std::vector<v1::DeviceDescription> devices;
+    v1::SynchronizeRequest offer;  // devices, problems, builds, confinement, version
     Timestamp last_contact{};
     bool says_draining = false;
     bool told_to_drain = false;

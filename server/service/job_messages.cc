@@ -28,6 +28,7 @@ v1::Job ToMessage(const JobRecord& record) {
   v1::Target target = v1::TARGET_AUTO;
   if (v1::Target_Parse(record.target, &target)) job.set_target(target);
   job.set_user(record.user);
+  job.set_priority(record.priority);
   return job;
 }
 

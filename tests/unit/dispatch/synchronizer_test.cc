@@ -23,7 +23,7 @@ class SynchronizerTest : public DispatchTest {
   void Queue(const std::vector<std::string>& keys) {
     std::vector<TaskSpec> specs;
     for (const std::string& key : keys) specs.push_back(SpecOf(HostBuild(key)));
-    ASSERT_TRUE(store_->EnsureTasks(job_, specs, clock_.Now()).ok());
+    ASSERT_TRUE(dispatcher_->Enqueue(job_, specs).ok());
   }
   std::string job_;
 };

@@ -7,49 +7,45 @@
 namespace fusion {
 namespace {
 
-TEST(TaskQueueTest, MatchingAgreesWithTheStore) {
-  // Every combination of capability and requirement, by Matches and by a claim from a real store.
-  std::string folder = ::testing::TempDir() + "fusion_matching_XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(folder + "/fusion.db");
-  ASSERT_TRUE(store.ok()) << store.status();
-  const Timestamp now(std::chrono::seconds(1));
-  int matches = 0;
-  for (const std::string need_target : {"HOST", "CUDA"}) {
-    for (const std::string need_arch : {"", "a"}) {
-      for (const std::string need_uuid : {"", "U"}) {
-        for (const std::string arch : {"", "a", "b"}) {
-          for (const std::string uuid : {"", "U", "V"}) {
-            const Capability capability{"HOST", arch, uuid};
-            const TaskRequirements requirements{need_target, need_arch, need_uuid};
-            const std::string job = (*store)->CreateJob(JobRecord{}, now)->job.id;
-            const TaskSpec spec{"key", TaskKind::kTime, requirements, "payload", 0};
-            ASSERT_TRUE((*store)->EnsureTasks(job, {spec}, now).ok());
-            absl::StatusOr<std::vector<TaskRecord>> claimed = (*store)->ClaimTasks(
-                "w", "1", {capability}, TaskKind::kTime, 1, now, std::chrono::seconds(15));
-            ASSERT_TRUE(claimed.ok()) << claimed.status();
-            EXPECT_EQ(claimed->size() == 1, Matches(capability, requirements))
-                << need_target << "/" << need_arch << "/" << need_uuid << " on " << arch << "/" << uuid;
-            matches += Matches(capability, requirements) ? 1 : 0;
-            ASSERT_TRUE((*store)->CancelJobTasks(job, now).ok());
-          }
-        }
-      }
-    }
-  }
-  EXPECT_GT(matches, 0);
-  store->reset();
-  std::filesystem::remove_all(folder);
+v1::SynchronizeRequest WithDevices(const std::vector<v1::DeviceDescription>& devices) {
+  v1::SynchronizeRequest request;
+  for (const v1::DeviceDescription& device : devices) *request.add_devices() = device;
+  return request;
 }
 
 TEST(TaskQueueTest, CudaBuildsNeedNoParticularDevice) {
-  const std::vector<Capability> build =
-      BuildCapabilities({CudaDevice("G1"), CudaDevice("G2", "sm_80"), HostDevice()});
+  const v1::SynchronizeRequest request = WithDevices({CudaDevice("G1"), CudaDevice("G2", "sm_80"), HostDevice()});
+  const std::vector<Capability> build = BuildCapabilities(request);
   ASSERT_EQ(build.size(), 2u);
   EXPECT_TRUE(Matches(build[0], {"CUDA", "sm_70", ""}));
   EXPECT_TRUE(Matches(build[1], {"HOST", "x86-64-v4", ""}));
   EXPECT_FALSE(Matches(build[1], {"HOST", "x86-64-v3", ""}));
-  EXPECT_EQ(TimeCapabilities({CudaDevice("G1"), CudaDevice("G2", "sm_80"), HostDevice()}).size(), 3u);
+  EXPECT_EQ(TimeCapabilities(request).size(), 3u);
+}
+
+TEST(TaskQueueTest, AWorkerWithoutDevicesBuildsWhatItSays) {
+  v1::SynchronizeRequest request;
+  EXPECT_TRUE(BuildCapabilities(request).empty());
+  request.add_builds()->set_target(v1::CUDA);
+  v1::BuildCapability* host = request.add_builds();
+  host->set_target(v1::HOST);
+  host->set_arch("x86-64-v4");
+  const std::vector<Capability> build = BuildCapabilities(request);
+  ASSERT_EQ(build.size(), 2u);
+  EXPECT_TRUE(Matches(build[0], {"CUDA", "sm_120", ""}));
+  EXPECT_FALSE(Matches(build[1], {"HOST", "aarch64", ""}));
+  EXPECT_TRUE(TimeCapabilities(request).empty());
+}
+
+TEST(TaskQueueTest, OnlySoundDevicesWithIdleLanesAreOffered) {
+  v1::SynchronizeRequest request = WithDevices({CudaDevice("G1"), CudaDevice("G2"), CudaDevice("G3")});
+  request.add_problems()->set_device_uuid("G1");
+  EXPECT_EQ(TimeCapabilities(request).size(), 2u);
+  request.add_free_devices("G1");
+  request.add_free_devices("G3");
+  const std::vector<Capability> time = TimeCapabilities(request);
+  ASSERT_EQ(time.size(), 1u);
+  EXPECT_EQ(time[0].device_uuid, "G3");
 }
 
 TEST(TaskQueueTest, ResultsOfFailedTasksSayWhy) {

@@ -32,15 +32,6 @@ std::vector<std::string> Keys(const std::vector<TaskRecord>& tasks) {
   return keys;
 }
 
-TEST_F(SqliteTaskClaimsTest, GivesByPriorityThenAge) {
-  TaskSpec urgent = Build("urgent");
-  urgent.priority = 1;
-  ASSERT_TRUE(store_->EnsureTasks(job_, {Build("a"), Build("b"), urgent, Build("c")}, At(1)).ok());
-  EXPECT_THAT(Keys(ClaimBuilds("w", 3, At(2))), ::testing::ElementsAre("urgent", "a", "b"));
-  EXPECT_THAT(Keys(ClaimBuilds("w", 3, At(2))), ::testing::ElementsAre("c"));
-  EXPECT_TRUE(ClaimBuilds("w", 3, At(2)).empty());
-}
-
 TEST_F(SqliteTaskClaimsTest, AClaimRaisesFenceAndAttempts) {
   const TaskRecord task = Ensure(job_, Build("k"));
   const TaskRecord claimed = ClaimBuilds("alpha", 1, At(20), "process 7").front();
@@ -54,36 +45,64 @@ TEST_F(SqliteTaskClaimsTest, AClaimRaisesFenceAndAttempts) {
   EXPECT_EQ(claimed.payload, "source of k");
 }
 
-TEST_F(SqliteTaskClaimsTest, GivesOnlyWhatTheWorkerCanDo) {
-  ASSERT_TRUE(
-      store_
-          ->EnsureTasks(job_,
-                        {Build("host", "HOST", "x86-64"), Build("sm_90", "CUDA", "sm_90"),
-                         Build("any host", "HOST", ""), Time("gpu 1", "GPU-1"), Time("gpu 2", "GPU-2")},
-                        At(1))
-          .ok());
-  EXPECT_TRUE(Claim("w", "1", {}, TaskKind::kBuild, 9, At(2)).empty());
-  EXPECT_THAT(Keys(Claim("w", "1", {{"HOST", "aarch64", ""}}, TaskKind::kBuild, 9, At(2))),
-              ::testing::ElementsAre("any host"));
-  EXPECT_THAT(Keys(Claim("w", "1", {{"CUDA", "", ""}}, TaskKind::kBuild, 9, At(2))),
-              ::testing::ElementsAre("sm_90"));
-  EXPECT_THAT(Keys(Claim("w", "1", {{"CUDA", "sm_90", "GPU-2"}}, TaskKind::kTime, 9, At(2))),
-              ::testing::ElementsAre("gpu 2"));
-  EXPECT_TRUE(Claim("w", "1", {{"CUDA", "sm_80", "GPU-1"}}, TaskKind::kTime, 9, At(2)).empty());
-  EXPECT_THAT(Keys(Claim("w", "1", {{"HOST", "x86-64", "CPU"}, {"CUDA", "sm_90", "GPU-1"}}, TaskKind::kTime,
-                         9, At(2))),
-              ::testing::ElementsAre("gpu 1"));
-  EXPECT_THAT(Keys(ClaimBuilds("w", 9, At(2))), ::testing::ElementsAre("host"));
+TEST_F(SqliteTaskClaimsTest, TasksHaveTheUserPriorityAndLimitOfTheirJob) {
+  JobRecord job;
+  job.user = "ada";
+  job.priority = 7;
+  job.queue_limit = std::chrono::seconds(30);
+  const std::string id = store_->CreateJob(job, At(1))->job.id;
+  TaskSpec spec = Build("k");
+  spec.priority = 2;
+  spec.avoid_worker = "gpu7";
+  const TaskRecord task = Task(Ensure(id, spec).id);
+  EXPECT_EQ(task.user, "ada");
+  EXPECT_EQ(task.priority, 9);
+  EXPECT_EQ(task.avoid_worker, "gpu7");
+  EXPECT_EQ(task.queue_until, At(40));
+  EXPECT_EQ(Task(Ensure(job_, Build("free")).id).queue_until, Timestamp());
 }
 
-TEST_F(SqliteTaskClaimsTest, OneDeviceTimesForOneWorkerAtATime) {
-  ASSERT_TRUE(store_->EnsureTasks(job_, {Time("t1", "GPU-1"), Time("t2", "GPU-1")}, At(1)).ok());
-  const std::vector<Capability> gpu = {{"CUDA", "sm_90", "GPU-1"}};
-  const std::vector<TaskRecord> first = Claim("w1", "1", gpu, TaskKind::kTime, 1, At(2));
-  ASSERT_EQ(first.size(), 1u);
-  EXPECT_TRUE(Claim("w2", "1", gpu, TaskKind::kTime, 1, At(2)).empty());
-  ASSERT_TRUE(*store_->CompleteTask({first[0].id, first[0].fence}, "r", nullptr, At(3)));
-  EXPECT_EQ(Claim("w2", "1", gpu, TaskKind::kTime, 1, At(4)).size(), 1u);
+TEST_F(SqliteTaskClaimsTest, OnlyQueuedTasksAreClaimedOrGivenUp) {
+  const TaskHold running = Running("k", At(20));
+  const TaskRecord queued = Ensure(job_, Build("q"));
+  const auto lease = std::chrono::seconds(15);
+  EXPECT_TRUE(store_->ClaimTasks({running.task, "tasks/none"}, "v", "1", At(21), lease)->empty());
+  const std::vector<TaskRecord> failed =
+      *store_->FailQueuedTasks({running.task, queued.id, "tasks/none"}, "too long", At(22));
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(Task(queued.id).state, TaskState::kFailed);
+  EXPECT_EQ(Task(queued.id).failure, TaskFailure::kQueueTimeout);
+  EXPECT_EQ(Task(queued.id).failure_message, "too long");
+  EXPECT_EQ(Task(running.task).state, TaskState::kRunning);
+}
+
+TEST_F(SqliteTaskClaimsTest, NoRenewalHoldsATaskBeyondTheEndOfItsClaim) {
+  TaskSpec spec = Build("k");
+  spec.hold = std::chrono::seconds(40);
+  Ensure(job_, spec);
+  const TaskRecord claimed = ClaimBuilds("w", 1, At(100)).front();
+  EXPECT_EQ(claimed.hold_until, At(140));
+  const std::vector<TaskHold> holds = {{claimed.id, claimed.fence}};
+  const auto lease = std::chrono::seconds(15);
+  for (int second = 105; second <= 135; second += 5) EXPECT_TRUE(store_->RenewLeases(holds, At(second), lease)->empty());
+  EXPECT_EQ(Task(claimed.id).lease_until, At(140));
+  EXPECT_TRUE(store_->ExpireLeases(At(140))->empty());
+  EXPECT_EQ(store_->ExpireLeases(At(141))->size(), 1u);
+  EXPECT_EQ(Task(claimed.id).state, TaskState::kQueued);
+}
+
+TEST_F(SqliteTaskClaimsTest, LiveTasksAreInOrderAndWithoutTheirWork) {
+  const TaskHold running = Running("a", At(20));
+  ASSERT_TRUE(*store_->CompleteTask(Running("c", At(21)), "r", nullptr, At(22)));
+  const TaskRecord queued = Ensure(job_, Build("b"));
+  const std::vector<TaskRecord> live = *store_->LiveTasks();
+  ASSERT_EQ(live.size(), 2u);
+  EXPECT_EQ(live[0].id, running.task);
+  EXPECT_EQ(live[0].state, TaskState::kRunning);
+  EXPECT_EQ(live[1].id, queued.id);
+  EXPECT_LT(live[0].number, live[1].number);
+  EXPECT_EQ(live[0].payload, "");
+  EXPECT_EQ(Task(running.task).payload, "source of a");
 }
 
 TEST_F(SqliteTaskClaimsTest, ManyThreadsNeverClaimOneTaskTwice) {
@@ -92,14 +111,21 @@ TEST_F(SqliteTaskClaimsTest, ManyThreadsNeverClaimOneTaskTwice) {
   ASSERT_TRUE(store_->EnsureTasks(job_, specs, At(1)).ok());
   std::mutex mutex;
   std::multiset<std::string> claimed;
+  std::vector<std::string> ids;
+  const absl::StatusOr<std::vector<TaskRecord>> live = store_->LiveTasks();
+  ASSERT_TRUE(live.ok()) << live.status();
+  for (const TaskRecord& task : *live) ids.push_back(task.id);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 10; ++i) {
-        for (const TaskRecord& task : ClaimBuilds("w" + std::to_string(t), 2, At(2))) {
-          std::lock_guard<std::mutex> lock(mutex);
-          claimed.insert(task.id);
-        }
+      // Each wants every task, in an order of its own.
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const std::string& id = ids[(i * 7 + 11 * t) % ids.size()];
+        absl::StatusOr<std::vector<TaskRecord>> mine =
+            store_->ClaimTasks({id}, "w" + std::to_string(t), "1", At(2), std::chrono::seconds(15));
+        ASSERT_TRUE(mine.ok()) << mine.status();
+        std::lock_guard<std::mutex> lock(mutex);
+        for (const TaskRecord& task : *mine) claimed.insert(task.id);
       }
     });
   }
@@ -124,7 +150,7 @@ TEST_F(SqliteTaskClaimsTest, AResultWithAnOldFenceIsRefusedWithEverythingThatBel
   const TaskRecord again = ClaimBuilds("v", 1, At(38)).front();
   EXPECT_EQ(again.fence, old.fence + 1);
   EXPECT_FALSE(*store_->CompleteTask(old, "stale", &build, At(39)));
-  EXPECT_FALSE(*store_->ReleaseTask(old, "stale", At(39)));
+  EXPECT_FALSE(store_->ReleaseTask(old, "stale", At(39))->has_value());
   EXPECT_TRUE(store_->FindBuilds({"k"})->empty());
   EXPECT_EQ(Task(old.task).state, TaskState::kRunning);
   EXPECT_TRUE(*store_->CompleteTask({again.id, again.fence}, "fresh", &build, At(40)));
@@ -193,12 +219,15 @@ TEST_F(SqliteTaskClaimsTest, ANewProcessOfAWorkerHasLostWhatTheOldOneHeld) {
 
 TEST_F(SqliteTaskClaimsTest, AWorkersOwnFailureGivesTheTaskToOthersFirst) {
   const TaskHold hold = Running("k", At(20), "broken");
-  ASSERT_TRUE(*store_->ReleaseTask(hold, "no compiler", At(21)));
+  ASSERT_TRUE(store_->ReleaseTask(hold, "no compiler", At(21))->has_value());
   EXPECT_EQ(Task(hold.task).state, TaskState::kQueued);
   EXPECT_EQ(Task(hold.task).lost_workers, 0);
   EXPECT_EQ(Task(hold.task).failure_message, "no compiler");
-  EXPECT_TRUE(ClaimBuilds("broken", 1, At(22)).empty()) << "it must wait";
-  EXPECT_EQ(ClaimBuilds("other", 1, At(22)).size(), 1u);
+  EXPECT_EQ(Task(hold.task).worker, "broken");
+  EXPECT_EQ(Task(hold.task).not_before, At(23)) << "the worker must wait two seconds";
+  const TaskRecord again = ClaimBuilds("broken", 1, At(30)).front();
+  ASSERT_TRUE(store_->ReleaseTask({again.id, again.fence}, "no compiler", At(31))->has_value());
+  EXPECT_EQ(Task(hold.task).not_before, At(35)) << "and then four";
 }
 
 TEST_F(SqliteTaskClaimsTest, AfterThreeFailuresOfWorkersATaskIsGivenUp) {
@@ -206,7 +235,7 @@ TEST_F(SqliteTaskClaimsTest, AfterThreeFailuresOfWorkersATaskIsGivenUp) {
   for (int i = 1; i <= 3; ++i) {
     const std::vector<TaskRecord> claimed = ClaimBuilds("w", 1, At(20 * i));
     ASSERT_EQ(claimed.size(), 1u) << "attempt " << i;
-    ASSERT_TRUE(*store_->ReleaseTask({task.id, claimed[0].fence}, "no compiler", At(20 * i + 1)));
+    ASSERT_TRUE(store_->ReleaseTask({task.id, claimed[0].fence}, "no compiler", At(20 * i + 1))->has_value());
     EXPECT_EQ(Task(task.id).state, i < 3 ? TaskState::kQueued : TaskState::kFailed);
   }
   EXPECT_EQ(Task(task.id).failure, TaskFailure::kWorkerFailed);

@@ -65,16 +65,22 @@ class StoreTest : public ::testing::Test {
     EXPECT_TRUE(task.ok()) << task.status();
     return task.ok() ? *task : TaskRecord{};
   }
-  // Claims host builds for 15 s.
+  // Claims the oldest QUEUED tasks of the kind for 15 s.
   std::vector<TaskRecord> ClaimBuilds(const std::string& worker, int count, Timestamp now,
                                       const std::string& instance = "1") {
-    return Claim(worker, instance, {{"HOST", "x86-64", ""}}, TaskKind::kBuild, count, now);
+    return Claim(worker, instance, TaskKind::kBuild, count, now);
   }
-  std::vector<TaskRecord> Claim(const std::string& worker, const std::string& instance,
-                                const std::vector<Capability>& capabilities, TaskKind kind, int count,
+  std::vector<TaskRecord> Claim(const std::string& worker, const std::string& instance, TaskKind kind, int count,
                                 Timestamp now) {
+    absl::StatusOr<std::vector<TaskRecord>> live = store_->LiveTasks();
+    EXPECT_TRUE(live.ok()) << live.status();
+    if (!live.ok()) return {};
+    std::vector<std::string> ids;
+    for (const TaskRecord& task : *live)
+      if (task.state == TaskState::kQueued && task.kind == kind && static_cast<int>(ids.size()) < count)
+        ids.push_back(task.id);
     absl::StatusOr<std::vector<TaskRecord>> claimed =
-        store_->ClaimTasks(worker, instance, capabilities, kind, count, now, std::chrono::seconds(15));
+        store_->ClaimTasks(ids, worker, instance, now, std::chrono::seconds(15));
     EXPECT_TRUE(claimed.ok()) << claimed.status();
     return claimed.ok() ? *claimed : std::vector<TaskRecord>();
   }

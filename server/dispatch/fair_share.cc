@@ -1,0 +1,48 @@
+#include "server/dispatch/fair_share.h"
+
+#include <algorithm>
+
+namespace fusion {
+namespace {
+
+constexpr double kFirstGuessSeconds = 1;
+// Of the last task in the mean of its kind.
+constexpr double kNewest = 0.05;
+
+}  // namespace
+
+double FairShare::Served(const std::string& user) const {
+  auto found = served_.find(user);
+  return found == served_.end() ? virtual_time_ : found->second;
+}
+
+void FairShare::BeginsToWait(const std::string& user) {
+  double& served = served_.try_emplace(user, virtual_time_).first->second;
+  served = std::max(served, virtual_time_);
+}
+
+double FairShare::Charge(const std::string& user, TaskKind kind) {
+  const double charged = usual_seconds_.try_emplace(kind, kFirstGuessSeconds).first->second;
+  double& served = served_.try_emplace(user, virtual_time_).first->second;
+  virtual_time_ = std::max(virtual_time_, served);
+  served += charged;
+  return charged;
+}
+
+void FairShare::Correct(const std::string& user, TaskKind kind, double charged, double seconds) {
+  double& usual = usual_seconds_.try_emplace(kind, kFirstGuessSeconds).first->second;
+  usual += kNewest * (seconds - usual);
+  Refund(user, charged - seconds);
+}
+
+void FairShare::Refund(const std::string& user, double charged) {
+  auto found = served_.find(user);
+  if (found != served_.end()) found->second -= charged;
+}
+
+void FairShare::Forget(const std::string& user) {
+  auto found = served_.find(user);
+  if (found != served_.end() && found->second <= virtual_time_) served_.erase(found);
+}
+
+}  // namespace fusion

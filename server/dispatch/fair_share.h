@@ -1,0 +1,37 @@
+// What each user has had of the farm, so that all get the same, however much they ask for.
+//
+// Start-time fair queueing (Goyal, Vin and Cheng, 1996) with tasks as packets: a user's next task begins, in virtual time, when
+// his last one was done or at the virtual time of the farm, whichever is later; so nobody saves up what he did not use.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "db/store/records.h"
+
+namespace fusion {
+
+// Not thread safe. Forgets everything when the server ends: all begin anew as equals.
+class FairShare {
+ public:
+  // Seconds of the farm, in virtual time. Whoever has the least comes next.
+  double Served(const std::string& user) const;
+
+  // The user, who had nothing waiting, has something now.
+  void BeginsToWait(const std::string& user);
+  // Charges a task of the kind to the user, as tasks of that kind took lately; returns what was charged.
+  double Charge(const std::string& user, TaskKind kind);
+  // The task has ended: charges what it took instead.
+  void Correct(const std::string& user, TaskKind kind, double charged, double seconds);
+  // The charge is taken back: the task was not handed out.
+  void Refund(const std::string& user, double charged);
+  // Nobody knows the user any more: he has nothing that waits or runs, and is no better off than anybody.
+  void Forget(const std::string& user);
+
+ private:
+  std::map<std::string, double> served_;
+  std::map<TaskKind, double> usual_seconds_;
+  double virtual_time_ = 0;  // Served() of the user who was served last, before his task
+};
+
+}  // namespace fusion

@@ -1,0 +1,205 @@
+#include "server/dispatch/ready_queue.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace fusion {
+namespace {
+
+// The lane that a task of the kind needs.
+std::string LaneOf(TaskKind kind, const std::string& device_uuid) {
+  return kind == TaskKind::kTime ? device_uuid : "";
+}
+
+bool MayHave(const ReadyTask& task, const std::string& worker, Timestamp now) {
+  return (task.avoid_worker.empty() || task.avoid_worker != worker) &&
+         (now >= task.not_before || task.failed_worker != worker);
+}
+
+}  // namespace
+
+ReadyTask ReadyTaskOf(const TaskRecord& task) {
+  return ReadyTask{.number = task.number,
+                   .id = task.id,
+                   .kind = task.kind,
+                   .requirements = task.requirements,
+                   .user = task.user,
+                   .priority = task.priority,
+                   .avoid_worker = task.avoid_worker,
+                   .failed_worker = task.worker,
+                   .not_before = task.not_before,
+                   .queue_until = task.queue_until};
+}
+
+void ReadyQueue::Add(ReadyTask task) {
+  std::lock_guard lock(mutex_);
+  if (!places_.contains(task.id)) Insert(std::move(task));
+}
+
+void ReadyQueue::Insert(ReadyTask task) {
+  const Class key{task.kind, task.requirements.target, task.requirements.arch, task.requirements.device_uuid};
+  const Order order{task.priority, task.number};
+  if (++waiting_of_user_[task.user] == 1) shares_.BeginsToWait(task.user);
+  if (task.queue_until > Timestamp()) limited_.emplace(task.queue_until, task.id);
+  places_[task.id] = Place{key, task.user, order};
+  TasksOfUser& tasks = classes_[key][task.user];
+  tasks.emplace(order, std::move(task));
+}
+
+void ReadyQueue::Remove(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  if (auto found = places_.find(id); found != places_.end()) Erase(Place(found->second));
+}
+
+void ReadyQueue::Erase(const Place& place) {
+  auto users = classes_.find(place.key);
+  auto tasks = users->second.find(place.user);
+  auto task = tasks->second.find(place.order);
+  limited_.erase({task->second.queue_until, task->second.id});
+  places_.erase(task->second.id);
+  tasks->second.erase(task);
+  if (tasks->second.empty()) users->second.erase(tasks);
+  if (users->second.empty()) classes_.erase(users);
+  auto waiting = waiting_of_user_.find(place.user);
+  if (--waiting->second == 0) {
+    waiting_of_user_.erase(waiting);
+    shares_.Forget(place.user);
+  }
+}
+
+std::vector<const ReadyQueue::TasksOfClass*> ReadyQueue::Choices(const Demand& demand) const {
+  std::vector<const TasksOfClass*> choices;
+  const auto add = [&](std::map<Class, TasksOfClass>::const_iterator found) {
+    if (found == classes_.end()) return;
+    const std::string lane = LaneOf(demand.kind, found->first.device_uuid);
+    const auto taken = lanes_.find(lane);
+    if (taken != lanes_.end() && taken->second.worker != demand.worker) return;
+    if (std::find(choices.begin(), choices.end(), &found->second) == choices.end()) choices.push_back(&found->second);
+  };
+  for (const Capability& capability : demand.capabilities) {
+    std::vector<std::string> devices = {""};
+    if (!capability.device_uuid.empty()) devices.push_back(capability.device_uuid);
+    for (const std::string& device : devices) {
+      if (!capability.arch.empty()) {
+        for (const char* arch : {"", capability.arch.c_str()})
+          add(classes_.find(Class{demand.kind, capability.target, arch, device}));
+        continue;
+      }
+      for (auto found = classes_.lower_bound(Class{demand.kind, capability.target, "", ""});
+           found != classes_.end() && found->first.kind == demand.kind && found->first.target == capability.target; ++found)
+        if (found->first.device_uuid == device) add(found);
+    }
+  }
+  return choices;
+}
+
+const ReadyTask* ReadyQueue::Best(const Demand& demand, Timestamp now) const {
+  const ReadyTask* best = nullptr;
+  double least_served = std::numeric_limits<double>::infinity();
+  for (const TasksOfClass* users : Choices(demand)) {
+    for (const auto& [user, tasks] : *users) {
+      const double served = shares_.Served(user);
+      if (served > least_served) continue;
+      for (const auto& [order, task] : tasks) {
+        if (!MayHave(task, demand.worker, now)) continue;
+        const Order best_order = best == nullptr ? order : Order{best->priority, best->number};
+        // Priorities are a user's own: between users that have had the same, the older task comes first.
+        const bool earlier = best != nullptr && (best->user == user ? order < best_order : task.number < best->number);
+        if (best == nullptr || served < least_served || earlier) {
+          best = &task;
+          least_served = served;
+        }
+        break;
+      }
+    }
+  }
+  return best;
+}
+
+std::vector<ReadyTask> ReadyQueue::Take(const Demand& demand, Timestamp now) {
+  std::vector<ReadyTask> taken;
+  std::lock_guard lock(mutex_);
+  while (static_cast<int>(taken.size()) < demand.count) {
+    const ReadyTask* best = Best(demand, now);
+    if (best == nullptr) break;
+    taken.push_back(*best);
+    HandOut(taken.back(), demand.worker);
+    Erase(Place(places_.at(taken.back().id)));
+  }
+  return taken;
+}
+
+void ReadyQueue::HandOut(const ReadyTask& task, const std::string& worker) {
+  HandedOut& out = handed_out_[task.id];
+  out = HandedOut{task.user, task.kind, LaneOf(task.kind, task.requirements.device_uuid),
+                  shares_.Charge(task.user, task.kind)};
+  if (out.lane.empty()) return;
+  Lane& lane = lanes_[out.lane];
+  lane.worker = worker;
+  ++lane.tasks;
+}
+
+void ReadyQueue::LeaveLane(const std::string& lane) {
+  auto taken = lanes_.find(lane);
+  if (taken != lanes_.end() && --taken->second.tasks == 0) lanes_.erase(taken);
+}
+
+void ReadyQueue::GiveBack(const std::vector<ReadyTask>& tasks) {
+  std::lock_guard lock(mutex_);
+  for (const ReadyTask& task : tasks) {
+    if (auto out = handed_out_.find(task.id); out != handed_out_.end()) {
+      shares_.Refund(out->second.user, out->second.charged_seconds);
+      LeaveLane(out->second.lane);
+      handed_out_.erase(out);
+    }
+    if (!places_.contains(task.id)) Insert(task);
+  }
+}
+
+void ReadyQueue::Resume(const ReadyTask& task, const std::string& worker) {
+  std::lock_guard lock(mutex_);
+  HandOut(task, worker);
+}
+
+void ReadyQueue::Ended(const std::string& id, double seconds) {
+  std::lock_guard lock(mutex_);
+  auto out = handed_out_.find(id);
+  if (out == handed_out_.end()) return;
+  shares_.Correct(out->second.user, out->second.kind, out->second.charged_seconds, seconds);
+  LeaveLane(out->second.lane);
+  handed_out_.erase(out);
+}
+
+std::vector<ReadyTask> ReadyQueue::TakeOverdue(Timestamp now) {
+  std::vector<ReadyTask> overdue;
+  std::lock_guard lock(mutex_);
+  while (!limited_.empty() && limited_.begin()->first < now) {
+    const Place place = places_.at(limited_.begin()->second);
+    overdue.push_back(classes_.at(place.key).at(place.user).at(place.order));
+    Erase(place);
+  }
+  return overdue;
+}
+
+std::vector<ReadyQueue::Waiting> ReadyQueue::Summary() const {
+  std::vector<Waiting> summary;
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, users] : classes_) {
+    Waiting& waiting = summary.emplace_back(Waiting{key.kind, {key.target, key.arch, key.device_uuid}, 0});
+    for (const auto& [user, tasks] : users) waiting.count += static_cast<int>(tasks.size());
+  }
+  return summary;
+}
+
+int64_t ReadyQueue::size(TaskKind kind) const {
+  std::lock_guard lock(mutex_);
+  int64_t size = 0;
+  for (const auto& [key, users] : classes_)
+    if (key.kind == kind)
+      for (const auto& [user, tasks] : users) size += static_cast<int64_t>(tasks.size());
+  return size;
+}
+
+}  // namespace fusion

@@ -1,0 +1,124 @@
+// Which queued task a worker gets next. Lives in memory; the store says what is queued, and is asked before a task is handed out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "db/store/records.h"
+#include "server/dispatch/fair_share.h"
+
+namespace fusion {
+
+// A task that waits for a worker.
+struct ReadyTask {
+  int64_t number = 0;  // order of queueing
+  std::string id;
+  TaskKind kind = TaskKind::kBuild;
+  TaskRequirements requirements;
+  std::string user;
+  int priority = 0;
+  std::string avoid_worker;   // never gets it
+  std::string failed_worker;  // gets it again only from not_before on
+  Timestamp not_before{};
+  Timestamp queue_until{};  // 0: may wait for ever
+};
+ReadyTask ReadyTaskOf(const TaskRecord& task);
+
+// Of the users with tasks that a worker can do, the one who has had the least of the farm comes first (FairShare); of his
+// tasks that of the highest priority, of these the oldest. The lane of a device belongs to one worker at a time, who says how many tasks he takes for it.
+// Thread safe.
+class ReadyQueue {
+ public:
+  // Known tasks stay as they are.
+  void Add(ReadyTask task);
+  void Remove(const std::string& id);
+
+  // What a worker asks for.
+  struct Demand {
+    std::string worker;
+    TaskKind kind = TaskKind::kBuild;
+    std::vector<Capability> capabilities;  // of TIME tasks: one for each device whose lane it offers
+    int count = 0;
+  };
+  // Removes up to `count` tasks, best first; each is charged to its user as expected (FairShare), and the lanes that they
+  // need are the worker's. Whoever takes them either hands them out or gives them back.
+  std::vector<ReadyTask> Take(const Demand& demand, Timestamp now);
+  // They were not handed out: as if they had not been taken.
+  void GiveBack(const std::vector<ReadyTask>& tasks);
+
+  // A task that was handed out before this object was made, and still runs.
+  void Resume(const ReadyTask& task, const std::string& worker);
+  // A task that was handed out has ended, or is queued again: it leaves its lane, and its user is charged for the time that it
+  // took.
+  void Ended(const std::string& id, double seconds);
+
+  // Removes the tasks that have waited too long.
+  std::vector<ReadyTask> TakeOverdue(Timestamp now);
+
+  // What waits: each kind of demand once, with the number of tasks.
+  struct Waiting {
+    TaskKind kind = TaskKind::kBuild;
+    TaskRequirements requirements;
+    int count = 0;
+  };
+  std::vector<Waiting> Summary() const;
+  int64_t size(TaskKind kind) const;
+
+ private:
+  // Tasks that the same workers can do.
+  struct Class {
+    TaskKind kind;
+    std::string target, arch, device_uuid;
+    auto operator<=>(const Class&) const = default;
+  };
+  struct Order {
+    int priority;
+    int64_t number;
+    bool operator<(const Order& other) const {
+      return priority != other.priority ? priority > other.priority : number < other.number;
+    }
+  };
+  using TasksOfUser = std::map<Order, ReadyTask>;
+  using TasksOfClass = std::map<std::string, TasksOfUser>;  // by user; none is empty
+  struct Place {
+    Class key;
+    std::string user;
+    Order order;
+  };
+  // A task in a worker's hands.
+  struct HandedOut {
+    std::string user;
+    TaskKind kind;
+    std::string lane;  // the device; "": none
+    double charged_seconds = 0;
+  };
+
+  // All private functions: mutex_ is held.
+  void Insert(ReadyTask task);
+  void Erase(const Place& place);
+  // The tasks that the worker could be given now, by user, of classes that one of its capabilities allows.
+  std::vector<const TasksOfClass*> Choices(const Demand& demand) const;
+  const ReadyTask* Best(const Demand& demand, Timestamp now) const;
+  void HandOut(const ReadyTask& task, const std::string& worker);
+  void LeaveLane(const std::string& lane);
+
+  mutable std::mutex mutex_;
+  std::map<Class, TasksOfClass> classes_;               // guarded by mutex_, as all below; none is empty
+  std::unordered_map<std::string, Place> places_;       // by id
+  std::set<std::pair<Timestamp, std::string>> limited_;  // queue_until and id of those that may not wait for ever
+  std::unordered_map<std::string, HandedOut> handed_out_;  // by id
+  struct Lane {
+    std::string worker;
+    int tasks = 0;
+  };
+  std::map<std::string, Lane> lanes_;  // by device; those that are taken
+  std::map<std::string, int> waiting_of_user_;
+  FairShare shares_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,210 @@
+#include "server/dispatch/ready_queue.h"
+
+#include <gmock/gmock.h>
+
+#include "server/dispatch/task_queue.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+Timestamp At(int64_t seconds) { return Timestamp(std::chrono::seconds(seconds)); }
+
+class ReadyQueueTest : public ::testing::Test {
+ protected:
+  // A build for the host unless changed.
+  ReadyTask Task(const std::string& id, const std::string& user = "ada", int priority = 0) {
+    return ReadyTask{.number = ++number_,
+                     .id = id,
+                     .kind = TaskKind::kBuild,
+                     .requirements = {"HOST", "x86-64", ""},
+                     .user = user,
+                     .priority = priority};
+  }
+  ReadyTask Timing(const std::string& id, const std::string& uuid, const std::string& user = "ada") {
+    ReadyTask task = Task(id, user);
+    task.kind = TaskKind::kTime;
+    task.requirements = {"CUDA", "sm_90", uuid};
+    return task;
+  }
+  std::vector<std::string> Take(int count, const std::string& worker = "w", Timestamp now = At(1)) {
+    return Ids(queue_.Take({worker, TaskKind::kBuild, {{"HOST", "x86-64", ""}}, count}, now));
+  }
+  std::vector<std::string> TakeTimings(const std::vector<std::string>& devices, int count, const std::string& worker = "w") {
+    std::vector<Capability> capabilities;
+    for (const std::string& device : devices) capabilities.push_back({"CUDA", "sm_90", device});
+    return Ids(queue_.Take({worker, TaskKind::kTime, capabilities, count}, At(1)));
+  }
+  static std::vector<std::string> Ids(const std::vector<ReadyTask>& tasks) {
+    std::vector<std::string> ids;
+    for (const ReadyTask& task : tasks) ids.push_back(task.id);
+    return ids;
+  }
+
+  ReadyQueue queue_;
+  int64_t number_ = 0;
+};
+
+TEST_F(ReadyQueueTest, GivesByPriorityThenAge) {
+  for (const char* id : {"a", "b"}) queue_.Add(Task(id));
+  queue_.Add(Task("urgent", "ada", 1));
+  queue_.Add(Task("c"));
+  EXPECT_THAT(Take(3), ElementsAre("urgent", "a", "b"));
+  EXPECT_THAT(Take(3), ElementsAre("c"));
+  EXPECT_THAT(Take(3), IsEmpty());
+}
+
+TEST_F(ReadyQueueTest, GivesATaskOnceHoweverOftenItIsAdded) {
+  const ReadyTask task = Task("a");
+  queue_.Add(task);
+  queue_.Add(task);
+  EXPECT_EQ(queue_.size(TaskKind::kBuild), 1);
+  EXPECT_THAT(Take(9), ElementsAre("a"));
+}
+
+TEST_F(ReadyQueueTest, GivesWhatMatchesExactly) {
+  // Every combination of capability and requirement, against the rule as it is written down.
+  int matches = 0;
+  for (const std::string need_target : {"HOST", "CUDA"})
+    for (const std::string need_arch : {"", "a"})
+      for (const std::string need_uuid : {"", "U"})
+        for (const std::string arch : {"", "a", "b"})
+          for (const std::string uuid : {"", "U", "V"}) {
+            const Capability capability{"HOST", arch, uuid};
+            ReadyTask task = Task("t");
+            task.kind = TaskKind::kTime;
+            task.requirements = {need_target, need_arch, need_uuid};
+            ReadyQueue queue;
+            queue.Add(task);
+            const bool given = !queue.Take({"w", TaskKind::kTime, {capability}, 1}, At(1)).empty();
+            EXPECT_EQ(given, Matches(capability, task.requirements))
+                << need_target << "/" << need_arch << "/" << need_uuid << " on " << arch << "/" << uuid;
+            EXPECT_TRUE(queue.Take({"w", TaskKind::kBuild, {capability}, 1}, At(1)).empty()) << "another kind";
+            matches += given ? 1 : 0;
+          }
+  EXPECT_GT(matches, 0);
+}
+
+TEST_F(ReadyQueueTest, ALaneBelongsToOneWorkerAtATime) {
+  for (const char* id : {"a", "b", "c"}) queue_.Add(Timing(id, "GPU-1"));
+  queue_.Add(Timing("d", "GPU-2"));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("a"));
+  EXPECT_THAT(TakeTimings({"GPU-1", "GPU-2"}, 9, "other"), ElementsAre("d"));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("b")) << "for when the first is done";
+  queue_.Ended("a", 1);
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 9, "other"), IsEmpty());
+  queue_.Ended("b", 1);
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 9, "other"), ElementsAre("c"));
+}
+
+TEST_F(ReadyQueueTest, ALaneThatWasTakenBeforeARestartStaysTaken) {
+  queue_.Resume(Timing("old", "GPU-1"), "w");
+  queue_.Add(Timing("new", "GPU-1"));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 9, "other"), IsEmpty());
+  queue_.Ended("old", 1);
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 9, "other"), ElementsAre("new"));
+}
+
+TEST_F(ReadyQueueTest, WhatIsGivenBackIsAsIfItHadNotBeenTaken) {
+  queue_.Add(Timing("a", "GPU-1"));
+  const std::vector<ReadyTask> taken = queue_.Take({"w", TaskKind::kTime, {{"CUDA", "sm_90", "GPU-1"}}, 1}, At(1));
+  queue_.GiveBack(taken);
+  EXPECT_EQ(queue_.size(TaskKind::kTime), 1);
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("a"));
+}
+
+TEST_F(ReadyQueueTest, SomeWorkersMustNotHaveSomeTasks) {
+  ReadyTask confirming = Task("confirming");
+  confirming.avoid_worker = "w";
+  ReadyTask failed = Task("failed");
+  failed.failed_worker = "w";
+  failed.not_before = At(10);
+  queue_.Add(confirming);
+  queue_.Add(failed);
+  queue_.Add(Task("free"));
+  EXPECT_THAT(Take(9, "w", At(9)), ElementsAre("free"));
+  EXPECT_THAT(Take(9, "w", At(10)), ElementsAre("failed"));
+  EXPECT_THAT(Take(9, "other", At(9)), ElementsAre("confirming"));
+}
+
+TEST_F(ReadyQueueTest, UsersTakeTurnsHoweverMuchTheyAskFor) {
+  for (int i = 0; i < 100; ++i) queue_.Add(Task("noisy" + std::to_string(i), "noisy"));
+  EXPECT_THAT(Take(5), ElementsAre("noisy0", "noisy1", "noisy2", "noisy3", "noisy4"));
+  for (int i = 0; i < 3; ++i) queue_.Add(Task("quiet" + std::to_string(i), "quiet"));
+  EXPECT_THAT(Take(6), UnorderedElementsAre("quiet0", "noisy5", "quiet1", "noisy6", "quiet2", "noisy7"));
+}
+
+TEST_F(ReadyQueueTest, PrioritiesAreAUsersOwn) {
+  queue_.Add(Task("loud1", "loud", 100));
+  queue_.Add(Task("calm1", "calm"));
+  queue_.Add(Task("loud2", "loud", 100));
+  queue_.Add(Task("calm2", "calm"));
+  EXPECT_THAT(Take(2), UnorderedElementsAre("loud1", "calm1"));
+}
+
+TEST_F(ReadyQueueTest, LongTasksCountForMore) {
+  for (int i = 0; i < 40; ++i) {
+    queue_.Add(Task("long" + std::to_string(i), "long"));
+    queue_.Add(Task("short" + std::to_string(i), "short"));
+  }
+  int of_long = 0;
+  for (int i = 0; i < 33; ++i) {
+    const std::string id = Take(1).at(0);
+    const bool is_long = id[0] == 'l';
+    of_long += is_long ? 1 : 0;
+    queue_.Ended(id, is_long ? 10 : 1);
+  }
+  EXPECT_EQ(of_long, 3) << "three of ten seconds, thirty of one";
+}
+
+TEST_F(ReadyQueueTest, NobodySavesUpWhatHeDidNotUse) {
+  queue_.Add(Task("early", "late_comer"));
+  EXPECT_THAT(Take(1), ElementsAre("early"));
+  queue_.Ended("early", 1);
+  for (int i = 0; i < 50; ++i) queue_.Add(Task("steady" + std::to_string(i), "steady"));
+  for (int i = 0; i < 20; ++i) queue_.Ended(Take(1).at(0), 1);
+  for (int i = 0; i < 50; ++i) queue_.Add(Task("late" + std::to_string(i), "late_comer"));
+  int of_steady = 0;
+  for (int i = 0; i < 10; ++i) {
+    const std::string id = Take(1).at(0);
+    of_steady += id[0] == 's' ? 1 : 0;
+    queue_.Ended(id, 1);
+  }
+  EXPECT_GE(of_steady, 4);
+  EXPECT_LE(of_steady, 6);
+}
+
+TEST_F(ReadyQueueTest, WhatWaitsTooLongIsTakenOut) {
+  ReadyTask limited = Task("limited");
+  limited.queue_until = At(10);
+  queue_.Add(limited);
+  queue_.Add(Task("patient"));
+  EXPECT_THAT(queue_.TakeOverdue(At(10)), IsEmpty());
+  EXPECT_THAT(Ids(queue_.TakeOverdue(At(11))), ElementsAre("limited"));
+  EXPECT_THAT(queue_.TakeOverdue(At(99)), IsEmpty());
+  EXPECT_THAT(Take(9), ElementsAre("patient"));
+}
+
+TEST_F(ReadyQueueTest, RemovedTasksAreGone) {
+  queue_.Add(Task("a"));
+  queue_.Remove("a");
+  queue_.Remove("a");
+  EXPECT_THAT(Take(9), IsEmpty());
+  EXPECT_THAT(queue_.Summary(), IsEmpty());
+}
+
+TEST_F(ReadyQueueTest, TheSummarySaysWhatWaits) {
+  for (const char* id : {"a", "b"}) queue_.Add(Timing(id, "GPU-1"));
+  for (const char* id : {"c", "d", "e"}) queue_.Add(Task(id));
+  ASSERT_EQ(queue_.Summary().size(), 2u);
+  EXPECT_EQ(queue_.Summary()[0].count, 3) << "builds";
+  EXPECT_EQ(queue_.Summary()[1].count, 2);
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 2), ElementsAre("a", "b"));
+  EXPECT_EQ(queue_.Summary().size(), 1u);
+}
+
+}  // namespace
+}  // namespace fusion
