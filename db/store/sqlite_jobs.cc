@@ -147,6 +147,11 @@ absl::StatusOr<JobRecord> SqliteStore::GetJob(const std::string& id) {
   return FindJob(*reader, "id", id);
 }
 
+absl::StatusOr<JobRecord> SqliteStore::FindRequest(const std::string& user, const std::string& request_id) {
+  Reader reader(*this);
+  return FindJob(*reader, "request_id", RequestKey(user, request_id));
+}
+
 absl::StatusOr<JobPage> SqliteStore::ListJobs(int page_size, const std::string& page_token) {
   if (page_size < 0) return absl::InvalidArgumentError("page_size is negative");
   const int count = page_size == 0 ? 50 : std::min(page_size, 1000);

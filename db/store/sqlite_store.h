@@ -25,6 +25,7 @@ class SqliteStore final : public Store {
 
   absl::StatusOr<CreatedJob> CreateJob(const JobRecord& job, Timestamp now) override;
   absl::StatusOr<JobRecord> GetJob(const std::string& id) override;
+  absl::StatusOr<JobRecord> FindRequest(const std::string& user, const std::string& request_id) override;
   absl::StatusOr<JobPage> ListJobs(int page_size, const std::string& page_token) override;
   absl::StatusOr<JobRecord> UpdateJob(const std::string& id, const JobUpdate& update, Timestamp now) override;
   absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() override;

@@ -39,6 +39,8 @@ class Store {
   virtual absl::StatusOr<CreatedJob> CreateJob(const JobRecord& job, Timestamp now) = 0;
   // NOT_FOUND: no such job.
   virtual absl::StatusOr<JobRecord> GetJob(const std::string& id) = 0;
+  // The job that the user's request of this id made. NOT_FOUND: none.
+  virtual absl::StatusOr<JobRecord> FindRequest(const std::string& user, const std::string& request_id) = 0;
   // Newest first, at most page_size (1 to 1000; 0: 50) jobs. INVALID_ARGUMENT: not a token from an earlier
   // page.
   virtual absl::StatusOr<JobPage> ListJobs(int page_size, const std::string& page_token) = 0;

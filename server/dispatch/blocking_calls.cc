@@ -139,6 +139,12 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       if (task->state == TaskState::kCancelled) {
         return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
       }
+      if (task->failure == TaskFailure::kQueueTimeout) {
+        absl::Status cancelled = CancelJob(job);
+        if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+        return absl::DeadlineExceededError(
+            absl::StrCat(task->failure_message, "; connected: ", registry_.Describe(clock_.Now())));
+      }
       const Waiting done = std::move(found->second);
       waiting.erase(found);
       needs.erase(key);
@@ -169,6 +175,12 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     }
     look_at = watch->Wait(turn);
   }
+}
+
+std::optional<v1::DeviceDescription> Dispatcher::AnotherDevice(const v1::DeviceDescription& device) const {
+  for (v1::DeviceDescription& other : registry_.Devices(device.target(), device.arch(), clock_.Now()))
+    if (other.name() == device.name() && other.uuid() != device.uuid()) return std::move(other);
+  return std::nullopt;
 }
 
 bool Dispatcher::SomeoneCanRun(const std::map<std::string, Need>& waiting) const {

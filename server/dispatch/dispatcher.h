@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,9 @@ class Dispatcher {
                                                      std::chrono::milliseconds patience,
                                                      CancellationToken token, const std::string& job = "",
                                                      const std::string& nearest_arch = "");
+
+  // A sound device of the same name and arch, of another uuid, that a connected worker has; none.
+  std::optional<v1::DeviceDescription> AnotherDevice(const v1::DeviceDescription& device) const;
 
   // ---- For operators and the service ----
 

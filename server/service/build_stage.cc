@@ -42,7 +42,10 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
     if (context.emit) context.emit(std::move(event));
   };
   std::vector<v1::BuildTask> tasks;
-  for (const CodeUnit* unit : units) tasks.push_back(unit->build);
+  for (const CodeUnit* unit : units) {
+    tasks.push_back(unit->build);
+    if (const double limit = context.limits.build_seconds(); limit > 0) tasks.back().set_deadline_seconds(limit);
+  }
   if (!tasks.empty()) {
     auto outcomes = context.dispatcher.Build(context.job, tasks, context.cancellation, emit);
     if (!outcomes.ok()) return outcomes.status();

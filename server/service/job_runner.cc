@@ -2,10 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <exception>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,11 @@
 #include "server/service/status_conversion.h"
 
 namespace fusion {
+namespace {
+
+constexpr double kRetrySeconds = 5;
+
+}  // namespace
 
 JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
                      JobWatchers& watchers, JobRunnerOptions options)
@@ -26,8 +33,29 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
 
 JobRunner::~JobRunner() { Stop(); }
 
-absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph) {
+absl::Status JobRunner::CheckRoom(const std::string& user) {
+  std::lock_guard lock(mutex_);
+  const bool too_many_of_user = line_.size(user) >= options_.most_jobs_of_user;
+  if (!too_many_of_user && line_.size() < options_.most_jobs) return absl::OkStatus();
+  return RetryLater(kRetrySeconds,
+                    too_many_of_user
+                        ? absl::StrCat("you have ", options_.most_jobs_of_user,
+                                       " unfinished jobs, which is the most that the server takes of one user")
+                        : absl::StrCat("the server has ", options_.most_jobs, " unfinished jobs, which is the most it takes"));
+}
+
+absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
+                                            const std::string& user) {
+  if (absl::Status room = CheckRoom(user); !room.ok()) {
+    // Whoever asks again for what was accepted is told so.
+    if (request.request_id().empty()) return room;
+    absl::StatusOr<JobRecord> known = store_.FindRequest(user, request.request_id());
+    return known.ok() ? known : room;
+  }
   JobRecord record;
+  record.user = user;
+  record.priority = request.priority();
+  record.queue_limit = std::chrono::microseconds(static_cast<int64_t>(request.limits().queue_seconds() * 1e6));
   record.request_id = request.request_id();
   record.target = v1::Target_Name(request.target());
   record.graph_name = graph.name();
@@ -66,14 +94,30 @@ void JobRunner::Start(const JobRecord& record) {
   v1::SubmitRequest request;
   request.ParseFromString(record.request);
   if (const double seconds = request.time_limit_seconds(); seconds > 0) {
+    // From the submission on, also over a restart.
+    const std::chrono::duration<double> spent = Now() - record.created;
     active->time_limit.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-        std::chrono::duration<double>(seconds)));
+        std::max(std::chrono::duration<double>(seconds) - spent, std::chrono::duration<double>(0))));
     active->time_limit.async_wait(
         [this, job = record.id, active, seconds](const boost::system::error_code& error) {
           if (!error) OnTimeLimit(job, active, seconds);
         });
   }
-  boost::asio::post(pool_, [this, job = record.id, active] { Run(job, active); });
+  line_.Add(record.id, record.user, record.priority);
+  boost::asio::post(pool_, [this] { RunNext(); });
+}
+
+void JobRunner::RunNext() {
+  std::string job;
+  std::shared_ptr<Active> active;
+  {
+    std::lock_guard lock(mutex_);
+    std::optional<std::string> next = line_.Take();
+    if (!next.has_value()) return;  // it ended while it waited
+    job = *std::move(next);
+    active = active_.at(job);
+  }
+  Run(job, active);
 }
 
 void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds) {
@@ -112,6 +156,7 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
   boost::asio::post(timers_, [active] { active->time_limit.cancel(); });
   std::lock_guard lock(mutex_);
   active_.erase(job);
+  line_.Ended(job);
 }
 
 absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, const Active& active) {
@@ -132,7 +177,8 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, con
                           job,
                           active.cancellation,
                           [this, job](v1::JobEvent event) { Emit(job, std::move(event)); },
-                          options_.dump_directory};
+                          options_.dump_directory,
+                          request.limits()};
   try {
     return options_.pipeline(request, context);
   } catch (const std::bad_alloc&) {
@@ -209,6 +255,7 @@ absl::StatusOr<JobRecord> JobRunner::Cancel(const std::string& job) {
     std::lock_guard lock(mutex_);
     auto found = active_.find(job);
     if (found != active_.end()) active = found->second;
+    if (line_.Remove(job)) active_.erase(job);
   }
   if (active) active->cancellation.Cancel();
   watchers_.Notify(job);

@@ -16,6 +16,7 @@
 #include "library/catalog/catalog.h"
 #include "server/dispatch/cancellation.h"
 #include "server/dispatch/dispatcher.h"
+#include "server/service/job_line.h"
 #include "server/service/job_watchers.h"
 #include "server/service/optimize_pipeline.h"
 
@@ -23,6 +24,8 @@ namespace fusion {
 
 struct JobRunnerOptions {
   int threads = 4;             // jobs that run at once; each mostly waits for workers
+  int most_jobs = 10000;       // that wait or run, of all users
+  int most_jobs_of_user = 1000;
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
       OptimizePipeline;
@@ -36,9 +39,11 @@ class JobRunner {
   // Stop().
   ~JobRunner();
 
-  // Stores a job for a request, then starts it. A known request_id gives the job that it made. The request
-  // must be valid already; `graph` describes it.
-  absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph);
+  // Stores a job of the user for a request, then starts it. A request_id of his that is known gives the job that it made. The
+  // request must be valid already; `graph` describes it. ResourceExhausted, with a google.rpc.RetryInfo: too many jobs are
+  // unfinished.
+  absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
+                                   const std::string& user = "");
   // Starts the job if it is unfinished and not running here. NotFound: no such job.
   absl::Status EnsureRunning(const std::string& job);
   // EnsureRunning for every unfinished job.
@@ -60,6 +65,10 @@ class JobRunner {
   };
 
   void Start(const JobRecord& record);
+  // Whether there is room for another job of the user.
+  absl::Status CheckRoom(const std::string& user);
+  // Runs the job that is next.
+  void RunNext();
   void Run(const std::string& job, const std::shared_ptr<Active>& active);
   absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, const Active& active);
   void OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds);
@@ -76,6 +85,7 @@ class JobRunner {
   std::mutex mutex_;
   bool stopping_ = false;                                  // guarded by mutex_
   std::map<std::string, std::shared_ptr<Active>> active_;  // guarded by mutex_
+  JobLine line_;                                           // guarded by mutex_; the jobs of active_
 
   boost::asio::thread_pool timers_{1};
   boost::asio::thread_pool pool_;

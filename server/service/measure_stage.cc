@@ -1,5 +1,6 @@
 // Timing and verifying the candidates.
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,7 +15,12 @@ namespace {
 // Candidates that are measured again, interleaved with each other.
 constexpr int kFinalists = 5;
 
-v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round) {
+constexpr double kRunSeconds = 20;
+
+// A fault of the candidate's, unless it was the device's or the machine's.
+bool IsFault(v1::Outcome outcome) { return outcome == v1::FAULT || outcome == v1::TIMEOUT; }
+
+v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round, const v1::JobLimits& limits) {
   v1::MeasurementMethod method;
   method.set_warm(warm);
   method.set_version(kMethodVersion);
@@ -22,7 +28,7 @@ v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round) {
   method.set_maximum_samples(final_round ? 101 : 31);
   method.set_relative_half_width(cuda ? 0.005 : 0.02);
   method.set_seconds_limit((cuda ? 0.15 : 0.5) * (final_round ? 2 : 1));
-  method.set_run_deadline_seconds(20);
+  method.set_run_deadline_seconds(limits.run_seconds() > 0 ? limits.run_seconds() : kRunSeconds);
   return method;
 }
 
@@ -45,7 +51,7 @@ class Timer final : public CandidateTimer {
     std::vector<v1::TimeTask> tasks;
     for (int position : positions) tasks.push_back(MakeTask({position}, false));
     total_ += static_cast<int>(positions.size());
-    return context_.dispatcher.Time(
+    absl::Status timed = context_.dispatcher.Time(
         context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
           if (!result.failure().empty()) failure_ = result.failure();
           v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
@@ -65,6 +71,9 @@ class Timer final : public CandidateTimer {
                                  : v1::Outcome_Name(candidate.outcome()));
           if (context_.emit) context_.emit(std::move(event));
         });
+    if (!timed.ok()) return timed;
+    std::erase_if(positions, [&](int position) { return !IsFault(code_->candidates[position].candidate.outcome()); });
+    return Confirm(positions);
   }
 
   absl::Status Finish() override {
@@ -98,7 +107,7 @@ class Timer final : public CandidateTimer {
     *task.mutable_session() = session_;
     for (size_t i = 1; i < code_->unfused.size(); ++i)
       *task.add_programs() = MakeProgram(absl::StrCat("unfused ", i + 1), code_->unfused[i], false);
-    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, false);
+    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, false, context_.limits);
     task.set_device_uuid(device_.uuid());
     return context_.dispatcher.Time(
         context_.job, {task}, device_, context_.cancellation, [&](int, const v1::TimeResult& result, bool) {
@@ -119,13 +128,48 @@ class Timer final : public CandidateTimer {
                      context_.job);
   }
 
-  v1::TimeTask MakeTask(const std::vector<int>& positions, bool final_round) const {
+  // Whose fault was it? Each runs once more, on another device of the kind if there is one. A candidate that fails there too
+  // is at fault; one that does not gets another chance on the device of the job, whose word is the last.
+  absl::Status Confirm(const std::vector<int>& positions) {
+    if (positions.empty()) return absl::OkStatus();
+    const std::optional<DeviceDescription> other = context_.dispatcher.AnotherDevice(device_);
+    std::vector<int> unconfirmed = positions;
+    if (other.has_value()) {
+      std::vector<v1::TimeTask> tasks;
+      for (int position : positions) tasks.push_back(MakeTask({position}, false, ", elsewhere"));
+      absl::Status timed = context_.dispatcher.Time(
+          context_.job, tasks, *other, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
+            if (result.programs_size() != 1 || !IsFault(result.programs(0).outcome())) return;
+            v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
+            candidate.set_message(absl::StrCat(candidate.message(), "; again on another ", other->name(), ": ",
+                                               result.programs(0).message()));
+            std::erase(unconfirmed, positions[index]);
+          });
+      if (!timed.ok()) return timed;
+    }
+    std::vector<v1::TimeTask> tasks;
+    for (int position : unconfirmed) tasks.push_back(MakeTask({position}, false, ", again"));
+    return context_.dispatcher.Time(
+        context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
+          v1::Candidate& candidate = code_->candidates[unconfirmed[index]].candidate;
+          const std::string before = candidate.message();
+          if (!result.failure().empty()) return;  // the first word stands
+          TakeResult(result, {unconfirmed[index]});
+          candidate.set_message(IsFault(candidate.outcome())
+                                    ? absl::StrCat(candidate.message(), "; the second time")
+                                    : absl::StrCat(candidate.message(), candidate.message().empty() ? "" : "; ",
+                                                   "failed before, not the second time: ", before));
+        });
+  }
+
+  // remark: tells tasks of the same candidate from each other.
+  v1::TimeTask MakeTask(const std::vector<int>& positions, bool final_round, const char* remark = "") const {
     v1::TimeTask task;
     *task.mutable_session() = session_;
     for (int position : positions)
       *task.add_programs() =
-          MakeProgram(absl::StrCat("candidate ", position + 1), code_->candidates[position].units, false);
-    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, final_round);
+          MakeProgram(absl::StrCat("candidate ", position + 1, remark), code_->candidates[position].units, false);
+    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, final_round, context_.limits);
     task.set_device_uuid(device_.uuid());
     return task;
   }

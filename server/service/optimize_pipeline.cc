@@ -34,13 +34,28 @@ double DataBytes(const CheckedSource& submission) {
 
 int CandidateCount(int requested) { return requested == 0 ? kDefaultCandidates : requested; }
 
+void Emit(const PipelineContext& context, v1::JobEvent event) {
+  if (context.emit) context.emit(std::move(event));
+}
+
 // The device of a request. A device of another architecture than the one asked for is told by *warning.
 absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::string& arch,
                                                   std::chrono::milliseconds patience, const PipelineContext& context,
                                                   std::string* warning) {
   auto choice = ChooseArch(target, arch);
   if (!choice.ok()) return choice.status();
-  auto device = context.dispatcher.ChooseDevice(target, arch, patience, context.cancellation, context.job, choice->arch);
+  const auto choose = [&](std::chrono::milliseconds longest) {
+    return context.dispatcher.ChooseDevice(target, arch, longest, context.cancellation, context.job, choice->arch);
+  };
+  if (const double limit = context.limits.queue_seconds(); limit > 0)
+    patience = std::min(patience, std::chrono::milliseconds(static_cast<int64_t>(limit * 1000)));
+  auto device = choose(std::chrono::milliseconds(0));
+  if (absl::IsUnavailable(device.status()) && patience.count() > 0) {
+    v1::JobEvent event;
+    event.set_note(absl::StrCat(device.status().message(), "; waiting for one for up to ", patience.count() / 1000, " s"));
+    Emit(context, event);
+    device = choose(patience);
+  }
   if (device.ok() && device->arch() != arch) *warning = choice->warning;
   return device;
 }
@@ -90,10 +105,6 @@ void EndRound(const std::vector<int>& round, const GeneratedCode& code, Race* ra
     const v1::Candidate& candidate = code.candidates[position].candidate;
     race->Ended(position, candidate.outcome() == v1::OK ? candidate.measured().median() : 0);
   }
-}
-
-void Emit(const PipelineContext& context, v1::JobEvent event) {
-  if (context.emit) context.emit(std::move(event));
 }
 
 }  // namespace

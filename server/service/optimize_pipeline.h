@@ -23,6 +23,7 @@ struct PipelineContext {
   CancellationToken cancellation;
   std::function<void(v1::JobEvent)> emit;  // progress; may be empty
   std::string dump_directory;              // each stage writes its value here as text; empty: nothing
+  v1::JobLimits limits = {};               // what the request says; 0: the server's own
 };
 
 // Runs a job to its end. Everything durable goes through the store (builds, timings, measurements, artifacts), so that a

@@ -1,5 +1,7 @@
 #include "server/service/status_conversion.h"
 
+#include <cmath>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -91,6 +93,22 @@ std::vector<google::rpc::BadRequest::FieldViolation> FieldViolations(const absl:
   if (payload && bad_request.ParseFromString(std::string(*payload)))
     result.assign(bad_request.field_violations().begin(), bad_request.field_violations().end());
   return result;
+}
+
+absl::Status RetryLater(double seconds, absl::string_view message) {
+  google::rpc::RetryInfo info;
+  info.mutable_retry_delay()->set_seconds(static_cast<int64_t>(seconds));
+  info.mutable_retry_delay()->set_nanos(static_cast<int32_t>((seconds - std::floor(seconds)) * 1e9));
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(message, "; try again in ", seconds, " s"));
+  status.SetPayload(kRetryInfoTypeUrl, absl::Cord(info.SerializeAsString()));
+  return status;
+}
+
+double RetrySeconds(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryInfoTypeUrl);
+  google::rpc::RetryInfo info;
+  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return 0;
+  return static_cast<double>(info.retry_delay().seconds()) + info.retry_delay().nanos() * 1e-9;
 }
 
 absl::Status InvalidField(absl::string_view field, absl::string_view description) {

@@ -17,6 +17,9 @@ namespace fusion {
 // The type URL under which an absl::Status carries a serialised google.rpc.BadRequest.
 inline constexpr absl::string_view kBadRequestTypeUrl = "type.googleapis.com/google.rpc.BadRequest";
 
+// And a serialised google.rpc.RetryInfo.
+inline constexpr absl::string_view kRetryInfoTypeUrl = "type.googleapis.com/google.rpc.RetryInfo";
+
 // The status travels in HTTP/2 trailers, of which clients accept 8 KiB unless they say more. A client that
 // takes more sends this header with the number of bytes (decimal) it accepts for message and details
 // together.
@@ -36,6 +39,11 @@ absl::Status FromRpcStatus(const google::rpc::Status& status);
 
 // The violations that a status carries, in order; empty when it carries none.
 std::vector<google::rpc::BadRequest::FieldViolation> FieldViolations(const absl::Status& status);
+
+// A ResourceExhausted with a google.rpc.RetryInfo: there is no room now, but there may be in so many seconds.
+absl::Status RetryLater(double seconds, absl::string_view message);
+// The seconds of the RetryInfo that a status carries; 0: none.
+double RetrySeconds(const absl::Status& status);
 
 // An InvalidArgument about one field of a request.
 absl::Status InvalidField(absl::string_view field, absl::string_view description);

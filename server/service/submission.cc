@@ -15,6 +15,8 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMaximumRequestIdBytes = 128;
+constexpr int kMaximumPriority = 100;
+constexpr int kMaximumLimitSeconds = 86400;
 
 absl::Status CheckArch(v1::Target target, const std::string& arch) {
   absl::StatusOr<ArchChoice> choice = ChooseArch(target, arch);
@@ -67,6 +69,14 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
   if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
   if (!std::isfinite(request.time_limit_seconds()) || request.time_limit_seconds() < 0)
     return InvalidField("time_limit_seconds", "must be a number of seconds, or 0 for none");
+  if (request.priority() < -kMaximumPriority || request.priority() > kMaximumPriority)
+    return InvalidField("priority", absl::StrCat("must be between -", kMaximumPriority, " and ", kMaximumPriority));
+  const v1::JobLimits& limits = request.limits();
+  for (const auto& [name, seconds] : {std::pair("limits.queue_seconds", limits.queue_seconds()),
+                                      std::pair("limits.build_seconds", limits.build_seconds()),
+                                      std::pair("limits.run_seconds", limits.run_seconds())})
+    if (!std::isfinite(seconds) || seconds < 0 || seconds > kMaximumLimitSeconds)
+      return InvalidField(name, absl::StrCat("must be a number of seconds, at most ", kMaximumLimitSeconds, ", or 0"));
   if (request.request_id().size() > kMaximumRequestIdBytes)
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
   if (!v1::Target_IsValid(request.target()))

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
+#include <cmath>
+#include <functional>
+
 #include "server/service/status_conversion.h"
 
 namespace fusion {
@@ -29,6 +33,22 @@ TYPED_TEST(RequestFieldsTest, AnUnknownCacheStateIsAViolationOfItsField) {
     ASSERT_EQ(FieldViolations(status).size(), 1u);
     EXPECT_EQ(FieldViolations(status)[0].field(), "cache");
   }
+}
+
+TEST(SubmitFieldsTest, PrioritiesAndLimitsHaveBounds) {
+  const auto field = [](const std::function<void(v1::SubmitRequest&)>& change) -> std::string {
+    v1::SubmitRequest request;
+    change(request);
+    const std::vector<google::rpc::BadRequest::FieldViolation> violations = FieldViolations(CheckRequestFields(request));
+    return violations.empty() ? "" : violations[0].field();
+  };
+  EXPECT_EQ(field([](auto& request) { request.set_priority(100); }), "");
+  EXPECT_EQ(field([](auto& request) { request.set_priority(101); }), "priority");
+  EXPECT_EQ(field([](auto& request) { request.set_priority(INT32_MIN); }), "priority");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_queue_seconds(60); }), "");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_queue_seconds(-1); }), "limits.queue_seconds");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_build_seconds(1e300); }), "limits.build_seconds");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_run_seconds(std::nan("")); }), "limits.run_seconds");
 }
 
 TEST(CheckBenchmark, WantsFunctionsOfElements) {

@@ -1,0 +1,61 @@
+#include "server/service/job_line.h"
+
+#include <utility>
+
+namespace fusion {
+
+void JobLine::Add(const std::string& job, const std::string& user, int priority) {
+  const Order order{-priority, ++added_};
+  users_[user].waiting[order] = job;
+  waiting_[job] = {user, order};
+}
+
+bool JobLine::Remove(const std::string& job) {
+  auto found = waiting_.find(job);
+  if (found == waiting_.end()) return false;
+  const auto [user, order] = found->second;
+  waiting_.erase(found);
+  users_.at(user).waiting.erase(order);
+  Forget(user);
+  return true;
+}
+
+std::optional<std::string> JobLine::Take() {
+  User* next = nullptr;
+  for (auto& [name, user] : users_) {
+    if (user.waiting.empty()) continue;
+    if (next == nullptr ||
+        std::pair(user.running, user.last_served) < std::pair(next->running, next->last_served))
+      next = &user;
+  }
+  if (next == nullptr) return std::nullopt;
+  std::string job = std::move(next->waiting.begin()->second);
+  next->waiting.erase(next->waiting.begin());
+  ++next->running;
+  next->last_served = ++served_;
+  auto waited = waiting_.find(job);
+  running_[job] = waited->second.first;
+  waiting_.erase(waited);
+  return job;
+}
+
+void JobLine::Ended(const std::string& job) {
+  auto found = running_.find(job);
+  if (found == running_.end()) return;
+  const std::string user = std::move(found->second);
+  running_.erase(found);
+  --users_.at(user).running;
+  Forget(user);
+}
+
+int JobLine::size(const std::string& user) const {
+  auto found = users_.find(user);
+  return found == users_.end() ? 0 : static_cast<int>(found->second.waiting.size()) + found->second.running;
+}
+
+void JobLine::Forget(const std::string& user) {
+  auto found = users_.find(user);
+  if (found->second.waiting.empty() && found->second.running == 0) users_.erase(found);
+}
+
+}  // namespace fusion
