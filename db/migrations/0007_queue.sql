@@ -58,3 +58,13 @@ CREATE INDEX tasks_key ON tasks (key);
 CREATE INDEX tasks_live ON tasks (number) WHERE state IN ('QUEUED', 'RUNNING');
 CREATE INDEX tasks_running ON tasks (worker) WHERE state = 'RUNNING';
 CREATE INDEX job_tasks_task ON job_tasks (task);
+
+-- The processes of each worker in the order in which they came, so that one that was replaced is known as such after a restart of
+-- the server too.
+CREATE TABLE worker_processes (
+  number   INTEGER PRIMARY KEY AUTOINCREMENT,
+  worker   TEXT    NOT NULL,
+  instance TEXT    NOT NULL,
+  UNIQUE (worker, instance)
+) STRICT;
+CREATE INDEX worker_processes_worker ON worker_processes (worker, number);

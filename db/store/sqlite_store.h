@@ -59,6 +59,8 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<TaskRecord>> CancelOrphanTasks(Timestamp now) override;
   absl::StatusOr<int64_t> AdoptRunning(Timestamp now, std::chrono::microseconds grace) override;
   absl::StatusOr<std::string> JobDevice(const std::string& job) override;
+  absl::Status AddWorkerProcess(const std::string& worker, const std::string& instance) override;
+  absl::StatusOr<std::map<std::string, std::vector<std::string>>> WorkerProcesses() override;
   absl::Status SetDrained(const std::string& worker, const std::string& instance) override;
   absl::StatusOr<std::map<std::string, std::string>> DrainedWorkers() override;
 

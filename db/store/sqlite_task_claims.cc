@@ -204,13 +204,39 @@ absl::StatusOr<int64_t> SqliteStore::AdoptRunning(Timestamp now, std::chrono::mi
   return Write([&](Database& database) -> absl::StatusOr<int64_t> {
     absl::Status adopted = database
                                .Query(
-                                   "UPDATE tasks SET lease_until_micros = max(lease_until_micros, ?1) "
-                                   "WHERE state = 'RUNNING'",
+                                   "UPDATE tasks SET lease_until_micros = ?1, hold_until_micros = "
+                                   "iif(hold_micros = 0, 0, ?1 + hold_micros) WHERE state = 'RUNNING'",
                                    now + grace)
                                .Run();
     if (!adopted.ok()) return adopted;
-    return database.changes();
+    const int64_t running = database.changes();
+    absl::Status forgiven = database.Query("UPDATE tasks SET not_before_micros = 0 WHERE state = 'QUEUED'").Run();
+    if (!forgiven.ok()) return forgiven;
+    return running;
   });
+}
+
+absl::Status SqliteStore::AddWorkerProcess(const std::string& worker, const std::string& instance) {
+  constexpr int kKept = 16;
+  return Write([&](Database& database) -> absl::Status {
+    absl::Status added =
+        database.Query("INSERT OR IGNORE INTO worker_processes (worker, instance) VALUES (?1, ?2)", worker, instance).Run();
+    if (!added.ok()) return added;
+    return database
+        .Query("DELETE FROM worker_processes WHERE worker = ?1 AND number NOT IN "
+               "(SELECT number FROM worker_processes WHERE worker = ?1 ORDER BY number DESC LIMIT ?2)",
+               worker, kKept)
+        .Run();
+  });
+}
+
+absl::StatusOr<std::map<std::string, std::vector<std::string>>> SqliteStore::WorkerProcesses() {
+  Reader reader(*this);
+  std::map<std::string, std::vector<std::string>> processes;
+  Statement query = reader->Query("SELECT worker, instance FROM worker_processes ORDER BY number");
+  absl::Status read = query.ForEach([&] { processes[query.Text(0)].push_back(query.Text(1)); });
+  if (!read.ok()) return read;
+  return processes;
 }
 
 absl::Status SqliteStore::SetDrained(const std::string& worker, const std::string& instance) {

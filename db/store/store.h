@@ -110,12 +110,17 @@ class Store {
   virtual absl::StatusOr<std::vector<TaskRecord>> CancelJobTasks(const std::string& job, Timestamp now) = 0;
   // The same for all tasks that no unfinished job wants.
   virtual absl::StatusOr<std::vector<TaskRecord>> CancelOrphanTasks(Timestamp now) = 0;
-  // After a restart of the server: no lease of a RUNNING task ends before now + grace, so that holders can
-  // reconnect. Returns the number of RUNNING tasks.
+  // After a restart of the server: leases of RUNNING tasks end at now + grace, so that holders can reconnect, and their claims
+  // begin anew, and workers that failed a task need not wait for it; what the clock said before counts for nothing, it may have
+  // been set. Returns the number of RUNNING tasks.
   virtual absl::StatusOr<int64_t> AdoptRunning(Timestamp now, std::chrono::microseconds grace) = 0;
   // The device that TIME tasks of the job are bound to, or "" when it has none yet.
   virtual absl::StatusOr<std::string> JobDevice(const std::string& job) = 0;
 
+  // A process of the worker that was not known has come. The last few of each worker are kept.
+  virtual absl::Status AddWorkerProcess(const std::string& worker, const std::string& instance) = 0;
+  // Worker to its processes, in the order in which they came.
+  virtual absl::StatusOr<std::map<std::string, std::vector<std::string>>> WorkerProcesses() = 0;
   // This process of the worker takes no new tasks. Ends when the worker comes back with a new process.
   virtual absl::Status SetDrained(const std::string& worker, const std::string& instance) = 0;
   // Worker to drained instance.

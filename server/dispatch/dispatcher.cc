@@ -7,7 +7,7 @@
 namespace fusion {
 namespace {
 
-constexpr int kLooksBetweenWaking = 2;
+constexpr int kTicksBetweenWaking = 2;
 
 }  // namespace
 
@@ -32,6 +32,9 @@ absl::Status Dispatcher::Start() {
   absl::StatusOr<std::map<std::string, std::string>> drained = store_.DrainedWorkers();
   if (!drained.ok()) return drained.status();
   registry_.RestoreDrained(*std::move(drained));
+  absl::StatusOr<std::map<std::string, std::vector<std::string>>> processes = store_.WorkerProcesses();
+  if (!processes.ok()) return processes.status();
+  registry_.RestoreProcesses(*processes);
   if (*adopted > 0) spdlog::info("{} tasks are with workers; waiting for these to reconnect", *adopted);
   ArmExpiryTimer();
   return absl::OkStatus();
@@ -63,15 +66,19 @@ void Dispatcher::ArmExpiryTimer() {
   expiry_timer_.async_wait([this, gate = gate_](const boost::system::error_code& error) {
     Gate::Pass pass(*gate);
     if (!pass || error) return;
-    absl::StatusOr<bool> news = queue_.ExpireLeases();
-    if (!news.ok()) spdlog::error("leases not looked through: {}", news.status().ToString());
-    if (absl::Status status = queue_.ExpireQueued(); !status.ok())
-      spdlog::error("tasks that have waited too long are not given up: {}", status.ToString());
-    if (news.value_or(false)) synchronizer_.WakeForTasks();
-    // A task that its last worker must not have again may wait beside idle workers that were not woken for it.
-    if (++looks_ % kLooksBetweenWaking == 0) synchronizer_.WakeAllForTasks();
+    Tick();
     ArmExpiryTimer();
   });
+}
+
+void Dispatcher::Tick() {
+  absl::StatusOr<bool> news = queue_.ExpireLeases();
+  if (!news.ok()) spdlog::error("leases not looked through: {}", news.status().ToString());
+  if (absl::Status status = queue_.ExpireQueued(); !status.ok())
+    spdlog::error("tasks that have waited too long are not given up: {}", status.ToString());
+  if (news.value_or(false)) synchronizer_.WakeForTasks();
+  // A task that its last worker must not have again may wait beside idle workers that were not woken for it.
+  if (++ticks_ % kTicksBetweenWaking == 0) synchronizer_.WakeAllForTasks();
 }
 
 void Dispatcher::Synchronize(v1::SynchronizeRequest request,

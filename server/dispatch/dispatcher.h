@@ -5,6 +5,7 @@
 // where it was when it is started again: tasks stay queued or with their holders, results stay known.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -55,6 +56,9 @@ class Dispatcher {
   // Answers held calls; blocking calls return UNAVAILABLE; tasks and jobs stay as they are, for the next
   // process. Must not be called from a callback.
   void Stop();
+
+  // Looks for lost workers and for tasks that have waited too long. Start lets a timer do it every expiry_period.
+  void Tick();
 
   // ---- For workers ----
 
@@ -133,13 +137,13 @@ class Dispatcher {
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   WorkerRegistry registry_;
   CompletionBoard board_;
+  std::atomic<int> ticks_ = 0;
   TaskQueue queue_;
   Synchronizer synchronizer_;
 
   mutable std::mutex mutex_;
   bool stopped_ = false;                     // guarded by mutex_
   boost::asio::steady_timer expiry_timer_;   // guarded by mutex_
-  int looks_ = 0;                            // for lost workers; used by the timer alone
   std::map<std::string, int> times_chosen_;  // by device uuid; guarded by mutex_
 };
 

@@ -233,6 +233,7 @@ absl::StatusOr<bool> TaskQueue::ExpireLeases() {
 }
 
 absl::StatusOr<bool> TaskQueue::LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request) {
+  if (absl::Status noted = store_.AddWorkerProcess(request.worker(), request.instance()); !noted.ok()) return noted;
   absl::StatusOr<std::vector<TaskRecord>> lost =
       store_.LoseTasks(request.worker(), request.instance(), clock_.Now());
   if (!lost.ok()) return lost.status();

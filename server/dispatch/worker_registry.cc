@@ -44,11 +44,12 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
   if (entry.replaced_instances.contains(request.instance())) return Contact::kReplaced;
   const bool was_connected = Connected(entry, now);
   Contact contact = Contact::kKnown;
-  if (entry.instance != request.instance()) {
-    contact = Contact::kNewInstance;
+  if (entry.instance != request.instance() || !entry.greeted) {
+    contact = entry.instance == request.instance() ? Contact::kKnown : Contact::kNewInstance;
     std::set<std::string> replaced = std::move(entry.replaced_instances);
-    if (!entry.instance.empty()) replaced.insert(entry.instance);
+    if (!entry.instance.empty() && entry.instance != request.instance()) replaced.insert(entry.instance);
     entry = Entry{};
+    entry.greeted = true;
     entry.instance = request.instance();
     entry.replaced_instances = std::move(replaced);
     const auto drained = drained_before_.find(request.worker());
@@ -73,6 +74,16 @@ void WorkerRegistry::Answered(const std::string& worker, const std::string& inst
   if (entry.instance == instance) entry.last_contact = now;
 }
 
+void WorkerRegistry::RestoreProcesses(const std::map<std::string, std::vector<std::string>>& processes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [worker, instances] : processes) {
+    if (instances.empty()) continue;
+    Entry& entry = workers_[worker];
+    entry.instance = instances.back();
+    entry.replaced_instances = {instances.begin(), instances.end() - 1};
+  }
+}
+
 void WorkerRegistry::RestoreDrained(std::map<std::string, std::string> drained) {
   std::lock_guard<std::mutex> lock(mutex_);
   drained_before_ = std::move(drained);
@@ -82,9 +93,10 @@ absl::StatusOr<std::string> WorkerRegistry::Drain(const std::string& name) {
   const std::string worker(absl::StripPrefix(name, kWorkerPrefix));
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = workers_.find(worker);
-  if (found == workers_.end()) {
+  if (found == workers_.end() || !found->second.greeted) {
     std::vector<std::string> names;
-    for (const auto& [known, entry] : workers_) names.push_back(kWorkerPrefix + known);
+    for (const auto& [known, entry] : workers_)
+      if (entry.greeted) names.push_back(kWorkerPrefix + known);
     return absl::NotFoundError(absl::StrCat("there is no worker ", kWorkerPrefix, worker, "; known: ",
                                             names.empty() ? "none" : absl::StrJoin(names, ", ")));
   }
@@ -112,6 +124,7 @@ std::vector<v1::Worker> WorkerRegistry::Workers(Timestamp now) const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<v1::Worker> workers;
   for (const auto& [name, entry] : workers_) {
+    if (!entry.greeted) continue;
     v1::Worker& worker = workers.emplace_back();
     worker.set_name(kWorkerPrefix + name);
     *worker.mutable_devices() = entry.offer.devices();

@@ -34,6 +34,8 @@ class WorkerRegistry {
   // The worker was answered; it was there at least until now.
   void Answered(const std::string& worker, const std::string& instance, Timestamp now);
 
+  // Which processes workers had before the server started, in the order in which they came.
+  void RestoreProcesses(const std::map<std::string, std::vector<std::string>>& processes);
   // Which process of which worker was drained before the server started.
   void RestoreDrained(std::map<std::string, std::string> drained);
   // No new tasks for the present process of the worker; returns that process. Name: "workers/<id>" or "<id>".
@@ -68,6 +70,7 @@ class WorkerRegistry {
  private:
   struct Entry {
     std::string instance;
+    bool greeted = false;  // it has called since the server started
     v1::SynchronizeRequest offer;  // devices, problems, builds, confinement, version
     Timestamp last_contact{};
     bool says_draining = false;
