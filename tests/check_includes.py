@@ -54,7 +54,7 @@ FILES = {
 
 # Third-party headers that are kept in few places: (pattern, modules that may include them, rule).
 CONFINED = [
-    (r"sqlite3(ext)?\.h", ["db/store", "tests/unit"], "sqlite3.h is included in db/store alone"),
+    (r"sqlite3(ext)?\.h", ["db/store", "tests/unit", "tests/fault"], "sqlite3.h is included in db/store alone"),
     (r"(lpsolve/)?lp_lib\.h", ["server/cover"], "lp_lib.h is included in server/cover alone"),
     (r"(cuda/)?(cuda|cuda_runtime|cuda_runtime_api|nvrtc|nvml)\.h", ["worker/build", "worker/measure"],
      "CUDA headers are included in worker alone"),
