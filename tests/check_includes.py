@@ -50,6 +50,8 @@ FILES = {
     ("client/cli", "server/parse/"): "a source file is checked and quoted before it is sent",
     ("client/cli", "worker/build/builder.h"): "doctor says which compilers a worker would find here",
     ("client/cli", "worker/build/nvrtc.h"): "doctor says which NVRTC a worker would find here",
+    ("client/cli", "worker/sandbox/machine_offer.h"): "doctor says how a worker here would confine code",
+    ("client/api", "worker/sandbox/machine_offer.h"): "says once that code for the host runs without a sandbox",
     ("client/cli", "worker/measure/runner_process.h"): "doctor says which devices a worker would find here",
 }
 

@@ -97,9 +97,12 @@ SandboxPolicy ActualPolicy(SandboxPolicy policy, const MachineOffer& offer) {
 
 std::string ConfinementText(const SandboxPolicy& policy, const MachineOffer& offer) {
   std::vector<std::string> layers;
-  if (policy.use_bubblewrap && !offer.bubblewrap.empty()) layers.push_back("bubblewrap");
+  const bool bubblewrap = ActualPolicy(policy, offer).use_bubblewrap;
+  // Compilers of the host are not ours and cannot confine themselves once they are in bubblewrap.
+  const bool landlock = policy.kind != SandboxKind::kHostCompiler || !bubblewrap;
+  if (bubblewrap) layers.push_back("bubblewrap");
   if (offer.filter) layers.push_back("seccomp");
-  if (offer.landlock > 0 && policy.use_landlock) layers.push_back("Landlock");
+  if (offer.landlock > 0 && policy.use_landlock && landlock) layers.push_back("Landlock");
   layers.push_back("limits");
   return absl::StrJoin(layers, ", ");
 }
