@@ -104,6 +104,8 @@ absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
     if (on_progress) on_progress(reply);
   }
   if (cause != RunnerDeath::Cause::kNone) return Died(cause, reason, death);
+  if (absl::IsDataLoss(status))
+    return Died(RunnerDeath::Cause::kFault, "its reply was not one: the program wrote into it", death);
   if (!status.ok()) return Died(RunnerDeath::Cause::kFault, "", death);
   if (reply.has_fault()) return Died(RunnerDeath::Cause::kFault, reply.fault(), death);
   if (reply.has_failure()) return absl::FailedPreconditionError(reply.failure());
