@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/measure/time_task.h"
-#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
 namespace {
@@ -43,8 +42,9 @@ absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOption
   WorkplaceOptions options = wanted;
   std::unique_ptr<Workplace> workplace(new Workplace(options, blobs));
   std::string why_not;
-  const bool host_refused = options.host && !options.allow_unconfined_host_code &&
-                            !ConfinesHostCode(HostCodePolicy(), MachineOffer::Get(), &why_not);
+  const bool host_refused =
+      options.host && !options.allow_unconfined_host_code &&
+      !ConfinesHostCode(HostCodePolicy(), options.offer.value_or(MachineOffer::Get()), &why_not);
   if (host_refused) {
     options.host = false;
     workplace->Note(

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "worker/agent/host_gate.h"
 #include "worker/build/builder.h"
 #include "worker/measure/runner_process.h"
+#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
 
@@ -27,6 +29,8 @@ struct WorkplaceOptions {
   // Whose code runs here: native code of candidates for the host is refused where it cannot be confined
   // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
   bool allow_unconfined_host_code = false;
+  std::optional<MachineOffer>
+      offer;  // instead of what this machine offers, where that decides what is refused
 };
 
 // Thread safe. Must outlive nothing that it was given.

@@ -83,6 +83,10 @@ absl::StatusOr<int> LandlockRules(const SandboxPolicy& policy, const std::string
   for (const std::string& place : ReadablePlaces(policy)) status.Update(Allow(rules, place, read));
   for (const std::string& file : ReadableProcessFiles(policy))
     status.Update(Allow(rules, file, kReadFile | kReadFolder));
+  // CUDA's driver writes the names of its threads there, and does not start where it cannot (driver 580,
+  // H100: cuInit gives CUDA_ERROR_OPERATING_SYSTEM).
+  if (policy.kind == SandboxKind::kDeviceCode)
+    status.Update(Allow(rules, "/proc/self/task", (read | kWriteFile | kTruncate) & handled.files));
   for (const std::string& node : DeviceNodes(policy))
     status.Update(
         Allow(rules, node, (kReadFile | kWriteFile | kControlDevice | kReadFolder) & handled.files));
