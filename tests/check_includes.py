@@ -32,9 +32,10 @@ MODULES = {
     "server/service": ["library/catalog", "db/store", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",
                        "server/accuracy", "server/tuner"],
-    "worker/build": ["library/catalog"],
-    "worker/measure": ["library/catalog", "worker/build"],
-    "worker/agent": ["library/catalog", "worker/build", "worker/measure"],
+    "worker/sandbox": [],
+    "worker/build": ["library/catalog", "worker/sandbox"],
+    "worker/measure": ["library/catalog", "worker/build", "worker/sandbox"],
+    "worker/agent": ["library/catalog", "worker/build", "worker/measure", "worker/sandbox"],
     # The client has the server and a worker in its own process when it runs without a server.
     "client/api": ["server/service", "worker/agent"],
     "client/cli": ["client/api"],
@@ -49,6 +50,8 @@ FILES = {
     ("client/cli", "server/parse/"): "a source file is checked and quoted before it is sent",
     ("client/cli", "worker/build/builder.h"): "doctor says which compilers a worker would find here",
     ("client/cli", "worker/build/nvrtc.h"): "doctor says which NVRTC a worker would find here",
+    ("client/cli", "worker/sandbox/machine_offer.h"): "doctor says how a worker here would confine code",
+    ("client/api", "worker/sandbox/machine_offer.h"): "says once that code for the host runs without a sandbox",
     ("client/cli", "worker/measure/runner_process.h"): "doctor says which devices a worker would find here",
 }
 
@@ -65,7 +68,8 @@ CONFINED = [
 ]
 
 # Modules that see no protocol message, so that they can be used and tested as plain values and algorithms.
-WITHOUT_PROTOCOL = ["db/store", "server/cover", "server/accuracy", "library/device", "library/functions"]
+WITHOUT_PROTOCOL = ["db/store", "server/cover", "server/accuracy", "library/device", "library/functions",
+                    "worker/sandbox"]
 
 TOP_FOLDERS = ["library", "server", "worker", "client", "db", "tests"]
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".in"}

@@ -8,8 +8,19 @@
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "worker/agent/agent.h"
+#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
+
+namespace {
+
+bool HostCodeIsConfined(std::string* why_not) {
+  SandboxPolicy policy;
+  policy.kind = SandboxKind::kHostCode;
+  return ConfinesHostCode(policy, MachineOffer::Get(), why_not);
+}
+
+}  // namespace
 
 // In the order of construction; destroyed the other way round.
 struct EmbeddedBackend::Parts {
@@ -78,6 +89,10 @@ void EmbeddedBackend::StartWorker(v1::Target target) {
   AgentOptions options;
   options.workplace.cuda = target != v1::HOST;
   options.workplace.host = target != v1::CUDA;
+  // The user's own code on the user's own machine: confined where that is possible, and run anyhow.
+  options.workplace.allow_unconfined_host_code = true;
+  if (std::string why_not; options.workplace.host && parts_->notice && !HostCodeIsConfined(&why_not))
+    parts_->notice(absl::StrCat("host code runs without a sandbox: ", why_not));
   parts_->agent = std::make_unique<Agent>(options, parts_->server->InProcessChannel());
   parts_->agent_thread = std::thread([parts = parts_.get()] {
     const absl::Status status = parts->agent->Run();

@@ -38,8 +38,8 @@ class EmbeddedBackend {
   EmbeddedBackend& operator=(const EmbeddedBackend&) = delete;
 
   // Starts a worker for devices of this target (TARGET_AUTO: all); it is ready when it has measured them,
-  // after some seconds. Call at most once. That it cannot start is told as a notice; jobs then find no
-  // device.
+  // after some seconds. Code for the host runs also where it cannot be confined, with a notice. Call at most
+  // once. That it cannot start is told as a notice; jobs then find no device.
   void StartWorker(v1::Target target);
 
   // No call on it may begin while this object is destroyed (Server::InProcessChannel).

@@ -1,11 +1,14 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -16,6 +19,7 @@
 #include "worker/build/builder.h"
 #include "worker/build/nvrtc.h"
 #include "worker/measure/runner_process.h"
+#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
 namespace {
@@ -110,12 +114,43 @@ Finding ServerFinding(const std::string& address, DoctorReport* report) {
   return finding;
 }
 
+Finding RunnerSandbox() {
+  const MachineOffer& offer = MachineOffer::Get();
+  SandboxPolicy policy;
+  policy.kind = SandboxKind::kHostCode;
+  Finding finding{"sandbox of runners", true, ConfinementText(policy, offer),
+                  "fusion-worker does not offer this host as a device (--allow-unconfined-host-code does)"};
+  std::string why_not;
+  finding.present = ConfinesHostCode(policy, offer, &why_not);
+  if (!finding.present) finding.detail = absl::StrCat(why_not, "; in force: ", finding.detail);
+  if (finding.present && offer.bubblewrap.empty())
+    absl::StrAppend(&finding.detail, "; no bubblewrap: ", offer.bubblewrap_missing);
+  return finding;
+}
+
+// In force for the compilers that are here.
+Finding CompilerSandbox() {
+  Finding finding{"sandbox of compilers", false, "no compiler", "sources may read what the worker can read"};
+  std::vector<std::string> confinements;
+  if (absl::StatusOr<std::unique_ptr<Builder>> host = MakeBuilder(v1::HOST); host.ok())
+    confinements.push_back(absl::StrCat("host: ", (*host)->Confinement()));
+  if (absl::StatusOr<std::unique_ptr<Builder>> nvrtc = IsolatedBuilder::Create(v1::CUDA); nvrtc.ok())
+    confinements.push_back(absl::StrCat("NVRTC: ", (*nvrtc)->Confinement()));
+  if (confinements.empty()) return finding;
+  finding.detail = absl::StrJoin(confinements, "; ");
+  finding.present = std::all_of(confinements.begin(), confinements.end(), [](const std::string& text) {
+    return absl::StrContains(text, "bubblewrap") || absl::StrContains(text, "Landlock");
+  });
+  return finding;
+}
+
 // Done when something can be built and timed, failed otherwise.
 ExitCode Doctor(const Invocation& invocation) {
   absl::StatusOr<std::string> address = ServerAddress(invocation);
   if (!address.ok()) return invocation.Report(address.status());
   DoctorReport report;
-  report.findings = {HostCompiler(), NvrtcLibrary(), Nvcc(), DataDirectory()};
+  report.findings = {HostCompiler(),  NvrtcLibrary(),  Nvcc(),
+                     DataDirectory(), RunnerSandbox(), CompilerSandbox()};
   if (address->empty()) FindDevices(&report);
   report.findings.push_back(ServerFinding(*address, &report));
   std::cout << (invocation.json ? JsonText(DoctorJson(report)) : DoctorText(report, invocation.Style()));

@@ -74,6 +74,10 @@ absl::Status Agent::Run() {
   if (!workplace.ok()) return workplace.status();
   workplace_ = *std::move(workplace);
   for (const std::string& note : workplace_->notes()) spdlog::info("{}", note);
+  const v1::Confinement& confinement = workplace_->confinement();
+  spdlog::info("confined by: runners {}; host code {}; compilers {}", confinement.runner(),
+               confinement.host_code().empty() ? "not offered" : confinement.host_code(),
+               confinement.compiler());
   for (const v1::DeviceDescription& device : workplace_->devices())
     spdlog::info("{} {} {}: {:.1f} GB/s", v1::Target_Name(device.target()), device.arch(), device.name(),
                  device.copy_bytes_per_second() * 1e-9);
@@ -119,6 +123,7 @@ v1::SynchronizeRequest Agent::State() {
   request.set_draining(draining_);
   if (workplace_ == nullptr) return request;
   for (const v1::DeviceDescription& device : workplace_->devices()) *request.add_devices() = device;
+  *request.mutable_confinement() = workplace_->confinement();
   if (draining_) return request;
   request.set_free_build_slots(std::max(0, workplace_->build_slots() - held_.Running(v1::BUILD)));
   request.set_free_time_slots(std::max(0, workplace_->time_slots() - held_.Running(v1::TIME)));

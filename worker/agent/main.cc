@@ -30,6 +30,8 @@ int main(int argc, char** argv) {
   app.add_option("--build-slots", options.workplace.build_slots,
                  "builds at a time (default: one for each core)")
       ->check(CLI::Range(1, 1024));
+  app.add_flag("--allow-unconfined-host-code", options.workplace.allow_unconfined_host_code,
+               "offer the host as a device even where native code of candidates cannot be confined");
   app.add_option("--log-level", log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
   try {

@@ -1,11 +1,15 @@
 #include "worker/agent/workplace.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "worker/measure/time_task.h"
 
 namespace fusion {
@@ -14,6 +18,14 @@ namespace {
 int Slots(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
+
+SandboxPolicy HostCodePolicy() {
+  SandboxPolicy policy;
+  policy.kind = SandboxKind::kHostCode;
+  return policy;
+}
+
+bool HasGpuNodes() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
 
 }  // namespace
 
@@ -25,41 +37,49 @@ Workplace::~Workplace() {
   for (auto& [uuid, lane] : lanes_) lane->thread.join();
 }
 
-absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOptions& options,
+absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOptions& wanted,
                                                            BlobTransfer* blobs) {
+  WorkplaceOptions options = wanted;
   std::unique_ptr<Workplace> workplace(new Workplace(options, blobs));
-  auto note = [&](absl::string_view message) { workplace->notes_.emplace_back(message); };
+  std::string why_not;
+  const bool host_refused =
+      options.host && !options.allow_unconfined_host_code &&
+      !ConfinesHostCode(HostCodePolicy(), options.offer.value_or(MachineOffer::Get()), &why_not);
+  if (host_refused) {
+    options.host = false;
+    workplace->Note(
+        absl::StrCat("the host is not offered as a device, since native code of candidates could not "
+                     "be confined: ",
+                     why_not, "; --allow-unconfined-host-code offers it all the same"));
+  }
   // NVRTC runs inside a process, which a hostile source could hang or crash: it gets one of its own. The
-  // system's compiler is one.
+  // system's compiler is one. Building for the host runs nothing of what is built.
   if (options.cuda) {
     auto builder = IsolatedBuilder::Create(v1::CUDA, options.runner_program);
     if (builder.ok()) workplace->builders_[v1::CUDA] = *std::move(builder);
-    if (!builder.ok()) note(builder.status().message());
+    if (!builder.ok()) workplace->Note(builder.status().message());
   }
-  if (options.host) {
+  if (wanted.host) {
     auto builder = MakeBuilder(v1::HOST);
     if (builder.ok()) workplace->builders_[v1::HOST] = *std::move(builder);
-    if (!builder.ok()) note(builder.status().message());
+    if (!builder.ok()) workplace->Note(builder.status().message());
   }
-  auto runner = std::make_unique<RunnerProcess>(options.runner_program);
-  const v1::Target target = options.cuda && options.host ? v1::TARGET_AUTO
-                            : options.cuda               ? v1::CUDA
-                                                         : v1::HOST;
-  absl::StatusOr<v1::DescribeReply> described = runner->Describe(target);
-  if (!described.ok() && options.cuda && options.host && absl::IsAborted(described.status())) {
-    // A driver that kills its process must not take the host away too.
-    note(absl::StrCat("CUDA devices could not be described: ", described.status().message()));
-    described = runner->Describe(v1::HOST);
-  }
+  std::unique_ptr<RunnerProcess> runner;
+  absl::StatusOr<v1::DescribeReply> described = v1::DescribeReply();
+  if (options.cuda || options.host) described = workplace->Describe(options, &runner);
   if (!described.ok()) return described.status();
-  for (const std::string& text : described->notes()) note(text);
+  for (const std::string& text : described->notes()) workplace->Note(text);
   for (const v1::DeviceDescription& device : described->devices()) {
     auto lane = std::make_unique<Lane>();
     lane->device = device;
-    // The runner that described a device has it open already.
-    lane->runner = runner != nullptr && described->devices_size() == 1
+    SandboxPolicy policy = workplace->device_policy_;
+    policy.device_uuid = device.uuid();
+    if (device.target() == v1::HOST) policy = HostCodePolicy();
+    // The runner that described a device has it open already; where both kinds were asked for it is of
+    // neither's confinement.
+    lane->runner = runner != nullptr && described->devices_size() == 1 && options.cuda != options.host
                        ? std::move(runner)
-                       : std::make_unique<RunnerProcess>(options.runner_program);
+                       : std::make_unique<RunnerProcess>(options.runner_program, policy);
     workplace->lanes_[device.uuid()] = std::move(lane);
     workplace->devices_.push_back(device);
   }
@@ -68,7 +88,54 @@ absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOption
     for (const std::string& text : workplace->notes_) absl::StrAppend(&reasons, "; ", text);
     return absl::NotFoundError(absl::StrCat("neither a device nor a compiler", reasons));
   }
+  workplace->DescribeConfinement(wanted, host_refused);
   return workplace;
+}
+
+absl::StatusOr<v1::DescribeReply> Workplace::Describe(const WorkplaceOptions& options,
+                                                      std::unique_ptr<RunnerProcess>* runner) {
+  const auto describe = [&](v1::Target target, const SandboxPolicy& policy) {
+    *runner = std::make_unique<RunnerProcess>(options.runner_program, policy);
+    return (*runner)->Describe(target);
+  };
+  if (!options.cuda) return describe(v1::HOST, HostCodePolicy());
+  const v1::Target target = options.host ? v1::TARGET_AUTO : v1::CUDA;
+  const auto has_gpu = [](const absl::StatusOr<v1::DescribeReply>& reply) {
+    return reply.ok() && std::any_of(reply->devices().begin(), reply->devices().end(),
+                                     [](const auto& device) { return device.target() == v1::CUDA; });
+  };
+  absl::StatusOr<v1::DescribeReply> described = describe(target, device_policy_);
+  // A driver may need what we do not know of: a GPU that is there is not lost to that. The filter stays.
+  if (!has_gpu(described) && !absl::IsNotFound(described.status()) && HasGpuNodes()) {
+    for (const bool landlock : {true, false}) {
+      SandboxPolicy weaker;
+      weaker.use_bubblewrap = false;
+      weaker.use_landlock = landlock;
+      absl::StatusOr<v1::DescribeReply> again = describe(target, weaker);
+      if (!has_gpu(again)) continue;
+      Note(absl::StrCat("the CUDA driver does not work with ",
+                        ConfinementText(device_policy_, MachineOffer::Get()), "; runners for GPUs have ",
+                        ConfinementText(weaker, MachineOffer::Get())));
+      device_policy_ = weaker;
+      return again;
+    }
+  }
+  if (!described.ok() && options.host && absl::IsAborted(described.status())) {
+    // A driver that kills its process must not take the host away too.
+    Note(absl::StrCat("CUDA devices could not be described: ", described.status().message()));
+    return describe(v1::HOST, HostCodePolicy());
+  }
+  return described;
+}
+
+void Workplace::DescribeConfinement(const WorkplaceOptions& options, bool host_refused) {
+  const MachineOffer& offer = MachineOffer::Get();
+  confinement_.set_runner(ConfinementText(device_policy_, offer));
+  if (options.host)
+    confinement_.set_host_code(host_refused ? "refused" : ConfinementText(HostCodePolicy(), offer));
+  std::set<std::string> compilers;
+  for (const auto& [target, builder] : builders_) compilers.insert(builder->Confinement());
+  confinement_.set_compiler(absl::StrJoin(compilers, "; "));
 }
 
 void Workplace::Start(const v1::Assignment& assignment, std::stop_token stop,

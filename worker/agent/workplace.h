@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "worker/agent/host_gate.h"
 #include "worker/build/builder.h"
 #include "worker/measure/runner_process.h"
+#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
 
@@ -24,6 +26,11 @@ struct WorkplaceOptions {
   bool host = true;
   int build_slots = 0;         // 0: one for each core
   std::string runner_program;  // "": as RunnerProcess finds it
+  // Whose code runs here: native code of candidates for the host is refused where it cannot be confined
+  // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
+  bool allow_unconfined_host_code = false;
+  std::optional<MachineOffer>
+      offer;  // instead of what this machine offers, where that decides what is refused
 };
 
 // Thread safe. Must outlive nothing that it was given.
@@ -39,6 +46,7 @@ class Workplace {
   const std::vector<v1::DeviceDescription>& devices() const { return devices_; }
   // For people: why something is missing.
   const std::vector<std::string>& notes() const { return notes_; }
+  const v1::Confinement& confinement() const { return confinement_; }
   int build_slots() const { return build_slots_; }
   int time_slots() const { return static_cast<int>(lanes_.size()); }
 
@@ -55,6 +63,11 @@ class Workplace {
     boost::asio::thread_pool thread{1};
   };
   Workplace(const WorkplaceOptions& options, BlobTransfer* blobs);
+  // Describes the devices, in the strongest confinement in which a GPU that is there is found.
+  absl::StatusOr<v1::DescribeReply> Describe(const WorkplaceOptions& options,
+                                             std::unique_ptr<RunnerProcess>* runner);
+  void Note(absl::string_view message) { notes_.emplace_back(message); }
+  void DescribeConfinement(const WorkplaceOptions& options, bool host_refused);
   void Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report);
   void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
 
@@ -62,6 +75,8 @@ class Workplace {
   const int build_slots_;
   std::vector<v1::DeviceDescription> devices_;  // constant after Open, as all below except the gate
   std::vector<std::string> notes_;
+  SandboxPolicy device_policy_;  // of runners for GPUs, without a GPU
+  v1::Confinement confinement_;
   std::map<v1::Target, std::unique_ptr<Builder>> builders_;
   std::map<std::string, std::unique_ptr<Lane>> lanes_;  // by uuid
   HostGate gate_;

@@ -23,13 +23,17 @@ class Builder {
  public:
   virtual ~Builder() = default;
 
-  // Never fails: a source that does not compile is COMPILE_ERROR with the compiler's log, one that takes
-  // longer than the task's deadline (0: 120 s) is TIMEOUT. A build that is stopped is TIMEOUT too, its result
-  // of no use.
+  // Never fails: a source that does not compile, or with options that are not allowed (CheckBuildOptions), is
+  // COMPILE_ERROR with the compiler's log; one that takes longer than the task's deadline (0: 120 s) is
+  // TIMEOUT. A build that is stopped is TIMEOUT too, its result of no use.
   virtual BuildOutput Build(const v1::BuildTask& task, std::stop_token stop = {}) = 0;
 
   // Changes whenever results may: "NVRTC 13.0", "g++ (Debian 12.2.0-14) 12.2.0".
   virtual std::string CompilerVersion() const = 0;
+
+  // What keeps the compiler from the rest of the machine, for people: "bubblewrap, seccomp, limits"; "none"
+  // when it works in this process.
+  virtual std::string Confinement() const { return "none"; }
 };
 
 inline constexpr double kDefaultBuildDeadlineSeconds = 120;

@@ -1,8 +1,8 @@
 #include "worker/build/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,21 +10,17 @@
 #include <cerrno>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "worker/sandbox/machine_offer.h"
+#include "worker/sandbox/spawn.h"
 
 extern char** environ;
 
 namespace fusion {
 namespace {
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // A pipe whose ends are closed unless taken.
 struct Pipe {
@@ -36,6 +32,17 @@ struct Pipe {
   bool Open() { return pipe2(ends, O_CLOEXEC) == 0; }
   int Take(int i) { return std::exchange(ends[i], -1); }
 };
+
+// What is in bubblewrap ends when the kernel has ended its process namespace, a moment after bubblewrap:
+// until then it may hold a GPU's memory.
+void WaitForEndOfOutput(int output) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  char ignored[4096];
+  while (std::chrono::steady_clock::now() < deadline) {
+    pollfd waiting{output, POLLIN, 0};
+    if (poll(&waiting, 1, 100) > 0 && read(output, ignored, sizeof ignored) <= 0) return;
+  }
+}
 
 }  // namespace
 
@@ -61,42 +68,25 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const Options&
   if (!output.Open() || (options.input && !input.Open()))
     return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
 
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (options.input) {
-    posix_spawn_file_actions_adddup2(&actions, input.ends[0], 0);
-  } else {
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  }
-  posix_spawn_file_actions_adddup2(&actions, output.ends[1], 1);
-  if (options.merge_error) posix_spawn_file_actions_adddup2(&actions, output.ends[1], 2);
-  if (options.inherited_descriptor >= 0)
-    posix_spawn_file_actions_adddup2(&actions, options.inherited_descriptor, 3);
-  if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, options.directory.c_str());
-
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  for (int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-
+  SpawnRequest request;
+  request.command = options.command;
+  request.command[0] = program;
+  request.environment = options.environment;
+  if (request.environment.empty())
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      request.environment.push_back(*variable);
+  request.directory = options.directory;
+  request.input = input.ends[0];
+  request.output = output.ends[1];
+  if (options.merge_error) request.error = output.ends[1];
+  request.inherited = options.inherited_descriptor;
+  request.policy = options.policy;
+  const absl::StatusOr<pid_t> pid = Spawn(request);
+  if (!pid.ok()) return pid.status();
   std::unique_ptr<ChildProcess> child(new ChildProcess);
-  std::vector<char*> arguments = Pointers(options.command);
-  std::vector<char*> environment = Pointers(options.environment);
-  const int error = posix_spawn(&child->pid_, program.c_str(), &actions, &attributes, arguments.data(),
-                                options.environment.empty() ? environ : environment.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    child->reaped_ = true;
-    return absl::InternalError(absl::StrCat("cannot start ", program, ": ", strerror(error)));
-  }
+  child->pid_ = *pid;
+  child->wrapped_ =
+      options.policy.has_value() && ActualPolicy(*options.policy, MachineOffer::Get()).use_bubblewrap;
   child->output_ = output.Take(0);
   if (options.input) child->input_ = input.Take(1);
   return child;
@@ -106,6 +96,7 @@ ChildProcess::~ChildProcess() {
   Kill();
   while (!TryReap()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CloseInput();
+  if (wrapped_) WaitForEndOfOutput(output_);
   if (output_ >= 0) close(output_);
 }
 
@@ -135,6 +126,9 @@ std::optional<ExitStatus> ChildProcess::TryReap() {
   if (reaped == pid_) {
     if (WIFSIGNALED(status)) status_.signal = WTERMSIG(status);
     if (WIFEXITED(status)) status_.code = WEXITSTATUS(status);
+    // Bubblewrap tells signals as shells do.
+    if (wrapped_ && status_.code > 128 && status_.code < 128 + NSIG)
+      status_.signal = std::exchange(status_.code, 0) - 128;
   }
   return status_;
 }

@@ -1,5 +1,6 @@
 // A child process in a process group of its own, with pipes to it, that can be waited for until a deadline
-// and killed with all its descendants. Not thread safe, except Kill, which any thread may call.
+// and killed with all its descendants; it has no other descriptors, and ends with this process. Not thread
+// safe, except Kill, which any thread may call.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/sandbox/policy.h"
 
 namespace fusion {
 
@@ -34,11 +36,12 @@ class ChildProcess {
     bool input = false;                    // a pipe to its stdin (else /dev/null)
     bool merge_error = false;              // stderr goes into the same pipe as stdout (else it is inherited)
     int inherited_descriptor = -1;         // appears as descriptor 3 in the child; stays open here
+    std::optional<SandboxPolicy> policy;   // what confines it (worker/sandbox/spawn.h)
   };
 
-  // NotFound when there is no such program; Internal when the system refuses.
+  // NotFound when there is no such program; Internal when the system refuses, or the policy cannot be kept.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Options& options);
-  // Kills the group and reaps the child.
+  // Kills the group and reaps the child; what ran in bubblewrap has ended too (or 5 s have passed).
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -60,6 +63,7 @@ class ChildProcess {
   int input_ = -1;
   int output_ = -1;
   std::atomic<bool> reaped_{false};
+  bool wrapped_ = false;  // in bubblewrap: pid_ is its process
   ExitStatus status_;
 };
 

@@ -11,11 +11,14 @@
 #include <sstream>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "library/catalog/sha256.h"
+#include "worker/build/build_options.h"
 #include "worker/build/child_process.h"
+#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
 namespace {
@@ -106,6 +109,58 @@ std::string HostArchOption(const std::string& arch) {
   return "-march=native";
 }
 
+namespace {
+
+// Nothing of this process' environment but where the compiler is; a cache of compilations is outside.
+std::vector<std::string> CompilerEnvironment(const std::string& folder) {
+  std::vector<std::string> environment = {"LANG=C.UTF-8", "CCACHE_DISABLE=1", absl::StrCat("TMPDIR=", folder),
+                                          absl::StrCat("HOME=", folder)};
+  for (const char* name : {"PATH", "LD_LIBRARY_PATH"})
+    if (const char* value = std::getenv(name); value != nullptr)
+      environment.push_back(absl::StrCat(name, "=", value));
+  return environment;
+}
+
+// The system's folders are always readable; compilers elsewhere are installed as PREFIX/bin, PREFIX/lib...
+std::vector<std::string> FoldersOf(const std::vector<std::string>& command) {
+  std::vector<std::string> folders;
+  for (const std::string& word : command) {
+    std::error_code error;
+    const std::string program = FindProgram(word);
+    if (program.empty()) continue;
+    for (const std::filesystem::path& path :
+         {std::filesystem::absolute(program, error), std::filesystem::canonical(program, error)}) {
+      const std::filesystem::path prefix = path.parent_path().parent_path();
+      if (prefix != "/" && !prefix.empty() && !absl::StartsWith(prefix.string(), "/usr"))
+        folders.push_back(prefix.string());
+    }
+  }
+  return folders;
+}
+
+// The strongest confinement in which the compiler works: bubblewrap may have other rules than we know of.
+SandboxPolicy WorkingPolicy(const std::vector<std::string>& compiler) {
+  SandboxPolicy policy;
+  policy.kind = SandboxKind::kHostCompiler;
+  policy.read = FoldersOf(compiler);
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (const auto& [bubblewrap, landlock] : {std::pair(true, true), {false, true}, {false, false}}) {
+    policy.use_bubblewrap = bubblewrap;
+    policy.use_landlock = landlock;
+    ChildProcess::Options options;
+    options.command = compiler;
+    for (const char* option : {"-x", "c++", "-fsyntax-only", "/dev/null"}) options.command.push_back(option);
+    options.environment = CompilerEnvironment("/tmp");
+    options.policy = policy;
+    options.merge_error = true;
+    const absl::StatusOr<CommandResult> result = RunCommand(options, deadline, {});
+    if (result.ok() && !result->timed_out && result->status.ok()) break;
+  }
+  return policy;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Builder>> HostBuilder::Create() {
   std::vector<std::string> candidates = {"g++", "c++", "clang++"};
   if (const char* wanted = std::getenv("CXX"); wanted != nullptr && *wanted != '\0') candidates = {wanted};
@@ -119,11 +174,14 @@ absl::StatusOr<std::unique_ptr<Builder>> HostBuilder::Create() {
     absl::StatusOr<CommandResult> result =
         RunCommand(options, std::chrono::steady_clock::now() + std::chrono::seconds(20), {});
     if (!result.ok() || result->timed_out || !result->status.ok()) continue;
-    return std::unique_ptr<Builder>(new HostBuilder(command, result->log.substr(0, result->log.find('\n'))));
+    return std::unique_ptr<Builder>(
+        new HostBuilder(command, result->log.substr(0, result->log.find('\n')), WorkingPolicy(command)));
   }
   return absl::NotFoundError(
       absl::StrCat("no C++ compiler (install g++, or set CXX); tried ", absl::StrJoin(candidates, ", ")));
 }
+
+std::string HostBuilder::Confinement() const { return ConfinementText(policy_, MachineOffer::Get()); }
 
 BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) {
   const auto start = std::chrono::steady_clock::now();
@@ -136,6 +194,8 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return output;
   };
+  if (const absl::Status allowed = CheckBuildOptions(task); !allowed.ok())
+    return finish(v1::COMPILE_ERROR, std::string(allowed.message()));
   PrivateFolder folder;
   if (folder.path().empty())
     return finish(v1::COMPILE_ERROR, "cannot make a folder for the build below $TMPDIR");
@@ -155,6 +215,9 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
   for (const char* option : {"-o", "fused.so", "fused.cc"}) options.command.push_back(option);
   options.directory = folder.path();
   options.merge_error = true;
+  options.environment = CompilerEnvironment(folder.path());
+  options.policy = policy_;
+  options.policy->write = {folder.path()};
   const auto deadline = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                     std::chrono::duration<double>(limit));
   absl::StatusOr<CommandResult> result = RunCommand(options, deadline, stop);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "library/catalog/sha256.h"
+#include "worker/build/build_options.h"
 #include "worker/build/child_process.h"
 
 namespace fusion {
@@ -92,6 +93,8 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return output;
   };
+  if (const absl::Status allowed = CheckBuildOptions(task); !allowed.ok())
+    return finish(v1::COMPILE_ERROR, std::string(allowed.message()));
   const absl::StatusOr<BuildTarget> target = ChooseTarget(*nvrtc_, task.arch());
   if (!target.ok()) return finish(v1::COMPILE_ERROR, std::string(target.status().message()));
 

@@ -74,7 +74,8 @@ class ExecutionBackend {
   virtual ~ExecutionBackend() = default;
 
   virtual v1::Target target() const = 0;
-  // All fields, bandwidth and launch time measured: takes about a second.
+  // All fields, bandwidth and launch time measured: takes about a second. Of the host without its compiler's
+  // version, which RunnerProcess::Describe adds.
   virtual absl::StatusOr<v1::DeviceDescription> Describe() = 0;
   virtual v1::MeasurementConditions Conditions() = 0;
   virtual absl::StatusOr<MemoryInfo> Memory() = 0;

@@ -45,6 +45,9 @@ class HostBackend : public ExecutionBackend {
   unsigned char flush_value_ = 0;
 };
 
+// In a runner's environment: HostUuid of its parent.
+inline constexpr char kHostUuidVariable[] = "FUSION_HOST_UUID";
+
 // Identity of the host as a device, the same for every process on it: "host-<hex>".
 std::string HostUuid();
 

@@ -6,8 +6,19 @@
 #include "absl/strings/str_cat.h"
 #include "worker/measure/runner_process.h"
 #include "worker/measure/status_macros.h"
+#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
+
+namespace {
+
+SandboxPolicy CompilerPolicy() {
+  SandboxPolicy policy;
+  policy.kind = SandboxKind::kDeviceCompiler;
+  return policy;
+}
+
+}  // namespace
 
 struct IsolatedBuilder::Pool {
   std::mutex mutex;
@@ -27,6 +38,10 @@ absl::StatusOr<std::unique_ptr<Builder>> IsolatedBuilder::Create(v1::Target targ
   return std::unique_ptr<Builder>(new IsolatedBuilder(builder->CompilerVersion(), runner_program));
 }
 
+std::string IsolatedBuilder::Confinement() const {
+  return ConfinementText(CompilerPolicy(), MachineOffer::Get());
+}
+
 BuildOutput IsolatedBuilder::Build(const v1::BuildTask& task, std::stop_token stop) {
   std::unique_ptr<RunnerProcess> runner;
   {
@@ -36,7 +51,7 @@ BuildOutput IsolatedBuilder::Build(const v1::BuildTask& task, std::stop_token st
       pool_->idle.pop_back();
     }
   }
-  if (runner == nullptr) runner = std::make_unique<RunnerProcess>(runner_program_);
+  if (runner == nullptr) runner = std::make_unique<RunnerProcess>(runner_program_, CompilerPolicy());
   v1::RunnerRequest request;
   *request.mutable_build() = task;
   RunnerLimits limits;

@@ -4,54 +4,23 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "worker/measure/message_pipe.h"
+#include "worker/measure/runner_options.h"
 #include "worker/measure/status_macros.h"
-
-extern char** environ;
 
 namespace fusion {
 namespace {
 
-constexpr char kProgramName[] = "fusion-runner";
-
 // Beyond a run's deadline, for the two processes to notice each other on a busy machine.
 constexpr double kSlackSeconds = 0.25;
 
-std::string FindRunner(const std::string& wanted) {
-  if (!wanted.empty()) return FindProgram(wanted);
-  if (const char* named = std::getenv("FUSION_RUNNER"); named != nullptr && *named != '\0')
-    return FindProgram(named);
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    for (const std::filesystem::path& folder : {self.parent_path(), self.parent_path().parent_path() / "bin"})
-      if (std::string found = FindProgram((folder / kProgramName).string()); !found.empty()) return found;
-  }
-  return FindProgram(kProgramName);
-}
-
-// What a runner needs to know of the environment: where libraries are and how OpenMP shall behave; nothing
-// that could be a secret.
-std::vector<std::string> RunnerEnvironment() {
-  std::vector<std::string> kept = {"LANG=C.UTF-8"};
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    for (const char* prefix :
-         {"PATH=", "HOME=", "TMPDIR=", "LD_LIBRARY_PATH=", "CUDA_", "NVIDIA_", "OMP_", "GOMP_",
-          "FUSION_NVRTC_", "CXX=", "CCACHE_", "VIRTUAL_ENV=", "ASAN_", "UBSAN_", "TSAN_", "LSAN_"})
-      if (absl::StartsWith(*variable, prefix)) kept.push_back(*variable);
-  }
-  return kept;
-}
-
 }  // namespace
 
-RunnerProcess::RunnerProcess(std::string program) : program_(std::move(program)) {
+RunnerProcess::RunnerProcess(std::string program, SandboxPolicy policy)
+    : program_(std::move(program)), policy_(std::move(policy)) {
   // Writing to a runner that has died is an error here, not the end of this process.
   static const bool ignored = signal(SIGPIPE, SIG_IGN) != SIG_ERR;
   (void)ignored;
@@ -60,15 +29,8 @@ RunnerProcess::RunnerProcess(std::string program) : program_(std::move(program))
 RunnerProcess::~RunnerProcess() = default;
 
 absl::Status RunnerProcess::Start() {
-  const std::string program = FindRunner(program_);
-  if (program.empty())
-    return absl::NotFoundError(
-        absl::StrCat("no ", kProgramName, " beside this program or in PATH (set FUSION_RUNNER to its path)"));
+  FUSION_ASSIGN_OR_RETURN(ChildProcess::Options options, RunnerOptions(program_, policy_));
   FUSION_ASSIGN_OR_RETURN(activity_, ActivityPage::Create());
-  ChildProcess::Options options;
-  options.command = {program};
-  options.environment = RunnerEnvironment();
-  options.input = true;
   options.inherited_descriptor = activity_->descriptor();
   FUSION_ASSIGN_OR_RETURN(child_, ChildProcess::Start(options));
   return absl::OkStatus();
@@ -142,6 +104,8 @@ absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
     if (on_progress) on_progress(reply);
   }
   if (cause != RunnerDeath::Cause::kNone) return Died(cause, reason, death);
+  if (absl::IsDataLoss(status))
+    return Died(RunnerDeath::Cause::kFault, "its reply was not one: the program wrote into it", death);
   if (!status.ok()) return Died(RunnerDeath::Cause::kFault, "", death);
   if (reply.has_fault()) return Died(RunnerDeath::Cause::kFault, reply.fault(), death);
   if (reply.has_failure()) return absl::FailedPreconditionError(reply.failure());
@@ -154,8 +118,11 @@ absl::StatusOr<v1::DescribeReply> RunnerProcess::Describe(v1::Target target) {
   RunnerDeath death;
   RunnerLimits limits;
   limits.total_seconds = 120;
-  FUSION_ASSIGN_OR_RETURN(const v1::RunnerReply reply, Call(request, limits, &death));
-  return reply.described();
+  FUSION_ASSIGN_OR_RETURN(v1::RunnerReply reply, Call(request, limits, &death));
+  // A runner starts no programs, so no compiler either.
+  for (v1::DeviceDescription& device : *reply.mutable_described()->mutable_devices())
+    if (device.target() == v1::HOST) device.set_toolkit_version(CompilerVersion(v1::HOST));
+  return std::move(*reply.mutable_described());
 }
 
 absl::Status RunnerProcess::Probe(const std::string& device_uuid) {

@@ -13,6 +13,7 @@
 #include "worker/build/builder.h"
 #include "worker/build/child_process.h"
 #include "worker/measure/activity.h"
+#include "worker/sandbox/policy.h"
 
 namespace fusion {
 
@@ -37,7 +38,9 @@ class RunnerProcess {
  public:
   // The program is looked for: `program`, $FUSION_RUNNER, fusion-runner beside this executable, in ../bin
   // beside it (for tests), in PATH. It starts with the first request.
-  explicit RunnerProcess(std::string program = "");
+  // It is confined by the policy as far as this machine permits (worker/sandbox); the default suits every
+  // target, and lets a driver be loaded. kHostCode cannot load one.
+  explicit RunnerProcess(std::string program = "", SandboxPolicy policy = {});
   ~RunnerProcess();
 
   // Sends a request and waits for its final reply; those before it go to `on_progress`. A runner that faults,
@@ -62,6 +65,7 @@ class RunnerProcess {
   absl::Status Died(RunnerDeath::Cause cause, const std::string& message, RunnerDeath* death);
 
   const std::string program_;
+  const SandboxPolicy policy_;
   std::unique_ptr<ChildProcess> child_;
   std::unique_ptr<ActivityPage> activity_;
   bool needs_probe_ = false;
@@ -77,6 +81,7 @@ class IsolatedBuilder : public Builder {
   ~IsolatedBuilder() override;
   BuildOutput Build(const v1::BuildTask& task, std::stop_token stop) override;
   std::string CompilerVersion() const override { return version_; }
+  std::string Confinement() const override;
 
  private:
   IsolatedBuilder(std::string version, std::string runner_program);

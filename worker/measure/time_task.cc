@@ -97,14 +97,23 @@ class Remainder {
   bool unfused_ = false;
 };
 
+// Checks, warming up, the last series: more than any honest program has.
+constexpr double kMostRunsBeyondSampling = 50;
+
 }  // namespace
 
 absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::TimeTask& task,
                                                const BinaryGetter& get_binary,
                                                const TimeTaskOptions& options) {
   RunnerLimits limits;
-  limits.run_seconds = CompleteMethod(task.method()).run_deadline_seconds();
+  const v1::MeasurementMethod method = CompleteMethod(task.method());
+  limits.run_seconds = method.run_deadline_seconds();
   limits.reference_seconds = std::max(60.0, 10 * limits.run_seconds);
+  // The others go by what the runner says it is doing, which native code of a candidate can forge.
+  limits.total_seconds =
+      limits.set_up_seconds + limits.reference_seconds +
+      (task.programs_size() + 1) * (limits.set_up_seconds + limits.load_seconds + method.seconds_limit() +
+                                    kMostRunsBeyondSampling * limits.run_seconds);
   v1::TimeResult result;
   Remainder remainder(task, &result);
   // Every round ends the task or takes at least one program out.

@@ -22,7 +22,7 @@ struct TimeTaskOptions {
 
 // Deadlines: a run may take method.run_deadline_seconds (plus 0.25 s for the processes to notice), loading
 // the code of a program 60 s, the reference ten times a run's deadline and 60 s at least, our own filling and
-// checking 300 s.
+// checking 300 s; all of a task the sum of these and no more, whatever the runner says that it is doing.
 //
 // When the runner dies, the program that was running gets FAULT or TIMEOUT; then a known kernel must run, and
 // all others are measured again, together. When the unfused program is the culprit, nothing is paired. Bad

@@ -156,6 +156,7 @@ class AgentTest : public ::testing::Test {
     options.name = "tester";
     options.workplace.cuda = false;
     options.workplace.build_slots = 2;
+    options.workplace.allow_unconfined_host_code = true;  // these tests are about other things
     options.wait_seconds = 1;
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
@@ -373,10 +374,44 @@ TEST_F(AgentTest, GivesRunningTasksBackWhenStopped) {
   EXPECT_NE(service_->WaitFor("endless").failure(), "");
 }
 
+TEST_F(AgentTest, SaysHowCodeIsConfined) {
+  Device();
+  std::lock_guard lock(service_->mutex_);
+  const v1::Confinement& confinement = service_->last_.confinement();
+  SandboxPolicy policy;
+  policy.kind = SandboxKind::kHostCode;
+  EXPECT_EQ(confinement.host_code(), ConfinementText(policy, MachineOffer::Get()));
+  EXPECT_NE(confinement.runner(), "");
+  EXPECT_NE(confinement.compiler(), "");
+}
+
+// The offer of a machine that can confine nothing.
+TEST(WorkplaceTest, AHostThatCannotConfineNativeCodeIsNotOffered) {
+  if (auto builder = HostBuilder::Create(); !builder.ok())
+    GTEST_SKIP() << "SKIP: " << builder.status().message();
+  WorkplaceOptions options;
+  options.cuda = false;
+  options.offer.emplace().bubblewrap_missing = "bwrap is not there";
+  BlobTransfer blobs(grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials()), 1 << 20);
+  absl::StatusOr<std::unique_ptr<Workplace>> refusing = Workplace::Open(options, &blobs);
+  ASSERT_TRUE(refusing.ok()) << refusing.status();
+  EXPECT_TRUE((*refusing)->devices().empty());
+  EXPECT_EQ((*refusing)->time_slots(), 0);
+  EXPECT_EQ((*refusing)->confinement().host_code(), "refused");
+  ASSERT_FALSE((*refusing)->notes().empty());
+  EXPECT_NE((*refusing)->notes()[0].find("--allow-unconfined-host-code"), std::string::npos);
+  options.allow_unconfined_host_code = true;
+  absl::StatusOr<std::unique_ptr<Workplace>> allowing = Workplace::Open(options, &blobs);
+  ASSERT_TRUE(allowing.ok()) << allowing.status();
+  EXPECT_EQ((*allowing)->devices().size(), 1u);
+  EXPECT_NE((*allowing)->confinement().host_code(), "refused");
+}
+
 TEST(AgentStartTest, WithoutDevicesAndCompilersItSaysWhy) {
   AgentOptions options;
   options.workplace.runner_program = "/no/such/runner";
   options.workplace.cuda = false;
+  options.workplace.allow_unconfined_host_code = true;
   Agent agent(options, grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials()));
   EXPECT_EQ(agent.Run().code(), absl::StatusCode::kNotFound);
 }

@@ -1,0 +1,105 @@
+#include "worker/sandbox/spawn.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+// What a command writes to its standard output, and its status.
+std::string OutputOf(SpawnRequest request, int* status) {
+  int ends[2];
+  EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  request.output = ends[1];
+  if (request.environment.empty()) request.environment = {"PATH=/usr/bin:/bin"};
+  const absl::StatusOr<pid_t> child = Spawn(request);
+  close(ends[1]);
+  EXPECT_TRUE(child.ok()) << child.status();
+  std::string text;
+  char chunk[512];
+  for (ssize_t count; (count = read(ends[0], chunk, sizeof chunk)) > 0;) text.append(chunk, count);
+  close(ends[0]);
+  if (child.ok()) {
+    EXPECT_EQ(waitpid(*child, status, 0), *child);
+  }
+  return text;
+}
+
+TEST(SpawnTest, GivesExactlyTheEnvironmentTheFolderAndTheDescriptorsAskedFor) {
+  const int leaked = open("/dev/null", O_RDONLY);  // not closed on exec
+  ASSERT_GE(leaked, 0);
+  SpawnRequest request;
+  request.command = {"/bin/sh", "-c", "echo $SAID; pwd; for f in /proc/self/fd/*; do echo ${f##*/}; done"};
+  request.environment = {"SAID=hello"};
+  request.directory = "/usr";
+  int status = -1;
+  // The shell itself opens the folder that it lists as descriptor 3.
+  EXPECT_EQ(OutputOf(request, &status), "hello\n/usr\n0\n1\n2\n3\n");
+  EXPECT_EQ(status, 0);
+  close(leaked);
+}
+
+TEST(SpawnTest, AMissingProgramIsAnErrorThatNamesIt) {
+  SpawnRequest request;
+  request.command = {"/no/such/program"};
+  const absl::StatusOr<pid_t> child = Spawn(request);
+  EXPECT_EQ(child.status().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(absl::StrContains(child.status().message(), "/no/such/program")) << child.status();
+}
+
+TEST(SpawnTest, OutlivesTheThreadThatAskedForIt) {
+  SpawnRequest request;
+  request.command = {"/bin/sleep", "1000"};
+  request.environment = {"PATH=/bin"};
+  absl::StatusOr<pid_t> child = absl::InternalError("");
+  std::thread([&] { child = Spawn(request); }).join();
+  ASSERT_TRUE(child.ok()) << child.status();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(waitpid(*child, nullptr, WNOHANG), 0) << "it ended with the thread";
+  kill(*child, SIGKILL);
+  EXPECT_EQ(waitpid(*child, nullptr, 0), *child);
+}
+
+TEST(SpawnTest, ACompilerHasItsLimits) {
+  for (const bool bubblewrap : {true, false}) {
+    SpawnRequest request;
+    request.command = {"/bin/sh", "-c", "ulimit -v; ulimit -c; ulimit -n"};
+    request.policy.emplace().kind = SandboxKind::kHostCompiler;
+    request.policy->use_bubblewrap = bubblewrap;
+    int status = -1;
+    EXPECT_EQ(OutputOf(request, &status), "2097152\n0\n256\n");
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST(SpawnTest, ACompilerWritesInItsFolderAlone) {
+  char folder[] = "/var/tmp/fusion-spawn-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  for (const bool bubblewrap : {true, false}) {
+    SpawnRequest request;
+    request.command = {"/bin/sh", "-c", "echo a > inside && cat inside; echo b > ../fusion-spawn-outside"};
+    request.directory = folder;
+    request.policy.emplace().kind = SandboxKind::kHostCompiler;
+    request.policy->use_bubblewrap = bubblewrap;
+    request.policy->write = {folder};
+    int status = 0;
+    EXPECT_EQ(OutputOf(request, &status), "a\n");
+    EXPECT_NE(access("/var/tmp/fusion-spawn-outside", F_OK), 0);
+    unlink("/var/tmp/fusion-spawn-outside");
+  }
+  unlink(absl::StrCat(folder, "/inside").c_str());
+  rmdir(folder);
+}
+
+}  // namespace
+}  // namespace fusion
