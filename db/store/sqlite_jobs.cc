@@ -135,6 +135,7 @@ absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestam
                 record.user)
             .Run();
     if (!inserted.ok()) return inserted;
+    if (absl::Status traced = SetTraceParent(database, record); !traced.ok()) return traced;
     return created;
   });
 }
