@@ -5,6 +5,7 @@
 #include "server/codegen/program.h"
 #include "server/model/architecture.h"
 #include "server/service/job_stages.h"
+#include "server/service/server_metrics.h"
 
 namespace fusion {
 namespace {
@@ -13,6 +14,13 @@ namespace {
 std::string Excerpt(const std::string& log) {
   constexpr size_t kMost = 2000;
   return log.size() <= kMost ? log : log.substr(0, kMost) + "...";
+}
+
+void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics) {
+  if (metrics == nullptr) return;
+  (outcome.reused ? metrics->build_cache_hits : metrics->build_cache_misses)->Add();
+  if (!outcome.reused)
+    metrics->build_seconds.With({v1::Outcome_Name(outcome.result.outcome())}).Observe(outcome.result.seconds());
 }
 
 }  // namespace
@@ -50,6 +58,7 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
       ++built->builds;
       if ((*outcomes)[i].reused) ++built->reused;
       const v1::BuildResult& result = (*outcomes)[i].result;
+      CountBuild((*outcomes)[i], context.metrics);
       if (result.outcome() == v1::OK)
         built->binaries[units[i]] = result.binary();
       else

@@ -14,6 +14,7 @@
 #include "fusion/v1/worker.pb.h"
 #include "worker/agent/blob_transfer.h"
 #include "worker/agent/host_gate.h"
+#include "worker/agent/worker_metrics.h"
 #include "worker/build/builder.h"
 #include "worker/measure/runner_process.h"
 
@@ -24,6 +25,7 @@ struct WorkplaceOptions {
   bool host = true;
   int build_slots = 0;         // 0: one for each core
   std::string runner_program;  // "": as RunnerProcess finds it
+  WorkerMetrics* metrics = nullptr;  // may be null; outlives the workplace
 };
 
 // Thread safe. Must outlive nothing that it was given.
@@ -59,6 +61,7 @@ class Workplace {
   void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
 
   BlobTransfer* const blobs_;
+  WorkerMetrics* const metrics_;
   const int build_slots_;
   std::vector<v1::DeviceDescription> devices_;  // constant after Open, as all below except the gate
   std::vector<std::string> notes_;

@@ -71,6 +71,7 @@ absl::Status RunnerProcess::Start() {
   options.input = true;
   options.inherited_descriptor = activity_->descriptor();
   FUSION_ASSIGN_OR_RETURN(child_, ChildProcess::Start(options));
+  ++starts_;
   return absl::OkStatus();
 }
 
