@@ -1,6 +1,7 @@
 #include "db/store/database_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -83,6 +84,15 @@ absl::Status Rename(const std::string& from, const std::string& to) {
                 : absl::OkStatus();
 }
 
+// The server that is to use the file may run as another user than the one who restores, most likely root. Without the right to give files
+// away, the file is that user's own.
+void TakeOwnerOfFolder(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  struct stat owner {};
+  if (stat(folder.empty() ? "." : folder.c_str(), &owner) != 0) return;
+  (void)!chown(path.c_str(), owner.st_uid, owner.st_gid);
+}
+
 // Keeps the database at `path` as `kept` too. Its write-ahead log goes along: beside another database it
 // would be taken for that one's.
 absl::Status KeepOld(const std::string& path, const std::string& kept) {
@@ -145,6 +155,8 @@ absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& input, const
   }
   absl::StatusOr<DatabaseFacts> facts = CheckDatabase(fresh);
   absl::Status status = facts.status();
+  TakeOwnerOfFolder(fresh);
+  TakeOwnerOfFolder(path + ".lock");
   if (status.ok() && std::filesystem::exists(path, error)) {
     restored.kept = absl::StrCat(path, ".before-restore-", CompactTime(now));
     for (int i = 2; std::filesystem::exists(restored.kept, error); ++i)

@@ -1,6 +1,8 @@
 #include "db/store/database_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -136,6 +138,22 @@ TEST_F(DatabaseFileTest, RestoresWhereThereWasNoDatabase) {
   EXPECT_EQ(restored->kept, "");
   Reopen();
   EXPECT_TRUE(HasJob(job));
+}
+
+TEST_F(DatabaseFileTest, ARestoredDatabaseBelongsToTheOwnerOfItsFolder) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  NewJob();
+  ASSERT_TRUE(BackUpDatabase(path_, folder_ + "/copy.db").ok());
+  const std::string data = folder_ + "/data";
+  std::filesystem::create_directory(data);
+  ASSERT_EQ(chown(data.c_str(), 12345, 12346), 0);
+  ASSERT_TRUE(RestoreDatabase(folder_ + "/copy.db", data + "/fusion.db", At(5)).ok());
+  for (const char* file : {"/fusion.db", "/fusion.db.lock"}) {
+    struct stat found {};
+    ASSERT_EQ(stat((data + file).c_str(), &found), 0);
+    EXPECT_EQ(found.st_uid, 12345u) << file;
+    EXPECT_EQ(found.st_gid, 12346u) << file;
+  }
 }
 
 TEST_F(DatabaseFileTest, ChecksSayWhatTheyFound) {

@@ -1,6 +1,9 @@
 // Attempts are written by triggers: every way in which a task changes hands is tried here.
 #include <gmock/gmock.h>
 
+#include "db/store/migrations.h"
+#include "db/store/sqlite_database.h"
+
 #include "tests/unit/store/store_fixture.h"
 
 namespace fusion {
@@ -147,6 +150,43 @@ TEST_F(SqliteAttemptsTest, StagesAndTheTraceParentOfAJob) {
   EXPECT_EQ(Trace(job_).traceparent, "");
   EXPECT_TRUE(absl::IsNotFound(store_->JobTrace("jobs/none").status()));
   EXPECT_TRUE(absl::IsNotFound(store_->BeginStage("jobs/none", "search", At(2)).status()));
+}
+
+// A server of the version before was stopped while a worker had a task.
+TEST_F(SqliteAttemptsTest, ADatabaseOfBeforeGoesOn) {
+  store_.reset();
+  path_ = folder_ + "/before.db";
+  size_t version = 0;
+  {
+    std::vector<Migration> before;
+    for (const Migration& migration : EmbeddedMigrations()) {
+      if (migration.sql.find("CREATE TABLE task_attempts") != std::string::npos) break;
+      before.push_back(migration);
+    }
+    ASSERT_LT(before.size(), EmbeddedMigrations().size());
+    version = before.size();
+    auto database = Database::Open(path_, Database::Mode::kReadWrite, std::chrono::seconds(1));
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE(Migrate(**database, before).ok());
+    const absl::Status filled = (*database)->Execute(
+        "INSERT INTO jobs (id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, request, "
+        "error, result) VALUES ('jobs/1', 'RUNNING', 'HOST', 'g', 'h', 1, 1, x'', x'', x'', x'');"
+        "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, priority, fence, attempts, failures, lost_workers, "
+        "worker, instance, lease_until_micros, not_before_micros, failure, failure_message, created_micros, updated_micros, "
+        "payload, result) VALUES ('tasks/1', 'k', 'BUILD', 'RUNNING', 'HOST', 'x86-64', '', 0, 4, 1, 0, 0, 'w', '1', 9, 0, '', "
+        "'', 1, 2, x'', x'');"
+        "INSERT INTO job_tasks VALUES ('jobs/1', 1);");
+    ASSERT_TRUE(filled.ok()) << filled;
+  }
+  Reopen();
+  EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
+  EXPECT_EQ(store_->AdoptRunning(At(5), std::chrono::seconds(30)).value(), 1);
+  EXPECT_TRUE(store_->CompleteTask({"tasks/1", 4}, "result", nullptr, At(6)).value());
+  const JobTraceRecord trace = Trace("jobs/1");
+  EXPECT_EQ(trace.traceparent, "");
+  ASSERT_EQ(trace.tasks.size(), 1u);
+  EXPECT_THAT(trace.tasks[0].attempts, IsEmpty()) << "nobody noted it then";
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".v" + std::to_string(version) + ".backup"));
 }
 
 TEST_F(SqliteAttemptsTest, StatisticsCountWhatHasNotEnded) {
