@@ -84,8 +84,8 @@ absl::Status Rename(const std::string& from, const std::string& to) {
                 : absl::OkStatus();
 }
 
-// The server that is to use the file may run as another user than the one who restores, most likely root. Without the right to give files
-// away, the file is that user's own.
+// The server that is to use the file may run as another user than the one who restores, most likely root.
+// Without the right to give files away, the file is that user's own.
 void TakeOwnerOfFolder(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   struct stat owner {};

@@ -16,14 +16,14 @@ std::string Excerpt(const std::string& log) {
   return log.size() <= kMost ? log : log.substr(0, kMost) + "...";
 }
 
+}  // namespace
+
 void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics) {
   if (metrics == nullptr) return;
   (outcome.reused ? metrics->build_cache_hits : metrics->build_cache_misses)->Add();
   if (!outcome.reused)
     metrics->build_seconds.With({v1::Outcome_Name(outcome.result.outcome())}).Observe(outcome.result.seconds());
 }
-
-}  // namespace
 
 absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
                              BuiltCode* built) {

@@ -3,7 +3,6 @@
 
 #include "db/store/migrations.h"
 #include "db/store/sqlite_database.h"
-
 #include "tests/unit/store/store_fixture.h"
 
 namespace fusion {
@@ -169,11 +168,15 @@ TEST_F(SqliteAttemptsTest, ADatabaseOfBeforeGoesOn) {
     ASSERT_TRUE(database.ok()) << database.status();
     ASSERT_TRUE(Migrate(**database, before).ok());
     const absl::Status filled = (*database)->Execute(
-        "INSERT INTO jobs (id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, request, "
+        "INSERT INTO jobs (id, state, target, graph_name, graph_hash, created_micros, updated_micros, "
+        "graph_summary, request, "
         "error, result) VALUES ('jobs/1', 'RUNNING', 'HOST', 'g', 'h', 1, 1, x'', x'', x'', x'');"
-        "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, priority, fence, attempts, failures, lost_workers, "
-        "worker, instance, lease_until_micros, not_before_micros, failure, failure_message, created_micros, updated_micros, "
-        "payload, result) VALUES ('tasks/1', 'k', 'BUILD', 'RUNNING', 'HOST', 'x86-64', '', 0, 4, 1, 0, 0, 'w', '1', 9, 0, '', "
+        "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, priority, fence, attempts, "
+        "failures, lost_workers, "
+        "worker, instance, lease_until_micros, not_before_micros, failure, failure_message, created_micros, "
+        "updated_micros, "
+        "payload, result) VALUES ('tasks/1', 'k', 'BUILD', 'RUNNING', 'HOST', 'x86-64', '', 0, 4, 1, 0, 0, "
+        "'w', '1', 9, 0, '', "
         "'', 1, 2, x'', x'');"
         "INSERT INTO job_tasks VALUES ('jobs/1', 1);");
     ASSERT_TRUE(filled.ok()) << filled;
