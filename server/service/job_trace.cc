@@ -101,6 +101,7 @@ class Timeline {
 
   void Add(Span span) {
     span.end = std::max(span.begin, span.end);
+    groups_[span.process].insert(span.group);
     spans_.push_back(std::move(span));
   }
 
@@ -197,31 +198,39 @@ class Timeline {
     std::stable_sort(sorted.begin(), sorted.end(), [](const Span* a, const Span* b) {
       return std::tie(a->begin, a->end) < std::tie(b->begin, b->end);
     });
+    // Of a group: when its busy lanes end, and which are free.
+    struct Lanes {
+      std::set<std::pair<Timestamp, int>> busy;
+      std::set<int> free;
+    };
+    std::map<std::pair<int, std::string>, Lanes> groups;
     std::map<Track, std::vector<const Span*>> tracks;
     for (const Span* span : sorted) {
-      int lane = 0;
-      for (;; ++lane) {
-        const auto& track = tracks[Track(span->process, span->group, lane)];
-        if (track.empty() || track.back()->end <= span->begin) break;
+      Lanes& lanes = groups[{span->process, span->group}];
+      while (!lanes.busy.empty() && lanes.busy.begin()->first <= span->begin) {
+        lanes.free.insert(lanes.busy.begin()->second);
+        lanes.busy.erase(lanes.busy.begin());
       }
+      const int lane = lanes.free.empty() ? static_cast<int>(lanes.busy.size()) : *lanes.free.begin();
+      lanes.free.erase(lane);
+      lanes.busy.emplace(span->end, lane);
       tracks[Track(span->process, span->group, lane)].push_back(span);
     }
     return tracks;
   }
 
-  // Groups of a process have a thousand threads each.
+  // Groups of a process have a hundred thousand threads each.
   int ThreadOf(int process, const std::string& group, int lane) const {
     if (process == kServer) return (group == "job" ? kJobTrack : kPipelineTrack) + 10 * lane;
-    std::set<std::string> groups;
-    for (const Span& span : spans_)
-      if (span.process == process) groups.insert(span.group);
-    return 1 + lane + 1000 * static_cast<int>(std::distance(groups.begin(), groups.find(group)));
+    const std::set<std::string>& groups = groups_.at(process);
+    return 1 + lane + 100000 * static_cast<int>(std::distance(groups.begin(), groups.find(group)));
   }
 
   const JobRecord& job_;
   const Timestamp end_;  // of what belongs to the job and has no end of its own
   const Timestamp now_;
   std::map<int, std::string> processes_;
+  std::map<int, std::set<std::string>> groups_;  // by process
   std::vector<Span> spans_;
 };
 

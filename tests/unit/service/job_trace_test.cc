@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "tests/trace_events.h"
 
 namespace fusion {
@@ -162,6 +163,21 @@ TEST(JobTraceTest, WhatHasNotEndedReachesToNow) {
                       span["args"]["outcome"].get<std::string>());
   EXPECT_THAT(waits, UnorderedElementsAre("tasks/a CLAIMED", "tasks/b CLAIMED", "tasks/b QUEUED",
                                           "tasks/c QUEUED", "tasks/d CANCELLED"));
+}
+
+TEST(JobTraceTest, ManyTasksTakeAsManyTracksAsThereAreAtATime) {
+  JobTraceRecord record;
+  constexpr int kTasks = 2000, kSlots = 8;
+  for (int i = 0; i < kTasks; ++i) {
+    const double claimed = 102 + i / kSlots * 0.001;
+    record.tasks.push_back(Task(absl::StrCat("tasks/", i), TaskKind::kBuild,
+                                {Attempt(1, "alpha", 101, claimed, claimed + 0.001, "DONE")}));
+  }
+  const json trace = Trace(Job(), record);
+  std::set<int> tracks;
+  for (const json& build : Spans(trace, "build")) tracks.insert(build["tid"].get<int>());
+  EXPECT_EQ(Spans(trace, "build").size(), static_cast<size_t>(kTasks));
+  EXPECT_EQ(tracks.size(), static_cast<size_t>(kSlots));
 }
 
 TEST(JobTraceTest, WorkOfEarlierJobsIsLeftOut) {
