@@ -16,6 +16,7 @@ import sys
 MODULES = {
     "library/catalog": [],
     "library/device": [],
+    "library/monitor": [],
     "library/functions": ["library/device"],
     "db/store": ["library/catalog"],
     "server/graph": ["library/catalog"],
@@ -31,13 +32,13 @@ MODULES = {
     "server/tuner": ["db/store"],
     "server/service": ["library/catalog", "db/store", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",
-                       "server/accuracy", "server/tuner"],
+                       "server/accuracy", "server/tuner", "library/monitor"],
     "worker/sandbox": [],
     "worker/build": ["library/catalog", "worker/sandbox"],
     "worker/measure": ["library/catalog", "worker/build", "worker/sandbox"],
-    "worker/agent": ["library/catalog", "worker/build", "worker/measure", "worker/sandbox"],
+    "worker/agent": ["library/catalog", "library/monitor", "worker/build", "worker/measure", "worker/sandbox"],
     # The client has the server and a worker in its own process when it runs without a server.
-    "client/api": ["server/service", "worker/agent"],
+    "client/api": ["server/service", "worker/agent", "library/monitor"],
     "client/cli": ["client/api"],
     "client/tuner": [],
 }
@@ -68,7 +69,7 @@ CONFINED = [
 ]
 
 # Modules that see no protocol message, so that they can be used and tested as plain values and algorithms.
-WITHOUT_PROTOCOL = ["db/store", "server/cover", "server/accuracy", "library/device", "library/functions",
+WITHOUT_PROTOCOL = ["db/store", "library/monitor", "server/cover", "server/accuracy", "library/device", "library/functions",
                     "worker/sandbox"]
 
 TOP_FOLDERS = ["library", "server", "worker", "client", "db", "tests"]

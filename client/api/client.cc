@@ -50,6 +50,7 @@ class Client::Call {
  public:
   explicit Call(Client* client) : client_(client) {
     context_.AddMetadata(kErrorBytesHeader, absl::StrCat(kMaximumErrorBytes));
+    context_.AddMetadata(kTraceParentHeader, client_->trace_.ToString());
     std::lock_guard lock(client_->mutex_);
     client_->calls_.insert(&context_);
     if (client_->interrupted_) context_.TryCancel();
@@ -89,7 +90,8 @@ Client::Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedB
     : backend_(std::move(backend)),
       channel_(std::move(channel)),
       optimizer_(v1::OptimizerService::NewStub(channel_)),
-      fleet_(v1::FleetService::NewStub(channel_)) {}
+      fleet_(v1::FleetService::NewStub(channel_)),
+      admin_(v1::AdminService::NewStub(channel_)) {}
 
 Client::~Client() = default;
 
@@ -234,6 +236,18 @@ absl::StatusOr<v1::Worker> Client::DrainWorker(const std::string& name) {
   v1::DrainWorkerRequest request;
   request.set_name(name);
   return Unary(*fleet_, &v1::FleetService::Stub::DrainWorker, request);
+}
+
+absl::StatusOr<std::string> Client::TraceJob(const std::string& name) {
+  v1::TraceJobRequest request;
+  request.set_name(name);
+  auto response = Unary(*optimizer_, &v1::OptimizerService::Stub::TraceJob, request);
+  if (!response.ok()) return response.status();
+  return std::move(*response->mutable_trace_json());
+}
+
+absl::StatusOr<v1::BackUpResponse> Client::BackUp() {
+  return Unary(*admin_, &v1::AdminService::Stub::BackUp, v1::BackUpRequest());
 }
 
 }  // namespace fusion

@@ -15,11 +15,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/api/embedded.h"
+#include "fusion/v1/admin.grpc.pb.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
+#include "library/monitor/trace_context.h"
 
 namespace fusion {
 
-// Thread safe. Calls block. A failed call gives the server's status with its payloads (google.rpc.BadRequest
+// Thread safe. Every call carries a W3C traceparent: that of $TRACEPARENT as it was when the client was made, else one of its own. Calls block. A failed call gives the server's status with its payloads (google.rpc.BadRequest
 // for bad input); Unavailable when the server cannot be reached, Cancelled after Interrupt().
 class Client {
  public:
@@ -61,6 +63,10 @@ class Client {
   absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request);
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers();
   absl::StatusOr<v1::Worker> DrainWorker(const std::string& name);
+  // The job as a timeline: Trace Event JSON.
+  absl::StatusOr<std::string> TraceJob(const std::string& name);
+  // A copy of the server's database, on the server's machine.
+  absl::StatusOr<v1::BackUpResponse> BackUp();
 
   // Every call in flight and every later one ends with Cancelled. Callable from any thread.
   void Interrupt();
@@ -79,6 +85,8 @@ class Client {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::OptimizerService::Stub> optimizer_;
   std::unique_ptr<v1::FleetService::Stub> fleet_;
+  std::unique_ptr<v1::AdminService::Stub> admin_;
+  const TraceContext trace_ = TraceFromEnvironment();
 
   std::mutex mutex_;
   std::condition_variable interruption_;

@@ -52,6 +52,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddWorkersCommands(app, invocation);
   AddLibraryCommands(app, invocation);
   AddModelCommands(app, invocation);
+  AddBackupCommand(app, invocation);
   AddDoctorCommand(app, invocation);
   AddCompletionCommand(app, invocation);
 }

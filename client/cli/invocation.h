@@ -70,10 +70,12 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation);
 void AddCheckCommand(CLI::App* app, Invocation* invocation);
 void AddExplainCommand(CLI::App* app, Invocation* invocation);
 void AddJobsCommands(CLI::App* app, Invocation* invocation);
+void AddTraceCommand(CLI::App* jobs, Invocation* invocation);  // below `jobs`
 void AddFetchCommand(CLI::App* app, Invocation* invocation);
 void AddWorkersCommands(CLI::App* app, Invocation* invocation);
 void AddLibraryCommands(CLI::App* app, Invocation* invocation);
 void AddModelCommands(CLI::App* app, Invocation* invocation);
+void AddBackupCommand(CLI::App* app, Invocation* invocation);
 void AddDoctorCommand(CLI::App* app, Invocation* invocation);
 void AddCompletionCommand(CLI::App* app, Invocation* invocation);
 

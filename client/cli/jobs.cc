@@ -94,6 +94,7 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation) {
   CLI::App* cancel = jobs->add_subcommand("cancel", "Stop a job");
   cancel->add_option("JOB", *name, "jobs/ID, or ID")->required();
   AddCommonOptions(cancel, invocation);
+  AddTraceCommand(jobs, invocation);
   cancel->callback([=] { invocation->run = [=] { return Cancel(*invocation, *name); }; });
 }
 

@@ -39,7 +39,7 @@ absl::Status SyncFile(const std::string& path) {
 
 }  // namespace
 
-absl::Status Migrate(Database& database, const std::vector<Migration>& migrations) {
+absl::StatusOr<int64_t> CheckSchemaVersion(Database& database, const std::vector<Migration>& migrations) {
   absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
   if (!version.ok()) return version.status();
   absl::StatusOr<int64_t> application = database.Integer("PRAGMA application_id");
@@ -59,7 +59,13 @@ absl::Status Migrate(Database& database, const std::vector<Migration>& migration
                      *version, ", this program knows up to ", migrations.size(),
                      "); run the newer version, or restore the backup that it made"));
   }
-  if (!empty && *version < static_cast<int64_t>(migrations.size())) {
+  return *version;
+}
+
+absl::Status Migrate(Database& database, const std::vector<Migration>& migrations) {
+  absl::StatusOr<int64_t> version = CheckSchemaVersion(database, migrations);
+  if (!version.ok()) return version.status();
+  if (*version > 0 && *version < static_cast<int64_t>(migrations.size())) {
     absl::Status backup = WriteBackup(database, absl::StrCat(database.path(), ".v", *version, ".backup"));
     if (!backup.ok()) return backup;
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "db/store/sqlite_database.h"
 
 namespace fusion {
@@ -24,6 +25,9 @@ const std::vector<Migration>& EmbeddedMigrations();
 // replaced. FAILED_PRECONDITION: the schema is newer than the migrations, or the file belongs to another
 // program.
 absl::Status Migrate(Database& database, const std::vector<Migration>& migrations);
+
+// The version of the file's schema, 0 of an empty file. FAILED_PRECONDITION: as Migrate, and changes nothing.
+absl::StatusOr<int64_t> CheckSchemaVersion(Database& database, const std::vector<Migration>& migrations);
 
 // Copies the database to `path` in one visible step: complete or not there. Replaces `path` if it exists.
 absl::Status WriteBackup(Database& database, const std::string& path);

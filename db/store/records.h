@@ -33,6 +33,7 @@ struct JobRecord {
   std::string request;        // v1::SubmitRequest
   std::string error;          // google.rpc.Status, empty unless FAILED or CANCELLED with a reason
   std::string result;         // v1::JobResult, empty until SUCCEEDED
+  std::string traceparent;    // W3C, of the request that makes the job; read back by Store::JobTrace alone
   Timestamp created{};
   Timestamp updated{};
 };
@@ -229,6 +230,56 @@ struct ModelStatisticsKey {
   std::string device_class;
   std::string cache;  // name of a v1::CacheState
   int model_version = 0;
+};
+
+// A claim of a task by a worker.
+struct AttemptRecord {
+  int64_t number = 0;  // ascending with every claim
+  std::string task;    // "tasks/<hex>"
+  TaskKind kind = TaskKind::kBuild;
+  int64_t fence = 0;
+  std::string worker;
+  std::string instance;
+  Timestamp queued{};  // since when the task had waited
+  Timestamp claimed{};
+  Timestamp ended{};  // 1970: it runs
+  // DONE, WORKER_FAILED, LEASE_EXPIRED, WORKER_REPLACED, CANCELLED, REQUEUED; empty: it runs.
+  std::string ended_how;
+  int64_t ended_order = 0;  // ascending with every end; 0: it runs
+};
+
+// A task of a job with all its attempts, in order.
+struct TracedTask {
+  std::string id;
+  TaskKind kind = TaskKind::kBuild;
+  TaskState state = TaskState::kQueued;
+  TaskRequirements requirements;
+  std::string failure_message;
+  Timestamp created{};
+  Timestamp updated{};
+  std::vector<AttemptRecord> attempts;
+};
+
+// A stage of a job's pipeline.
+struct StageRecord {
+  int64_t number = 0;
+  std::string name;
+  Timestamp started{};
+  Timestamp ended{};  // 1970: it runs, or the server was ended in it
+};
+
+struct JobTraceRecord {
+  std::string traceparent;  // empty: none was given
+  std::vector<StageRecord> stages;  // in order of beginning
+  std::vector<TracedTask> tasks;    // in order of queueing
+};
+
+// How much there is, now.
+struct StoreStatistics {
+  int64_t queued_builds = 0, queued_timings = 0;
+  int64_t running_builds = 0, running_timings = 0;
+  int64_t queued_jobs = 0, running_jobs = 0;
+  int64_t bytes = 0;  // of the database and its write-ahead log
 };
 
 }  // namespace fusion

@@ -138,6 +138,7 @@ absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestam
                 record.user, record.priority, record.queue_limit.count())
             .Run();
     if (!inserted.ok()) return inserted;
+    if (absl::Status traced = SetTraceParent(database, record); !traced.ok()) return traced;
     return created;
   });
 }

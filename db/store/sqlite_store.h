@@ -1,5 +1,5 @@
 // The SQLite implementation of Store. Private to db/store; its parts are in sqlite_jobs.cc, sqlite_tasks.cc,
-// sqlite_task_claims.cc, sqlite_builds.cc and sqlite_measurements.cc.
+// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc and sqlite_measurements.cc.
 #pragma once
 
 #include <condition_variable>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "db/store/group_commit.h"
@@ -88,6 +89,14 @@ class SqliteStore final : public Store {
                                      const std::function<std::string(const std::string&)>& change,
                                      Timestamp now) override;
 
+  absl::StatusOr<JobTraceRecord> JobTrace(const std::string& job) override;
+  absl::StatusOr<int64_t> BeginStage(const std::string& job, const std::string& name, Timestamp now) override;
+  absl::Status EndStage(int64_t number, Timestamp now) override;
+  absl::StatusOr<std::vector<AttemptRecord>> ClaimsAfter(int64_t number, int limit) override;
+  absl::StatusOr<std::vector<AttemptRecord>> EndsAfter(int64_t ended_order, int limit) override;
+  absl::StatusOr<std::pair<int64_t, int64_t>> LastAttempts() override;
+  absl::StatusOr<StoreStatistics> Statistics() override;
+
   absl::Status Backup(const std::string& path) override;
   absl::Status CheckIntegrity() override;
 
@@ -149,6 +158,9 @@ extern const char kTaskColumnsWithoutWork[];  // payload and result are left emp
 TaskRecord ReadTask(const Statement& row);
 absl::StatusOr<std::vector<TaskRecord>> ReadTasks(Statement query);
 const char* TaskKindName(TaskKind kind);
+
+// Notes the traceparent of a new job, inside the caller's transaction.
+absl::Status SetTraceParent(Database& database, const JobRecord& job);
 
 // Adds or replaces a line of the build cache, inside the caller's transaction.
 absl::Status InsertBuild(Database& database, const BuildRecord& build);

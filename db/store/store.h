@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -176,6 +177,23 @@ class Store {
   virtual absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table, Timestamp now) = 0;
   // By routine.
   virtual absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) = 0;
+
+  // ---- What happened ----
+
+  // Everything that is known of when the parts of the job ran. NOT_FOUND: no such job.
+  virtual absl::StatusOr<JobTraceRecord> JobTrace(const std::string& job) = 0;
+  // A stage of the job's pipeline begins; returns its number. NOT_FOUND: no such job.
+  virtual absl::StatusOr<int64_t> BeginStage(const std::string& job, const std::string& name, Timestamp now) = 0;
+  // A number that is not known changes nothing.
+  virtual absl::Status EndStage(int64_t number, Timestamp now) = 0;
+  // Attempts in the order of their claims, and in that of their ends, after the given AttemptRecord::number or ended_order; at most
+  // limit. What happened since one looked last, whoever did it.
+  virtual absl::StatusOr<std::vector<AttemptRecord>> ClaimsAfter(int64_t number, int limit) = 0;
+  virtual absl::StatusOr<std::vector<AttemptRecord>> EndsAfter(int64_t ended_order, int limit) = 0;
+  // The number of the last claim and the order of the last end; 0: none.
+  virtual absl::StatusOr<std::pair<int64_t, int64_t>> LastAttempts() = 0;
+  // Takes a time that does not grow with what has ended.
+  virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
 
   // ---- Care ----
 

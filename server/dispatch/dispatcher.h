@@ -113,6 +113,8 @@ class Dispatcher {
   absl::Status CancelJob(const std::string& job);
   // By name.
   std::vector<v1::Worker> Workers() const;
+  // Not stopped.
+  bool running() const { return !stopped(); }
   // The worker finishes what it has and gets no more, until it comes back as a new process. NOT_FOUND.
   absl::StatusOr<v1::Worker> Drain(const std::string& name);
 

@@ -5,6 +5,7 @@
 #include "server/codegen/program.h"
 #include "server/model/architecture.h"
 #include "server/service/job_stages.h"
+#include "server/service/server_metrics.h"
 
 namespace fusion {
 namespace {
@@ -16,6 +17,13 @@ std::string Excerpt(const std::string& log) {
 }
 
 }  // namespace
+
+void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics) {
+  if (metrics == nullptr) return;
+  (outcome.reused ? metrics->build_cache_hits : metrics->build_cache_misses)->Add();
+  if (!outcome.reused)
+    metrics->build_seconds.With({v1::Outcome_Name(outcome.result.outcome())}).Observe(outcome.result.seconds());
+}
 
 absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
                              BuiltCode* built) {
@@ -53,6 +61,7 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
       ++built->builds;
       if ((*outcomes)[i].reused) ++built->reused;
       const v1::BuildResult& result = (*outcomes)[i].result;
+      CountBuild((*outcomes)[i], context.metrics);
       if (result.outcome() == v1::OK)
         built->binaries[units[i]] = result.binary();
       else

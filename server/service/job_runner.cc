@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "library/monitor/log.h"
+#include "library/monitor/trace_context.h"
 #include "server/service/job_messages.h"
+#include "server/service/server_metrics.h"
 #include "server/service/status_conversion.h"
 
 namespace fusion {
@@ -23,12 +26,13 @@ constexpr double kRetrySeconds = 5;
 }  // namespace
 
 JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
-                     JobWatchers& watchers, JobRunnerOptions options)
+                     JobWatchers& watchers, JobRunnerOptions options, ServerMetrics* metrics)
     : store_(store),
       dispatcher_(dispatcher),
       catalog_(std::move(catalog)),
       watchers_(watchers),
       options_(std::move(options)),
+      metrics_(metrics),
       pool_(options_.threads) {}
 
 JobRunner::~JobRunner() { Stop(); }
@@ -45,7 +49,7 @@ absl::Status JobRunner::CheckRoom(const std::string& user) {
 }
 
 absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
-                                            const std::string& user) {
+                                            const std::string& user, const std::string& traceparent) {
   if (absl::Status room = CheckRoom(user); !room.ok()) {
     // Whoever asks again for what was accepted is told so.
     if (request.request_id().empty()) return room;
@@ -62,8 +66,13 @@ absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, co
   record.graph_hash = graph.hash();
   record.graph_summary = graph.SerializeAsString();
   record.request = request.SerializeAsString();
+  record.traceparent = traceparent;
   absl::StatusOr<CreatedJob> created = store_.CreateJob(record, Now());
   if (!created.ok()) return created.status();
+  if (created->created) {
+    spdlog::info("{} submitted: {}, {}", created->job.id, graph.name(), record.target);
+    if (metrics_ != nullptr) metrics_->jobs_submitted->Add();
+  }
   if (!IsTerminal(created->job.state)) Start(created->job);
   return std::move(created->job);
 }
@@ -143,6 +152,9 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
     stopped = stopping_;
   }
   if (!stopped) {
+    const absl::StatusOr<JobTraceRecord> trace = store_.JobTrace(job);
+    const auto context = ParseTraceParent(trace.ok() ? trace->traceparent : "");
+    const LogScope job_scope("job", job), trace_scope("trace_id", context ? context->trace_id : "");
     absl::StatusOr<v1::JobResult> result = RunPipeline(job, *active);
     std::unique_lock lock(mutex_);
     stopped = stopping_ && !result.ok();
@@ -178,6 +190,7 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, con
                           active.cancellation,
                           [this, job](v1::JobEvent event) { Emit(job, std::move(event)); },
                           options_.dump_directory,
+                          metrics_,
                           request.limits()};
   try {
     return options_.pipeline(request, context);
@@ -241,6 +254,11 @@ absl::Status JobRunner::StoreEnd(const std::string& job, JobUpdate update) {
   *event.mutable_finished() = ToMessage(*record);
   update.event = event.SerializeAsString();
   absl::Status status = store_.UpdateJob(job, update, now).status();
+  if (status.ok()) {
+    spdlog::info("{} {} after {:.3f} s", job, JobStateName(record->state),
+                 std::chrono::duration<double>(now - record->created).count());
+    if (metrics_ != nullptr) metrics_->jobs_ended.With({JobStateName(record->state)}).Add();
+  }
   // Cancelled in the meantime: that end stands.
   return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
 }

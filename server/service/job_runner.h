@@ -31,19 +31,19 @@ struct JobRunnerOptions {
       OptimizePipeline;
 };
 
-// Thread safe. The store, dispatcher and watchers outlive it.
+// Thread safe. The store, dispatcher, watchers and metrics outlive it.
 class JobRunner {
  public:
   JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
-            JobWatchers& watchers, JobRunnerOptions options);
+            JobWatchers& watchers, JobRunnerOptions options, ServerMetrics* metrics = nullptr);
   // Stop().
   ~JobRunner();
 
   // Stores a job of the user for a request, then starts it. A request_id of his that is known gives the job that it made. The
   // request must be valid already; `graph` describes it. ResourceExhausted, with a google.rpc.RetryInfo: too many jobs are
-  // unfinished.
+  // unfinished. traceparent (W3C): of the request; the job's log lines carry its trace id.
   absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
-                                   const std::string& user = "");
+                                   const std::string& user = "", const std::string& traceparent = "");
   // Starts the job if it is unfinished and not running here. NotFound: no such job.
   absl::Status EnsureRunning(const std::string& job);
   // EnsureRunning for every unfinished job.
@@ -81,6 +81,7 @@ class JobRunner {
   const std::shared_ptr<const Catalog> catalog_;
   JobWatchers& watchers_;
   const JobRunnerOptions options_;
+  ServerMetrics* const metrics_;  // may be null
 
   std::mutex mutex_;
   bool stopping_ = false;                                  // guarded by mutex_

@@ -74,6 +74,8 @@ struct BuiltCode {
 // What runs on the device: as it is measured there, and as it is taken away to be run on one like it.
 v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device, const BuiltCode& built,
                            const std::vector<const CodeUnit*>& units, const std::string& name, bool force_f64 = false);
+// Into the figures of the build cache; metrics may be null.
+void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics);
 // Builds the candidates at these positions; before the first of them the reference and the unfused covers. Failed builds mark their
 // candidates COMPILE_ERROR and take back unfused covers. FailedPrecondition, with the compiler's log, when the reference or every
 // unfused cover does not build.

@@ -1,22 +1,25 @@
 // fusion-server: the server as a program.
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "library/monitor/log.h"
 #include "server/service/data_directory.h"
+#include "server/service/maintenance.h"
 #include "server/service/server.h"
 
 int main(int argc, char** argv) {
   fusion::ServerOptions options;
   options.address = "127.0.0.1:50051";
   options.data_directory = fusion::DefaultDataDirectory();
-  std::string log_level = "info";
+  std::string log_level = "info", log_format = "text";
+  std::function<int()> maintenance;
 
   CLI::App app("Takes graphs from clients, gives work to workers, keeps jobs and measurements.",
                "fusion-server");
@@ -34,14 +37,20 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
+  app.add_option("--log-format", log_format, "text, or json: one object a line, with ids of jobs, tasks and traces")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.add_option("--metrics-listen", options.metrics_address,
+                 "HOST:PORT of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464 (default: none)");
+  fusion::AddMaintenanceCommands(&app, &maintenance);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
-  spdlog::set_level(spdlog::level::from_str(log_level));
+  if (maintenance) return maintenance();
+  fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
+                       "fusion-server");
   if (options.address.empty()) {
     spdlog::error("--listen: must be HOST:PORT");
     return 2;
@@ -54,6 +63,8 @@ int main(int argc, char** argv) {
     spdlog::error("{}", std::string(server.status().message()));
     return 1;
   }
+  if (!(*server)->metrics_address().empty())
+    spdlog::info("metrics at http://{}/metrics", (*server)->metrics_address());
   spdlog::info("listening on {}; data in {}", (*server)->address(), options.data_directory);
   signals.async_wait([](const boost::system::error_code&, int signal) {
     spdlog::info("{} received; stopping", signal == SIGTERM ? "SIGTERM" : "SIGINT");

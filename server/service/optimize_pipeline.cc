@@ -12,6 +12,7 @@
 #include "server/service/explain_pair.h"
 #include "server/service/job_stages.h"
 #include "server/service/plan_text.h"
+#include "server/service/stage_log.h"
 
 namespace fusion {
 namespace {
@@ -111,13 +112,16 @@ void EndRound(const std::vector<int>& round, const GeneratedCode& code, Race* ra
 
 absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request, const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
+  StageLog stages(context);
 
   // Parse: text or protobuf to a checked graph.
+  stages.Begin("parse");
   auto submission = CheckSource(request.source(), context.catalog);
   if (!submission.ok()) return submission.status();
   Dump(context, "graph.fuse", PrintFuse(*submission->graph));
 
   // The device comes before the search: what is possible and what is fast depend on it.
+  stages.Begin("choose a device");
   std::string warning;
   auto device = RequestedDevice(request.target(), request.arch(), kDevicePatience, context, &warning);
   if (!device.ok()) return device.status();
@@ -130,6 +134,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
 
   // Routines: what the graph's functions of elements take on the device, as far as that is not known.
+  stages.Begin("routines");
   std::vector<std::string> notes;
   auto tables = RoutineTablesOf(*device, *submission, context, &notes);
   if (!tables.ok()) return tables.status();
@@ -149,6 +154,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   if (!model.ok()) return model.status();
 
   // Search, model, cover: the best predicted covers, in order.
+  stages.Begin("search");
   v1::JobEvent searching;
   searching.mutable_search();
   Emit(context, searching);
@@ -165,6 +171,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Dump(context, "cover.lp", plans->lp_text);
 
   // Codegen.
+  stages.Begin("codegen");
   auto code = GenerateCode(*submission, *model, *plans);
   if (!code.ok()) return code.status();
   DumpCode(context, *code);
@@ -177,21 +184,27 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Race race = RaceOf(*plans, *model, cache == v1::COLD ? result.floor_seconds() : 0, request.measure_all());
   BuiltCode built;
   const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
+  int rounds = 0;
   for (std::vector<int> round = race.Next(); !round.empty(); round = race.Next()) {
+    stages.Begin("build", ++rounds);
     if (auto status = BuildCandidates(round, &*code, context, &built); !status.ok()) return status;
+    stages.Begin("measure", rounds);
     if (auto status = timer->TimeRound(round); !status.ok()) return status;
     EndRound(round, *code, &race);
   }
+  stages.Begin("measure the finalists");
   if (auto status = timer->Finish(); !status.ok()) return status;
   plans->summary.set_timed(race.timed());
   plans->summary.set_possible_gain(race.PossibleGain());
   plans->summary.mutable_prediction()->set_deviation(race.Deviation());
 
   // Model: what was measured corrects the next predictions. The job is none the worse without that.
+  stages.Begin("learn");
   if (auto status = LearnFromCandidates(*model, cache, *plans, *code, context); !status.ok())
     plans->summary.add_notes(absl::StrCat("later predictions do not profit from this job: ", status.message()));
 
   // Rank.
+  stages.Begin("rank and export");
   std::vector<v1::Candidate> candidates;
   for (const PlannedCandidate& planned : code->candidates)
     if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);

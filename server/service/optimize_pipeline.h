@@ -15,6 +15,8 @@
 
 namespace fusion {
 
+class ServerMetrics;
+
 struct PipelineContext {
   Store& store;
   Dispatcher& dispatcher;
@@ -23,6 +25,7 @@ struct PipelineContext {
   CancellationToken cancellation;
   std::function<void(v1::JobEvent)> emit;  // progress; may be empty
   std::string dump_directory;              // each stage writes its value here as text; empty: nothing
+  ServerMetrics* metrics = nullptr;        // may be null
   v1::JobLimits limits = {};               // what the request says; 0: the server's own
 };
 

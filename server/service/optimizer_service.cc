@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "library/monitor/log.h"
+#include "library/monitor/trace_context.h"
 #include "server/parse/parse.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
 #include "server/service/job_messages.h"
+#include "server/service/job_trace.h"
 #include "server/service/library_source.h"
 #include "server/service/model_report.h"
 #include "server/service/optimize_pipeline.h"
@@ -27,12 +30,21 @@ v1::SubmitRequest WithSource(const v1::SubmitRequest& request, const std::shared
   return wanted;
 }
 
+// What the caller sent; a new trace when that is none.
+TraceContext TraceOf(const grpc::CallbackServerContext& call) {
+  const auto header = call.client_metadata().find(kTraceParentHeader);
+  if (header == call.client_metadata().end()) return NewTrace();
+  const auto given = ParseTraceParent(absl::string_view(header->second.data(), header->second.size()));
+  return given ? *given : NewTrace();
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerContext* call,
                                                        const v1::SubmitRequest* request, v1::Job* response) {
   return RunOnPool(context_.requests, *call,
-                   [this, request, response](const CancellationToken&) -> absl::Status {
+                   [this, request, response, trace = TraceOf(*call)](const CancellationToken&) -> absl::Status {
+                     const LogScope trace_scope("trace_id", trace.trace_id);
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
                      const v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
                      absl::StatusOr<CheckedSource> source = CheckSource(wanted.source(), context_.catalog);
@@ -41,7 +53,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (wanted.has_benchmark())
                        if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) return status;
                      if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok()) return hints.status();
-                     absl::StatusOr<JobRecord> job = context_.runner.Submit(wanted, source->summary);
+                     absl::StatusOr<JobRecord> job = context_.runner.Submit(wanted, source->summary, "", trace.ToString());
                      if (!job.ok()) return job.status();
                      *response = ToMessage(*job);
                      return absl::OkStatus();
@@ -169,6 +181,17 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ReportModel(grpc::CallbackServer
         *response = *std::move(report);
         return absl::OkStatus();
       });
+}
+
+grpc::ServerUnaryReactor* OptimizerServiceImpl::TraceJob(grpc::CallbackServerContext* call,
+                                                         const v1::TraceJobRequest* request,
+                                                         v1::TraceJobResponse* response) {
+  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
+    absl::StatusOr<std::string> trace = TraceOfJob(context_.store, request->name(), Now());
+    if (!trace.ok()) return trace.status();
+    response->set_trace_json(*std::move(trace));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace fusion

@@ -190,6 +190,7 @@ class RoutineMeasurement {
     if (!outcomes.ok()) return outcomes.status();
     int failed = 0;
     for (size_t i = 0; i < units.size(); ++i) {
+      CountBuild((*outcomes)[i], context_.metrics);
       const v1::BuildResult& result = (*outcomes)[i].result;
       if (result.outcome() == v1::OK)
         built_.binaries[units[i]] = result.binary();

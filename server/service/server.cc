@@ -7,18 +7,23 @@
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "library/monitor/monitor.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
+#include "server/service/admin_service.h"
 #include "server/service/data_directory.h"
 #include "server/service/fleet_service.h"
 #include "server/service/job_watchers.h"
 #include "server/service/optimizer_service.h"
+#include "server/service/server_metrics.h"
 #include "server/service/status_conversion.h"
 #include "server/service/worker_service.h"
 
@@ -44,6 +49,7 @@ void EnableHealthAndReflection() {
 
 // In the order of construction; destroyed the other way round.
 struct Server::Parts {
+  ServerMetrics metrics;
   std::unique_ptr<Store> store;
   std::shared_ptr<const Catalog> catalog;
   SystemClock clock;
@@ -56,8 +62,23 @@ struct Server::Parts {
   std::unique_ptr<OptimizerServiceImpl> optimizer;
   std::unique_ptr<FleetServiceImpl> fleet;
   std::unique_ptr<WorkerServiceImpl> worker;
+  std::unique_ptr<AdminServiceImpl> admin;
   std::unique_ptr<grpc::Server> grpc_server;
   std::string address;
+  std::atomic<bool> serving{false};
+  std::unique_ptr<HttpServer> monitor;  // null: no metrics' pages
+
+  // OK while the store answers and tasks are given out.
+  absl::Status Healthy() const {
+    if (!dispatcher->running()) return absl::UnavailableError("the server is stopping");
+    if (absl::Status answers = store->Statistics().status(); !answers.ok())
+      return absl::Status(answers.code(), absl::StrCat("the store does not answer: ", answers.message()));
+    return absl::OkStatus();
+  }
+  absl::Status Ready() const {
+    if (!serving) return absl::UnavailableError("the server is starting or stopping");
+    return Healthy();
+  }
   std::mutex shutdown_mutex;
   bool shut_down = false;  // guarded by shutdown_mutex
 };
@@ -93,14 +114,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->dispatcher = std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock,
                                                    options.dispatcher);
   if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
+  if (absl::Status status = parts->metrics.Watch(*parts->store, *parts->dispatcher); !status.ok()) return status;
   parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog,
-                                              parts->watchers, options.runner);
+                                              parts->watchers, options.runner, &parts->metrics);
   const ServiceContext context{
       *parts->store,   *parts->dispatcher, parts->catalog,  *parts->runner,
-      parts->watchers, parts->requests,    parts->searches, options.runner.dump_directory};
+      parts->watchers, parts->requests,    parts->searches, options.runner.dump_directory,
+      &parts->metrics};
   parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);
   parts->fleet = std::make_unique<FleetServiceImpl>(context);
   parts->worker = std::make_unique<WorkerServiceImpl>(context);
+  parts->admin = std::make_unique<AdminServiceImpl>(context, options.data_directory);
 
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
@@ -117,15 +141,31 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.RegisterService(parts->optimizer.get());
   builder.RegisterService(parts->fleet.get());
   builder.RegisterService(parts->worker.get());
+  builder.RegisterService(parts->admin.get());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(parts->metrics.MakeRpcTimer());
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   parts->grpc_server = builder.BuildAndStart();
   if (!parts->grpc_server || (!options.address.empty() && port == 0)) return ListenFailed(options.address);
   if (!options.address.empty()) parts->address = WithPort(options.address, port);
-  for (const char* name : {"fusion.v1.OptimizerService", "fusion.v1.FleetService", "fusion.v1.WorkerService"})
+  for (const char* name : {"fusion.v1.OptimizerService", "fusion.v1.FleetService", "fusion.v1.WorkerService",
+                           "fusion.v1.AdminService"})
     parts->grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
 
   std::unique_ptr<Server> server(new Server(std::move(parts)));
   if (options.resume_jobs) {
     if (absl::Status status = server->parts_->runner->ResumeAll(); !status.ok()) return status;
+  }
+  Parts* running = server->parts_.get();
+  running->serving = true;
+  if (!options.metrics_address.empty()) {
+    MonitorOptions monitor;
+    monitor.http.address = options.metrics_address;
+    monitor.healthy = [running] { return running->Healthy(); };
+    monitor.ready = [running] { return running->Ready(); };
+    absl::StatusOr<std::unique_ptr<HttpServer>> pages = StartMonitor(monitor, &running->metrics.registry);
+    if (!pages.ok()) return pages.status();
+    running->monitor = *std::move(pages);
   }
   return server;
 }
@@ -135,6 +175,10 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Server::~Server() { Shutdown(); }
 
 const std::string& Server::address() const { return parts_->address; }
+
+std::string Server::metrics_address() const { return parts_->monitor ? parts_->monitor->address() : ""; }
+
+ServerMetrics& Server::metrics() { return parts_->metrics; }
 
 std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
   grpc::ChannelArguments arguments;
@@ -147,6 +191,7 @@ void Server::Shutdown() {
   std::lock_guard lock(parts_->shutdown_mutex);
   if (parts_->shut_down) return;
   parts_->shut_down = true;
+  parts_->serving = false;
   parts_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   // Calls that wait for something end first, so that the gRPC server need not wait for them.
   parts_->watchers.Close();

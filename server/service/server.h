@@ -18,6 +18,7 @@ struct ServerOptions {
   std::string data_directory;              // created when absent
   std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
   bool resume_jobs = true;  // take up unfinished jobs at once; otherwise each when it is watched
+  std::string metrics_address;  // of /metrics, /healthz and /readyz (library/monitor/http_server.h); "": none
   DispatcherOptions dispatcher;
   JobRunnerOptions runner;
 };
@@ -35,6 +36,10 @@ class Server {
 
   // "host:port" with the real port; "" when in this process alone.
   const std::string& address() const;
+  // Of the metrics' pages; "" when there are none.
+  std::string metrics_address() const;
+  // What this server counts.
+  ServerMetrics& metrics();
   // To this server without the network. Calls end with Unavailable after Shutdown(). No call may begin while
   // Shutdown() runs: gRPC 1.51's in-process transport then calls a null function. Calls that are in flight
   // are safe. crashes then. Calls that are held end with an answer; after Shutdown() they end with

@@ -23,6 +23,7 @@ struct ServiceContext {
   boost::asio::thread_pool& requests;  // short work: reads, writes, parsing
   boost::asio::thread_pool& searches;  // longer work: Explain, ReportModel
   std::string dump_directory;          // see PipelineContext
+  ServerMetrics* metrics = nullptr;    // never null in a server
 };
 
 }  // namespace fusion

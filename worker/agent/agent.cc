@@ -21,6 +21,11 @@ constexpr double kCallSlackSeconds = 15;
 constexpr double kUnacceptedSeconds = 0.2;
 constexpr double kGiveBackSeconds = 2;
 
+WorkplaceOptions WithMetrics(WorkplaceOptions options, WorkerMetrics* metrics) {
+  options.metrics = metrics;
+  return options;
+}
+
 std::string HostName() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -70,7 +75,7 @@ void Agent::Stop() {
 }
 
 absl::Status Agent::Run() {
-  absl::StatusOr<std::unique_ptr<Workplace>> workplace = Workplace::Open(options_.workplace, &blobs_);
+  absl::StatusOr<std::unique_ptr<Workplace>> workplace = Workplace::Open(WithMetrics(options_.workplace, options_.metrics), &blobs_);
   if (!workplace.ok()) return workplace.status();
   workplace_ = *std::move(workplace);
   for (const std::string& note : workplace_->notes()) spdlog::info("{}", note);
@@ -91,6 +96,7 @@ absl::Status Agent::Run() {
     }
     std::chrono::duration<double> next_contact{0};
     const absl::Status status = Synchronize(&next_contact);
+    CountCall(status);
     if (status.ok()) {
       if (!connected) spdlog::info("the server is back");
       connected = true;
@@ -172,9 +178,22 @@ void Agent::Handle(const v1::SynchronizeResponse& response) {
     const HeldTasks::Started started = held_.Start(assignment);
     if (!started.is_new) continue;
     spdlog::debug("{} {}", assignment.has_build() ? "build" : "time", assignment.task());
+    if (options_.metrics != nullptr) options_.metrics->Began(assignment);
+    v1::Assignment kind;  // all that is counted of it
+    if (assignment.has_time()) kind.mutable_time();
     workplace_->Start(assignment, started.stop,
-                      [this](v1::TaskReport report) { held_.Finish(std::move(report)); });
+                      [this, kind, start = std::chrono::steady_clock::now()](v1::TaskReport report) {
+                        spdlog::debug("{} ended: {}", report.task(), OutcomeOf(report));
+                        if (options_.metrics != nullptr) options_.metrics->Ended(kind, report, start);
+                        held_.Finish(std::move(report));
+                      });
   }
+}
+
+void Agent::CountCall(const absl::Status& status) {
+  if (options_.metrics == nullptr || absl::IsCancelled(status)) return;
+  options_.metrics->connected->Set(status.ok() ? 1 : 0);
+  if (!status.ok()) options_.metrics->failed_calls->Add();
 }
 
 void Agent::GiveBack() {

@@ -24,6 +24,7 @@ struct AgentOptions {
   WorkplaceOptions workplace;
   double wait_seconds = 10;                  // how long the server may hold a call of an idle worker
   int64_t cache_bytes = int64_t{256} << 20;  // of device code kept in memory
+  WorkerMetrics* metrics = nullptr;          // may be null; outlives the agent
 };
 
 class Agent {
@@ -46,6 +47,7 @@ class Agent {
   void Handle(const v1::SynchronizeResponse& response);
   v1::SynchronizeRequest State();
   void GiveBack();
+  void CountCall(const absl::Status& status);
   // Something has changed that the server should hear now: ends a call that is being held.
   void Wake();
 

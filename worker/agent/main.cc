@@ -2,27 +2,38 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
+#include "library/monitor/log.h"
+#include "library/monitor/monitor.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/worker_metrics.h"
 
 namespace {
 
 constexpr int kExitFailed = 1, kExitUsage = 2;
 
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Builds and times kernels for a fusion server. Needs no open port."};
-  std::string server, target = "all", log_level = "info";
+  std::string server, target = "all", log_level = "info", log_format = "text", metrics_address;
+  fusion::WorkerMetrics metrics;
   fusion::AgentOptions options;
   app.add_option("--server", server, "address of the server, host:port")->required();
   app.add_option("--name", options.name, "stable name of this worker (default: the host's name)");
@@ -34,6 +45,10 @@ int main(int argc, char** argv) {
                "offer the host as a device even where native code of candidates cannot be confined");
   app.add_option("--log-level", log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  app.add_option("--log-format", log_format, "text, or json: one object a line, with ids of tasks")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--metrics-listen", metrics_address,
+                 "HOST:PORT of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9465 (default: none)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -41,8 +56,25 @@ int main(int argc, char** argv) {
   }
   options.workplace.cuda = target != "host";
   options.workplace.host = target != "cuda";
-  spdlog::set_default_logger(spdlog::stderr_color_mt("fusion-worker"));
-  spdlog::set_level(spdlog::level::from_str(log_level));
+  fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
+                       "fusion-worker", {{"worker", options.name.empty() ? HostName() : options.name}});
+  options.metrics = &metrics;
+  std::unique_ptr<fusion::HttpServer> monitor;
+  if (!metrics_address.empty()) {
+    fusion::MonitorOptions pages;
+    pages.http.address = metrics_address;
+    // A worker whose server is away is healthy: it waits, and a new process could do no more.
+    pages.ready = [&] {
+      return metrics.connected->value() > 0 ? absl::OkStatus() : absl::UnavailableError("the server does not answer");
+    };
+    auto started = fusion::StartMonitor(pages, &metrics.registry);
+    if (!started.ok()) {
+      spdlog::error("{}", std::string(started.status().message()));
+      return absl::IsInvalidArgument(started.status()) ? kExitUsage : kExitFailed;
+    }
+    monitor = *std::move(started);
+    spdlog::info("metrics at http://{}/metrics", monitor->address());
+  }
 
   fusion::Agent agent(options, grpc::CreateChannel(server, grpc::InsecureChannelCredentials()));
   boost::asio::io_context signals;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "library/monitor/log.h"
 #include "worker/measure/time_task.h"
 
 namespace fusion {
@@ -30,7 +31,7 @@ bool HasGpuNodes() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/
 }  // namespace
 
 Workplace::Workplace(const WorkplaceOptions& options, BlobTransfer* blobs)
-    : blobs_(blobs), build_slots_(Slots(options.build_slots)), build_threads_(build_slots_) {}
+    : blobs_(blobs), metrics_(options.metrics), build_slots_(Slots(options.build_slots)), build_threads_(build_slots_) {}
 
 Workplace::~Workplace() {
   build_threads_.join();
@@ -82,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOption
                        : std::make_unique<RunnerProcess>(options.runner_program, policy);
     workplace->lanes_[device.uuid()] = std::move(lane);
     workplace->devices_.push_back(device);
+    if (options.metrics != nullptr) options.metrics->device_healthy.With({device.uuid()}).Set(1);
   }
   if (workplace->devices_.empty() && workplace->builders_.empty()) {
     std::string reasons;
@@ -145,6 +147,7 @@ void Workplace::Start(const v1::Assignment& assignment, std::stop_token stop,
   report.set_fence(assignment.fence());
   if (assignment.has_build()) {
     boost::asio::post(build_threads_, [this, report, stop, task = assignment.build(), done]() mutable {
+      const LogScope scope("task", report.task());
       Build(task, stop, &report);
       done(std::move(report));
     });
@@ -154,6 +157,7 @@ void Workplace::Start(const v1::Assignment& assignment, std::stop_token stop,
   if (assignment.has_time() && lane != lanes_.end()) {
     boost::asio::post(lane->second->thread, [this, report, stop, lane = lane->second.get(),
                                              task = assignment.time(), done]() mutable {
+      const LogScope scope("task", report.task());
       Time(lane, task, stop, &report);
       done(std::move(report));
     });
@@ -202,11 +206,16 @@ void Workplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop,
     report->set_failure("stopped");
     return;
   }
+  const int starts = std::max(1, lane->runner->starts());
   TimeTaskOptions options;
   options.copy_bytes_per_second = lane->device.copy_bytes_per_second();
   options.stop = stop;
   absl::StatusOr<v1::TimeResult> result = ExecuteTimeTask(
       *lane->runner, task, [&](const std::string& digest) { return blobs_->Read(digest, stop); }, options);
+  if (metrics_ != nullptr) {
+    metrics_->runner_restarts.With({lane->device.uuid()}).Add(std::max(0, lane->runner->starts() - starts));
+    metrics_->device_healthy.With({lane->device.uuid()}).Set(lane->runner->needs_probe() ? 0 : 1);
+  }
   if (result.ok()) {
     *report->mutable_time() = *std::move(result);
   } else {

@@ -15,6 +15,7 @@
 #include "fusion/v1/worker.pb.h"
 #include "worker/agent/blob_transfer.h"
 #include "worker/agent/host_gate.h"
+#include "worker/agent/worker_metrics.h"
 #include "worker/build/builder.h"
 #include "worker/measure/runner_process.h"
 #include "worker/sandbox/machine_offer.h"
@@ -31,6 +32,7 @@ struct WorkplaceOptions {
   bool allow_unconfined_host_code = false;
   std::optional<MachineOffer>
       offer;  // instead of what this machine offers, where that decides what is refused
+  WorkerMetrics* metrics = nullptr;  // may be null; outlives the workplace
 };
 
 // Thread safe. Must outlive nothing that it was given.
@@ -72,6 +74,7 @@ class Workplace {
   void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
 
   BlobTransfer* const blobs_;
+  WorkerMetrics* const metrics_;
   const int build_slots_;
   std::vector<v1::DeviceDescription> devices_;  // constant after Open, as all below except the gate
   std::vector<std::string> notes_;

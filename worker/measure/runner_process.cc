@@ -33,6 +33,7 @@ absl::Status RunnerProcess::Start() {
   FUSION_ASSIGN_OR_RETURN(activity_, ActivityPage::Create());
   options.inherited_descriptor = activity_->descriptor();
   FUSION_ASSIGN_OR_RETURN(child_, ChildProcess::Start(options));
+  ++starts_;
   return absl::OkStatus();
 }
 

@@ -58,6 +58,8 @@ class RunnerProcess {
   // Whether the last runner died of a fault or timeout: the device must be probed before the next task.
   bool needs_probe() const { return needs_probe_; }
   bool running() const { return child_ != nullptr; }
+  // Processes that were started so far.
+  int starts() const { return starts_; }
 
  private:
   absl::Status Start();
@@ -69,6 +71,7 @@ class RunnerProcess {
   std::unique_ptr<ChildProcess> child_;
   std::unique_ptr<ActivityPage> activity_;
   bool needs_probe_ = false;
+  int starts_ = 0;
 };
 
 // Builds in a runner process: a compiler that crashes, or that does not stop at the deadline, takes nothing

@@ -45,6 +45,8 @@ TEST_F(ArgumentsTest, UsageErrors) {
   }
   ExpectBad({"check", "f.fuse", "--print", "pdf"}, "pdf");
   ExpectBad({"jobs"}, "a command is required after jobs");
+  ExpectBad({"jobs", "trace"}, "JOB is required");
+  ExpectBad({"jobs", "trce"}, "did you mean trace?");
   ExpectBad({"fetch", "jobs/1"}, "--output");
   ExpectBad({"fetch", "jobs/1", "--rank", "0", "--output", "x"}, "--rank");
   ExpectBad({"completion", "fish"}, "fish");

@@ -1,0 +1,18 @@
+// Copies of the database that a running server makes.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "db/store/store.h"
+#include "fusion/v1/admin.pb.h"
+
+namespace fusion {
+
+// Writes a consistent copy into the data directory, named after `now` ("fusion-backup-20261122T065920Z.db"),
+// checks it, and says where it is. The store stays in use. ResourceExhausted: the disk is full; DataLoss: the
+// copy is damaged, as the database then is too; the copy is kept.
+absl::StatusOr<v1::BackUpResponse> BackUpStore(Store& store, const std::string& data_directory,
+                                               Timestamp now);
+
+}  // namespace fusion

@@ -1,0 +1,1 @@
+set(DEPS nlohmann_json::nlohmann_json)

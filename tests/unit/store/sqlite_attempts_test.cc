@@ -1,0 +1,213 @@
+// Attempts are written by triggers: every way in which a task changes hands is tried here.
+#include <gmock/gmock.h>
+
+#include "db/store/migrations.h"
+#include "db/store/sqlite_database.h"
+#include "tests/unit/store/store_fixture.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class SqliteAttemptsTest : public StoreTest {
+ protected:
+  void SetUp() override {
+    StoreTest::SetUp();
+    job_ = NewJob();
+  }
+  JobTraceRecord Trace(const std::string& job) {
+    auto trace = store_->JobTrace(job);
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    return trace.value_or(JobTraceRecord{});
+  }
+  std::vector<AttemptRecord> Attempts() {
+    const JobTraceRecord trace = Trace(job_);
+    EXPECT_EQ(trace.tasks.size(), 1u);
+    return trace.tasks.empty() ? std::vector<AttemptRecord>() : trace.tasks[0].attempts;
+  }
+  TaskHold Claimed(Timestamp now, const std::string& worker = "w", const std::string& instance = "1") {
+    const std::vector<TaskRecord> claimed = ClaimBuilds(worker, 1, now, instance);
+    EXPECT_EQ(claimed.size(), 1u);
+    return claimed.empty() ? TaskHold{} : TaskHold{claimed[0].id, claimed[0].fence};
+  }
+  // How attempts ended, in the order of their claims.
+  std::vector<std::string> Ends() {
+    std::vector<std::string> ends;
+    for (const AttemptRecord& attempt : Attempts()) ends.push_back(attempt.ended_how);
+    return ends;
+  }
+  std::string job_;
+};
+
+TEST_F(SqliteAttemptsTest, AClaimIsAnAttemptThatRuns) {
+  const TaskRecord task = Ensure(job_, Build("k"));
+  EXPECT_THAT(Attempts(), IsEmpty());
+  Claimed(At(20), "alpha", "process 7");
+  const AttemptRecord attempt = Attempts().at(0);
+  EXPECT_EQ(attempt.task, task.id);
+  EXPECT_EQ(attempt.kind, TaskKind::kBuild);
+  EXPECT_EQ(attempt.fence, 1);
+  EXPECT_EQ(attempt.worker, "alpha");
+  EXPECT_EQ(attempt.instance, "process 7");
+  EXPECT_EQ(attempt.queued, At(10));
+  EXPECT_EQ(attempt.claimed, At(20));
+  EXPECT_EQ(attempt.ended, Timestamp());
+  EXPECT_EQ(attempt.ended_how, "");
+  EXPECT_EQ(attempt.ended_order, 0);
+}
+
+TEST_F(SqliteAttemptsTest, ResultsEndTheirAttempt) {
+  Ensure(job_, Build("k"));
+  const TaskHold hold = Claimed(At(20));
+  ASSERT_TRUE(store_->CompleteTask(hold, "result", nullptr, At(30)).value());
+  EXPECT_THAT(Ends(), ElementsAre("DONE"));
+  EXPECT_EQ(Attempts()[0].ended, At(30));
+  EXPECT_FALSE(store_->CompleteTask(hold, "again", nullptr, At(40)).value());
+  EXPECT_EQ(Attempts()[0].ended, At(30)) << "a result that is not taken ends nothing";
+}
+
+TEST_F(SqliteAttemptsTest, EveryEndSaysHow) {
+  Ensure(job_, Build("k"));
+  ASSERT_TRUE(store_->ReleaseTask(Claimed(At(20), "failing"), "no compiler", At(21)).value());
+  Claimed(At(30), "silent");
+  ASSERT_EQ(store_->ExpireLeases(At(46)).value().size(), 1u);
+  Claimed(At(50), "restarted", "1");
+  ASSERT_EQ(store_->LoseTasks("restarted", "2", At(51)).value().size(), 1u);
+  EXPECT_THAT(Ends(), ElementsAre("WORKER_FAILED", "LEASE_EXPIRED", "WORKER_REPLACED"));
+  const std::vector<AttemptRecord> attempts = Attempts();
+  EXPECT_EQ(attempts[1].queued, At(21)) << "it has waited since the last attempt ended";
+  EXPECT_EQ(attempts[2].queued, At(46));
+  EXPECT_EQ(attempts[2].fence, 3);
+  EXPECT_EQ(Trace(job_).tasks[0].state, TaskState::kFailed);
+  EXPECT_THAT(Trace(job_).tasks[0].failure_message, ::testing::HasSubstr("restarted"));
+}
+
+TEST_F(SqliteAttemptsTest, CancelledWhileItRuns) {
+  Ensure(job_, Build("k"));
+  Claimed(At(20));
+  ASSERT_TRUE(store_->CancelJobTasks(job_, At(25)).ok());
+  EXPECT_THAT(Ends(), ElementsAre("CANCELLED"));
+  EXPECT_EQ(Attempts()[0].ended, At(25));
+}
+
+TEST_F(SqliteAttemptsTest, RenewedLeasesAndARestartEndNothing) {
+  Ensure(job_, Build("k"));
+  const TaskHold hold = Claimed(At(20));
+  ASSERT_TRUE(store_->RenewLeases({hold}, At(30), std::chrono::seconds(15)).ok());
+  Reopen();
+  ASSERT_EQ(store_->AdoptRunning(At(40), std::chrono::seconds(30)).value(), 1);
+  EXPECT_THAT(Ends(), ElementsAre(""));
+}
+
+TEST_F(SqliteAttemptsTest, WhatHappenedSinceOneLooked) {
+  Ensure(job_, Build("a"));
+  Ensure(job_, Build("b"));
+  const auto none = store_->LastAttempts().value();
+  EXPECT_EQ(none, (std::pair<int64_t, int64_t>(0, 0)));
+  const TaskHold a = Claimed(At(20)), b = Claimed(At(21));
+  ASSERT_TRUE(store_->CompleteTask(b, "", nullptr, At(22)).value());
+  ASSERT_TRUE(store_->CompleteTask(a, "", nullptr, At(23)).value());
+  const auto tasks = [](const absl::StatusOr<std::vector<AttemptRecord>>& attempts) {
+    std::vector<std::string> ids;
+    for (const AttemptRecord& attempt : *attempts) ids.push_back(attempt.task);
+    return ids;
+  };
+  EXPECT_THAT(tasks(store_->ClaimsAfter(0, 10)), ElementsAre(a.task, b.task));
+  EXPECT_THAT(tasks(store_->EndsAfter(0, 10)), ElementsAre(b.task, a.task));
+  EXPECT_THAT(tasks(store_->EndsAfter(0, 1)), ElementsAre(b.task));
+  EXPECT_THAT(tasks(store_->EndsAfter(1, 10)), ElementsAre(a.task));
+  EXPECT_EQ(store_->LastAttempts().value(), (std::pair<int64_t, int64_t>(2, 2)));
+  EXPECT_THAT(tasks(store_->ClaimsAfter(2, 10)), IsEmpty());
+}
+
+TEST_F(SqliteAttemptsTest, SharedWorkIsInTheTraceOfEachJob) {
+  const std::string other = NewJob();
+  const TaskRecord task = Ensure(job_, Build("k"));
+  Ensure(other, Build("k"));
+  Claimed(At(20));
+  ASSERT_EQ(Trace(other).tasks.size(), 1u);
+  EXPECT_EQ(Trace(other).tasks[0].id, task.id);
+  EXPECT_EQ(Trace(other).tasks[0].attempts.size(), 1u);
+}
+
+TEST_F(SqliteAttemptsTest, StagesAndTheTraceParentOfAJob) {
+  JobRecord record;
+  record.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const std::string job = store_->CreateJob(record, At(1))->job.id;
+  const int64_t search = store_->BeginStage(job, "search", At(2)).value();
+  ASSERT_TRUE(store_->EndStage(search, At(3)).ok());
+  ASSERT_TRUE(store_->BeginStage(job, "build round 1", At(4)).ok());
+  const JobTraceRecord trace = Trace(job);
+  EXPECT_EQ(trace.traceparent, record.traceparent);
+  ASSERT_EQ(trace.stages.size(), 2u);
+  EXPECT_EQ(trace.stages[0].name, "search");
+  EXPECT_EQ(trace.stages[0].started, At(2));
+  EXPECT_EQ(trace.stages[0].ended, At(3));
+  EXPECT_EQ(trace.stages[1].ended, Timestamp()) << "it runs";
+  EXPECT_EQ(Trace(job_).traceparent, "");
+  EXPECT_TRUE(absl::IsNotFound(store_->JobTrace("jobs/none").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->BeginStage("jobs/none", "search", At(2)).status()));
+}
+
+// A server of the version before was stopped while a worker had a task.
+TEST_F(SqliteAttemptsTest, ADatabaseOfBeforeGoesOn) {
+  store_.reset();
+  path_ = folder_ + "/before.db";
+  size_t version = 0;
+  {
+    std::vector<Migration> before;
+    for (const Migration& migration : EmbeddedMigrations()) {
+      if (migration.sql.find("CREATE TABLE task_attempts") != std::string::npos) break;
+      before.push_back(migration);
+    }
+    ASSERT_LT(before.size(), EmbeddedMigrations().size());
+    version = before.size();
+    auto database = Database::Open(path_, Database::Mode::kReadWrite, std::chrono::seconds(1));
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE(Migrate(**database, before).ok());
+    const absl::Status filled = (*database)->Execute(
+        "INSERT INTO jobs (id, state, target, graph_name, graph_hash, created_micros, updated_micros, "
+        "graph_summary, request, "
+        "error, result) VALUES ('jobs/1', 'RUNNING', 'HOST', 'g', 'h', 1, 1, x'', x'', x'', x'');"
+        "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, priority, fence, attempts, "
+        "failures, lost_workers, "
+        "worker, instance, lease_until_micros, not_before_micros, failure, failure_message, created_micros, "
+        "updated_micros, "
+        "payload, result) VALUES ('tasks/1', 'k', 'BUILD', 'RUNNING', 'HOST', 'x86-64', '', 0, 4, 1, 0, 0, "
+        "'w', '1', 9, 0, '', "
+        "'', 1, 2, x'', x'');"
+        "INSERT INTO job_tasks VALUES ('jobs/1', 1);");
+    ASSERT_TRUE(filled.ok()) << filled;
+  }
+  Reopen();
+  EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
+  EXPECT_EQ(store_->AdoptRunning(At(5), std::chrono::seconds(30)).value(), 1);
+  EXPECT_TRUE(store_->CompleteTask({"tasks/1", 4}, "result", nullptr, At(6)).value());
+  const JobTraceRecord trace = Trace("jobs/1");
+  EXPECT_EQ(trace.traceparent, "");
+  ASSERT_EQ(trace.tasks.size(), 1u);
+  EXPECT_THAT(trace.tasks[0].attempts, IsEmpty()) << "nobody noted it then";
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".v" + std::to_string(version) + ".backup"));
+}
+
+TEST_F(SqliteAttemptsTest, StatisticsCountWhatHasNotEnded) {
+  for (const char* key : {"a", "b", "c"}) Ensure(job_, Build(key));
+  Ensure(job_, Time("t", "GPU-1"));
+  Claimed(At(20));
+  Claim("w", "1", {{"CUDA", "sm_90", "GPU-1"}}, TaskKind::kTime, 1, At(20));
+  ASSERT_TRUE(store_->CompleteTask(Claimed(At(21)), "", nullptr, At(22)).value());
+  EndJob(NewJob());
+  const StoreStatistics statistics = store_->Statistics().value();
+  EXPECT_EQ(statistics.queued_builds, 1);
+  EXPECT_EQ(statistics.running_builds, 1);
+  EXPECT_EQ(statistics.queued_timings, 0);
+  EXPECT_EQ(statistics.running_timings, 1);
+  EXPECT_EQ(statistics.queued_jobs, 1);
+  EXPECT_EQ(statistics.running_jobs, 0);
+  EXPECT_GT(statistics.bytes, 0);
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,36 @@
+// What a worker counts, under the names that dashboards know.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "fusion/v1/worker.pb.h"
+#include "library/monitor/metrics.h"
+
+namespace fusion {
+
+// Thread safe.
+class WorkerMetrics {
+ public:
+  WorkerMetrics();
+
+  Metrics registry;
+  MetricFamily<Gauge>& tasks_running;      // {kind}
+  MetricFamily<Counter>& tasks_ended;      // {kind,outcome}
+  MetricFamily<Histogram>& task_seconds;   // {kind}
+  MetricFamily<Gauge>& connected;          // 1 while the server answers
+  MetricFamily<Counter>& failed_calls;     // of Synchronize
+  MetricFamily<Counter>& runner_restarts;  // {device}
+  MetricFamily<Gauge>& device_healthy;     // {device}; 0 until a known kernel has run again
+
+  // A task has begun.
+  void Began(const v1::Assignment& assignment);
+  // It has ended as the report says, begun at `start`.
+  void Ended(const v1::Assignment& assignment, const v1::TaskReport& report,
+             std::chrono::steady_clock::time_point start);
+};
+
+// "OK", "COMPILE_ERROR" ... of a build; of a timing "DONE" or "NOT_MEASURED"; "WORKER_FAILED" of either.
+std::string OutcomeOf(const v1::TaskReport& report);
+
+}  // namespace fusion
