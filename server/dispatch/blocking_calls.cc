@@ -162,6 +162,14 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     }
     if (SomeoneCanRun(needs)) {
       last_able = std::chrono::steady_clock::now();
+    } else if (std::optional<v1::DeviceDescription> lost = LostDevice(needs); lost.has_value()) {
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        lost_devices_[job].insert(lost->uuid());
+      }
+      absl::Status cancelled = CancelJob(job);
+      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
     } else if (std::chrono::steady_clock::now() - last_able >= options_.no_worker_patience) {
       absl::Status cancelled = CancelJob(job);
       if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
@@ -175,6 +183,17 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     }
     look_at = watch->Wait(turn);
   }
+}
+
+std::optional<v1::DeviceDescription> Dispatcher::LostDevice(const std::map<std::string, Need>& waiting) const {
+  const Timestamp now = clock_.Now();
+  for (const auto& [key, need] : waiting) {
+    const std::string& uuid = need.requirements.device_uuid;
+    if (need.kind != TaskKind::kTime || uuid.empty() || !registry_.DeviceIsLost(uuid, now)) continue;
+    std::optional<v1::DeviceDescription> device = registry_.KnownDevice(uuid);
+    if (device.has_value() && AnotherDevice(*device).has_value()) return device;
+  }
+  return std::nullopt;
 }
 
 std::optional<v1::DeviceDescription> Dispatcher::AnotherDevice(const v1::DeviceDescription& device) const {
@@ -205,6 +224,8 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
     absl::StatusOr<std::string> bound = store_.JobDevice(job);
     if (!bound.ok()) return bound.status();
     earlier = *std::move(bound);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (auto lost = lost_devices_.find(job); lost != lost_devices_.end() && lost->second.contains(earlier)) earlier.clear();
   }
   const CancellationToken::Registration registration = token.OnCancel([this] { registry_.Interrupt(); });
   const auto deadline = std::chrono::steady_clock::now() + patience;

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <set>
 #include <utility>
 
 namespace fusion {
@@ -72,7 +73,9 @@ void Dispatcher::ArmExpiryTimer() {
 }
 
 void Dispatcher::Tick() {
-  absl::StatusOr<bool> news = queue_.ExpireLeases();
+  std::set<std::string> lost_workers;
+  absl::StatusOr<bool> news = queue_.ExpireLeases(&lost_workers);
+  for (const std::string& worker : lost_workers) registry_.Lose(worker);
   if (!news.ok()) spdlog::error("leases not looked through: {}", news.status().ToString());
   if (absl::Status status = queue_.ExpireQueued(); !status.ok())
     spdlog::error("tasks that have waited too long are not given up: {}", status.ToString());
@@ -98,6 +101,11 @@ absl::Status Dispatcher::CancelJob(const std::string& job) {
   if (!holders.ok()) return holders.status();
   for (const std::string& worker : *holders) synchronizer_.Wake(worker);
   return absl::OkStatus();
+}
+
+void Dispatcher::JobEnded(const std::string& job) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  lost_devices_.erase(job);
 }
 
 std::vector<v1::Worker> Dispatcher::Workers() const { return registry_.Workers(clock_.Now()); }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,8 @@ class Dispatcher {
 
   using TimeResultCallback = std::function<void(int index, const v1::TimeResult& result, bool reused)>;
   // Queues all for the device and hands over results as they come, in the calling thread. A timing given up
-  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build.
+  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build. ABORTED: the device is lost and another of its
+  // kind is there, which ChooseDevice gives the job from now on; the job's tasks have been cancelled.
   absl::Status Time(const std::string& job, const std::vector<v1::TimeTask>& tasks,
                     const v1::DeviceDescription& device, CancellationToken token,
                     const TimeResultCallback& on_result);
@@ -111,6 +113,8 @@ class Dispatcher {
   // Stops the tasks of the job that no other unfinished job wants, and tells their holders. Does not change
   // the job.
   absl::Status CancelJob(const std::string& job);
+  // Nothing about the job need be kept in mind any more.
+  void JobEnded(const std::string& job);
   // By name.
   std::vector<v1::Worker> Workers() const;
   // Not stopped.
@@ -129,6 +133,8 @@ class Dispatcher {
     TaskKind kind = TaskKind::kBuild;
     TaskRequirements requirements;
   };
+  // The device that a waiting timing of the job is bound to, if that is lost and another of its kind is there.
+  std::optional<v1::DeviceDescription> LostDevice(const std::map<std::string, Need>& waiting) const;
   bool SomeoneCanRun(const std::map<std::string, Need>& waiting) const;
   bool stopped() const;
   void ArmExpiryTimer();
@@ -147,6 +153,7 @@ class Dispatcher {
   bool stopped_ = false;                     // guarded by mutex_
   boost::asio::steady_timer expiry_timer_;   // guarded by mutex_
   std::map<std::string, int> times_chosen_;  // by device uuid; guarded by mutex_
+  std::map<std::string, std::set<std::string>> lost_devices_;  // by job: are not chosen again; guarded by mutex_
 };
 
 }  // namespace fusion

@@ -57,6 +57,7 @@ void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done d
       }
     }
     response.set_drain(true);
+    response.set_replaced(true);
     response.set_next_contact_seconds(options_.longest_wait.count() / 1000.0);
     done(std::move(response));
     return;

@@ -226,9 +226,13 @@ bool TaskQueue::AnnounceLost(const std::vector<TaskRecord>& lost) {
   return !lost.empty();
 }
 
-absl::StatusOr<bool> TaskQueue::ExpireLeases() {
-  absl::StatusOr<std::vector<TaskRecord>> lost = store_.ExpireLeases(clock_.Now());
+absl::StatusOr<bool> TaskQueue::ExpireLeases(std::set<std::string>* lost_workers) {
+  const Timestamp now = clock_.Now();
+  absl::StatusOr<std::vector<TaskRecord>> lost = store_.ExpireLeases(now);
   if (!lost.ok()) return lost.status();
+  // One that is there, but took too long over a task, is not lost.
+  for (const TaskRecord& task : *lost)
+    if (task.hold_until == Timestamp() || now <= task.hold_until) lost_workers->insert(task.worker);
   return AnnounceLost(*lost);
 }
 

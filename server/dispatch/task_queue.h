@@ -2,6 +2,7 @@
 // does.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,8 @@ class TaskQueue {
 
   // Each returns whether there is something new for other workers: a task queued again, or, when it was given
   // up, the lane of its device.
-  absl::StatusOr<bool> ExpireLeases();
+  // Also tells which workers let leases end.
+  absl::StatusOr<bool> ExpireLeases(std::set<std::string>* lost_workers);
   absl::StatusOr<bool> LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request);
   // Gives up tasks that have waited for a worker too long.
   absl::Status ExpireQueued();

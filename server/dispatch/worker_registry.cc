@@ -58,6 +58,7 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
   const bool offers_more = entry.offer.problems_size() > request.problems_size();
   entry.offer = OfferOf(request);
   entry.last_contact = now;
+  entry.lost = false;
   entry.says_draining = request.draining();
   entry.running_tasks = 0;
   for (const v1::TaskReport& report : request.tasks()) entry.running_tasks += report.running() ? 1 : 0;
@@ -66,6 +67,23 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
     changed_.notify_all();
   }
   return contact;
+}
+
+void WorkerRegistry::Lose(const std::string& worker) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (auto found = workers_.find(worker); found != workers_.end()) found->second.lost = true;
+}
+
+bool WorkerRegistry::DeviceIsLost(const std::string& device_uuid, Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool known = false;
+  for (const auto& [name, entry] : workers_)
+    for (const v1::DeviceDescription& device : entry.offer.devices()) {
+      if (device.uuid() != device_uuid || !entry.greeted) continue;
+      if (Connected(entry, now)) return false;
+      known = true;
+    }
+  return known;
 }
 
 void WorkerRegistry::Answered(const std::string& worker, const std::string& instance, Timestamp now) {
@@ -155,6 +173,14 @@ std::vector<v1::DeviceDescription> WorkerRegistry::Devices(v1::Target target, co
     }
   }
   return devices;
+}
+
+std::optional<v1::DeviceDescription> WorkerRegistry::KnownDevice(const std::string& device_uuid) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [name, entry] : workers_)
+    for (const v1::DeviceDescription& device : entry.offer.devices())
+      if (device.uuid() == device_uuid) return device;
+  return std::nullopt;
 }
 
 bool WorkerRegistry::SomeoneOffers(const std::function<bool(const v1::SynchronizeRequest&)>& wanted,

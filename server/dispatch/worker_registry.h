@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ class WorkerRegistry {
   };
   // Notes a call of a worker.
   Contact Touch(const v1::SynchronizeRequest& request, Timestamp now);
+  // The worker let its leases end: it counts as disconnected until it calls again.
+  void Lose(const std::string& worker);
+  // A worker that has called since the server started has the device, and none that has it is connected.
+  bool DeviceIsLost(const std::string& device_uuid, Timestamp now) const;
   // The worker was answered; it was there at least until now.
   void Answered(const std::string& worker, const std::string& instance, Timestamp now);
 
@@ -55,6 +60,8 @@ class WorkerRegistry {
   // Sound devices of workers that are connected and not draining, in the order of worker and device; arch "" is
   // any, TARGET_AUTO any target.
   std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch, Timestamp now) const;
+  // Of any worker that has called since the server started.
+  std::optional<v1::DeviceDescription> KnownDevice(const std::string& device_uuid) const;
   // Whether `wanted` accepts what a worker that is connected and not draining has and can build: its last request, of which
   // the fields that say so are left. It must be quick and must not use this object.
   bool SomeoneOffers(const std::function<bool(const v1::SynchronizeRequest&)>& wanted, Timestamp now) const;
@@ -71,6 +78,7 @@ class WorkerRegistry {
   struct Entry {
     std::string instance;
     bool greeted = false;  // it has called since the server started
+    bool lost = false;     // it has let its leases end since it called
     v1::SynchronizeRequest offer;  // devices, problems, builds, confinement, version
     Timestamp last_contact{};
     bool says_draining = false;
@@ -81,7 +89,7 @@ class WorkerRegistry {
     std::map<std::string, int> resent;    // "<task> <fence>"
   };
   bool Connected(const Entry& entry, Timestamp now) const {
-    return now - entry.last_contact <= connected_for_;
+    return !entry.lost && now - entry.last_contact <= connected_for_;
   }
 
   const std::chrono::microseconds connected_for_;

@@ -22,6 +22,8 @@ namespace fusion {
 namespace {
 
 constexpr double kRetrySeconds = 5;
+// That a job loses before it fails.
+constexpr int kMostDevices = 8;
 
 }  // namespace
 
@@ -169,6 +171,7 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
   std::lock_guard lock(mutex_);
   active_.erase(job);
   line_.Ended(job);
+  dispatcher_.JobEnded(job);
 }
 
 absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, const Active& active) {
@@ -193,7 +196,14 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, con
                           metrics_,
                           request.limits()};
   try {
-    return options_.pipeline(request, context);
+    for (int devices = 1;; ++devices) {
+      absl::StatusOr<v1::JobResult> result = options_.pipeline(request, context);
+      // Times of two devices are not compared: all is measured again on the next one. What was built is built.
+      if (!absl::IsAborted(result.status()) || devices == kMostDevices) return result;
+      v1::JobEvent event;
+      event.set_note(absl::StrCat(result.status().message(), "; the job begins anew on another"));
+      Emit(job, event);
+    }
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the server ran out of memory on this job");
   } catch (const std::exception& error) {

@@ -10,6 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 
+#ifndef FUSION_VERSION
+#define FUSION_VERSION "unknown"
+#endif
+
 namespace fusion {
 namespace {
 
@@ -75,9 +79,17 @@ void Agent::Stop() {
 }
 
 absl::Status Agent::Run() {
-  absl::StatusOr<std::unique_ptr<Workplace>> workplace = Workplace::Open(WithMetrics(options_.workplace, options_.metrics), &blobs_);
-  if (!workplace.ok()) return workplace.status();
-  workplace_ = *std::move(workplace);
+  if (options_.open_workplace) {
+    absl::StatusOr<std::unique_ptr<Workplace>> opened = options_.open_workplace(&blobs_);
+    if (!opened.ok()) return opened.status();
+    workplace_ = *std::move(opened);
+  } else {
+    absl::StatusOr<std::unique_ptr<LocalWorkplace>> opened =
+        LocalWorkplace::Open(WithMetrics(options_.workplace, options_.metrics), &blobs_);
+    if (!opened.ok()) return opened.status();
+    workplace_ = *std::move(opened);
+  }
+  workplace_->OnChange([this] { Wake(); });
   for (const std::string& note : workplace_->notes()) spdlog::info("{}", note);
   const v1::Confinement& confinement = workplace_->confinement();
   spdlog::info("confined by: runners {}; host code {}; compilers {}", confinement.runner(),
@@ -117,6 +129,10 @@ absl::Status Agent::Run() {
   held_.StopAll();
   workplace_.reset();  // waits for its threads
   if (stopped) GiveBack();
+  std::lock_guard lock(mutex_);
+  if (replaced_)
+    return absl::AbortedError(
+        absl::StrCat("a newer process works under the name ", name_, "; give each worker a name of its own (--name)"));
   return absl::OkStatus();
 }
 
@@ -129,10 +145,19 @@ v1::SynchronizeRequest Agent::State() {
   request.set_draining(draining_);
   if (workplace_ == nullptr) return request;
   for (const v1::DeviceDescription& device : workplace_->devices()) *request.add_devices() = device;
+  for (const v1::BuildCapability& build : workplace_->builds()) *request.add_builds() = build;
+  std::set<std::string> taken = held_.RunningDevices();
+  for (v1::DeviceProblem& problem : workplace_->problems()) {
+    taken.insert(problem.device_uuid());
+    *request.add_problems() = std::move(problem);
+  }
   *request.mutable_confinement() = workplace_->confinement();
+  request.set_version(FUSION_VERSION);
   if (draining_) return request;
   request.set_free_build_slots(std::max(0, workplace_->build_slots() - held_.Running(v1::BUILD)));
-  request.set_free_time_slots(std::max(0, workplace_->time_slots() - held_.Running(v1::TIME)));
+  for (const v1::DeviceDescription& device : workplace_->devices())
+    if (!taken.contains(device.uuid())) request.add_free_devices(device.uuid());
+  request.set_free_time_slots(request.free_devices_size());
   return request;
 }
 
@@ -172,6 +197,7 @@ void Agent::Handle(const v1::SynchronizeResponse& response) {
   for (const std::string& task : response.cancelled()) held_.Forget(task);
   if (response.drain()) {
     std::lock_guard lock(mutex_);
+    replaced_ = replaced_ || response.replaced();
     if (!std::exchange(draining_, true)) spdlog::info("draining");
   }
   for (const v1::Assignment& assignment : response.assignments()) {

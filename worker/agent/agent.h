@@ -6,6 +6,7 @@
 #include <grpcpp/client_context.h>
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -15,6 +16,7 @@
 #include "worker/agent/blob_transfer.h"
 #include "worker/agent/held_tasks.h"
 #include "worker/agent/retry.h"
+#include "worker/agent/local_workplace.h"
 #include "worker/agent/workplace.h"
 
 namespace fusion {
@@ -22,6 +24,8 @@ namespace fusion {
 struct AgentOptions {
   std::string name;  // stable over restarts; "": the name of the host
   WorkplaceOptions workplace;
+  // Instead of what this machine has; null: LocalWorkplace with the options above.
+  std::function<absl::StatusOr<std::unique_ptr<Workplace>>(BlobTransfer*)> open_workplace;
   double wait_seconds = 10;                  // how long the server may hold a call of an idle worker
   int64_t cache_bytes = int64_t{256} << 20;  // of device code kept in memory
   WorkerMetrics* metrics = nullptr;          // may be null; outlives the agent
@@ -33,7 +37,8 @@ class Agent {
   ~Agent();
 
   // Measures the devices, then works until Drain or Stop. While the server is away it goes on working and
-  // tries again and again. OK after Drain or Stop; else why it could not start (Workplace::Open). Call once.
+  // tries again and again. OK after Drain or Stop; else why it could not start (LocalWorkplace::Open), or
+  // Aborted: a newer process uses its name. Call once.
   absl::Status Run();
 
   // Takes no more tasks; Run returns when all results have been accepted. Thread safe, as Stop.
@@ -65,6 +70,7 @@ class Agent {
   grpc::ClientContext* call_ = nullptr;  // guarded by mutex_, as all below; the call in progress
   bool news_ = false;                    // since the state was last sent
   bool draining_ = false;
+  bool replaced_ = false;
 };
 
 }  // namespace fusion

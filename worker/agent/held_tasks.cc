@@ -14,6 +14,7 @@ HeldTasks::Started HeldTasks::Start(const v1::Assignment& assignment) {
   }
   Held& held = held_[assignment.task()];
   held.kind = assignment.has_time() ? v1::TIME : v1::BUILD;
+  held.device_uuid = assignment.time().device_uuid();
   held.report.set_task(assignment.task());
   held.report.set_fence(assignment.fence());
   held.report.set_running(true);
@@ -49,6 +50,14 @@ void HeldTasks::StopAll() {
     for (const auto& [task, held] : held_) stops.push_back(held.stop);
   }
   for (std::stop_source& stop : stops) stop.request_stop();
+}
+
+std::set<std::string> HeldTasks::RunningDevices() const {
+  std::lock_guard lock(mutex_);
+  std::set<std::string> devices;
+  for (const auto& [task, held] : held_)
+    if (held.kind == v1::TIME && held.report.has_running()) devices.insert(held.device_uuid);
+  return devices;
 }
 
 std::vector<v1::TaskReport> HeldTasks::Reports() const {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -33,12 +34,15 @@ class HeldTasks {
   std::vector<v1::TaskReport> Reports() const;
   // How many run, by kind.
   int Running(v1::TaskKind kind) const;
+  // On which devices timings run, or wait for their turn.
+  std::set<std::string> RunningDevices() const;
   bool HasFinished() const;
   bool empty() const;
 
  private:
   struct Held {
     v1::TaskKind kind = v1::TASK_KIND_UNSPECIFIED;
+    std::string device_uuid;  // of a timing
     v1::TaskReport report;  // running, or the result
     std::stop_source stop;
   };

@@ -16,6 +16,7 @@
 #include "library/monitor/log.h"
 #include "library/monitor/monitor.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/simulated_workplace.h"
 #include "worker/agent/worker_metrics.h"
 
 namespace {
@@ -41,6 +42,18 @@ int main(int argc, char** argv) {
   app.add_option("--build-slots", options.workplace.build_slots,
                  "builds at a time (default: one for each core)")
       ->check(CLI::Range(1, 1024));
+  bool builds_only = false;
+  app.add_flag("--builds-only", builds_only, "offer compilers and no devices: needs no GPU");
+  fusion::SimulationOptions simulation{.devices = 0};
+  app.add_option("--simulate", simulation.devices,
+                 "offer so many simulated GPUs instead of what is here, to try out a farm: nothing is computed or verified")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--simulate-faults", simulation.faults, "share of simulated programs that fault")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--simulate-hangs", simulation.hangs, "share of simulated timings that never end")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--simulate-failures", simulation.failures, "share of simulated timings at which the worker fails")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--simulate-seconds", simulation.time_seconds, "time that a simulated timing takes")
+      ->check(CLI::Range(0.0, 3600.0));
   app.add_flag("--allow-unconfined-host-code", options.workplace.allow_unconfined_host_code,
                "offer the host as a device even where native code of candidates cannot be confined");
   app.add_option("--log-level", log_level, "debug, info, warn or error")
@@ -56,6 +69,14 @@ int main(int argc, char** argv) {
   }
   options.workplace.cuda = target != "host";
   options.workplace.host = target != "cuda";
+  options.workplace.devices = !builds_only;
+  if (simulation.devices > 0) {
+    simulation.host = options.name.empty() ? HostName() : options.name;
+    if (options.workplace.build_slots > 0) simulation.build_slots = options.workplace.build_slots;
+    options.open_workplace = [simulation](fusion::BlobTransfer* blobs) {
+      return std::make_unique<fusion::SimulatedWorkplace>(simulation, blobs);
+    };
+  }
   fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
                        "fusion-worker", {{"worker", options.name.empty() ? HostName() : options.name}});
   options.metrics = &metrics;

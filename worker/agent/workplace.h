@@ -1,89 +1,39 @@
-// Does the work of a worker: builds on a pool of threads, timings on one lane for each device.
+// Where a worker's tasks are done.
 #pragma once
 
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
-#include <map>
-#include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/worker.pb.h"
-#include "worker/agent/blob_transfer.h"
-#include "worker/agent/host_gate.h"
-#include "worker/agent/worker_metrics.h"
-#include "worker/build/builder.h"
-#include "worker/measure/runner_process.h"
-#include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
 
-struct WorkplaceOptions {
-  bool cuda = true;  // targets wanted
-  bool host = true;
-  int build_slots = 0;         // 0: one for each core
-  std::string runner_program;  // "": as RunnerProcess finds it
-  // Whose code runs here: native code of candidates for the host is refused where it cannot be confined
-  // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
-  bool allow_unconfined_host_code = false;
-  std::optional<MachineOffer>
-      offer;  // instead of what this machine offers, where that decides what is refused
-  WorkerMetrics* metrics = nullptr;  // may be null; outlives the workplace
-};
-
-// Thread safe. Must outlive nothing that it was given.
+// Thread safe.
 class Workplace {
  public:
-  // Finds and measures the devices and the compilers: takes a second or two. NotFound when there is neither a
-  // device nor a compiler, or no runner program.
-  static absl::StatusOr<std::unique_ptr<Workplace>> Open(const WorkplaceOptions& options,
-                                                         BlobTransfer* blobs);
   // Waits for what runs: stop it first.
-  ~Workplace();
+  virtual ~Workplace() = default;
 
-  const std::vector<v1::DeviceDescription>& devices() const { return devices_; }
+  // The same as long as it lives.
+  virtual const std::vector<v1::DeviceDescription>& devices() const = 0;
+  virtual const std::vector<v1::BuildCapability>& builds() const = 0;
+  virtual int build_slots() const = 0;
   // For people: why something is missing.
-  const std::vector<std::string>& notes() const { return notes_; }
-  const v1::Confinement& confinement() const { return confinement_; }
-  int build_slots() const { return build_slots_; }
-  int time_slots() const { return static_cast<int>(lanes_.size()); }
+  virtual const std::vector<std::string>& notes() const = 0;
+  virtual const v1::Confinement& confinement() const = 0;
+
+  // Devices that are taken out for now, because a known kernel does not run on them.
+  virtual std::vector<v1::DeviceProblem> problems() const = 0;
+  // Called, from any thread, when problems() may have changed. Set before the first Start.
+  virtual void OnChange(std::function<void()> changed) = 0;
 
   // Does the task on a thread of its own and calls done with its report from there; a task that was stopped
   // reports a failure. Timings on one device run one after another.
-  void Start(const v1::Assignment& assignment, std::stop_token stop,
-             std::function<void(v1::TaskReport)> done);
-
- private:
-  // A device, its runner and the one thread that uses it.
-  struct Lane {
-    v1::DeviceDescription device;
-    std::unique_ptr<RunnerProcess> runner;
-    boost::asio::thread_pool thread{1};
-  };
-  Workplace(const WorkplaceOptions& options, BlobTransfer* blobs);
-  // Describes the devices, in the strongest confinement in which a GPU that is there is found.
-  absl::StatusOr<v1::DescribeReply> Describe(const WorkplaceOptions& options,
-                                             std::unique_ptr<RunnerProcess>* runner);
-  void Note(absl::string_view message) { notes_.emplace_back(message); }
-  void DescribeConfinement(const WorkplaceOptions& options, bool host_refused);
-  void Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report);
-  void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
-
-  BlobTransfer* const blobs_;
-  WorkerMetrics* const metrics_;
-  const int build_slots_;
-  std::vector<v1::DeviceDescription> devices_;  // constant after Open, as all below except the gate
-  std::vector<std::string> notes_;
-  SandboxPolicy device_policy_;  // of runners for GPUs, without a GPU
-  v1::Confinement confinement_;
-  std::map<v1::Target, std::unique_ptr<Builder>> builders_;
-  std::map<std::string, std::unique_ptr<Lane>> lanes_;  // by uuid
-  HostGate gate_;
-  boost::asio::thread_pool build_threads_;
+  virtual void Start(const v1::Assignment& assignment, std::stop_token stop,
+                     std::function<void(v1::TaskReport)> done) = 0;
 };
 
 }  // namespace fusion

@@ -102,7 +102,7 @@ void SimulatedWorker::Call() {
 void SimulatedWorker::Handle(const v1::SynchronizeResponse& response) {
   for (const std::string& task : response.accepted()) Forget(task);
   for (const std::string& task : response.cancelled()) Forget(task);
-  if (response.drain()) {
+  if (response.replaced()) {
     if (on_told_to_end) on_told_to_end(traits_.name);
     return Crash(kRestart);
   }

@@ -393,15 +393,14 @@ TEST(WorkplaceTest, AHostThatCannotConfineNativeCodeIsNotOffered) {
   options.cuda = false;
   options.offer.emplace().bubblewrap_missing = "bwrap is not there";
   BlobTransfer blobs(grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials()), 1 << 20);
-  absl::StatusOr<std::unique_ptr<Workplace>> refusing = Workplace::Open(options, &blobs);
+  absl::StatusOr<std::unique_ptr<LocalWorkplace>> refusing = LocalWorkplace::Open(options, &blobs);
   ASSERT_TRUE(refusing.ok()) << refusing.status();
   EXPECT_TRUE((*refusing)->devices().empty());
-  EXPECT_EQ((*refusing)->time_slots(), 0);
   EXPECT_EQ((*refusing)->confinement().host_code(), "refused");
   ASSERT_FALSE((*refusing)->notes().empty());
   EXPECT_NE((*refusing)->notes()[0].find("--allow-unconfined-host-code"), std::string::npos);
   options.allow_unconfined_host_code = true;
-  absl::StatusOr<std::unique_ptr<Workplace>> allowing = Workplace::Open(options, &blobs);
+  absl::StatusOr<std::unique_ptr<LocalWorkplace>> allowing = LocalWorkplace::Open(options, &blobs);
   ASSERT_TRUE(allowing.ok()) << allowing.status();
   EXPECT_EQ((*allowing)->devices().size(), 1u);
   EXPECT_NE((*allowing)->confinement().host_code(), "refused");

@@ -1,20 +1,28 @@
-#include "worker/agent/workplace.h"
+#include "worker/agent/local_workplace.h"
 
 #include <unistd.h>
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <set>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "library/monitor/log.h"
+#include "worker/build/host_builder.h"
 #include "worker/measure/time_task.h"
 
 namespace fusion {
 namespace {
+
+constexpr std::chrono::seconds kFirstProbeDelay{5};
+constexpr std::chrono::seconds kLongestProbeDelay{300};
 
 int Slots(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -30,18 +38,19 @@ bool HasGpuNodes() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/
 
 }  // namespace
 
-Workplace::Workplace(const WorkplaceOptions& options, BlobTransfer* blobs)
+LocalWorkplace::LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs)
     : blobs_(blobs), metrics_(options.metrics), build_slots_(Slots(options.build_slots)), build_threads_(build_slots_) {}
 
-Workplace::~Workplace() {
+LocalWorkplace::~LocalWorkplace() {
+  ending_.request_stop();
   build_threads_.join();
   for (auto& [uuid, lane] : lanes_) lane->thread.join();
 }
 
-absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOptions& wanted,
+absl::StatusOr<std::unique_ptr<LocalWorkplace>> LocalWorkplace::Open(const WorkplaceOptions& wanted,
                                                            BlobTransfer* blobs) {
   WorkplaceOptions options = wanted;
-  std::unique_ptr<Workplace> workplace(new Workplace(options, blobs));
+  std::unique_ptr<LocalWorkplace> workplace(new LocalWorkplace(options, blobs));
   std::string why_not;
   const bool host_refused =
       options.host && !options.allow_unconfined_host_code &&
@@ -67,7 +76,7 @@ absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOption
   }
   std::unique_ptr<RunnerProcess> runner;
   absl::StatusOr<v1::DescribeReply> described = v1::DescribeReply();
-  if (options.cuda || options.host) described = workplace->Describe(options, &runner);
+  if (options.devices && (options.cuda || options.host)) described = workplace->Describe(options, &runner);
   if (!described.ok()) return described.status();
   for (const std::string& text : described->notes()) workplace->Note(text);
   for (const v1::DeviceDescription& device : described->devices()) {
@@ -85,6 +94,11 @@ absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOption
     workplace->devices_.push_back(device);
     if (options.metrics != nullptr) options.metrics->device_healthy.With({device.uuid()}).Set(1);
   }
+  for (const auto& [target, builder] : workplace->builders_) {
+    v1::BuildCapability& build = workplace->builds_.emplace_back();
+    build.set_target(target);
+    if (target == v1::HOST) build.set_arch(HostArch());
+  }
   if (workplace->devices_.empty() && workplace->builders_.empty()) {
     std::string reasons;
     for (const std::string& text : workplace->notes_) absl::StrAppend(&reasons, "; ", text);
@@ -94,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(const WorkplaceOption
   return workplace;
 }
 
-absl::StatusOr<v1::DescribeReply> Workplace::Describe(const WorkplaceOptions& options,
+absl::StatusOr<v1::DescribeReply> LocalWorkplace::Describe(const WorkplaceOptions& options,
                                                       std::unique_ptr<RunnerProcess>* runner) {
   const auto describe = [&](v1::Target target, const SandboxPolicy& policy) {
     *runner = std::make_unique<RunnerProcess>(options.runner_program, policy);
@@ -130,7 +144,7 @@ absl::StatusOr<v1::DescribeReply> Workplace::Describe(const WorkplaceOptions& op
   return described;
 }
 
-void Workplace::DescribeConfinement(const WorkplaceOptions& options, bool host_refused) {
+void LocalWorkplace::DescribeConfinement(const WorkplaceOptions& options, bool host_refused) {
   const MachineOffer& offer = MachineOffer::Get();
   confinement_.set_runner(ConfinementText(device_policy_, offer));
   if (options.host)
@@ -140,7 +154,7 @@ void Workplace::DescribeConfinement(const WorkplaceOptions& options, bool host_r
   confinement_.set_compiler(absl::StrJoin(compilers, "; "));
 }
 
-void Workplace::Start(const v1::Assignment& assignment, std::stop_token stop,
+void LocalWorkplace::Start(const v1::Assignment& assignment, std::stop_token stop,
                       std::function<void(v1::TaskReport)> done) {
   v1::TaskReport report;
   report.set_task(assignment.task());
@@ -169,7 +183,7 @@ void Workplace::Start(const v1::Assignment& assignment, std::stop_token stop,
   boost::asio::post(build_threads_, [report, done]() mutable { done(std::move(report)); });
 }
 
-void Workplace::Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report) {
+void LocalWorkplace::Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report) {
   const auto builder = builders_.find(task.target());
   if (builder == builders_.end()) {
     report->set_failure(absl::StrCat("this worker has no compiler for ", v1::Target_Name(task.target())));
@@ -194,7 +208,11 @@ void Workplace::Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskR
   *report->mutable_build() = std::move(output.result);
 }
 
-void Workplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report) {
+void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report) {
+  if (health_.IsOut(lane->device.uuid())) {
+    report->set_failure(absl::StrCat("the device ", lane->device.uuid(), " is taken out"));
+    return;
+  }
   // Fetched before the gate: waiting for the server must not keep others from working.
   for (const v1::Program* program : {&task.session().reference(), &task.session().unfused()})
     for (const v1::Launch& launch : program->launches()) blobs_->Read(launch.binary(), stop).IgnoreError();
@@ -220,7 +238,27 @@ void Workplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop,
     *report->mutable_time() = *std::move(result);
   } else {
     report->set_failure(std::string(result.status().message()));
+    if (absl::IsFailedPrecondition(result.status()) && lane->runner->needs_probe())
+      TakeOut(lane, std::string(result.status().message()), kFirstProbeDelay);
   }
+}
+
+void LocalWorkplace::TakeOut(Lane* lane, const std::string& reason, std::chrono::seconds delay) {
+  const std::string& uuid = lane->device.uuid();
+  spdlog::warn("device {} is taken out, and tried again in {} s: {}", uuid, delay.count(), reason);
+  health_.TakeOut(uuid, reason);
+  boost::asio::post(lane->thread, [this, lane, delay] {
+    std::mutex mutex;
+    std::condition_variable_any ended;
+    std::unique_lock lock(mutex);
+    if (ended.wait_for(lock, ending_.get_token(), delay, [] { return false; }) || ending_.stop_requested()) return;
+    const absl::Status probed = lane->runner->Probe(lane->device.uuid());
+    if (!probed.ok())
+      return TakeOut(lane, std::string(probed.message()), std::min(2 * delay, kLongestProbeDelay));
+    if (metrics_ != nullptr) metrics_->device_healthy.With({lane->device.uuid()}).Set(1);
+    spdlog::info("device {} is sound again", lane->device.uuid());
+    health_.BringBack(lane->device.uuid());
+  });
 }
 
 }  // namespace fusion

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Faults of whole processes: a server, workers with simulated GPUs, clients; workers are killed or stopped, the server is killed.
+
+    tests/fault/processes.py BIN_DIRECTORY EXAMPLE (--kill-workers N | --stop-workers N | --kill-server N) [--workers N]
+
+Every submission that was acknowledged must end SUCCEEDED. A task that a dead or stopped worker held is done elsewhere, and what
+a stopped worker says when it goes on is refused; a server that is killed and started again repeats nothing.
+"""
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+LEASE_SECONDS = 15
+
+
+class Farm:
+    """The processes, and what the database says of their work."""
+
+    def __init__(self, binaries, example, worker_count, simulated_seconds):
+        self.binaries, self.example = binaries, example
+        self.folder = tempfile.mkdtemp(prefix="fusion-faults-")
+        self.data = os.path.join(self.folder, "data")
+        os.mkdir(self.data)
+        self.log = open(os.path.join(self.folder, "log"), "wb")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.simulated_seconds = simulated_seconds
+        self.server = None
+        self.workers = {}
+        self.lock = threading.Lock()
+        self.start_server()
+        for number in range(worker_count):
+            self.start_worker(f"worker{number}")
+
+    def start_server(self):
+        self.server = subprocess.Popen(
+            [os.path.join(self.binaries, "fusion-server"), "--listen", f"127.0.0.1:{self.port}", "--data", self.data,
+             "--job-threads", "16"], stdout=self.log, stderr=self.log)
+        for _ in range(300):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            if self.server.poll() is not None:
+                break
+            time.sleep(0.1)
+        raise RuntimeError("the server does not listen")
+
+    def start_worker(self, name):
+        process = subprocess.Popen(
+            [os.path.join(self.binaries, "fusion-worker"), "--server", f"127.0.0.1:{self.port}", "--name", name, "--simulate", "1",
+             "--simulate-seconds", str(self.simulated_seconds)], stdout=self.log, stderr=self.log)
+        with self.lock:
+            self.workers[name] = process
+
+    def submit(self):
+        """The name of a job that the server has acknowledged."""
+        done = subprocess.run(
+            [os.path.join(self.binaries, "fusion-client"), "submit", self.example, "--target", "cuda", "--arch", "sm_90",
+             "--candidates", "4", "--server", f"127.0.0.1:{self.port}", "--detach", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        if done.returncode != 0:
+            raise RuntimeError(f"submit: {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)["job"]
+
+    def query(self, sql, *arguments):
+        with contextlib.closing(sqlite3.connect(os.path.join(self.data, "fusion.db"), timeout=30)) as database:
+            return database.execute(sql, arguments).fetchall()
+
+    def state(self, job):
+        return self.query("SELECT state FROM jobs WHERE id = ?", job)[0][0]
+
+    def holder(self, job):
+        """The worker that times something for the job, the task and its fence; none: nobody does."""
+        rows = self.query("SELECT worker, tasks.id, fence FROM tasks JOIN job_tasks ON task = number "
+                          "WHERE job = ? AND kind = 'TIME' AND state = 'RUNNING'", job)
+        return rows[0] if rows else None
+
+    def wait_for(self, condition, seconds, what):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.02)
+        raise RuntimeError(f"{what}: not within {seconds} s")
+
+    def close(self):
+        for process in [self.server, *self.workers.values()]:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def ended(farm, job):
+    state = farm.state(job)
+    if state in ("FAILED", "CANCELLED"):
+        raise RuntimeError(f"{job} is {state}")
+    return state == "SUCCEEDED"
+
+
+def disturb_workers(farm, times, stop, in_parallel):
+    """Each time: a job, the worker that times for it is killed or stopped, the job ends elsewhere. Seconds, one for each."""
+    seconds, failures, left = [], [], [times]
+    busy = set()
+
+    def once():
+        job = farm.submit()
+        while True:
+            held = farm.holder(job)
+            if held is None and ended(farm, job):
+                job = farm.submit()  # too quick for us
+                continue
+            if held is not None:
+                with farm.lock:
+                    if held[0] not in busy:
+                        busy.add(held[0])
+                        break
+            time.sleep(0.005)
+        name, task, fence = held
+        process = farm.workers[name]
+        process.send_signal(signal.SIGSTOP if stop else signal.SIGKILL)
+        begin = time.monotonic()
+        farm.wait_for(lambda: ended(farm, job), 90, f"{job}, after {name} went")
+        seconds.append(time.monotonic() - begin)
+        if stop:
+            time.sleep(max(0, LEASE_SECONDS + 3 - (time.monotonic() - begin)))
+            before = farm.query("SELECT state, fence, worker, result FROM tasks WHERE id = ?", task)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(2)
+            after = farm.query("SELECT state, fence, worker, result FROM tasks WHERE id = ?", task)
+            if before != after:
+                raise RuntimeError(f"{task}: {name}, which held it under fence {fence}, changed it after its lease")
+            if process.poll() is not None:
+                raise RuntimeError(f"{name} did not go on")
+        else:
+            process.wait()
+            farm.start_worker(name)
+        with farm.lock:
+            busy.discard(name)
+
+    def lane():
+        while True:
+            with farm.lock:
+                if left[0] == 0 or failures:
+                    return
+                left[0] -= 1
+            try:
+                once()
+            except Exception as error:  # told by the main thread
+                failures.append(error)
+
+    threads = [threading.Thread(target=lane) for _ in range(min(in_parallel, times))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    seconds.sort()
+    p99 = seconds[min(len(seconds) - 1, int(0.99 * len(seconds)))]
+    print(f"{len(seconds)} workers {'stopped past their lease and continued' if stop else 'killed'}; jobs finished elsewhere: "
+          f"median {seconds[len(seconds) // 2]:.1f} s, p99 {p99:.1f} s")
+    if p99 > 20:
+        raise RuntimeError("jobs take longer than 20 s to finish elsewhere")
+
+
+def kill_server(farm, times, seed):
+    """The server dies at moments that nobody chose, and is back at once."""
+    choose = random.Random(seed)
+    jobs, failures, stop = [], [], threading.Event()
+
+    def submit():
+        while not stop.is_set():
+            try:
+                jobs.append(farm.submit())
+            except Exception as error:
+                failures.append(error)
+                return
+            time.sleep(0.05)
+
+    clients = [threading.Thread(target=submit) for _ in range(2)]
+    for client in clients:
+        client.start()
+    for _ in range(times):
+        time.sleep(choose.uniform(0.3, 1.5))
+        farm.server.kill()
+        farm.server.wait()
+        farm.start_server()
+    stop.set()
+    for client in clients:
+        client.join()
+    if failures:
+        raise failures[0]
+    for job in jobs:
+        farm.wait_for(lambda: ended(farm, job), 120, job)
+    tasks, attempts = farm.query("SELECT count(*), sum(attempts) FROM tasks WHERE state = 'DONE'")[0]
+    print(f"server killed {times} times; {len(jobs)} submissions acknowledged, all kept; {tasks} tasks done by {attempts} runs")
+    if attempts != tasks:
+        raise RuntimeError("a task was run again although the server was back within 30 s")
+    if farm.query("PRAGMA integrity_check") != [("ok",)]:
+        raise RuntimeError("the database is damaged")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binaries")
+    parser.add_argument("example")
+    parser.add_argument("--kill-workers", type=int, default=0)
+    parser.add_argument("--stop-workers", type=int, default=0)
+    parser.add_argument("--kill-server", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--parallel", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    farm = Farm(arguments.binaries, arguments.example, arguments.workers, 0.2)
+    try:
+        # The first job builds; the others find everything built.
+        first = farm.submit()
+        farm.wait_for(lambda: ended(farm, first), 120, "the first job")
+        if arguments.kill_workers:
+            disturb_workers(farm, arguments.kill_workers, False, arguments.parallel)
+        if arguments.stop_workers:
+            disturb_workers(farm, arguments.stop_workers, True, arguments.parallel)
+        if arguments.kill_server:
+            kill_server(farm, arguments.kill_server, arguments.seed)
+    except Exception as error:
+        farm.log.flush()
+        with open(os.path.join(farm.folder, "log"), errors="replace") as log:
+            sys.stderr.write("".join(log.readlines()[-40:]))
+        sys.exit(f"{type(error).__name__}: {error}")
+    finally:
+        farm.close()
+
+
+if __name__ == "__main__":
+    main()

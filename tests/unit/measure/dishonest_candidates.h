@@ -1,0 +1,158 @@
+// Candidates that cheat, candidates that crash, and honest ones, for any target. Included by the test of the host and by that of
+// a GPU, which instantiate DishonestCandidateTest and the others with their target.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/fault/long_form.h"
+#include "tests/unit/measure/time_task_fixture.h"
+
+namespace fusion {
+
+struct Candidate {
+  std::string name;
+  std::string body;
+  std::string preamble = "";
+};
+
+// Each would be faster than the honest one if nobody looked.
+inline std::vector<Candidate> Cheats() {
+  const std::string runs = "STATE int runs = 0;";
+  const std::string count = " if (i == n - 1) runs = runs + 1;";
+  const std::string cache = "STATE float cached[100003];\nSTATE int filled = 0;";
+  return {
+      {"nothing", ";"},
+      {"zeros", "z[i] = 0;"},
+      {"copies_x", "z[i] = x[i];"},
+      {"copies_y", "z[i] = y[i];"},
+      {"difference", "z[i] = x[i] - y[i];"},
+      {"last_wrong", "z[i] = i == n - 1 ? 0.5f : x[i] + y[i];"},
+      {"first_wrong", "z[i] = i == 0 ? 0.5f : x[i] + y[i];"},
+      {"a_thousandth_off", "z[i] = 1.001f * (x[i] + y[i]);"},
+      {"rounded_to_8_bits", "z[i] = (float)(int)((x[i] + y[i]) * 256) / 256;"},
+      {"one_nan", "z[i] = i == 4242 ? 0.0f / (x[i] - x[i]) : x[i] + y[i];"},
+      {"one_infinity", "z[i] = i == 4242 ? 3e38f * 10 : x[i] + y[i];"},
+      {"last_unwritten", "if (i < n - 1) z[i] = x[i] + y[i];"},
+      {"every_thousandth_unwritten", "if (i % 1000 != 999) z[i] = x[i] + y[i];"},
+      {"half_of_it", "if (i < n / 2) z[i] = x[i] + y[i];"},
+      {"neighbours_swapped", "z[i] = x[i ^ (i + 1 < n ? 1 : 0)] + y[i ^ (i + 1 < n ? 1 : 0)];"},
+      {"counts_on_the_last_result", "if (z[i] == z[i]) z[i] = x[i] + y[i];"},
+      {"adds_to_the_last_result", "z[i] += x[i] + y[i];"},
+      {"one_behind_the_end", "z[i] = x[i] + y[i]; if (i == 0) z[n] = 1;"},
+      {"sixteen_behind_the_end", "z[i] = x[i] + y[i]; if (i == 0) z[n + 15] = 1;"},
+      {"one_before_the_beginning", "z[i] = x[i] + y[i]; if (i == 0) z[-1] = 1;"},
+      {"behind_an_input", "z[i] = x[i] + y[i]; if (i == 0) x[n] = 1;"},
+      {"changes_one_input", "z[i] = x[i] + y[i]; if (i == 5) x[5] = 1;"},
+      {"changes_the_last_input", "z[i] = x[i] + y[i]; if (i == n - 1) y[i] += 1;"},
+      {"makes_the_inputs_fit", "x[i] = 0; y[i] = 0; z[i] = 0;"},
+      {"keeps_the_sum_in_an_input", "x[i] = x[i] + y[i]; y[i] = 0; z[i] = x[i];"},
+      {"works_in_the_first_run_only", "if (runs < 1) z[i] = x[i] + y[i];" + count, runs},
+      {"works_in_the_first_runs_only", "if (runs < 5) z[i] = x[i] + y[i];" + count, runs},
+      {"works_in_every_other_run", "if (runs % 2 == 0) z[i] = x[i] + y[i];" + count, runs},
+      {"wrong_in_the_fifth_run", "z[i] = x[i] + y[i] + (runs == 4 ? 1 : 0);" + count, runs},
+      {"remembers_what_it_was_asked", "if (filled == 0) cached[i] = x[i] + y[i]; z[i] = cached[i]; if (i == n - 1) filled = 1;",
+       cache},
+  };
+}
+
+class DishonestCandidateTest : public TimeTaskTest {};
+
+TEST_P(DishonestCandidateTest, EveryCheatIsCaught) {
+  const std::vector<Candidate> cheats = Cheats();
+  EXPECT_GE(cheats.size(), 30u);
+  for (const Candidate& cheat : cheats) {
+    SCOPED_TRACE(cheat.name);
+    task_.clear_programs();
+    AddProgram(cheat.name, cheat.body, cheat.preamble);
+    AddProgram("honest", kAdd);
+    absl::StatusOr<v1::TimeResult> result = Execute();
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_EQ(result->programs_size(), 2);
+    EXPECT_EQ(result->programs(0).outcome(), v1::WRONG_RESULT) << result->programs(0).message();
+    ExpectGood(result->programs(1));
+    ExpectGood(result->unfused());
+  }
+}
+
+class HonestCandidateTest : public TimeTaskTest {};
+
+TEST_P(HonestCandidateTest, NoneIsAccused) {
+  const std::vector<std::string> bodies = {
+      kAdd,
+      "z[i] = y[i] + x[i];",
+      "float a = x[i]; float b = y[i]; z[i] = a + b;",
+      "z[i] = -(-x[i] - y[i]);",
+      "z[i] = 0.5f * (2 * x[i] + 2 * y[i]);",
+      "z[i] = 7; z[i] = x[i] + y[i];",
+      "z[i] = (x[i] - 1) + (y[i] + 1);",
+      "z[i] = x[i] > y[i] ? x[i] + y[i] : y[i] + x[i];",
+  };
+  // Differences are judged against the size of the sums' terms, as the reference's tolerance has it.
+  task_.mutable_session()->set_tolerances(0, 1e-5);
+  for (int round = 0; round < Count(3, 25); ++round) {
+    task_.clear_programs();
+    task_.mutable_session()->set_seed(100 + round);
+    for (size_t i = 0; i < bodies.size(); ++i) AddProgram("honest" + std::to_string(i), bodies[i]);
+    absl::StatusOr<v1::TimeResult> result = Execute();
+    ASSERT_TRUE(result.ok()) << result.status();
+    for (const v1::ProgramMeasurement& program : result->programs()) ExpectGood(program);
+  }
+}
+
+class CrashingCandidateTest : public TimeTaskTest {
+ protected:
+  struct Crash {
+    std::string name;
+    std::string body;
+    std::string preamble;
+    std::vector<v1::Outcome> outcomes;
+    std::function<void(v1::Program*)> change = {};
+  };
+  std::vector<Crash> Crashes() const {
+    const bool host = GetParam() == v1::HOST;
+    std::vector<Crash> crashes = {
+        {"illegal_address", "z[i] = x[i]; if (i == 9) *(volatile float*)64 = 1;", "", {v1::FAULT}},
+        {"endless", "z[i] = x[i]; for (volatile float* p = z + i; i == 9;) p[0] = 1;", "", {v1::TIMEOUT}},
+        {"trap", host ? "z[i] = x[i]; if (i == 9) __builtin_trap();" : "z[i] = x[i]; if (i == 9) asm volatile(\"trap;\");", "",
+         {v1::FAULT}},
+        {"out_of_memory", kAdd, "", {v1::EXCEEDS_DEVICE, v1::LAUNCH_ERROR},
+         [](v1::Program* program) { program->set_workspace_bytes(int64_t{1} << 46); }},
+        {"deep_recursion", "z[i] = sink(x, (int)i, 100000000);",
+         std::string(host ? "__attribute__((noinline)) " : "__device__ __noinline__ ") +
+             "float sink(float* p, int i, int depth) { volatile float room[64]; room[depth % 64] = p[i]; "
+             "return depth == 0 ? room[0] : sink(p, i, depth - 1) + room[depth % 64]; }",
+         {v1::FAULT, v1::LAUNCH_ERROR}},
+    };
+    if (!host) {
+      crashes.push_back({"misaligned", "z[i] = x[i]; if (i == 9) *(volatile double*)((char*)z + 4) = 1;", "", {v1::FAULT}});
+      crashes.push_back({"too_much_shared_memory", kAdd, "", {v1::EXCEEDS_DEVICE, v1::LAUNCH_ERROR},
+                         [](v1::Program* program) { program->mutable_launches(0)->set_shared_bytes(1 << 20); }});
+    }
+    return crashes;
+  }
+};
+
+TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
+  for (const Crash& crash : Crashes()) {
+    for (int time = 0; time < Count(2, GetParam() == v1::HOST ? 100 : 10); ++time) {
+      SCOPED_TRACE(crash.name);
+      task_.clear_programs();
+      AddProgram(crash.name, crash.body, crash.preamble);
+      if (crash.change) crash.change(task_.mutable_programs(0));
+      absl::StatusOr<v1::TimeResult> result = Execute();
+      ASSERT_TRUE(result.ok()) << result.status();
+      const v1::Outcome outcome = result->programs(0).outcome();
+      EXPECT_TRUE(std::find(crash.outcomes.begin(), crash.outcomes.end(), outcome) != crash.outcomes.end())
+          << v1::Outcome_Name(outcome) << ": " << result->programs(0).message();
+      // The next task, on the same lane.
+      task_.clear_programs();
+      AddProgram("honest", kAdd);
+      absl::StatusOr<v1::TimeResult> next = Execute();
+      ASSERT_TRUE(next.ok()) << next.status();
+      ExpectGood(next->programs(0));
+    }
+  }
+}
+
+}  // namespace fusion

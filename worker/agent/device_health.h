@@ -1,0 +1,37 @@
+// Which devices are sound.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fusion/v1/worker.pb.h"
+
+namespace fusion {
+
+// Thread safe.
+class DeviceHealth {
+ public:
+  // Called, without a lock, when a device is taken out or comes back. Set before the other threads begin.
+  void OnChange(std::function<void()> changed) { changed_ = std::move(changed); }
+
+  // The device is out until BringBack. Repeated: the newest reason stands, the time is that of the first.
+  void TakeOut(const std::string& device_uuid, const std::string& reason);
+  void BringBack(const std::string& device_uuid);
+  bool IsOut(const std::string& device_uuid) const;
+  std::vector<v1::DeviceProblem> Problems() const;
+
+ private:
+  struct Problem {
+    std::string reason;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::function<void()> changed_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Problem> problems_;  // by device; guarded by mutex_
+};
+
+}  // namespace fusion

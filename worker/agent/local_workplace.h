@@ -1,0 +1,94 @@
+// The devices and compilers of this machine: builds on a pool of threads, timings on one lane for each device.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/worker.pb.h"
+#include "worker/agent/blob_transfer.h"
+#include "worker/agent/device_health.h"
+#include "worker/agent/host_gate.h"
+#include "worker/agent/worker_metrics.h"
+#include "worker/agent/workplace.h"
+#include "worker/build/builder.h"
+#include "worker/measure/runner_process.h"
+#include "worker/sandbox/machine_offer.h"
+
+namespace fusion {
+
+struct WorkplaceOptions {
+  bool cuda = true;  // targets wanted
+  bool host = true;
+  bool devices = true;         // false: builds only
+  int build_slots = 0;         // 0: one for each core
+  std::string runner_program;  // "": as RunnerProcess finds it
+  // Whose code runs here: native code of candidates for the host is refused where it cannot be confined
+  // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
+  bool allow_unconfined_host_code = false;
+  std::optional<MachineOffer>
+      offer;  // instead of what this machine offers, where that decides what is refused
+  WorkerMetrics* metrics = nullptr;  // may be null; outlives the workplace
+};
+
+// Thread safe. Must outlive nothing that it was given.
+class LocalWorkplace final : public Workplace {
+ public:
+  // Finds and measures the devices and the compilers: takes a second or two. NotFound when there is neither a
+  // device nor a compiler, or no runner program.
+  static absl::StatusOr<std::unique_ptr<LocalWorkplace>> Open(const WorkplaceOptions& options, BlobTransfer* blobs);
+  ~LocalWorkplace() override;
+
+  const std::vector<v1::DeviceDescription>& devices() const override { return devices_; }
+  const std::vector<v1::BuildCapability>& builds() const override { return builds_; }
+  int build_slots() const override { return builders_.empty() ? 0 : build_slots_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+  const v1::Confinement& confinement() const override { return confinement_; }
+  std::vector<v1::DeviceProblem> problems() const override { return health_.Problems(); }
+  void OnChange(std::function<void()> changed) override { health_.OnChange(std::move(changed)); }
+  void Start(const v1::Assignment& assignment, std::stop_token stop,
+             std::function<void(v1::TaskReport)> done) override;
+
+ private:
+  // A device, its runner and the one thread that uses it.
+  struct Lane {
+    v1::DeviceDescription device;
+    std::unique_ptr<RunnerProcess> runner;
+    boost::asio::thread_pool thread{1};
+  };
+  LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs);
+  // Describes the devices, in the strongest confinement in which a GPU that is there is found.
+  absl::StatusOr<v1::DescribeReply> Describe(const WorkplaceOptions& options,
+                                             std::unique_ptr<RunnerProcess>* runner);
+  void Note(absl::string_view message) { notes_.emplace_back(message); }
+  void DescribeConfinement(const WorkplaceOptions& options, bool host_refused);
+  void Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report);
+  void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
+  // The device failed its probe: it is out, and tried again in `delay`, then in twice that, until it is sound.
+  void TakeOut(Lane* lane, const std::string& reason, std::chrono::seconds delay);
+
+  BlobTransfer* const blobs_;
+  WorkerMetrics* const metrics_;
+  const int build_slots_;
+  std::vector<v1::DeviceDescription> devices_;  // constant after Open, as all below except the gate
+  std::vector<v1::BuildCapability> builds_;
+  std::vector<std::string> notes_;
+  SandboxPolicy device_policy_;  // of runners for GPUs, without a GPU
+  v1::Confinement confinement_;
+  std::map<v1::Target, std::unique_ptr<Builder>> builders_;
+  std::map<std::string, std::unique_ptr<Lane>> lanes_;  // by uuid
+  HostGate gate_;
+  DeviceHealth health_;
+  std::stop_source ending_;
+  boost::asio::thread_pool build_threads_;
+};
+
+}  // namespace fusion
