@@ -29,7 +29,8 @@ MODULES = {
     "server/rank": ["server/plan"],
     "server/accuracy": [],
     "server/tuner": ["db/store"],
-    "server/service": ["library/catalog", "db/store", "server/graph", "server/plan", "server/parse", "server/model",
+    "server/identity": ["library/catalog", "db/store"],
+    "server/service": ["library/catalog", "db/store", "server/identity", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",
                        "server/accuracy", "server/tuner"],
     "worker/build": ["library/catalog"],
@@ -59,8 +60,9 @@ CONFINED = [
     (r"(cuda/)?(cuda|cuda_runtime|cuda_runtime_api|nvrtc|nvml)\.h", ["worker/build", "worker/measure"],
      "CUDA headers are included in worker alone"),
     (r"(grpc|grpcpp|grpc\+\+)/.*|.*\.grpc\.pb\.h",
-     ["server/service", "server/dispatch", "worker/agent", "client/api", "client/cli", "client/tuner", "tests"],
-     "gRPC is included in server/service, server/dispatch, worker/agent and client alone"),
+     ["server/service", "server/identity", "server/dispatch", "worker/agent", "client/api", "client/cli", "client/tuner", "tests"],
+     "gRPC is included in server/service, server/identity, server/dispatch, worker/agent and client alone"),
+    (r"openssl/.*", ["server/identity"], "OpenSSL is included in server/identity alone"),
     (r"(gtest|gmock|benchmark|tests)/.*", ["tests"], "only tests include test frameworks and tests"),
 ]
 
@@ -72,7 +74,7 @@ SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".in"}
 
 # Angle brackets or quotes: third-party headers may be written either way, ours are always quoted from the root.
 THIRD_PARTY = re.compile(
-    r"(absl|boost|google/protobuf|grpc|grpcpp|grpc\+\+|spdlog|CLI|nlohmann|Eigen|gtest|gmock|benchmark|lpsolve)/"
+    r"(absl|boost|google/protobuf|openssl|grpc|grpcpp|grpc\+\+|spdlog|CLI|nlohmann|Eigen|gtest|gmock|benchmark|lpsolve)/"
     r"|(sqlite3|cuda|nvrtc|nvml)\.h$")
 GENERATED = re.compile(r"(fusion/v1|google/rpc)/\w+(\.grpc)?\.pb\.h$")
 

@@ -26,8 +26,10 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
 
 JobRunner::~JobRunner() { Stop(); }
 
-absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph) {
+absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
+                                            const std::string& user) {
   JobRecord record;
+  record.user = user;
   record.request_id = request.request_id();
   record.target = v1::Target_Name(request.target());
   record.graph_name = graph.name();

@@ -37,8 +37,9 @@ class JobRunner {
   ~JobRunner();
 
   // Stores a job for a request, then starts it. A known request_id gives the job that it made. The request
-  // must be valid already; `graph` describes it.
-  absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph);
+  // must be valid already; `graph` describes it. Ids of requests are each user's own.
+  absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
+                                   const std::string& user);
   // Starts the job if it is unfinished and not running here. NotFound: no such job.
   absl::Status EnsureRunning(const std::string& job);
   // EnsureRunning for every unfinished job.

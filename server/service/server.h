@@ -9,6 +9,9 @@
 #include "absl/status/statusor.h"
 #include "library/catalog/catalog.h"
 #include "server/dispatch/dispatcher_options.h"
+#include "server/identity/audit_log.h"
+#include "server/identity/access_gate.h"
+#include "server/identity/tls_files.h"
 #include "server/service/job_runner.h"
 
 namespace fusion {
@@ -18,6 +21,10 @@ struct ServerOptions {
   std::string data_directory;              // created when absent
   std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
   bool resume_jobs = true;  // take up unfinished jobs at once; otherwise each when it is watched
+  TlsFiles tls;                       // all "": without TLS
+  bool insecure_any_address = false;  // without TLS at addresses that other machines reach, too
+  AccessOptions gate;                   // `tls` is set by the server
+  AuditOptions audit;
   DispatcherOptions dispatcher;
   JobRunnerOptions runner;
 };
@@ -26,7 +33,8 @@ struct ServerOptions {
 class Server {
  public:
   // Unavailable: the data directory is in use by another process or cannot be written, or the address is
-  // taken; the message says which. Other statuses as OpenSqliteStore and Catalog::BuiltIn.
+  // taken; the message says which. FailedPrecondition: without TLS it would listen where other machines reach
+  // it. Other statuses as OpenSqliteStore, Catalog::BuiltIn and LoadTlsMaterial.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // Shutdown().
   ~Server();
