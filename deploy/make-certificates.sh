@@ -7,7 +7,8 @@
 #
 #     DIR           gets ca.pem and ca.key, and for each certificate <kind>-<name>.pem and .key; keys are for
 #                   their owner alone (mode 600). Keep ca.key off the servers
-#     HOST          a name or an address at which clients reach the server; "a,b" is one server with two
+#     HOST          a name or an address at which clients reach the server; "a,b" is one server with two, in
+#                   the files server-a
 #     NAME          letters, digits and . _ @ -; a worker's is what it calls itself (fusion-worker --name)
 #     CERTIFICATE   server-HOST, worker-NAME, admin-NAME or user-NAME, as its file is called
 #     --days N      days that new certificates are good for (default 365; the authority: 3650)
@@ -21,7 +22,7 @@
 set -euo pipefail
 
 usage() {
-  sed -n '2,22s/^# \{0,1\}//p' "$0"
+  sed -n '2,23s/^# \{0,1\}//p' "$0"
 }
 
 fail_usage() {
@@ -109,9 +110,14 @@ extensions_of() {
   echo "keyUsage=critical,digitalSignature"
   if [[ $kind == server ]]; then
     echo "extendedKeyUsage=serverAuth"
-    for host in ${name//,/ }; do
-      if [[ $host =~ ^[0-9.]+$ || $host == *:* ]]; then names+=",IP:$host"; else names+=",DNS:$host"; fi
-    done
+    if [[ -e server-${name%%,*}.pem ]]; then
+      # Renewed: all the names that it had.
+      names=$(openssl x509 -in "server-${name%%,*}.pem" -noout -ext subjectAltName | sed '1d; s/^ *//; s/IP Address:/IP:/g')
+    else
+      for host in ${name//,/ }; do
+        if [[ $host =~ ^[0-9.]+$ || $host == *:* ]]; then names+=",IP:$host"; else names+=",DNS:$host"; fi
+      done
+    fi
     echo "subjectAltName=${names#,}"
   else
     echo "extendedKeyUsage=clientAuth"
@@ -131,7 +137,7 @@ check_name() {
 
 # Signs a certificate for the key that is there, and puts it into its place in one step.
 sign() {
-  local kind=$1 name=$2 file=$1-$2
+  local kind=$1 name=$2 file=$1-${2%%,*}
   extensions_of "$kind" "$name" >"$file.extensions"
   # The name may be longer than a common name; the names that count are in the extensions.
   quietly openssl req -new -key "$file.key" -subj "/O=fusion/OU=$kind/CN=${name:0:60}" -out "$file.request"
@@ -165,7 +171,7 @@ fi
 for entry in "${wanted[@]}"; do
   kind=${entry%% *}
   name=${entry#* }
-  file=$kind-$name
+  file=$kind-${name%%,*}
   if [[ -e $file.pem ]]; then
     echo "$file.pem: there already"
     continue
@@ -176,6 +182,9 @@ for entry in "${wanted[@]}"; do
 done
 
 for file in "${renewed[@]}"; do
+  if grep -q "^$(fingerprint_of "$file.pem")" revoked.txt; then
+    fail "$file was revoked, and its key may be known to others: delete $file.pem and $file.key in $directory, then make it anew"
+  fi
   sign "${file%%-*}" "${file#*-}"
   echo "$file.pem: renewed, good for $days days"
 done

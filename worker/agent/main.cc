@@ -8,24 +8,39 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
 
+#include "server/identity/channel_credentials.h"
 #include "worker/agent/agent.h"
 
 namespace {
 
-constexpr int kExitFailed = 1, kExitUsage = 2;
+constexpr int kExitFailed = 1, kExitUsage = 2, kExitNotAuthorised = 4;
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Builds and times kernels for a fusion server. Needs no open port."};
   std::string server, target = "all", log_level = "info";
+  std::string token_file;
   fusion::AgentOptions options;
+  fusion::ClientCredentials credentials;
+  credentials.reload = true;
   app.add_option("--server", server, "address of the server, host:port")->required();
-  app.add_option("--name", options.name, "stable name of this worker (default: the host's name)");
+  app.add_option(
+      "--name", options.name,
+      "stable name of this worker (default: the host's name); a server with TLS takes the name of the "
+      "certificate or token, or one that begins with it and a slash");
+  app.add_option("--tls-ca", credentials.authorities,
+                 "PEM file of the authority that signed the server's certificate");
+  app.add_option("--tls-cert", credentials.certificate,
+                 "PEM file of this worker's certificate; read again when it changes");
+  app.add_option("--tls-key", credentials.key, "PEM file of its private key");
+  app.add_option("--token-file", token_file,
+                 "file with a token, instead of a certificate (default: $FUSION_TOKEN)");
   app.add_option("--target", target, "devices to offer")->check(CLI::IsMember({"cuda", "host", "all"}));
   app.add_option("--build-slots", options.workplace.build_slots,
                  "builds at a time (default: one for each core)")
@@ -42,7 +57,21 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("fusion-worker"));
   spdlog::set_level(spdlog::level::from_str(log_level));
 
-  fusion::Agent agent(options, grpc::CreateChannel(server, grpc::InsecureChannelCredentials()));
+  if (const char* token = std::getenv("FUSION_TOKEN"); token != nullptr) credentials.token = token;
+  if (!token_file.empty()) {
+    absl::StatusOr<std::string> token = fusion::ReadTokenFile(token_file);
+    if (!token.ok()) {
+      spdlog::error("{}", std::string(token.status().message()));
+      return kExitUsage;
+    }
+    credentials.token = *token;
+  }
+  const auto shown = fusion::MakeChannelCredentials(server, credentials);
+  if (!shown.ok()) {
+    spdlog::error("{}", std::string(shown.status().message()));
+    return absl::IsUnauthenticated(shown.status()) ? kExitNotAuthorised : kExitUsage;
+  }
+  fusion::Agent agent(options, grpc::CreateChannel(server, *shown));
   boost::asio::io_context signals;
   boost::asio::signal_set set(signals, SIGINT, SIGTERM);
   int received = 0;
@@ -65,5 +94,6 @@ int main(int argc, char** argv) {
   signal_thread.join();
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));
-  return kExitFailed;
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ? kExitNotAuthorised
+                                                                             : kExitFailed;
 }
