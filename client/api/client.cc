@@ -50,6 +50,13 @@ grpc::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
   return ended.get_future().get();
 }
 
+// A connection that was made and ended, by the words of gRPC: it has no codes for it.
+bool IsRefusedHandshake(const grpc::Status& status) {
+  for (const char* words : {"andshake", "Socket closed", "Connection reset", "Broken pipe", "Peer name"})
+    if (absl::StrContains(status.error_message(), words)) return true;
+  return false;
+}
+
 // In TLS 1.3 a server that refuses a certificate says so after the client has begun to talk.
 absl::Status HandshakeFailed(const std::string& address, const grpc::Status& status) {
   const std::string& message = status.error_message();
@@ -112,8 +119,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& addre
     const auto patience = state == GRPC_CHANNEL_TRANSIENT_FAILURE ? kRefusedTime : kConnectTime;
     if (!channel->WaitForStateChange(state, start + patience)) {
       const grpc::Status status = tls ? Probe(channel) : grpc::Status::OK;
-      if (tls && absl::StrContains(status.error_message(), "andshake"))
-        return HandshakeFailed(address, status);
+      if (IsRefusedHandshake(status)) return HandshakeFailed(address, status);
       return absl::UnavailableError(absl::StrCat("no server answers at ", address,
                                                  "; start one with: fusion-server --listen ", address,
                                                  tls ? "" : " (a server with TLS takes --tls-ca here)"));

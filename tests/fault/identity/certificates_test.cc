@@ -221,6 +221,7 @@ TEST_F(CertificatesTest, OneThatExpiresEndsItsOpenConnections) {
 
 TEST_F(CertificatesTest, TheServersIsRenewedWhileCallsRunAndNoneIsDropped) {
   options_.tls = Own().Server();
+  options_.gate.user_requests = {1e6, 1e6};
   Start();
   Client client(Channel(Own().Of("user-eva")), nullptr);
   absl::StatusOr<v1::Job> job = client.Submit(Request());
@@ -307,12 +308,17 @@ TEST_F(CertificatesTest, AWorkersNewCertificateIsUsedAtItsNextConnection) {
   credentials.reload = true;
   const auto channel = Channel(credentials);
   ASSERT_TRUE(Call(channel, ListJobsMethod()).ok());
+  // The old one is revoked, so that only the new one can be what is used.
+  Shell("cp " + Own().File("user-eva.pem") + " " + Own().File("old-eva.pem"));
   Own().Make("--renew user-eva");
+  Shell("openssl x509 -in " + Own().File("old-eva.pem") + " -noout -fingerprint -sha256 | sed 's/.*=//' >>" +
+        Own().File("revoked.txt"));
+  EXPECT_EQ(Call(channel, ListJobsMethod()).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   // The server restarts, so that a handshake follows.
   const std::string address = server_->address();
   server_.reset();
   options_.address = address;
-  // What the old one was is good no more; the new one's fingerprint is another.
+  // Longer than between two looks at the files.
   std::this_thread::sleep_for(std::chrono::seconds(3));
   Start();
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -431,8 +437,9 @@ TEST_F(TokensTest, ItsSecretIsInNoFileOfTheServer) {
   ClientWith(text)->ListJobs(0, "").IgnoreError();
   server_.reset();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(data_->path()))
-    if (entry.is_regular_file())
+    if (entry.is_regular_file()) {
       EXPECT_EQ(ReadText(entry.path()).find(secret), std::string::npos) << entry.path();
+    }
 }
 
 TEST_F(TokensTest, ItOutlivesTheServer) {

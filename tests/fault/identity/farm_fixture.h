@@ -63,7 +63,7 @@ class Certificates {
             const std::string& until) {
     WriteText(path() + "/odd.cnf",
               "[ca]\ndefault_ca = farm\n[farm]\ndatabase = index.txt\nnew_certs_dir = .\npolicy = any\n"
-              "default_md = sha256\nunique_subject = no\n[any]\ncommonName = supplied\n");
+              "default_md = sha256\nunique_subject = no\nrand_serial = yes\n[any]\ncommonName = supplied\n");
     WriteText(path() + "/odd.ext", extensions);
     Shell("cd " + path() + "; touch index.txt; [ -e " + name +
           ".key ] || openssl genpkey -algorithm EC -pkeyopt " + "ec_paramgen_curve:P-256 -out " + name +
