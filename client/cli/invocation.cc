@@ -134,12 +134,16 @@ absl::StatusOr<ClientCredentials> CredentialsOf(const Invocation& invocation) {
                                     std::tuple{"tls_cert", &invocation.tls_cert, &credentials.certificate},
                                     std::tuple{"tls_key", &invocation.tls_key, &credentials.key}}) {
     *value = *option;
-    if (!value->empty()) continue;
+    // A token of the command line is not shown together with somebody's configured certificate.
+    const bool identity = value != &credentials.authorities;
+    if (!value->empty() || (identity && !invocation.token_file.empty())) continue;
     absl::StatusOr<std::string> configured = Configured(key);
     if (!configured.ok()) return configured.status();
     *value = *configured;
   }
   std::string token_file = invocation.token_file;
+  // Nor is a certificate of the command line with a token from elsewhere, which would decide.
+  if (token_file.empty() && !invocation.tls_cert.empty()) return credentials;
   if (token_file.empty()) {
     credentials.token = Environment("FUSION_TOKEN");
     if (!credentials.token.empty()) return credentials;

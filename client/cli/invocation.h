@@ -52,7 +52,8 @@ void AddCommonOptions(CLI::App* command, Invocation* invocation);
 absl::StatusOr<std::string> ServerAddress(const Invocation& invocation);
 
 // What the client shows to a server: the options, else "tls_ca", "tls_cert", "tls_key" and "token_file" in the
-// configuration file. The token is that of --token-file, else $FUSION_TOKEN, else that of the configured file.
+// configuration file. The token is that of --token-file, else $FUSION_TOKEN, else that of the configured file;
+// a certificate or a token file among the options is shown alone.
 // InvalidArgument: the configuration file or the token file is wrong.
 absl::StatusOr<ClientCredentials> CredentialsOf(const Invocation& invocation);
 

@@ -57,7 +57,8 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("fusion-worker"));
   spdlog::set_level(spdlog::level::from_str(log_level));
 
-  if (const char* token = std::getenv("FUSION_TOKEN"); token != nullptr) credentials.token = token;
+  if (const char* token = std::getenv("FUSION_TOKEN"); token != nullptr && credentials.certificate.empty())
+    credentials.token = token;
   if (!token_file.empty()) {
     absl::StatusOr<std::string> token = fusion::ReadTokenFile(token_file);
     if (!token.ok()) {
