@@ -30,7 +30,8 @@ MODULES = {
     "server/rank": ["server/plan"],
     "server/accuracy": [],
     "server/tuner": ["db/store"],
-    "server/service": ["library/catalog", "db/store", "server/graph", "server/plan", "server/parse", "server/model",
+    "server/identity": ["library/catalog", "db/store"],
+    "server/service": ["library/catalog", "db/store", "server/identity", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",
                        "server/accuracy", "server/tuner", "library/monitor"],
     "worker/sandbox": [],
@@ -46,6 +47,9 @@ MODULES = {
 # (includer, header or folder): exceptions for single headers, with the reason.
 FILES = {
     ("server/graph", "server/plan/node_set.h"): "a set of nodes is a plain value without a graph",
+    ("client/api", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("client/cli", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("worker/agent", "server/identity/channel_credentials.h"): "workers show who they are to what checks it",
     ("client/cli", "server/service/status_conversion.h"): "errors are told apart the same way on both sides",
     ("client/cli", "server/service/data_directory.h"): "both sides find the data in the same place",
     ("client/cli", "server/parse/"): "a source file is checked and quoted before it is sent",
@@ -63,8 +67,9 @@ CONFINED = [
     (r"(cuda/)?(cuda|cuda_runtime|cuda_runtime_api|nvrtc|nvml)\.h", ["worker/build", "worker/measure"],
      "CUDA headers are included in worker alone"),
     (r"(grpc|grpcpp|grpc\+\+)/.*|.*\.grpc\.pb\.h",
-     ["server/service", "server/dispatch", "worker/agent", "client/api", "client/cli", "client/tuner", "tests"],
-     "gRPC is included in server/service, server/dispatch, worker/agent and client alone"),
+     ["server/service", "server/identity", "server/dispatch", "worker/agent", "client/api", "client/cli", "client/tuner", "tests"],
+     "gRPC is included in server/service, server/identity, server/dispatch, worker/agent and client alone"),
+    (r"openssl/.*", ["server/identity"], "OpenSSL is included in server/identity alone"),
     (r"(gtest|gmock|benchmark|tests)/.*", ["tests"], "only tests include test frameworks and tests"),
 ]
 
@@ -77,7 +82,7 @@ SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".in"}
 
 # Angle brackets or quotes: third-party headers may be written either way, ours are always quoted from the root.
 THIRD_PARTY = re.compile(
-    r"(absl|boost|google/protobuf|grpc|grpcpp|grpc\+\+|spdlog|CLI|nlohmann|Eigen|gtest|gmock|benchmark|lpsolve)/"
+    r"(absl|boost|google/protobuf|openssl|grpc|grpcpp|grpc\+\+|spdlog|CLI|nlohmann|Eigen|gtest|gmock|benchmark|lpsolve)/"
     r"|(sqlite3|cuda|nvrtc|nvml)\.h$")
 GENERATED = re.compile(r"(fusion/v1|google/rpc)/\w+(\.grpc)?\.pb\.h$")
 

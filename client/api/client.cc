@@ -1,13 +1,16 @@
 #include "client/api/client.h"
 
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
+#include <future>
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/service/chunks.h"
@@ -33,9 +36,48 @@ std::string RandomId() {
   return id;
 }
 
+// What stands between a channel that does not work and the server, by a call that needs no role: the empty
+// message is a HealthCheckRequest for the whole server.
+grpc::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kConnectTime);
+  grpc::Slice empty;
+  grpc::ByteBuffer request(&empty, 1), response;
+  std::promise<grpc::Status> ended;
+  stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::StubOptions(), &request, &response,
+                 [&](grpc::Status status) { ended.set_value(std::move(status)); });
+  return ended.get_future().get();
+}
+
+// A connection that was made and ended, by the words of gRPC: it has no codes for it.
+bool IsRefusedHandshake(const grpc::Status& status) {
+  for (const char* words : {"andshake", "Socket closed", "Connection reset", "Broken pipe", "Peer name"})
+    if (absl::StrContains(status.error_message(), words)) return true;
+  return false;
+}
+
+// In TLS 1.3 a server that refuses a certificate says so after the client has begun to talk.
+absl::Status HandshakeFailed(const std::string& address, const grpc::Status& status) {
+  const std::string& message = status.error_message();
+  if (absl::StrContains(message, "certificate") || absl::StrContains(message, "Peer name") ||
+      absl::StrContains(message, "andshake"))
+    return absl::UnauthenticatedError(
+        absl::StrCat("the server at ", address,
+                     " and this client do not accept each other's certificates: --tls-ca must be the "
+                     "authority that signed the server's, which must name its host and be in its time (",
+                     message, ")"));
+  return absl::UnauthenticatedError(absl::StrCat("the server at ", address,
+                                                 " ended the connection after the handshake: it may not "
+                                                 "accept the certificate of --tls-cert, which must be "
+                                                 "signed by an authority that it trusts and be in its time (",
+                                                 message, ")"));
+}
+
 }  // namespace
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
@@ -43,7 +85,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 class Client::Call {
@@ -66,15 +108,28 @@ class Client::Call {
   grpc::ClientContext context_;
 };
 
-absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& address) {
-  std::shared_ptr<grpc::Channel> channel = MakeChannel(address);
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& address,
+                                                        const ClientCredentials& credentials) {
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials =
+      MakeChannelCredentials(address, credentials);
+  if (!channel_credentials.ok()) return channel_credentials.status();
+  std::shared_ptr<grpc::Channel> channel = MakeChannel(address, *channel_credentials);
+  const bool tls = !credentials.authorities.empty();
   const auto start = std::chrono::system_clock::now();
   for (grpc_connectivity_state state = channel->GetState(true); state != GRPC_CHANNEL_READY;) {
     const auto patience = state == GRPC_CHANNEL_TRANSIENT_FAILURE ? kRefusedTime : kConnectTime;
-    if (!channel->WaitForStateChange(state, start + patience))
+    if (!channel->WaitForStateChange(state, start + patience)) {
+      const grpc::Status status = tls ? Probe(channel) : grpc::Status::OK;
+      if (IsRefusedHandshake(status)) return HandshakeFailed(address, status);
       return absl::UnavailableError(absl::StrCat("no server answers at ", address,
-                                                 "; start one with: fusion-server --listen ", address));
+                                                 "; start one with: fusion-server --listen ", address,
+                                                 tls ? "" : " (a server with TLS takes --tls-ca here)"));
+    }
     state = channel->GetState(true);
+  }
+  if (tls) {
+    const grpc::Status status = Probe(channel);
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return HandshakeFailed(address, status);
   }
   return std::make_unique<Client>(std::move(channel), nullptr);
 }
@@ -248,6 +303,28 @@ absl::StatusOr<std::string> Client::TraceJob(const std::string& name) {
 
 absl::StatusOr<v1::BackUpResponse> Client::BackUp() {
   return Unary(*admin_, &v1::AdminService::Stub::BackUp, v1::BackUpRequest());
+}
+
+absl::StatusOr<v1::CreateTokenResponse> Client::CreateToken(const v1::CreateTokenRequest& request) {
+  return Unary(*admin_, &v1::AdminService::Stub::CreateToken, request);
+}
+
+absl::StatusOr<v1::ListTokensResponse> Client::ListTokens() {
+  return Unary(*admin_, &v1::AdminService::Stub::ListTokens, v1::ListTokensRequest());
+}
+
+absl::StatusOr<v1::Token> Client::RevokeToken(const std::string& name) {
+  v1::RevokeTokenRequest request;
+  request.set_name(name);
+  return Unary(*admin_, &v1::AdminService::Stub::RevokeToken, request);
+}
+
+absl::StatusOr<v1::ListAuditEntriesResponse> Client::ListAuditEntries(int page_size,
+                                                                      const std::string& page_token) {
+  v1::ListAuditEntriesRequest request;
+  request.set_page_size(page_size);
+  request.set_page_token(page_token);
+  return Unary(*admin_, &v1::AdminService::Stub::ListAuditEntries, request);
 }
 
 }  // namespace fusion

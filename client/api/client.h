@@ -18,6 +18,7 @@
 #include "fusion/v1/admin.grpc.pb.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "library/monitor/trace_context.h"
+#include "server/identity/channel_credentials.h"
 
 namespace fusion {
 
@@ -26,8 +27,10 @@ namespace fusion {
 class Client {
  public:
   // To the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is refused
-  // for 1 s.
-  static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address);
+  // for 1 s. Unauthenticated: one of the two does not accept the other's certificate. InvalidArgument as
+  // MakeChannelCredentials.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address,
+                                                         const ClientCredentials& credentials = {});
   // With a server in this process, which ends with the client.
   static absl::StatusOr<std::unique_ptr<Client>> Embedded(const EmbeddedOptions& options);
   // Over a channel that exists. `backend` may be null.
@@ -67,6 +70,11 @@ class Client {
   absl::StatusOr<std::string> TraceJob(const std::string& name);
   // A copy of the server's database, on the server's machine.
   absl::StatusOr<v1::BackUpResponse> BackUp();
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request);
+  absl::StatusOr<v1::ListTokensResponse> ListTokens();
+  absl::StatusOr<v1::Token> RevokeToken(const std::string& name);
+  // One page. page_size 0: the server's choice.
+  absl::StatusOr<v1::ListAuditEntriesResponse> ListAuditEntries(int page_size, const std::string& page_token);
 
   // Every call in flight and every later one ends with Cancelled. Callable from any thread.
   void Interrupt();
@@ -95,6 +103,7 @@ class Client {
 };
 
 // Arguments for a channel to a server of ours: message sizes, keepalive. Also accepts long error details.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
 }  // namespace fusion

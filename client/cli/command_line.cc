@@ -50,6 +50,8 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddJobsCommands(app, invocation);
   AddFetchCommand(app, invocation);
   AddWorkersCommands(app, invocation);
+  AddTokensCommands(app, invocation);
+  AddAuditCommands(app, invocation);
   AddLibraryCommands(app, invocation);
   AddModelCommands(app, invocation);
   AddBackupCommand(app, invocation);

@@ -44,6 +44,8 @@ std::string BashCompletion(CLI::App* app) {
       "    --target) COMPREPLY=($(compgen -W \"auto cuda host\" -- \"$current\")); return ;;\n"
       "    --cache) COMPREPLY=($(compgen -W \"cold warm\" -- \"$current\")); return ;;\n"
       "    --print) COMPREPLY=($(compgen -W \"fuse dot json proto\" -- \"$current\")); return ;;\n"
+      "    --role) COMPREPLY=($(compgen -W \"user worker admin\" -- \"$current\")); return ;;\n"
+      "    --tls-ca|--tls-cert|--tls-key|--token-file) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
       "    --output|--dump-dir|--plots) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n"
       "  esac\n"
       "  case \"$path\" in\n",

@@ -90,14 +90,14 @@ Finding DataDirectory() {
   return finding;
 }
 
-Finding ServerFinding(const std::string& address, DoctorReport* report) {
+Finding ServerFinding(const Invocation& invocation, const std::string& address, DoctorReport* report) {
   Finding finding{"server", false, "", "nothing: commands run a server of their own (embedded)"};
   if (address.empty()) {
     finding.detail = "none configured";
     return finding;
   }
   finding.cost = "commands fail; start the server, or use --server embedded";
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(address);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, {});
   absl::StatusOr<v1::ListWorkersResponse> workers =
       client.ok() ? (*client)->ListWorkers() : absl::StatusOr<v1::ListWorkersResponse>(client.status());
   if (!workers.ok()) {
@@ -152,7 +152,7 @@ ExitCode Doctor(const Invocation& invocation) {
   report.findings = {HostCompiler(),  NvrtcLibrary(),  Nvcc(),
                      DataDirectory(), RunnerSandbox(), CompilerSandbox()};
   if (address->empty()) FindDevices(&report);
-  report.findings.push_back(ServerFinding(*address, &report));
+  report.findings.push_back(ServerFinding(invocation, *address, &report));
   std::cout << (invocation.json ? JsonText(DoctorJson(report)) : DoctorText(report, invocation.Style()));
   return report.usable() ? kDone : kFailed;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "fusion/v1/admin.pb.h"
 #include "fusion/v1/optimizer.pb.h"
 
 namespace fusion {
@@ -22,6 +23,12 @@ Json CheckJson(const v1::CheckResponse& response);
 Json JobJson(const v1::Job& job);
 Json JobListJson(const v1::ListJobsResponse& response);
 Json WorkerListJson(const v1::ListWorkersResponse& response);
+// {"schema": "fusion.tokens/1", "tokens": [...]}
+Json TokenListJson(const v1::ListTokensResponse& response);
+// {"schema": "fusion.token/1", ...}; with "secret" when it was just made.
+Json TokenJson(const v1::Token& token, const std::string& secret);
+// {"schema": "fusion.audit/1", "entries": [...]}
+Json AuditJson(const v1::ListAuditEntriesResponse& response);
 Json FunctionListJson(const v1::ListFunctionsResponse& response);
 Json FunctionJson(const v1::FunctionDefinition& function, const std::string& library_hash);
 // The plots as the paths of their files, "" (printed as null) when there are none.
@@ -52,6 +59,9 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style);
 std::string JobText(const v1::Job& job, const TextStyle& style);
 std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& style);
 std::string WorkerListText(const v1::ListWorkersResponse& response, const TextStyle& style);
+// States are judged at `now`, in seconds since 1970.
+std::string TokenListText(const v1::ListTokensResponse& response, int64_t now, const TextStyle& style);
+std::string AuditText(const v1::ListAuditEntriesResponse& response, const TextStyle& style);
 std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style);
 std::string FunctionText(const v1::FunctionDefinition& function);
 // A line for each graph, and what they say together in words.

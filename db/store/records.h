@@ -61,6 +61,34 @@ struct JobPage {
   std::string next_page_token;  // empty: no more
 };
 
+// A secret by which a caller shows who he is.
+struct TokenRecord {
+  std::string id;           // "tokens/<hex>"
+  std::string principal;    // who shows it
+  std::string role;         // name of a v1::Role
+  std::string secret_hash;  // SHA-256 of the secret, hex
+  Timestamp created{};
+  Timestamp expires{};  // 0: never
+  Timestamp revoked{};  // 0: it is good
+};
+
+// What somebody changed, or was refused.
+struct AuditRecord {
+  int64_t number = 0;  // given by the store
+  Timestamp time{};
+  std::string principal;
+  std::string role;  // name of a v1::Role; empty: nobody known
+  std::string peer;
+  std::string method;   // "/fusion.v1.OptimizerService/CancelJob"
+  std::string subject;  // "jobs/..."
+  std::string outcome;  // "OK", "PERMISSION_DENIED"
+};
+
+struct AuditPage {
+  std::vector<AuditRecord> entries;  // newest first
+  std::string next_page_token;       // empty: no more
+};
+
 struct EventRecord {
   int64_t sequence = 0;  // 1, 2, 3 ... in each job
   Timestamp time{};

@@ -103,6 +103,36 @@ bool MayFollow(JobState from, JobState to) {
   return false;
 }
 
+// `user`: null for the jobs of all.
+absl::StatusOr<JobPage> PageOfJobs(Database& database, const std::string* user, int page_size,
+                                   const std::string& page_token) {
+  if (page_size < 0) return absl::InvalidArgumentError("page_size is negative");
+  const int count = page_size == 0 ? 50 : std::min(page_size, 1000);
+  int64_t before = INT64_MAX;
+  if (!page_token.empty() && (!absl::SimpleAtoi(page_token, &before) || before < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", page_token, "' is not a page token of an earlier answer"));
+  }
+  JobPage page;
+  int64_t last_number = 0;
+  bool more = false;
+  const std::string sql = absl::StrCat("SELECT ", kListColumns, " FROM jobs WHERE number < ?1",
+                                       user == nullptr ? "" : " AND user = ?3", " ORDER BY number DESC LIMIT ?2");
+  Statement query = user == nullptr ? database.Query(sql, before, count + 1)
+                                    : database.Query(sql, before, count + 1, *user);
+  absl::Status read = query.ForEach([&] {
+    if (static_cast<int>(page.jobs.size()) == count) {
+      more = true;
+      return;
+    }
+    page.jobs.push_back(ReadListedJob(query));
+    last_number = query.Int(9);
+  });
+  if (!read.ok()) return read;
+  if (more) page.next_page_token = absl::StrCat(last_number);
+  return page;
+}
+
 }  // namespace
 
 absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestamp now) {
@@ -154,31 +184,14 @@ absl::StatusOr<JobRecord> SqliteStore::FindRequest(const std::string& user, cons
 }
 
 absl::StatusOr<JobPage> SqliteStore::ListJobs(int page_size, const std::string& page_token) {
-  if (page_size < 0) return absl::InvalidArgumentError("page_size is negative");
-  const int count = page_size == 0 ? 50 : std::min(page_size, 1000);
-  int64_t before = INT64_MAX;
-  if (!page_token.empty() && (!absl::SimpleAtoi(page_token, &before) || before < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", page_token, "' is not a page token of an earlier answer"));
-  }
   Reader reader(*this);
-  JobPage page;
-  int64_t last_number = 0;
-  bool more = false;
-  Statement query = reader->Query(
-      absl::StrCat("SELECT ", kListColumns, " FROM jobs WHERE number < ?1 ORDER BY number DESC LIMIT ?2"),
-      before, count + 1);
-  absl::Status read = query.ForEach([&] {
-    if (static_cast<int>(page.jobs.size()) == count) {
-      more = true;
-      return;
-    }
-    page.jobs.push_back(ReadListedJob(query));
-    last_number = query.Int(9);
-  });
-  if (!read.ok()) return read;
-  if (more) page.next_page_token = absl::StrCat(last_number);
-  return page;
+  return PageOfJobs(*reader, nullptr, page_size, page_token);
+}
+
+absl::StatusOr<JobPage> SqliteStore::ListJobsOf(const std::string& user, int page_size,
+                                                const std::string& page_token) {
+  Reader reader(*this);
+  return PageOfJobs(*reader, &user, page_size, page_token);
 }
 
 absl::StatusOr<JobRecord> SqliteStore::UpdateJob(const std::string& id, const JobUpdate& update,

@@ -1,5 +1,5 @@
 // The SQLite implementation of Store. Private to db/store; its parts are in sqlite_jobs.cc, sqlite_tasks.cc,
-// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc and sqlite_measurements.cc.
+// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc, sqlite_measurements.cc and sqlite_identity.cc.
 #pragma once
 
 #include <condition_variable>
@@ -28,6 +28,8 @@ class SqliteStore final : public Store {
   absl::StatusOr<JobRecord> GetJob(const std::string& id) override;
   absl::StatusOr<JobRecord> FindRequest(const std::string& user, const std::string& request_id) override;
   absl::StatusOr<JobPage> ListJobs(int page_size, const std::string& page_token) override;
+  absl::StatusOr<JobPage> ListJobsOf(const std::string& user, int page_size,
+                                     const std::string& page_token) override;
   absl::StatusOr<JobRecord> UpdateJob(const std::string& id, const JobUpdate& update, Timestamp now) override;
   absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() override;
   absl::StatusOr<int64_t> AppendEvent(const std::string& job, const std::string& event,
@@ -96,6 +98,11 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<AttemptRecord>> EndsAfter(int64_t ended_order, int limit) override;
   absl::StatusOr<std::pair<int64_t, int64_t>> LastAttempts() override;
   absl::StatusOr<StoreStatistics> Statistics() override;
+  absl::Status AddToken(const TokenRecord& token) override;
+  absl::StatusOr<std::vector<TokenRecord>> Tokens() override;
+  absl::StatusOr<TokenRecord> RevokeToken(const std::string& id, Timestamp now) override;
+  absl::Status AddAuditEntries(const std::vector<AuditRecord>& entries, int64_t keep) override;
+  absl::StatusOr<AuditPage> ListAuditEntries(int page_size, const std::string& page_token) override;
 
   absl::Status Backup(const std::string& path) override;
   absl::Status CheckIntegrity() override;

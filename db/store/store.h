@@ -1,5 +1,5 @@
 // Everything that must outlive the server process: jobs and their events, the task queue, the build cache,
-// blobs, measurements and benchmark tables. One implementation, SQLite (OpenSqliteStore).
+// blobs, measurements and benchmark tables, tokens and the audit log. One implementation, SQLite (OpenSqliteStore).
 //
 // Every call that changes something is one transaction: when it returns OK the change is on the disk, when it
 // returns an error nothing changed. Time comes from the caller; the store reads no clock.
@@ -45,6 +45,9 @@ class Store {
   // Newest first, at most page_size (1 to 1000; 0: 50) jobs. INVALID_ARGUMENT: not a token from an earlier
   // page.
   virtual absl::StatusOr<JobPage> ListJobs(int page_size, const std::string& page_token) = 0;
+  // The same of the jobs of one user.
+  virtual absl::StatusOr<JobPage> ListJobsOf(const std::string& user, int page_size,
+                                             const std::string& page_token) = 0;
   // NOT_FOUND; FAILED_PRECONDITION: the job has ended, or the state may not follow the present one
   // (QUEUED -> RUNNING, FAILED, CANCELLED; RUNNING -> SUCCEEDED, FAILED, CANCELLED). Returns the job as it
   // now is.
@@ -194,6 +197,21 @@ class Store {
   virtual absl::StatusOr<std::pair<int64_t, int64_t>> LastAttempts() = 0;
   // Takes a time that does not grow with what has ended.
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
+
+  // ---- Tokens and the audit log ----
+
+  // ALREADY_EXISTS: the id is taken.
+  virtual absl::Status AddToken(const TokenRecord& token) = 0;
+  // All, oldest first, also those that open nothing any more.
+  virtual absl::StatusOr<std::vector<TokenRecord>> Tokens() = 0;
+  // Notes the time; one that is revoked already stays as it is. NOT_FOUND. Returns the token as it now is.
+  virtual absl::StatusOr<TokenRecord> RevokeToken(const std::string& id, Timestamp now) = 0;
+  // Appends them in their order (their numbers are the store's). Of those that are OK, and of those that are
+  // not, the newest `keep` stay, and for a while up to a hundredth more: who is refused often does not wash
+  // out what was changed.
+  virtual absl::Status AddAuditEntries(const std::vector<AuditRecord>& entries, int64_t keep) = 0;
+  // As ListJobs.
+  virtual absl::StatusOr<AuditPage> ListAuditEntries(int page_size, const std::string& page_token) = 0;
 
   // ---- Care ----
 

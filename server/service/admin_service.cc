@@ -1,20 +1,120 @@
 #include "server/service/admin_service.h"
 
+#include <chrono>
 #include <utility>
 
 #include "server/service/backup.h"
 #include "server/service/job_messages.h"
 #include "server/service/pooled_call.h"
+#include "server/service/status_conversion.h"
 
 namespace fusion {
+namespace {
+
+v1::Role RoleOf(const std::string& name) {
+  v1::Role role = v1::ROLE_UNSPECIFIED;
+  v1::Role_Parse(name, &role);
+  return role;
+}
+
+v1::Token ToMessage(const TokenRecord& record) {
+  v1::Token token;
+  token.set_name(record.id);
+  token.set_principal(record.principal);
+  token.set_role(RoleOf(record.role));
+  *token.mutable_create_time() = fusion::ToMessage(record.created);
+  if (record.expires != Timestamp()) *token.mutable_expire_time() = fusion::ToMessage(record.expires);
+  if (record.revoked != Timestamp()) *token.mutable_revoke_time() = fusion::ToMessage(record.revoked);
+  return token;
+}
+
+v1::AuditEntry ToMessage(const AuditRecord& record) {
+  v1::AuditEntry entry;
+  entry.set_number(record.number);
+  *entry.mutable_time() = fusion::ToMessage(record.time);
+  entry.set_principal(record.principal);
+  entry.set_role(RoleOf(record.role));
+  entry.set_peer(record.peer);
+  entry.set_method(record.method);
+  entry.set_subject(record.subject);
+  entry.set_outcome(record.outcome);
+  return entry;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AdminServiceImpl::CreateToken(grpc::CallbackServerContext* call,
+                                                        const v1::CreateTokenRequest* request,
+                                                        v1::CreateTokenResponse* response) {
+  const IncomingCall incoming{*call, "/fusion.v1.AdminService/CreateToken", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     const std::optional<Role> role = ParseRole(v1::Role_Name(request->role()));
+                     if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
+                     absl::StatusOr<CreatedToken> created =
+                         tokens_.Create(request->principal(), *role,
+                                        std::chrono::duration<double>(request->seconds()), Now());
+                     if (!created.ok()) return created.status();
+                     admitted.subject = created->record.id;
+                     *response->mutable_token() = ToMessage(created->record);
+                     response->set_secret(std::move(created->text));
+                     return absl::OkStatus();
+                   });
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ListTokens(grpc::CallbackServerContext* call,
+                                                       const v1::ListTokensRequest* request,
+                                                       v1::ListTokensResponse* response) {
+  const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListTokens", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, response](AdmittedCall&) -> absl::Status {
+                     absl::StatusOr<std::vector<TokenRecord>> tokens = tokens_.List();
+                     if (!tokens.ok()) return tokens.status();
+                     for (const TokenRecord& token : *tokens) *response->add_tokens() = ToMessage(token);
+                     return absl::OkStatus();
+                   });
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::RevokeToken(grpc::CallbackServerContext* call,
+                                                        const v1::RevokeTokenRequest* request,
+                                                        v1::Token* response) {
+  const IncomingCall incoming{*call, "/fusion.v1.AdminService/RevokeToken", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     admitted.subject = request->name();
+                     absl::StatusOr<TokenRecord> token = tokens_.Revoke(request->name(), Now());
+                     if (!token.ok()) return token.status();
+                     *response = ToMessage(*token);
+                     return absl::OkStatus();
+                   });
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ListAuditEntries(grpc::CallbackServerContext* call,
+                                                             const v1::ListAuditEntriesRequest* request,
+                                                             v1::ListAuditEntriesResponse* response) {
+  const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListAuditEntries", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall&) -> absl::Status {
+                     context_.gate.audit().Flush();
+                     absl::StatusOr<AuditPage> page =
+                         context_.store.ListAuditEntries(request->page_size(), request->page_token());
+                     if (!page.ok()) return page.status();
+                     for (const AuditRecord& entry : page->entries)
+                       *response->add_entries() = ToMessage(entry);
+                     response->set_next_page_token(page->next_page_token);
+                     return absl::OkStatus();
+                   });
+}
 
 grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* call,
                                                    const v1::BackUpRequest* request,
                                                    v1::BackUpResponse* response) {
+  const IncomingCall incoming{*call, "/fusion.v1.AdminService/BackUp", *request};
   // On the pool for longer work: a large database takes a while.
-  return RunOnPool(context_.searches, *call, [this, response](const CancellationToken&) -> absl::Status {
+  return RunOnPool(context_.searches, context_.gate, incoming, [this, response](AdmittedCall& admitted) -> absl::Status {
     absl::StatusOr<v1::BackUpResponse> written = BackUpStore(context_.store, data_directory_, Now());
     if (!written.ok()) return written.status();
+    admitted.subject = written->path();
     *response = *std::move(written);
     return absl::OkStatus();
   });

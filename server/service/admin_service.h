@@ -2,23 +2,40 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "fusion/v1/admin.grpc.pb.h"
+#include "server/identity/token_registry.h"
 #include "server/service/service_context.h"
 
 namespace fusion {
 
-// Thread safe.
+// Thread safe. The registry outlives it.
 class AdminServiceImpl : public v1::AdminService::CallbackService {
  public:
-  AdminServiceImpl(const ServiceContext& context, std::string data_directory)
-      : context_(context), data_directory_(std::move(data_directory)) {}
+  AdminServiceImpl(const ServiceContext& context, TokenRegistry& tokens, std::string data_directory)
+      : context_(context), tokens_(tokens), data_directory_(std::move(data_directory)) {}
 
+  // InvalidArgument: the role or the principal is none, or the seconds are no time.
+  grpc::ServerUnaryReactor* CreateToken(grpc::CallbackServerContext* call,
+                                        const v1::CreateTokenRequest* request,
+                                        v1::CreateTokenResponse* response) override;
+  grpc::ServerUnaryReactor* ListTokens(grpc::CallbackServerContext* call,
+                                       const v1::ListTokensRequest* request,
+                                       v1::ListTokensResponse* response) override;
+  // NotFound: no such token.
+  grpc::ServerUnaryReactor* RevokeToken(grpc::CallbackServerContext* call,
+                                        const v1::RevokeTokenRequest* request, v1::Token* response) override;
+  // Everything that was recorded before the call is in it.
+  grpc::ServerUnaryReactor* ListAuditEntries(grpc::CallbackServerContext* call,
+                                             const v1::ListAuditEntriesRequest* request,
+                                             v1::ListAuditEntriesResponse* response) override;
   grpc::ServerUnaryReactor* BackUp(grpc::CallbackServerContext* call, const v1::BackUpRequest* request,
                                    v1::BackUpResponse* response) override;
 
  private:
   const ServiceContext context_;
+  TokenRegistry& tokens_;
   const std::string data_directory_;
 };
 

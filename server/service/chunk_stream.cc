@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/identity/shown_credentials.h"
 #include "server/service/chunks.h"
 #include "server/service/pooled_call.h"
 #include "server/service/status_conversion.h"
@@ -13,14 +14,25 @@ namespace {
 
 class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
  public:
-  SendReactor(boost::asio::thread_pool& pool, std::function<absl::StatusOr<Blob>()> load) {
-    boost::asio::post(pool, [this, load = std::move(load)] {
+  SendReactor(boost::asio::thread_pool& pool, AccessGate& gate, const IncomingCall& incoming,
+              std::function<absl::StatusOr<Blob>(AdmittedCall&)> load) {
+    ShownCredentials shown = ShownBy(incoming.context);
+    absl::StatusOr<Principal> caller = gate.Admit(shown, incoming.method, incoming.request.ByteSizeLong());
+    if (!caller.ok()) {
+      Finish(ToGrpcStatus(caller.status()));
+      return;
+    }
+    boost::asio::post(pool, [this, &gate, caller = *std::move(caller), shown = std::move(shown),
+                             method = incoming.method, load = std::move(load)] {
+      AdmittedCall call{caller, token_, "", false};
       absl::Status status = RunCatching([&]() -> absl::Status {
-        absl::StatusOr<Blob> blob = load();
+        absl::StatusOr<Blob> blob = load(call);
         if (!blob.ok()) return blob.status();
         splitter_ = std::make_unique<ChunkSplitter>(std::move(blob->digest), std::move(blob->bytes));
         return absl::OkStatus();
       });
+      gate.RecordEnd(&caller, shown, method, call.subject,
+                     call.refused ? absl::PermissionDeniedError("") : status);
       if (status.ok()) {
         WriteNext();
       } else {
@@ -46,16 +58,22 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
     }
   }
 
+  CancellationToken token_;
   std::unique_ptr<ChunkSplitter> splitter_;
   v1::Chunk chunk_;
 };
 
 class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
  public:
-  ReceiveReactor(boost::asio::thread_pool& pool, v1::WriteBlobResponse* response,
-                 std::function<absl::Status(const Blob&)> store)
+  ReceiveReactor(boost::asio::thread_pool& pool, AccessGate& gate, const IncomingCall& incoming,
+                 v1::WriteBlobResponse* response, std::function<absl::Status(const Blob&)> store)
       : pool_(pool), response_(response), store_(std::move(store)) {
-    StartRead(&chunk_);
+    if (absl::Status status = gate.Admit(ShownBy(incoming.context), incoming.method, 0).status();
+        !status.ok()) {
+      Finish(ToGrpcStatus(status));
+    } else {
+      StartRead(&chunk_);
+    }
   }
   void OnReadDone(bool ok) override {
     if (ok) {
@@ -91,15 +109,16 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool,
-                                              std::function<absl::StatusOr<Blob>()> load) {
-  return new SendReactor(pool, std::move(load));
+grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool, AccessGate& gate,
+                                              const IncomingCall& incoming,
+                                              std::function<absl::StatusOr<Blob>(AdmittedCall&)> load) {
+  return new SendReactor(pool, gate, incoming, std::move(load));
 }
 
-grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool,
-                                                v1::WriteBlobResponse* response,
+grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, AccessGate& gate,
+                                                const IncomingCall& incoming, v1::WriteBlobResponse* response,
                                                 std::function<absl::Status(const Blob&)> store) {
-  return new ReceiveReactor(pool, response, std::move(store));
+  return new ReceiveReactor(pool, gate, incoming, response, std::move(store));
 }
 
 }  // namespace fusion

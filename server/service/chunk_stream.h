@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/artifact.pb.h"
 #include "fusion/v1/worker.pb.h"
+#include "server/service/pooled_call.h"
 
 namespace fusion {
 
@@ -18,13 +19,15 @@ struct Blob {
   std::string bytes;
 };
 
-// Loads a blob on the pool, then sends it in chunks. The pool outlives the calls.
-grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool,
-                                              std::function<absl::StatusOr<Blob>()> load);
+// Asks the gate, loads a blob on the pool, then sends it in chunks. The pool and the gate outlive the calls.
+grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool, AccessGate& gate,
+                                              const IncomingCall& incoming,
+                                              std::function<absl::StatusOr<Blob>(AdmittedCall&)> load);
 
-// Receives chunks, checks the digest, then calls `store` on the pool; answers with the digest.
-grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool,
-                                                v1::WriteBlobResponse* response,
+// Asks the gate, receives chunks, checks the digest, then calls `store` on the pool; answers with the digest.
+// The request of `incoming` is ignored: there is none before the first chunk.
+grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, AccessGate& gate,
+                                                const IncomingCall& incoming, v1::WriteBlobResponse* response,
                                                 std::function<absl::Status(const Blob&)> store);
 
 }  // namespace fusion

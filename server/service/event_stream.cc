@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/identity/shown_credentials.h"
+#include "server/service/job_access.h"
 #include "server/service/job_messages.h"
 #include "server/service/status_conversion.h"
 
@@ -20,11 +22,15 @@ constexpr int kEventsPerRead = 64;
 //   kIdle --wake--> kReading --events--> kWriting --all written--> kReading --none--> kIdle
 class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  EventStream(Store& store, JobWatchers& watchers, boost::asio::thread_pool& pool, std::string job,
-              int64_t after)
-      : store_(store),
-        watchers_(watchers),
-        pool_(pool),
+  EventStream(const StreamParts& parts, const IncomingCall& incoming, std::string job, int64_t after,
+              std::function<void()> begin)
+      : store_(parts.store),
+        watchers_(parts.watchers),
+        pool_(parts.pool),
+        gate_(parts.gate),
+        method_(incoming.method),
+        shown_(ShownBy(incoming.context)),
+        begin_(std::move(begin)),
         job_(std::move(job)),
         sequence_(after),
         link_(std::make_shared<Link>()) {
@@ -32,7 +38,12 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
   }
 
   // Apart from the constructor, because a wake-up may come before the constructor ends.
-  void Begin() {
+  void Begin(size_t request_bytes) {
+    absl::StatusOr<Principal> caller = gate_.Admit(shown_, method_, request_bytes);
+    if (!caller.ok()) return End(ToGrpcStatus(caller.status()));
+    absl::StatusOr<std::shared_ptr<void>> ticket = gate_.AdmitStream(*caller);
+    if (!ticket.ok()) return End(ToGrpcStatus(ticket.status()));
+    ticket_ = *std::move(ticket);
     subscription_ = watchers_.Subscribe(job_, [link = link_] {
       std::lock_guard lock(link->mutex);
       if (link->stream != nullptr) link->stream->Wake();
@@ -91,6 +102,11 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
       // The state first: events that come between the two reads are then read, not missed.
       absl::StatusOr<JobRecord> record = store_.GetJob(job_);
       if (!record.ok()) return End(ToGrpcStatus(record.status()));
+      if (absl::Status may = CheckMaySee(*record); !may.ok()) return End(ToGrpcStatus(may));
+      if (begin_) {
+        begin_();
+        begin_ = nullptr;
+      }
       absl::StatusOr<std::vector<EventRecord>> events = store_.EventsAfter(job_, sequence_, kEventsPerRead);
       if (!events.ok()) return End(ToGrpcStatus(events.status()));
       if (!events->empty()) {
@@ -112,6 +128,14 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
         return;
       }
     }
+  }
+
+  absl::Status CheckMaySee(const JobRecord& record) {
+    absl::StatusOr<Principal> caller = gate_.Authenticate(shown_);
+    if (caller.ok() && MaySeeJobsOf(*caller, record.user)) return absl::OkStatus();
+    gate_.RecordEnd(caller.ok() ? &*caller : nullptr, shown_, method_, job_,
+                    caller.ok() ? absl::PermissionDeniedError("") : caller.status());
+    return caller.ok() ? NoSuchJob(job_) : caller.status();
   }
 
   void WriteNext() {
@@ -141,9 +165,14 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
   Store& store_;
   JobWatchers& watchers_;
   boost::asio::thread_pool& pool_;
-  const std::string job_;
+  AccessGate& gate_;
+  const char* const method_;
+  const ShownCredentials shown_;
+  std::shared_ptr<void> ticket_;  // constant after Begin
 
   // Used by the one thread that reads or writes.
+  std::function<void()> begin_;
+  const std::string job_;
   int64_t sequence_;
   std::deque<v1::JobEvent> pending_;
   std::optional<v1::JobEvent> current_;
@@ -159,11 +188,11 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JobEvent>* StreamEvents(Store& store, JobWatchers& watchers,
-                                                     boost::asio::thread_pool& pool, const std::string& job,
-                                                     int64_t after_sequence) {
-  auto* stream = new EventStream(store, watchers, pool, job, after_sequence);
-  stream->Begin();
+grpc::ServerWriteReactor<v1::JobEvent>* StreamEvents(const StreamParts& parts, const IncomingCall& incoming,
+                                                     const std::string& job, int64_t after_sequence,
+                                                     std::function<void()> begin) {
+  auto* stream = new EventStream(parts, incoming, job, after_sequence, std::move(begin));
+  stream->Begin(incoming.request.ByteSizeLong());
   return stream;
 }
 

@@ -9,17 +9,22 @@ namespace fusion {
 grpc::ServerUnaryReactor* FleetServiceImpl::ListWorkers(grpc::CallbackServerContext* call,
                                                         const v1::ListWorkersRequest* request,
                                                         v1::ListWorkersResponse* response) {
-  return RunOnPool(context_.requests, *call, [this, response](const CancellationToken&) -> absl::Status {
-    for (v1::Worker& worker : context_.dispatcher.Workers()) *response->add_workers() = std::move(worker);
-    return absl::OkStatus();
-  });
+  const IncomingCall incoming{*call, "/fusion.v1.FleetService/ListWorkers", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, response](AdmittedCall&) -> absl::Status {
+                     for (v1::Worker& worker : context_.dispatcher.Workers())
+                       *response->add_workers() = std::move(worker);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerUnaryReactor* FleetServiceImpl::DrainWorker(grpc::CallbackServerContext* call,
                                                         const v1::DrainWorkerRequest* request,
                                                         v1::Worker* response) {
-  return RunOnPool(context_.requests, *call,
-                   [this, request, response](const CancellationToken&) -> absl::Status {
+  const IncomingCall incoming{*call, "/fusion.v1.FleetService/DrainWorker", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     admitted.subject = request->name();
                      absl::StatusOr<v1::Worker> worker = context_.dispatcher.Drain(request->name());
                      if (!worker.ok()) return worker.status();
                      *response = *std::move(worker);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "library/monitor/log.h"
+#include "server/identity/listening.h"
 #include "server/service/data_directory.h"
 #include "server/service/maintenance.h"
 #include "server/service/server.h"
@@ -29,6 +30,15 @@ int main(int argc, char** argv) {
                  "Folder of the database (default: $FUSION_DATA_DIR, or fusion in "
                  "$XDG_DATA_HOME)")
       ->capture_default_str();
+  app.add_option("--tls-cert", options.tls.certificate,
+                 "Certificate of this server, PEM; read again when it changes");
+  app.add_option("--tls-key", options.tls.key, "Its private key, PEM");
+  app.add_option("--tls-ca", options.tls.authorities,
+                 "Authorities that sign the certificates of callers, PEM");
+  app.add_option("--tls-revoked", options.tls.revoked,
+                 "File of revoked certificates, a SHA-256 fingerprint a line; read again when it changes");
+  app.add_flag("--insecure-any-address", options.insecure_any_address,
+               "Listen without TLS where other machines reach the server: everybody may do everything");
   app.add_option("--job-threads", options.runner.threads, "Jobs that run at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
@@ -61,11 +71,18 @@ int main(int argc, char** argv) {
   absl::StatusOr<std::unique_ptr<fusion::Server>> server = fusion::Server::Start(options);
   if (!server.ok()) {
     spdlog::error("{}", std::string(server.status().message()));
-    return 1;
+    const bool usage =
+        absl::IsInvalidArgument(server.status()) || absl::IsFailedPrecondition(server.status());
+    return usage ? 2 : 1;
   }
   if (!(*server)->metrics_address().empty())
     spdlog::info("metrics at http://{}/metrics", (*server)->metrics_address());
   spdlog::info("listening on {}; data in {}", (*server)->address(), options.data_directory);
+  if (options.tls == fusion::TlsFiles{} && !fusion::IsLoopbackAddress(options.address))
+    spdlog::warn(
+        "NO TLS: everybody who reaches {} may submit, cancel and run code on the workers; give --tls-cert, "
+        "--tls-key and --tls-ca",
+        (*server)->address());
   signals.async_wait([](const boost::system::error_code&, int signal) {
     spdlog::info("{} received; stopping", signal == SIGTERM ? "SIGTERM" : "SIGINT");
   });

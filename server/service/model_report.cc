@@ -83,12 +83,14 @@ struct Predictions {
 };
 
 absl::StatusOr<Predictions> ReadPredictions(const v1::ReportModelRequest& request, Store& store,
-                                            const CancellationToken& cancellation) {
+                                            const Principal& caller, const CancellationToken& cancellation) {
   const size_t limit = request.jobs() == 0 ? kDefaultReportedJobs : request.jobs();
   Predictions predictions;
   std::string page_token;
   do {
-    absl::StatusOr<JobPage> page = store.ListJobs(kPageJobs, page_token);
+    absl::StatusOr<JobPage> page = caller.role == Role::kAdmin
+                                       ? store.ListJobs(kPageJobs, page_token)
+                                       : store.ListJobsOf(caller.name, kPageJobs, page_token);
     if (!page.ok()) return page.status();
     page_token = page->next_page_token;
     for (const JobRecord& listed : page->jobs) {
@@ -178,9 +180,10 @@ absl::Status AddPlots(std::vector<PredictedGraph> graphs, v1::ReportModelRespons
 }  // namespace
 
 absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, Store& store,
+                                                    const Principal& caller,
                                                     const CancellationToken& cancellation) {
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
-  absl::StatusOr<Predictions> predictions = ReadPredictions(request, store, cancellation);
+  absl::StatusOr<Predictions> predictions = ReadPredictions(request, store, caller, cancellation);
   if (!predictions.ok()) return predictions.status();
   if (predictions->graphs.empty()) return NothingFound(request, *predictions);
 

@@ -9,6 +9,7 @@
 #include "server/parse/parse.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
+#include "server/service/job_access.h"
 #include "server/service/job_messages.h"
 #include "server/service/job_trace.h"
 #include "server/service/library_source.h"
@@ -42,8 +43,8 @@ TraceContext TraceOf(const grpc::CallbackServerContext& call) {
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerContext* call,
                                                        const v1::SubmitRequest* request, v1::Job* response) {
-  return RunOnPool(context_.requests, *call,
-                   [this, request, response, trace = TraceOf(*call)](const CancellationToken&) -> absl::Status {
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Submit", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
                      const LogScope trace_scope("trace_id", trace.trace_id);
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
                      const v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
@@ -53,8 +54,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (wanted.has_benchmark())
                        if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) return status;
                      if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok()) return hints.status();
-                     absl::StatusOr<JobRecord> job = context_.runner.Submit(wanted, source->summary, "", trace.ToString());
+                     absl::StatusOr<JobRecord> job =
+                         context_.runner.Submit(wanted, source->summary, admitted.caller.name, trace.ToString());
                      if (!job.ok()) return job.status();
+                     admitted.subject = job->id;
                      *response = ToMessage(*job);
                      return absl::OkStatus();
                    });
@@ -62,9 +65,9 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerContext* call,
                                                        const v1::GetJobRequest* request, v1::Job* response) {
-  return RunOnPool(context_.requests, *call,
-                   [this, request, response](const CancellationToken&) -> absl::Status {
-                     absl::StatusOr<JobRecord> job = context_.store.GetJob(request->name());
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/GetJob", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     absl::StatusOr<JobRecord> job = GetJobFor(admitted, context_.store, request->name());
                      if (!job.ok()) return job.status();
                      *response = ToMessage(*job);
                      return absl::OkStatus();
@@ -74,9 +77,13 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* OptimizerServiceImpl::ListJobs(grpc::CallbackServerContext* call,
                                                          const v1::ListJobsRequest* request,
                                                          v1::ListJobsResponse* response) {
-  return RunOnPool(
-      context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
-        absl::StatusOr<JobPage> page = context_.store.ListJobs(request->page_size(), request->page_token());
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ListJobs", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+        const Principal& caller = admitted.caller;
+        absl::StatusOr<JobPage> page =
+            caller.role == Role::kAdmin
+                ? context_.store.ListJobs(request->page_size(), request->page_token())
+                : context_.store.ListJobsOf(caller.name, request->page_size(), request->page_token());
         if (!page.ok()) return page.status();
         for (const JobRecord& job : page->jobs) *response->add_jobs() = ToMessage(job);
         response->set_next_page_token(page->next_page_token);
@@ -87,8 +94,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListJobs(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* OptimizerServiceImpl::CancelJob(grpc::CallbackServerContext* call,
                                                           const v1::CancelJobRequest* request,
                                                           v1::Job* response) {
-  return RunOnPool(context_.requests, *call,
-                   [this, request, response](const CancellationToken&) -> absl::Status {
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/CancelJob", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     if (auto mine = GetJobFor(admitted, context_.store, request->name()); !mine.ok())
+                       return mine.status();
                      absl::StatusOr<JobRecord> job = context_.runner.Cancel(request->name());
                      if (!job.ok()) return job.status();
                      *response = ToMessage(*job);
@@ -98,19 +107,19 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::CancelJob(grpc::CallbackServerCo
 
 grpc::ServerWriteReactor<v1::JobEvent>* OptimizerServiceImpl::WatchJob(grpc::CallbackServerContext* call,
                                                                        const v1::WatchJobRequest* request) {
-  boost::asio::post(context_.requests, [this, job = request->name()] {
-    // Whatever is wrong with the job, the stream finds it too and says it.
-    (void)context_.runner.EnsureRunning(job);
-  });
-  return StreamEvents(context_.store, context_.watchers, context_.requests, request->name(),
-                      request->after_sequence());
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/WatchJob", *request};
+  return StreamEvents({context_.store, context_.watchers, context_.requests, context_.gate}, incoming,
+                      request->name(), request->after_sequence(), [this, job = request->name()] {
+                        // Whatever is wrong with the job, the stream finds it too and says it.
+                        (void)context_.runner.EnsureRunning(job);
+                      });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContext* call,
                                                       const v1::CheckRequest* request,
                                                       v1::CheckResponse* response) {
-  return RunOnPool(context_.requests, *call,
-                   [this, request, response](const CancellationToken&) -> absl::Status {
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Check", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
                      if (!source.ok()) return source.status();
                      *response->mutable_graph() = source->summary;
@@ -125,10 +134,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerContext* call,
                                                         const v1::ExplainRequest* request,
                                                         v1::ExplainResponse* response) {
-  return RunOnPool(
-      context_.searches, *call, [this, request, response](const CancellationToken& token) -> absl::Status {
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Explain", *request};
+  return RunOnPool(context_.searches, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
         if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
-        PipelineContext pipeline{context_.store, context_.dispatcher,    context_.catalog, "", token,
+        PipelineContext pipeline{context_.store, context_.dispatcher,    context_.catalog, "", admitted.token,
                                  nullptr,        context_.dump_directory};
         absl::StatusOr<v1::ExplainResponse> explained = ExplainPipeline(*request, pipeline);
         if (!explained.ok()) return explained.status();
@@ -140,8 +149,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerCont
 grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(
     grpc::CallbackServerContext* call, const v1::DownloadArtifactRequest* request) {
   const int rank = request->rank() == 0 ? 1 : request->rank();
-  return SendBlob(context_.requests, [this, job = request->job(), rank]() -> absl::StatusOr<Blob> {
-    absl::StatusOr<JobRecord> record = context_.store.GetJob(job);
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/DownloadArtifact", *request};
+  return SendBlob(context_.requests, context_.gate, incoming,
+                  [this, job = request->job(), rank](AdmittedCall& admitted) -> absl::StatusOr<Blob> {
+    absl::StatusOr<JobRecord> record = GetJobFor(admitted, context_.store, job);
     if (!record.ok()) return record.status();
     if (record->state != JobState::kSucceeded)
       return absl::FailedPreconditionError(absl::StrCat(job, " is ", JobStateName(record->state),
@@ -157,8 +168,8 @@ grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(
 grpc::ServerUnaryReactor* OptimizerServiceImpl::ListFunctions(grpc::CallbackServerContext* call,
                                                               const v1::ListFunctionsRequest* request,
                                                               v1::ListFunctionsResponse* response) {
-  return RunOnPool(
-      context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ListFunctions", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
         response->set_library_hash(context_.catalog->hash());
         for (const v1::FunctionDefinition& function : context_.catalog->definitions())
           if (request->name().empty() || request->name() == function.name())
@@ -174,9 +185,9 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListFunctions(grpc::CallbackServ
 grpc::ServerUnaryReactor* OptimizerServiceImpl::ReportModel(grpc::CallbackServerContext* call,
                                                             const v1::ReportModelRequest* request,
                                                             v1::ReportModelResponse* response) {
-  return RunOnPool(
-      context_.searches, *call, [this, request, response](const CancellationToken& token) -> absl::Status {
-        absl::StatusOr<v1::ReportModelResponse> report = fusion::ReportModel(*request, context_.store, token);
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ReportModel", *request};
+  return RunOnPool(context_.searches, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+        absl::StatusOr<v1::ReportModelResponse> report = fusion::ReportModel(*request, context_.store, admitted.caller, admitted.token);
         if (!report.ok()) return report.status();
         *response = *std::move(report);
         return absl::OkStatus();
@@ -186,7 +197,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ReportModel(grpc::CallbackServer
 grpc::ServerUnaryReactor* OptimizerServiceImpl::TraceJob(grpc::CallbackServerContext* call,
                                                          const v1::TraceJobRequest* request,
                                                          v1::TraceJobResponse* response) {
-  return RunOnPool(context_.requests, *call, [this, request, response](const CancellationToken&) -> absl::Status {
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/TraceJob", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+    // Others' jobs are not there.
+    if (absl::Status known = GetJobFor(admitted, context_.store, request->name()).status(); !known.ok()) return known;
     absl::StatusOr<std::string> trace = TraceOfJob(context_.store, request->name(), Now());
     if (!trace.ok()) return trace.status();
     response->set_trace_json(*std::move(trace));

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/identity/shown_credentials.h"
 #include "server/service/status_conversion.h"
 
 namespace fusion {
@@ -46,13 +47,23 @@ absl::Status RunCatching(const std::function<absl::Status()>& work) {
   }
 }
 
-grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool,
-                                    const grpc::CallbackServerContext& context,
-                                    std::function<absl::Status(const CancellationToken&)> work) {
+grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, AccessGate& gate,
+                                    const IncomingCall& incoming,
+                                    std::function<absl::Status(AdmittedCall&)> work) {
   auto* reactor = new PooledReactor();
-  const size_t error_bytes = AcceptedErrorBytes(context);
-  boost::asio::post(pool, [reactor, work = std::move(work), error_bytes] {
-    const absl::Status status = RunCatching([&] { return work(reactor->token()); });
+  const size_t error_bytes = AcceptedErrorBytes(incoming.context);
+  ShownCredentials shown = ShownBy(incoming.context);
+  absl::StatusOr<Principal> caller = gate.Admit(shown, incoming.method, incoming.request.ByteSizeLong());
+  if (!caller.ok()) {
+    reactor->Finish(ToGrpcStatus(caller.status(), error_bytes));
+    return reactor;
+  }
+  boost::asio::post(pool, [reactor, &gate, caller = *std::move(caller), shown = std::move(shown),
+                           method = incoming.method, work = std::move(work), error_bytes] {
+    AdmittedCall call{caller, reactor->token(), "", false};
+    const absl::Status status = RunCatching([&] { return work(call); });
+    gate.RecordEnd(&caller, shown, method, call.subject,
+                   call.refused ? absl::PermissionDeniedError("") : status);
     reactor->Finish(ToGrpcStatus(status, error_bytes));
   });
   return reactor;

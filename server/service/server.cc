@@ -2,7 +2,6 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
@@ -18,10 +17,12 @@
 #include "library/monitor/monitor.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
+#include "server/identity/listening.h"
 #include "server/service/admin_service.h"
 #include "server/service/data_directory.h"
 #include "server/service/fleet_service.h"
 #include "server/service/job_watchers.h"
+#include "server/service/listening_port.h"
 #include "server/service/optimizer_service.h"
 #include "server/service/server_metrics.h"
 #include "server/service/status_conversion.h"
@@ -30,10 +31,10 @@
 namespace fusion {
 namespace {
 
-constexpr int kTimerThreads = 1;
-constexpr int kRequestThreads = 3;
+// Both wait for the disk most of the time, and what waits together is written together (db/store/group_commit.h).
+constexpr int kTimerThreads = 4;
+constexpr int kRequestThreads = 16;
 constexpr int kSearchThreads = 2;
-constexpr int kMaximumMessageBytes = 80 << 20;  // clients send files of up to 64 MiB
 constexpr std::chrono::seconds kShutdownTime{3};
 
 // Both are settings of the process, made before the first server.
@@ -54,15 +55,19 @@ struct Server::Parts {
   std::shared_ptr<const Catalog> catalog;
   SystemClock clock;
   JobWatchers watchers;
+  std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<TokenRegistry> tokens;
+  std::unique_ptr<RevokedCertificates> revoked;
+  std::unique_ptr<AccessGate> gate;
   boost::asio::thread_pool timers{kTimerThreads};
   boost::asio::thread_pool requests{kRequestThreads};
   boost::asio::thread_pool searches{kSearchThreads};
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<JobRunner> runner;
+  std::unique_ptr<AdminServiceImpl> admin;
   std::unique_ptr<OptimizerServiceImpl> optimizer;
   std::unique_ptr<FleetServiceImpl> fleet;
   std::unique_ptr<WorkerServiceImpl> worker;
-  std::unique_ptr<AdminServiceImpl> admin;
   std::unique_ptr<grpc::Server> grpc_server;
   std::string address;
   std::atomic<bool> serving{false};
@@ -81,6 +86,19 @@ struct Server::Parts {
   }
   std::mutex shutdown_mutex;
   bool shut_down = false;  // guarded by shutdown_mutex
+
+  // The store is open.
+  absl::Status MakeGate(const ServerOptions& options) {
+    audit = std::make_unique<AuditLog>(*store, options.audit);
+    tokens = std::make_unique<TokenRegistry>(*store);
+    if (absl::Status status = tokens->Load(); !status.ok()) return status;
+    revoked = std::make_unique<RevokedCertificates>(options.tls.revoked);
+    if (absl::Status status = revoked->Load(); !status.ok()) return status;
+    AccessOptions gate_options = options.gate;
+    gate_options.tls = options.tls != TlsFiles{};
+    gate = std::make_unique<AccessGate>(*tokens, *revoked, *audit, gate_options);
+    return absl::OkStatus();
+  }
 };
 
 namespace {
@@ -99,6 +117,9 @@ std::string WithPort(const std::string& address, int port) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  const bool tls = options.tls != TlsFiles{};
+  if (absl::Status status = CheckListening(options.address, tls, options.insecure_any_address); !status.ok())
+    return status;
   if (absl::Status status = PrepareDataDirectory(options.data_directory); !status.ok()) return status;
   auto parts = std::make_unique<Parts>();
   absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(DatabasePath(options.data_directory));
@@ -111,37 +132,35 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     parts->catalog = *std::move(catalog);
   }
 
+  if (absl::Status status = parts->MakeGate(options); !status.ok()) return status;
+  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials =
+      ListeningCredentials(options.tls, *parts->gate);
+  if (!credentials.ok()) return credentials.status();
+
   parts->dispatcher = std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock,
                                                    options.dispatcher);
   if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
   if (absl::Status status = parts->metrics.Watch(*parts->store, *parts->dispatcher); !status.ok()) return status;
   parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog,
                                               parts->watchers, options.runner, &parts->metrics);
-  const ServiceContext context{
-      *parts->store,   *parts->dispatcher, parts->catalog,  *parts->runner,
-      parts->watchers, parts->requests,    parts->searches, options.runner.dump_directory,
-      &parts->metrics};
+  const ServiceContext context{*parts->store,   *parts->dispatcher, parts->catalog,
+                               *parts->runner,  parts->watchers,    *parts->gate,
+                               parts->requests, parts->searches,    options.runner.dump_directory,
+                               &parts->metrics};
   parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);
   parts->fleet = std::make_unique<FleetServiceImpl>(context);
   parts->worker = std::make_unique<WorkerServiceImpl>(context);
-  parts->admin = std::make_unique<AdminServiceImpl>(context, options.data_directory);
+  parts->admin = std::make_unique<AdminServiceImpl>(context, *parts->tokens, options.data_directory);
 
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
   int port = 0;
-  if (!options.address.empty()) {
-    // Two servers on one port would take turns at answering.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
-  }
-  builder.SetMaxReceiveMessageSize(kMaximumMessageBytes);
-  builder.SetMaxSendMessageSize(-1);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 2 * static_cast<int>(kMaximumErrorBytes));
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  if (!options.address.empty()) builder.AddListeningPort(options.address, *credentials, &port);
+  SetConnectionLimits(builder, tls);
+  builder.RegisterService(parts->admin.get());
   builder.RegisterService(parts->optimizer.get());
   builder.RegisterService(parts->fleet.get());
   builder.RegisterService(parts->worker.get());
-  builder.RegisterService(parts->admin.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(parts->metrics.MakeRpcTimer());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));

@@ -9,6 +9,9 @@
 #include "absl/status/statusor.h"
 #include "library/catalog/catalog.h"
 #include "server/dispatch/dispatcher_options.h"
+#include "server/identity/audit_log.h"
+#include "server/identity/access_gate.h"
+#include "server/identity/tls_files.h"
 #include "server/service/job_runner.h"
 
 namespace fusion {
@@ -19,6 +22,10 @@ struct ServerOptions {
   std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
   bool resume_jobs = true;  // take up unfinished jobs at once; otherwise each when it is watched
   std::string metrics_address;  // of /metrics, /healthz and /readyz (library/monitor/http_server.h); "": none
+  TlsFiles tls;                       // all "": without TLS
+  bool insecure_any_address = false;  // without TLS at addresses that other machines reach, too
+  AccessOptions gate;                   // `tls` is set by the server
+  AuditOptions audit;
   DispatcherOptions dispatcher;
   JobRunnerOptions runner;
 };
@@ -27,7 +34,8 @@ struct ServerOptions {
 class Server {
  public:
   // Unavailable: the data directory is in use by another process or cannot be written, or the address is
-  // taken; the message says which. Other statuses as OpenSqliteStore and Catalog::BuiltIn.
+  // taken; the message says which. FailedPrecondition: without TLS it would listen where other machines reach
+  // it. Other statuses as OpenSqliteStore, Catalog::BuiltIn and LoadTlsMaterial.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // Shutdown().
   ~Server();
@@ -40,10 +48,8 @@ class Server {
   std::string metrics_address() const;
   // What this server counts.
   ServerMetrics& metrics();
-  // To this server without the network. Calls end with Unavailable after Shutdown(). No call may begin while
-  // Shutdown() runs: gRPC 1.51's in-process transport then calls a null function. Calls that are in flight
-  // are safe. crashes then. Calls that are held end with an answer; after Shutdown() they end with
-  // Unavailable.
+  // To this server without the network. Calls end with Unavailable after Shutdown(); calls that are held end with an answer. No
+  // call may begin while Shutdown() runs: gRPC 1.51's in-process transport then calls a null function.
   std::shared_ptr<grpc::Channel> InProcessChannel();
   // Ends held calls and streams, interrupts pipelines, waits. Unfinished jobs stay in the store. Harmless
   // when repeated.

@@ -8,6 +8,7 @@
 #include "db/store/store.h"
 #include "library/catalog/catalog.h"
 #include "server/dispatch/dispatcher.h"
+#include "server/identity/access_gate.h"
 #include "server/service/job_runner.h"
 #include "server/service/job_watchers.h"
 
@@ -20,6 +21,7 @@ struct ServiceContext {
   std::shared_ptr<const Catalog> catalog;
   JobRunner& runner;
   JobWatchers& watchers;
+  AccessGate& gate;                          // every call goes through it
   boost::asio::thread_pool& requests;  // short work: reads, writes, parsing
   boost::asio::thread_pool& searches;  // longer work: Explain, ReportModel
   std::string dump_directory;          // see PipelineContext

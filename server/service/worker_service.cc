@@ -3,6 +3,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "server/identity/shown_credentials.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/job_messages.h"
 #include "server/service/pooled_call.h"
@@ -28,6 +30,20 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
         ToGrpcStatus(InvalidField(request->worker().empty() ? "worker" : "instance", "must not be empty")));
     return reactor;
   }
+  const char* method = "/fusion.v1.WorkerService/Synchronize";
+  const ShownCredentials shown = ShownBy(*call);
+  absl::StatusOr<Principal> caller = context_.gate.Admit(shown, method, request->ByteSizeLong());
+  if (caller.ok() && !MayActAsWorker(*caller, request->worker())) {
+    const absl::Status refused = absl::PermissionDeniedError(
+        absl::StrCat(caller->name, " may not speak as the worker ", request->worker(), "; its name must be ",
+                     caller->name, " or begin with ", caller->name, "/ (fusion-worker --name)"));
+    context_.gate.RecordEnd(&*caller, shown, method, request->worker(), refused);
+    caller = refused;
+  }
+  if (!caller.ok()) {
+    reactor->Finish(ToGrpcStatus(caller.status()));
+    return reactor;
+  }
   // On the pool, because results are written to the disk before the answer.
   boost::asio::post(context_.requests, [this, reactor, response, request] {
     context_.dispatcher.Synchronize(*request, [reactor, response](v1::SynchronizeResponse answer) {
@@ -40,18 +56,22 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
 
 grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackServerContext* call,
                                                                  const v1::ReadBlobRequest* request) {
-  return SendBlob(context_.requests, [this, digest = request->digest()]() -> absl::StatusOr<Blob> {
-    absl::StatusOr<std::string> bytes = context_.store.GetBlob(digest);
-    if (!bytes.ok()) return bytes.status();
-    return Blob{digest, *std::move(bytes)};
-  });
+  const IncomingCall incoming{*call, "/fusion.v1.WorkerService/ReadBlob", *request};
+  return SendBlob(context_.requests, context_.gate, incoming,
+                  [this, digest = request->digest()](AdmittedCall&) -> absl::StatusOr<Blob> {
+                    absl::StatusOr<std::string> bytes = context_.store.GetBlob(digest);
+                    if (!bytes.ok()) return bytes.status();
+                    return Blob{digest, *std::move(bytes)};
+                  });
 }
 
 grpc::ServerReadReactor<v1::Chunk>* WorkerServiceImpl::WriteBlob(grpc::CallbackServerContext* call,
                                                                  v1::WriteBlobResponse* response) {
-  return ReceiveBlob(context_.requests, response, [this](const Blob& blob) -> absl::Status {
-    return context_.store.PutBlob(blob.bytes, blob.digest, Now()).status();
-  });
+  const IncomingCall incoming{*call, "/fusion.v1.WorkerService/WriteBlob", *response};
+  return ReceiveBlob(context_.requests, context_.gate, incoming, response,
+                     [this](const Blob& blob) -> absl::Status {
+                       return context_.store.PutBlob(blob.bytes, blob.digest, Now()).status();
+                     });
 }
 
 }  // namespace fusion

@@ -46,6 +46,10 @@ std::chrono::system_clock::time_point InSeconds(double seconds) {
                                                 std::chrono::duration<double>(seconds));
 }
 
+bool IsRefusal(absl::StatusCode code) {
+  return code == absl::StatusCode::kUnauthenticated || code == absl::StatusCode::kPermissionDenied;
+}
+
 }  // namespace
 
 Agent::Agent(AgentOptions options, std::shared_ptr<grpc::Channel> channel)
@@ -101,6 +105,8 @@ absl::Status Agent::Run() {
 
   Backoff backoff;
   bool connected = true;  // so that the first failure is told
+  bool known = false;     // the server has answered once
+  absl::Status refused;
   while (!stop_.stop_requested()) {
     {
       std::lock_guard lock(mutex_);
@@ -111,13 +117,17 @@ absl::Status Agent::Run() {
     CountCall(status);
     if (status.ok()) {
       if (!connected) spdlog::info("the server is back");
-      connected = true;
+      connected = known = true;
       backoff.Reset();
       std::unique_lock lock(mutex_);
       // A new result is told at once, unless the last one was not accepted: then the server needs a moment.
       if (held_.HasFinished())
         next_contact = std::min(next_contact, std::chrono::duration<double>(kUnacceptedSeconds));
       woken_.wait_for(lock, stop_.get_token(), next_contact, [&] { return news_; });
+    } else if (!known && IsRefusal(status.code())) {
+      // A server that knew this worker may take it again, with a new certificate; one that never did will not.
+      refused = status;
+      break;
     } else if (!absl::IsCancelled(status)) {
       if (connected)
         spdlog::warn("the server does not answer: {}; trying again", std::string(status.message()));
@@ -133,7 +143,7 @@ absl::Status Agent::Run() {
   if (replaced_)
     return absl::AbortedError(
         absl::StrCat("a newer process works under the name ", name_, "; give each worker a name of its own (--name)"));
-  return absl::OkStatus();
+  return refused;
 }
 
 v1::SynchronizeRequest Agent::State() {
@@ -185,7 +195,10 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
     cancelled_by_us = news_ && status.error_code() == grpc::StatusCode::CANCELLED;
   }
   if (cancelled_by_us) return absl::CancelledError("there is news");
-  if (!status.ok()) return absl::UnavailableError(status.error_message());
+  if (!status.ok()) {
+    const auto code = static_cast<absl::StatusCode>(status.error_code());
+    return absl::Status(IsRefusal(code) ? code : absl::StatusCode::kUnavailable, status.error_message());
+  }
   Handle(response);
   *next_contact =
       std::chrono::duration<double>(std::clamp(response.next_contact_seconds(), 0.0, kContactSeconds));

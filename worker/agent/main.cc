@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,13 +16,14 @@
 
 #include "library/monitor/log.h"
 #include "library/monitor/monitor.h"
+#include "server/identity/channel_credentials.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/simulated_workplace.h"
 #include "worker/agent/worker_metrics.h"
 
 namespace {
 
-constexpr int kExitFailed = 1, kExitUsage = 2;
+constexpr int kExitFailed = 1, kExitUsage = 2, kExitNotAuthorised = 4;
 
 std::string HostName() {
   char name[256] = {};
@@ -35,9 +37,22 @@ int main(int argc, char** argv) {
   CLI::App app{"Builds and times kernels for a fusion server. Needs no open port."};
   std::string server, target = "all", log_level = "info", log_format = "text", metrics_address;
   fusion::WorkerMetrics metrics;
+  std::string token_file;
   fusion::AgentOptions options;
+  fusion::ClientCredentials credentials;
+  credentials.reload = true;
   app.add_option("--server", server, "address of the server, host:port")->required();
-  app.add_option("--name", options.name, "stable name of this worker (default: the host's name)");
+  app.add_option(
+      "--name", options.name,
+      "stable name of this worker (default: the host's name); a server with TLS takes the name of the "
+      "certificate or token, or one that begins with it and a slash");
+  app.add_option("--tls-ca", credentials.authorities,
+                 "PEM file of the authority that signed the server's certificate");
+  app.add_option("--tls-cert", credentials.certificate,
+                 "PEM file of this worker's certificate; read again when it changes");
+  app.add_option("--tls-key", credentials.key, "PEM file of its private key");
+  app.add_option("--token-file", token_file,
+                 "file with a token, instead of a certificate (default: $FUSION_TOKEN)");
   app.add_option("--target", target, "devices to offer")->check(CLI::IsMember({"cuda", "host", "all"}));
   app.add_option("--build-slots", options.workplace.build_slots,
                  "builds at a time (default: one for each core)")
@@ -97,7 +112,22 @@ int main(int argc, char** argv) {
     spdlog::info("metrics at http://{}/metrics", monitor->address());
   }
 
-  fusion::Agent agent(options, grpc::CreateChannel(server, grpc::InsecureChannelCredentials()));
+  if (const char* token = std::getenv("FUSION_TOKEN"); token != nullptr && credentials.certificate.empty())
+    credentials.token = token;
+  if (!token_file.empty()) {
+    absl::StatusOr<std::string> token = fusion::ReadTokenFile(token_file);
+    if (!token.ok()) {
+      spdlog::error("{}", std::string(token.status().message()));
+      return kExitUsage;
+    }
+    credentials.token = *token;
+  }
+  const auto shown = fusion::MakeChannelCredentials(server, credentials);
+  if (!shown.ok()) {
+    spdlog::error("{}", std::string(shown.status().message()));
+    return absl::IsUnauthenticated(shown.status()) ? kExitNotAuthorised : kExitUsage;
+  }
+  fusion::Agent agent(options, grpc::CreateChannel(server, *shown));
   boost::asio::io_context signals;
   boost::asio::signal_set set(signals, SIGINT, SIGTERM);
   int received = 0;
@@ -120,5 +150,6 @@ int main(int argc, char** argv) {
   signal_thread.join();
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));
-  return kExitFailed;
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ? kExitNotAuthorised
+                                                                             : kExitFailed;
 }

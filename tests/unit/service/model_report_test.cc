@@ -68,7 +68,7 @@ class ModelReportTest : public StoreTest {
   }
 
   absl::StatusOr<v1::ReportModelResponse> Report(const v1::ReportModelRequest& request = {}) {
-    return ReportModel(request, *store_, CancellationToken());
+    return ReportModel(request, *store_, Principal{}, CancellationToken());
   }
   // The names of the graphs reported on.
   std::vector<std::string> Graphs(const v1::ReportModelRequest& request = {}) {
@@ -336,7 +336,7 @@ TEST_F(ModelReportTest, EndsWhenItIsCancelled) {
   SucceededOn("a", "GPU", v1::COLD);
   CancellationToken token;
   token.Cancel();
-  EXPECT_TRUE(absl::IsCancelled(ReportModel({}, *store_, token).status()));
+  EXPECT_TRUE(absl::IsCancelled(ReportModel({}, *store_, Principal{}, token).status()));
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+// Who may come in: every call passes here, at the door of the TLS listener (tls_server_credentials.h) before
+// its message is read, and again in the adapter, which needs to know who calls.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/identity/audit_log.h"
+#include "server/identity/certificate.h"
+#include "server/identity/principal.h"
+#include "server/identity/rate_limiter.h"
+#include "server/identity/tls_files.h"
+#include "server/identity/token_registry.h"
+
+namespace fusion {
+
+// What a caller shows.
+struct ShownCredentials {
+  bool tls = false;           // it came over the TLS listener
+  std::string certificate;    // PEM; TLS has checked who signed it. Empty: none
+  std::string authorization;  // of the metadata: "Bearer fus_..."; empty: none
+  std::string peer;           // "ipv4:10.0.0.7:51234"; empty: not known
+};
+
+struct AccessOptions {
+  bool tls = false;  // the server listens with TLS: only its own process calls without
+  RateLimit user_requests{200, 400};
+  RateLimit worker_requests{1000, 2000};
+  RateLimit admin_requests{200, 400};
+  int watched_jobs = 64;           // streams of one principal at a time
+  std::function<Timestamp()> now;  // null: the system's clock
+};
+
+// Thread safe. Reads no disk but the file of revoked certificates. The arguments outlive it.
+class AccessGate {
+ public:
+  AccessGate(TokenRegistry& tokens, RevokedCertificates& revoked, AuditLog& audit, AccessOptions options);
+
+  // Who it is. A token that is shown decides, and must be good; else the certificate. Unauthenticated: it is
+  // neither, or expired or revoked since the connection was made. Over a listener without TLS, and in the
+  // server's own process, everybody is the operator; a token shown there counts, but not if it came from
+  // another machine in clear text.
+  absl::StatusOr<Principal> Authenticate(const ShownCredentials& shown);
+
+  // Authenticate, and whether he may call the method at all. Refusals are recorded. Open methods: nobody is
+  // asked, and the principal has no meaning.
+  absl::StatusOr<Principal> CheckAtDoor(const ShownCredentials& shown, std::string_view method);
+  // The same, and whether the message is of a size that the method takes, and the principal's rate permits
+  // it: ResourceExhausted with google.rpc.RetryInfo. The operator has no limits.
+  absl::StatusOr<Principal> Admit(const ShownCredentials& shown, std::string_view method,
+                                  size_t request_bytes);
+  // For as long as the result lives one more stream of the principal. ResourceExhausted.
+  absl::StatusOr<std::shared_ptr<void>> AdmitStream(const Principal& principal);
+
+  // Records the end of a call that the table says is audited, and of any that was refused (PermissionDenied,
+  // Unauthenticated). `principal` null: nobody known.
+  void RecordEnd(const Principal* principal, const ShownCredentials& shown, std::string_view method,
+                 const std::string& subject, const absl::Status& status);
+  AuditLog& audit() { return audit_; }
+
+ private:
+  absl::StatusOr<Principal> AuthenticateToken(const ShownCredentials& shown);
+  absl::StatusOr<Principal> AuthenticateCertificate(const std::string& pem);
+  absl::StatusOr<CertificateIdentity> IdentityOf(const std::string& pem);
+  Timestamp Now() const;
+
+  TokenRegistry& tokens_;
+  RevokedCertificates& revoked_;
+  AuditLog& audit_;
+  const AccessOptions options_;
+  RateLimiter rates_;
+  ConcurrencyLimiter streams_;
+
+  std::mutex mutex_;
+  std::map<std::string, CertificateIdentity> identities_;  // guarded by mutex_; read already, by PEM
+};
+
+}  // namespace fusion

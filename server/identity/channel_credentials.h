@@ -1,0 +1,31 @@
+// How a client or a worker shows who it is, and knows the server.
+#pragma once
+
+#include <grpcpp/security/credentials.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace fusion {
+
+struct ClientCredentials {
+  std::string authorities;       // PEM file of who signs the server's certificate; "": no TLS
+  std::string certificate, key;  // PEM files, both or none
+  std::string token;             // "fus_..."; "": none
+  bool reload = false;           // read the files again within seconds when they change: for what runs long
+};
+
+// For a channel to "host:port". The server's certificate must name the host. InvalidArgument: files are
+// missing or wrong, or a token would travel to another machine in clear text. Unauthenticated: the
+// certificate has expired. To a server on this machine without TLS a token is not sent: it would be told
+// nothing by it.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
+    const std::string& address, const ClientCredentials& shown);
+
+// The text of a token file, without white space around it. InvalidArgument: it cannot be read, or holds no
+// token.
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
+
+}  // namespace fusion

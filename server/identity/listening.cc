@@ -1,0 +1,51 @@
+#include "server/identity/listening.h"
+
+#include <arpa/inet.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace fusion {
+namespace {
+
+bool IsLoopbackHost(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr four{};
+  // Whole addresses alone: "127.1" and "127.0.0.1.example.org" are names.
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  in6_addr six{};
+  if (inet_pton(AF_INET6, host.c_str(), &six) != 1) return false;
+  if (IN6_IS_ADDR_V4MAPPED(&six)) return six.s6_addr[12] == 127;
+  return IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+}  // namespace
+
+bool IsLoopbackAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return false;
+  absl::string_view host = absl::string_view(address).substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) return false;
+  return IsLoopbackHost(std::string(host));
+}
+
+bool IsLoopbackPeer(const std::string& peer) {
+  absl::string_view address = peer;
+  if (!absl::ConsumePrefix(&address, "ipv4:") && !absl::ConsumePrefix(&address, "ipv6:"))
+    return absl::StartsWith(peer, "unix:");
+  return IsLoopbackAddress(absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}));
+}
+
+absl::Status CheckListening(const std::string& address, bool tls, bool any_address) {
+  if (tls || any_address || address.empty() || IsLoopbackAddress(address)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--listen ", address,
+      ": other machines reach this address, and without TLS everybody who reaches the server may do "
+      "everything. "
+      "Give --tls-cert, --tls-key and --tls-ca (deploy/make-certificates.sh makes them), or listen on "
+      "127.0.0.1; --insecure-any-address listens in spite of it"));
+}
+
+}  // namespace fusion

@@ -1,0 +1,19 @@
+// Where a server may listen.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace fusion {
+
+// Whether only this machine reaches "HOST:PORT": localhost, 127.x.x.x, [::1].
+bool IsLoopbackAddress(const std::string& address);
+// The same of gRPC's name of a peer: "ipv4:127.0.0.1:51234", "ipv6:[::1]:51234", "ipv6:%5B::1%5D:51234".
+bool IsLoopbackPeer(const std::string& peer);
+
+// FailedPrecondition, which says what to do: without TLS a server listens on loopback addresses alone,
+// because everybody who reaches it may do everything, unless `any_address` was asked for.
+absl::Status CheckListening(const std::string& address, bool tls, bool any_address);
+
+}  // namespace fusion

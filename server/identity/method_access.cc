@@ -1,0 +1,81 @@
+#include "server/identity/method_access.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion {
+namespace {
+
+constexpr size_t kSmall = 64 << 10;   // names, page tokens
+constexpr size_t kGraph = 80 << 20;   // clients send files of up to 64 MiB
+constexpr size_t kReport = 64 << 20;  // what a worker has measured, logs of compilers
+constexpr size_t kChunk = 4 << 20;
+
+constexpr bool kYes = true, kNo = false;
+
+}  // namespace
+
+const std::vector<MethodAccess>& MethodAccessTable() {
+  static const std::vector<MethodAccess> table = {
+      // method                                       user  worker admin  open  audited  request
+      {"/fusion.v1.AdminService/BackUp", kNo, kNo, kYes, kNo, kYes, kSmall},
+      {"/fusion.v1.AdminService/CreateToken", kNo, kNo, kYes, kNo, kYes, kSmall},
+      {"/fusion.v1.AdminService/ListAuditEntries", kNo, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.AdminService/ListTokens", kNo, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.AdminService/RevokeToken", kNo, kNo, kYes, kNo, kYes, kSmall},
+      {"/fusion.v1.FleetService/DrainWorker", kNo, kNo, kYes, kNo, kYes, kSmall},
+      {"/fusion.v1.FleetService/ListWorkers", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.OptimizerService/CancelJob", kYes, kNo, kYes, kNo, kYes, kSmall},
+      {"/fusion.v1.OptimizerService/Check", kYes, kNo, kYes, kNo, kNo, kGraph},
+      {"/fusion.v1.OptimizerService/DownloadArtifact", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.OptimizerService/Explain", kYes, kNo, kYes, kNo, kNo, kGraph},
+      {"/fusion.v1.OptimizerService/GetJob", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.OptimizerService/ListFunctions", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.OptimizerService/ListJobs", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.OptimizerService/ReportModel", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.OptimizerService/Submit", kYes, kNo, kYes, kNo, kYes, kGraph},
+      {"/fusion.v1.OptimizerService/TraceJob", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.OptimizerService/WatchJob", kYes, kNo, kYes, kNo, kNo, kSmall},
+      // Not even admins: what is in the build cache came from a worker. Tasks say who did them, so the audit
+      // log need not.
+      {"/fusion.v1.WorkerService/ReadBlob", kNo, kYes, kNo, kNo, kNo, kSmall},
+      {"/fusion.v1.WorkerService/Synchronize", kNo, kYes, kNo, kNo, kNo, kReport},
+      {"/fusion.v1.WorkerService/WriteBlob", kNo, kYes, kNo, kNo, kNo, kChunk},
+      {"/grpc.health.v1.Health/Check", kYes, kYes, kYes, kYes, kNo, kSmall},
+      {"/grpc.health.v1.Health/Watch", kYes, kYes, kYes, kYes, kNo, kSmall},
+      {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kYes, kYes, kYes, kNo, kNo, kSmall},
+  };
+  return table;
+}
+
+const MethodAccess* FindMethodAccess(std::string_view method) {
+  const std::vector<MethodAccess>& table = MethodAccessTable();
+  auto row =
+      std::find_if(table.begin(), table.end(), [&](const MethodAccess& row) { return method == row.method; });
+  return row == table.end() ? nullptr : &*row;
+}
+
+absl::Status CheckMayCall(const Principal& principal, std::string_view method) {
+  if (principal.how == Principal::How::kOperator) return absl::OkStatus();
+  const MethodAccess* row = FindMethodAccess(method);
+  const bool may = row != nullptr && ((principal.role == Role::kUser && row->user) ||
+                                      (principal.role == Role::kWorker && row->worker) ||
+                                      (principal.role == Role::kAdmin && row->admin));
+  if (may) return absl::OkStatus();
+  std::vector<std::string> roles;
+  if (row != nullptr && row->user) roles.push_back("user");
+  if (row != nullptr && row->worker) roles.push_back("worker");
+  if (row != nullptr && row->admin) roles.push_back("admin");
+  const size_t slash = method.rfind('/');
+  const std::string name(slash == std::string_view::npos ? method : method.substr(slash + 1));
+  return absl::PermissionDeniedError(
+      absl::StrCat(principal.name, " has the role ", absl::AsciiStrToLower(RoleName(principal.role)),
+                   ", which may not call ", name,
+                   roles.empty() ? "" : absl::StrCat("; it takes the role ", absl::StrJoin(roles, " or "))));
+}
+
+}  // namespace fusion

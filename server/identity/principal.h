@@ -1,0 +1,40 @@
+// Who a caller is, and what he may be.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fusion {
+
+// Numbers equal those of v1::Role.
+enum class Role { kUser = 1, kWorker = 2, kAdmin = 3 };
+
+// "USER", "WORKER", "ADMIN": the names of v1::Role.
+const char* RoleName(Role role);
+// Of such a name.
+std::optional<Role> ParseRole(std::string_view name);
+
+struct Principal {
+  // kOperator: calls in the server's own process, and all calls where it listens without TLS.
+  enum class How { kOperator, kCertificate, kToken };
+
+  std::string name;  // "" for the operator, who has no name
+  Role role = Role::kAdmin;
+  How how = How::kOperator;
+
+  bool operator==(const Principal&) const = default;
+};
+
+// 1 to 64 letters, digits and "._@-". No '/': keys of requests and names of workers are made of names with
+// it.
+bool IsPrincipalName(std::string_view name);
+
+// Whether he may see and cancel what `owner` submitted: admins all, users their own.
+bool MaySeeJobsOf(const Principal& principal, std::string_view owner);
+
+// Whether he may speak as this worker. A worker's name is his own, or "<his own>/<anything>", so that the
+// workers of one host can share a certificate. The operator may speak as any.
+bool MayActAsWorker(const Principal& principal, std::string_view worker);
+
+}  // namespace fusion

@@ -1,0 +1,51 @@
+// The tokens of this server, in memory and in the store.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/store/store.h"
+#include "server/identity/principal.h"
+
+namespace fusion {
+
+struct CreatedToken {
+  TokenRecord record;
+  std::string text;  // what its owner shows; kept nowhere
+};
+
+// Thread safe. The store outlives it. Nobody else changes tokens in the store while it lives: the store's
+// lock sees to that.
+class TokenRegistry {
+ public:
+  explicit TokenRegistry(Store& store) : store_(store) {}
+
+  // Reads the store. Call once, before the rest.
+  absl::Status Load();
+
+  // `lifetime` 0: for ever. The token is stored when this returns. InvalidArgument: the name or the lifetime
+  // is none.
+  absl::StatusOr<CreatedToken> Create(const std::string& principal, Role role,
+                                      std::chrono::duration<double> lifetime, Timestamp now);
+  // From the return on the token opens nothing. Harmless when repeated. NotFound.
+  absl::StatusOr<TokenRecord> Revoke(const std::string& id, Timestamp now);
+  // Oldest first.
+  absl::StatusOr<std::vector<TokenRecord>> List() { return store_.Tokens(); }
+
+  // Whose token this text is. Reads no disk. Unauthenticated: nobody's, or it is expired or revoked; that is
+  // told only to who knows the secret.
+  absl::StatusOr<Principal> Verify(std::string_view text, Timestamp now);
+
+ private:
+  Store& store_;
+  std::mutex mutex_;
+  std::map<std::string, TokenRecord> tokens_;  // guarded by mutex_; by id
+};
+
+}  // namespace fusion
