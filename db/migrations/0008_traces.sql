@@ -24,7 +24,7 @@ CREATE TABLE task_attempts (
   queued_micros  INTEGER NOT NULL,                   -- since when the task had waited
   claimed_micros INTEGER NOT NULL,
   ended_micros   INTEGER NOT NULL DEFAULT 0,         -- 0: it runs
-  -- DONE, WORKER_FAILED (the worker said so), LEASE_EXPIRED, WORKER_REPLACED (by a new process), CANCELLED, REQUEUED; '': it runs
+  -- DONE, WORKER_FAILED (the worker said so), LEASE_EXPIRED, WORKER_GONE (a new process came, or its connection broke), CANCELLED, REQUEUED; '': it runs
   ended_how      TEXT    NOT NULL DEFAULT '',
   ended_order    INTEGER UNIQUE,                     -- order of ends; NULL: it runs
   UNIQUE (task, fence)
@@ -48,7 +48,7 @@ BEGIN
         WHEN NEW.state = 'CANCELLED' THEN 'CANCELLED'
         WHEN NEW.failures > OLD.failures THEN 'WORKER_FAILED'
         WHEN NEW.lost_workers > OLD.lost_workers AND OLD.lease_until_micros < NEW.updated_micros THEN 'LEASE_EXPIRED'
-        WHEN NEW.lost_workers > OLD.lost_workers THEN 'WORKER_REPLACED'
+        WHEN NEW.lost_workers > OLD.lost_workers THEN 'WORKER_GONE'
         ELSE 'REQUEUED'
       END
   WHERE task = NEW.number AND fence = OLD.fence;

@@ -271,7 +271,7 @@ struct AttemptRecord {
   Timestamp queued{};  // since when the task had waited
   Timestamp claimed{};
   Timestamp ended{};  // 1970: it runs
-  // DONE, WORKER_FAILED, LEASE_EXPIRED, WORKER_REPLACED, CANCELLED, REQUEUED; empty: it runs.
+  // DONE, WORKER_FAILED, LEASE_EXPIRED, WORKER_GONE, CANCELLED, REQUEUED; empty: it runs.
   std::string ended_how;
   int64_t ended_order = 0;  // ascending with every end; 0: it runs
 };

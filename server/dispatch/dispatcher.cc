@@ -75,6 +75,12 @@ void Dispatcher::ArmExpiryTimer() {
 void Dispatcher::Tick() {
   std::set<std::string> lost_workers;
   absl::StatusOr<bool> news = queue_.ExpireLeases(&lost_workers);
+  for (const std::string& worker : registry_.TakeSilentSince(clock_.Now() - options_.broken_grace)) {
+    absl::StatusOr<bool> more = queue_.LoseTasksOf(worker);
+    if (!more.ok()) spdlog::error("worker {}: {}", worker, more.status().ToString());
+    if (news.ok() && more.value_or(false)) *news = true;
+    lost_workers.insert(worker);
+  }
   for (const std::string& worker : lost_workers) registry_.Lose(worker);
   if (!news.ok()) spdlog::error("leases not looked through: {}", news.status().ToString());
   if (absl::Status status = queue_.ExpireQueued(); !status.ok())
@@ -84,8 +90,13 @@ void Dispatcher::Tick() {
   if (++ticks_ % kTicksBetweenWaking == 0) synchronizer_.WakeAllForTasks();
 }
 
+void Dispatcher::CallBroke(const std::string& worker, int64_t call) {
+  Gate::Pass pass(*gate_);
+  if (pass) registry_.CallBroke(worker, call, clock_.Now());
+}
+
 void Dispatcher::Synchronize(v1::SynchronizeRequest request,
-                             std::function<void(v1::SynchronizeResponse)> done) {
+                             std::function<void(v1::SynchronizeResponse)> done, int64_t call) {
   Gate::Pass pass(*gate_);
   if (!pass) {
     v1::SynchronizeResponse stopping;
@@ -93,7 +104,7 @@ void Dispatcher::Synchronize(v1::SynchronizeRequest request,
     done(std::move(stopping));
     return;
   }
-  synchronizer_.Synchronize(std::move(request), std::move(done));
+  synchronizer_.Synchronize(std::move(request), std::move(done), call);
 }
 
 absl::Status Dispatcher::CancelJob(const std::string& job) {

@@ -68,7 +68,11 @@ class Dispatcher {
   // (bounded by the options) are over. done may run before this returns, or later on the executor. An
   // assignment can come twice, with the same fence, when the worker does not list it: it is the same task,
   // not a second one.
-  void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done);
+  // call: numbers calls in the order in which they came, for CallBroke; 0: unknown.
+  void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done, int64_t call = 0);
+  // The connection of a call that was not answered broke: a worker that does not call again within `broken_grace` is lost, before
+  // its leases end.
+  void CallBroke(const std::string& worker, int64_t call);
 
   // ---- For job threads: these block ----
 

@@ -10,6 +10,8 @@ struct DispatcherOptions {
   // hold tasks.
   std::chrono::milliseconds lease{15000};
   std::chrono::milliseconds contact{5000};
+  // A worker whose connection broke, and that does not call again within this, is lost without waiting for the end of its leases.
+  std::chrono::milliseconds broken_grace{5000};
   // Longest time that a call of an idle worker is held.
   std::chrono::milliseconds longest_wait{10000};
   // A worker silent for so long counts as disconnected. Longer than longest_wait.

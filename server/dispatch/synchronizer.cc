@@ -36,7 +36,7 @@ Synchronizer::Synchronizer(Store& store, const Clock& clock, const DispatcherOpt
                return Look(request, response);
              }) {}
 
-void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done done) {
+void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done done, int64_t call) {
   v1::SynchronizeResponse response;
   response.set_next_contact_seconds(request.wait_seconds() > 0 ? 0 : kPollSeconds);
   if (request.worker().empty() || request.instance().empty()) {
@@ -45,7 +45,7 @@ void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done d
     done(std::move(response));
     return;
   }
-  const WorkerRegistry::Contact contact = registry_.Touch(request, clock_.Now());
+  const WorkerRegistry::Contact contact = registry_.Touch(request, clock_.Now(), call);
   if (contact == WorkerRegistry::Contact::kReplaced) {
     spdlog::warn("worker {}: process {} has been replaced by a newer one; it is told to stop",
                  request.worker(), request.instance());

@@ -23,7 +23,7 @@ class Synchronizer {
                TaskQueue& queue, boost::asio::any_io_executor executor);
 
   // See Dispatcher::Synchronize.
-  void Synchronize(v1::SynchronizeRequest request, LongPolls::Done done);
+  void Synchronize(v1::SynchronizeRequest request, LongPolls::Done done, int64_t call = 0);
   // There may be something new for this worker.
   void Wake(const std::string& worker) { polls_.Wake(worker); }
   // There may be tasks: as many idle workers as could do those that wait are answered.

@@ -244,6 +244,13 @@ absl::StatusOr<bool> TaskQueue::LoseTasksOfEarlierInstances(const v1::Synchroniz
   return AnnounceLost(*lost);
 }
 
+absl::StatusOr<bool> TaskQueue::LoseTasksOf(const std::string& worker) {
+  // No process has an empty name.
+  absl::StatusOr<std::vector<TaskRecord>> lost = store_.LoseTasks(worker, "", clock_.Now());
+  if (!lost.ok()) return lost.status();
+  return AnnounceLost(*lost);
+}
+
 absl::Status TaskQueue::ExpireQueued() {
   const std::vector<ReadyTask> overdue = ready_.TakeOverdue(clock_.Now());
   if (overdue.empty()) return absl::OkStatus();

@@ -58,6 +58,8 @@ class TaskQueue {
   // Also tells which workers let leases end.
   absl::StatusOr<bool> ExpireLeases(std::set<std::string>* lost_workers);
   absl::StatusOr<bool> LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request);
+  // The worker is gone, whichever process of it held tasks.
+  absl::StatusOr<bool> LoseTasksOf(const std::string& worker);
   // Gives up tasks that have waited for a worker too long.
   absl::Status ExpireQueued();
 

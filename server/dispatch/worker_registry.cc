@@ -38,7 +38,7 @@ std::string LowerCaseName(v1::Target target) {
   return target == v1::TARGET_AUTO ? "auto" : absl::AsciiStrToLower(v1::Target_Name(target));
 }
 
-WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& request, Timestamp now) {
+WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& request, Timestamp now, int64_t call) {
   std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = workers_[request.worker()];
   if (entry.replaced_instances.contains(request.instance())) return Contact::kReplaced;
@@ -59,6 +59,8 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
   entry.offer = OfferOf(request);
   entry.last_contact = now;
   entry.lost = false;
+  entry.last_call = call;
+  entry.broke = Timestamp();
   entry.says_draining = request.draining();
   entry.running_tasks = 0;
   for (const v1::TaskReport& report : request.tasks()) entry.running_tasks += report.running() ? 1 : 0;
@@ -67,6 +69,23 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
     changed_.notify_all();
   }
   return contact;
+}
+
+void WorkerRegistry::CallBroke(const std::string& worker, int64_t call, Timestamp now) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = workers_.find(worker);
+  if (found != workers_.end() && call != 0 && found->second.last_call == call) found->second.broke = now;
+}
+
+std::vector<std::string> WorkerRegistry::TakeSilentSince(Timestamp then) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> silent;
+  for (auto& [name, entry] : workers_) {
+    if (entry.broke == Timestamp() || entry.broke > then) continue;
+    entry.broke = Timestamp();
+    silent.push_back(name);
+  }
+  return silent;
 }
 
 void WorkerRegistry::Lose(const std::string& worker) {

@@ -31,7 +31,12 @@ class WorkerRegistry {
     kReplaced,     // a process that a newer one of the same name has replaced
   };
   // Notes a call of a worker.
-  Contact Touch(const v1::SynchronizeRequest& request, Timestamp now);
+  // call: numbers calls in the order in which they came; 0: unknown.
+  Contact Touch(const v1::SynchronizeRequest& request, Timestamp now, int64_t call = 0);
+  // The connection of this call broke before it was answered. If it is the worker's last one, he may have died.
+  void CallBroke(const std::string& worker, int64_t call, Timestamp now);
+  // Workers that have not called since their last call broke, at or before `then`; each is named once.
+  std::vector<std::string> TakeSilentSince(Timestamp then);
   // The worker let its leases end: it counts as disconnected until it calls again.
   void Lose(const std::string& worker);
   // A worker that has called since the server started has the device, and none that has it is connected.
@@ -81,6 +86,8 @@ class WorkerRegistry {
     bool lost = false;     // it has let its leases end since it called
     v1::SynchronizeRequest offer;  // devices, problems, builds, confinement, version
     Timestamp last_contact{};
+    int64_t last_call = 0;
+    Timestamp broke{};  // the last call; 0: it did not
     bool says_draining = false;
     bool told_to_drain = false;
     int running_tasks = 0;

@@ -33,7 +33,7 @@ struct Span {
 
 const char* KindName(TaskKind kind) { return kind == TaskKind::kBuild ? "build" : "time"; }
 bool IsLost(const AttemptRecord& attempt) {
-  return attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_REPLACED";
+  return attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_GONE";
 }
 
 class Timeline {

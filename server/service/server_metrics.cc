@@ -154,7 +154,7 @@ class ServerMetrics::FarmCollector {
         ended_.With({KindName(attempt.kind), attempt.ended_how}).Add();
         run_seconds_.With({KindName(attempt.kind)}).Observe(Seconds(attempt.claimed, attempt.ended));
         if (attempt.ended_how == "LEASE_EXPIRED") leases_expired_->Add();
-        if (attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_REPLACED")
+        if (attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_GONE")
           workers_lost_->Add();
         last_end_ = attempt.ended_order;
       }

@@ -1,6 +1,8 @@
 #include "server/service/worker_service.h"
 
+#include <atomic>
 #include <boost/asio/post.hpp>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +18,18 @@ namespace {
 // Ended by the dispatcher alone, at the latest when it stops.
 class SynchronizeReactor : public grpc::ServerUnaryReactor {
  public:
+  // call: see Dispatcher::CallBroke; 0 as long as the call has not been admitted.
+  SynchronizeReactor(Dispatcher& dispatcher, std::string worker) : dispatcher_(dispatcher), worker_(std::move(worker)) {}
+  void set_call(int64_t call) { call_ = call; }
+  void OnCancel() override {
+    if (const int64_t call = call_; call != 0) dispatcher_.CallBroke(worker_, call);
+  }
   void OnDone() override { delete this; }
+
+ private:
+  Dispatcher& dispatcher_;
+  const std::string worker_;
+  std::atomic<int64_t> call_ = 0;
 };
 
 }  // namespace
@@ -24,7 +37,7 @@ class SynchronizeReactor : public grpc::ServerUnaryReactor {
 grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerContext* call,
                                                          const v1::SynchronizeRequest* request,
                                                          v1::SynchronizeResponse* response) {
-  auto* reactor = new SynchronizeReactor();
+  auto* reactor = new SynchronizeReactor(context_.dispatcher, request->worker());
   if (request->worker().empty() || request->instance().empty()) {
     reactor->Finish(
         ToGrpcStatus(InvalidField(request->worker().empty() ? "worker" : "instance", "must not be empty")));
@@ -45,11 +58,16 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
     return reactor;
   }
   // On the pool, because results are written to the disk before the answer.
-  boost::asio::post(context_.requests, [this, reactor, response, request] {
-    context_.dispatcher.Synchronize(*request, [reactor, response](v1::SynchronizeResponse answer) {
-      *response = std::move(answer);
-      reactor->Finish(grpc::Status::OK);
-    });
+  const int64_t number = ++calls_;
+  reactor->set_call(number);
+  boost::asio::post(context_.requests, [this, reactor, response, request, number] {
+    context_.dispatcher.Synchronize(
+        *request,
+        [reactor, response](v1::SynchronizeResponse answer) {
+          *response = std::move(answer);
+          reactor->Finish(grpc::Status::OK);
+        },
+        number);
   });
   return reactor;
 }

@@ -1,6 +1,8 @@
 // gRPC adapter of WorkerService.
 #pragma once
 
+#include <atomic>
+
 #include "fusion/v1/worker.grpc.pb.h"
 #include "server/service/service_context.h"
 
@@ -22,6 +24,7 @@ class WorkerServiceImpl : public v1::WorkerService::CallbackService {
 
  private:
   const ServiceContext context_;
+  std::atomic<int64_t> calls_ = 0;  // of Synchronize, so far
 };
 
 }  // namespace fusion

@@ -114,6 +114,21 @@ absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activit
   return RunReference(binaries, activity);
 }
 
+absl::Status SessionData::Renew(const BinaryMap& binaries, ActivityPage* activity) {
+  activity->Set(Activity::kSetUp);
+  // The reference needs the room.
+  scratch_.reset();
+  scratch_bytes_ = 0;
+  ++renewals_;
+  for (Place& place : inputs_) {
+    if (place.buffer.by_value()) continue;
+    place.key = MixBits(place.key + renewals_);
+    FUSION_RETURN_IF_ERROR(FillInput(&place));
+    FUSION_ASSIGN_OR_RETURN(place.hash, backend_->Hash(place.range.address, place.range.bytes));
+  }
+  return RunReference(binaries, activity);
+}
+
 absl::Status SessionData::FillInput(Place* place) {
   return backend_->Fill(place->range.address, place->buffer.data_type(), place->buffer.count(),
                         place->buffer.domain(), place->key);

@@ -49,6 +49,10 @@ class SessionData {
   // Equal keys: the same data and the same reference.
   static std::string Key(const v1::Session& session);
 
+  // Other values in the input buffers, and the reference's results for them; scalars handed by value stay. Programs prepared
+  // earlier must not run any more, and Reserve has to be called again.
+  absl::Status Renew(const BinaryMap& binaries, ActivityPage* activity);
+
   // Makes room for the temporaries of programs, which share one piece of memory: the most that any needs
   // which fits. Call before Prepare; programs prepared earlier must not run any more.
   absl::Status Reserve(const std::vector<const v1::Program*>& programs);
@@ -97,6 +101,7 @@ class SessionData {
   std::unique_ptr<GuardedMemory> references_;  // f64 outputs
   std::unique_ptr<GuardedMemory> scratch_;     // temporaries and workspace of the program that runs
   int64_t scratch_bytes_ = 0;
+  uint64_t renewals_ = 0;
   std::map<std::string, std::weak_ptr<LoadedBinary>> loaded_;
 };
 

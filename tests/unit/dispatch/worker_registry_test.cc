@@ -36,6 +36,54 @@ TEST_F(WorkerRegistryTest, TellsNewProcessesFromKnownAndReplacedOnes) {
   EXPECT_EQ(registry_.Touch(From("w", "1"), At(6)), Contact::kReplaced);
 }
 
+TEST_F(WorkerRegistryTest, ProcessesOfBeforeARestartAreKnown) {
+  registry_.RestoreProcesses({{"w", {"1", "2"}}});
+  EXPECT_TRUE(registry_.Workers(At(0)).empty()) << "it has not called yet";
+  EXPECT_EQ(registry_.Touch(From("w", "1"), At(1)), Contact::kReplaced);
+  EXPECT_EQ(registry_.Touch(From("w", "2"), At(2)), Contact::kKnown);
+  EXPECT_EQ(registry_.Touch(From("w", "3"), At(3)), Contact::kNewInstance);
+  EXPECT_EQ(registry_.Touch(From("w", "2"), At(4)), Contact::kReplaced);
+}
+
+TEST_F(WorkerRegistryTest, AWorkerWhoseLastCallBrokeIsSilent) {
+  registry_.Touch(From("w", "1"), At(0), 1);
+  registry_.Touch(From("v", "1"), At(0), 2);
+  registry_.CallBroke("w", 1, At(10));
+  registry_.CallBroke("v", 1, At(10));  // not its last call
+  registry_.CallBroke("nobody", 3, At(10));
+  EXPECT_TRUE(registry_.TakeSilentSince(At(9)).empty());
+  EXPECT_EQ(registry_.TakeSilentSince(At(10)), std::vector<std::string>{"w"});
+  EXPECT_TRUE(registry_.TakeSilentSince(At(99)).empty()) << "named once";
+  registry_.CallBroke("w", 1, At(20));
+  registry_.Touch(From("w", "1"), At(21), 4);
+  EXPECT_TRUE(registry_.TakeSilentSince(At(99)).empty()) << "it called again";
+}
+
+TEST_F(WorkerRegistryTest, ADeviceIsLostWithAllWorkersThatHaveIt) {
+  EXPECT_FALSE(registry_.DeviceIsLost("GPU-1", At(0))) << "nobody has said so";
+  registry_.Touch(From("w", "1", {CudaDevice("GPU-1")}), At(0));
+  EXPECT_FALSE(registry_.DeviceIsLost("GPU-1", At(1)));
+  registry_.Lose("w");
+  EXPECT_TRUE(registry_.DeviceIsLost("GPU-1", At(1)));
+  EXPECT_TRUE(registry_.Devices(v1::CUDA, "", At(1)).empty());
+  registry_.Touch(From("w", "1", {CudaDevice("GPU-1")}), At(2));
+  EXPECT_FALSE(registry_.DeviceIsLost("GPU-1", At(3)));
+  EXPECT_EQ(registry_.Devices(v1::CUDA, "", At(3)).size(), 1u);
+}
+
+TEST_F(WorkerRegistryTest, DevicesThatAreTakenOutAreNotOffered) {
+  v1::SynchronizeRequest request = From("w", "1", {CudaDevice("GPU-1"), CudaDevice("GPU-2")});
+  v1::DeviceProblem* problem = request.add_problems();
+  problem->set_device_uuid("GPU-1");
+  problem->set_reason("fell off the bus");
+  registry_.Touch(request, At(0));
+  const std::vector<v1::DeviceDescription> devices = registry_.Devices(v1::CUDA, "", At(1));
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].uuid(), "GPU-2");
+  EXPECT_THAT(registry_.Describe(At(1)), ::testing::HasSubstr("taken out: fell off the bus"));
+  EXPECT_EQ(registry_.Workers(At(1))[0].problems_size(), 1);
+}
+
 TEST_F(WorkerRegistryTest, DescribesWorkers) {
   v1::SynchronizeRequest request = From("w", "1", {CudaDevice()});
   request.add_tasks()->set_running(true);

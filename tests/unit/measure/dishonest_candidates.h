@@ -50,7 +50,7 @@ inline std::vector<Candidate> Cheats() {
       {"works_in_the_first_run_only", "if (runs < 1) z[i] = x[i] + y[i];" + count, runs},
       {"works_in_the_first_runs_only", "if (runs < 5) z[i] = x[i] + y[i];" + count, runs},
       {"works_in_every_other_run", "if (runs % 2 == 0) z[i] = x[i] + y[i];" + count, runs},
-      {"wrong_in_the_fifth_run", "z[i] = x[i] + y[i] + (runs == 4 ? 1 : 0);" + count, runs},
+      {"rests_in_every_third_run", "if (runs % 3 != 2) z[i] = x[i] + y[i];" + count, runs},
       {"remembers_what_it_was_asked", "if (filled == 0) cached[i] = x[i] + y[i]; z[i] = cached[i]; if (i == n - 1) filled = 1;",
        cache},
   };

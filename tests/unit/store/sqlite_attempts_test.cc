@@ -75,7 +75,7 @@ TEST_F(SqliteAttemptsTest, EveryEndSaysHow) {
   ASSERT_EQ(store_->ExpireLeases(At(46)).value().size(), 1u);
   Claimed(At(50), "restarted", "1");
   ASSERT_EQ(store_->LoseTasks("restarted", "2", At(51)).value().size(), 1u);
-  EXPECT_THAT(Ends(), ElementsAre("WORKER_FAILED", "LEASE_EXPIRED", "WORKER_REPLACED"));
+  EXPECT_THAT(Ends(), ElementsAre("WORKER_FAILED", "LEASE_EXPIRED", "WORKER_GONE"));
   const std::vector<AttemptRecord> attempts = Attempts();
   EXPECT_EQ(attempts[1].queued, At(21)) << "it has waited since the last attempt ended";
   EXPECT_EQ(attempts[2].queued, At(46));
@@ -196,7 +196,7 @@ TEST_F(SqliteAttemptsTest, StatisticsCountWhatHasNotEnded) {
   for (const char* key : {"a", "b", "c"}) Ensure(job_, Build(key));
   Ensure(job_, Time("t", "GPU-1"));
   Claimed(At(20));
-  Claim("w", "1", {{"CUDA", "sm_90", "GPU-1"}}, TaskKind::kTime, 1, At(20));
+  Claim("w", "1", TaskKind::kTime, 1, At(20));
   ASSERT_TRUE(store_->CompleteTask(Claimed(At(21)), "", nullptr, At(22)).value());
   EndJob(NewJob());
   const StoreStatistics statistics = store_->Statistics().value();
