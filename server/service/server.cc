@@ -199,6 +199,8 @@ std::string Server::metrics_address() const { return parts_->monitor ? parts_->m
 
 ServerMetrics& Server::metrics() { return parts_->metrics; }
 
+Store& Server::store() { return *parts_->store; }
+
 std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);

@@ -48,6 +48,8 @@ class Server {
   std::string metrics_address() const;
   // What this server counts.
   ServerMetrics& metrics();
+  // For programs that have the server in their own process.
+  Store& store();
   // To this server without the network. Calls end with Unavailable after Shutdown(); calls that are held end with an answer. No
   // call may begin while Shutdown() runs: gRPC 1.51's in-process transport then calls a null function.
   std::shared_ptr<grpc::Channel> InProcessChannel();

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Faults of whole processes: a server, workers with simulated GPUs, clients; workers are killed or stopped, the server is killed.
 
-    tests/fault/processes.py BIN_DIRECTORY EXAMPLE (--kill-workers N | --stop-workers N | --kill-server N) [--workers N]
+    tests/fault/processes.py BIN_DIRECTORY EXAMPLE (--kill-workers N | --stop-workers N | --kill-server N | --soak SECONDS)
+                             [--workers N] [--parallel N]
 
 Every submission that was acknowledged must end SUCCEEDED. A task that a dead or stopped worker held is done elsewhere, and what
 a stopped worker says when it goes on is refused; a server that is killed and started again repeats nothing.
@@ -216,6 +217,65 @@ def kill_server(farm, times, seed):
         raise RuntimeError("the database is damaged")
 
 
+def soak(farm, seconds, seed):
+    """Jobs all the time, workers that are killed or stopped at random; the server's memory and descriptors stay as they are."""
+    choose = random.Random(seed)
+    jobs, failures, stop = [], [], threading.Event()
+
+    def submit():
+        while not stop.is_set():
+            try:
+                job = farm.submit()
+                jobs.append(job)
+                farm.wait_for(lambda: farm.state(job) in ("SUCCEEDED", "FAILED", "CANCELLED"), 180, job)
+            except Exception as error:
+                failures.append(error)
+                return
+
+    def usage():
+        status = open(f"/proc/{farm.server.pid}/status").read()
+        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+        return resident / 1024, len(os.listdir(f"/proc/{farm.server.pid}/fd"))
+
+    clients = [threading.Thread(target=submit) for _ in range(3)]
+    for client in clients:
+        client.start()
+    end = time.monotonic() + seconds
+    # What a server holds in caches and threads it has after a fifth of the time.
+    warm = time.monotonic() + seconds / 5
+    first, samples, faults = None, [], 0
+    while time.monotonic() < end and not failures:
+        time.sleep(choose.uniform(2, 6))
+        name = choose.choice(sorted(farm.workers))
+        process = farm.workers[name]
+        if choose.random() < 0.5:
+            process.kill()
+            process.wait()
+            farm.start_worker(name)
+        else:
+            process.send_signal(signal.SIGSTOP)
+            threading.Timer(choose.uniform(1, 25), process.send_signal, [signal.SIGCONT]).start()
+        faults += 1
+        if time.monotonic() > warm:
+            samples.append(usage())
+            first = first or samples[0]
+    stop.set()
+    for client in clients:
+        client.join()
+    if failures:
+        raise failures[0]
+    states = {}
+    for job in jobs:
+        states[farm.state(job)] = states.get(farm.state(job), 0) + 1
+    last = samples[-1]
+    print(f"{seconds} s, {faults} faults, {len(jobs)} jobs ended: {states}; memory {first[0]:.0f} to {last[0]:.0f} MiB, "
+          f"descriptors {first[1]} to {last[1]} (most {max(s[1] for s in samples)})")
+    if last[0] > 1.25 * first[0] + 16 or last[1] > first[1] + 40:
+        raise RuntimeError("memory or descriptors grow")
+    if states.get("SUCCEEDED", 0) < 0.9 * len(jobs):
+        raise RuntimeError("many jobs fail")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binaries")
@@ -223,6 +283,7 @@ def main():
     parser.add_argument("--kill-workers", type=int, default=0)
     parser.add_argument("--stop-workers", type=int, default=0)
     parser.add_argument("--kill-server", type=int, default=0)
+    parser.add_argument("--soak", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--parallel", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
@@ -238,6 +299,8 @@ def main():
             disturb_workers(farm, arguments.stop_workers, True, arguments.parallel)
         if arguments.kill_server:
             kill_server(farm, arguments.kill_server, arguments.seed)
+        if arguments.soak:
+            soak(farm, arguments.soak, arguments.seed)
     except Exception as error:
         farm.log.flush()
         with open(os.path.join(farm.folder, "log"), errors="replace") as log:

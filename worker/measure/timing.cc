@@ -24,6 +24,7 @@ constexpr int kMaximumWarmUpRuns = 200;
 // ends it.
 constexpr double kWarmSeriesSeconds = 200e-6;
 constexpr int kMaximumWarmSeries = 20;
+constexpr int kWarmSeriesSlack = 3;
 // Of the cold runs that are timed, besides the first and the last, those whose results are compared too.
 constexpr double kJudgedShare = 0.25;
 // All of them, where that takes no longer than this.
@@ -182,11 +183,12 @@ class ProtocolRun {
     return RelativeHalfWidth(ComputeStatistics(std::move(samples))) <= method_.relative_half_width();
   }
 
-  // Runs in a warm sample.
-  int WarmSeries(const Subject& subject) const {
+  // Runs in a warm sample; not always as many, so that no run can know from those before it whether it will be looked at.
+  int WarmSeries(const Subject& subject) {
     const auto cold = subject.cold.find(round_);
     if (cold == subject.cold.end() || !(cold->second > 0)) return 1;
-    return static_cast<int>(std::clamp(kWarmSeriesSeconds / cold->second, 1.0, double(kMaximumWarmSeries)));
+    const int longest = static_cast<int>(std::clamp(kWarmSeriesSeconds / cold->second, 1.0, double(kMaximumWarmSeries)));
+    return longest - std::uniform_int_distribution<int>(0, std::min(kWarmSeriesSlack, longest - 1))(random_);
   }
 
   absl::Status SampleRounds() {
