@@ -21,6 +21,8 @@ struct SubmitOptions {
   std::string arch;
   int candidates = 30;
   double time_limit_seconds = 0;
+  int priority = 0;
+  double queue_limit_seconds = 0, build_limit_seconds = 0, run_limit_seconds = 0;
   RankingOptions ranking;
   std::string request_id;
   std::string dump_directory;
@@ -30,8 +32,12 @@ struct SubmitOptions {
 };
 
 ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
-  if (!std::isfinite(options.time_limit_seconds))
-    return invocation.Report(absl::InvalidArgumentError("--time-limit: must be a number of seconds"));
+  for (const auto& [option, seconds] : {std::pair("--time-limit", options.time_limit_seconds),
+                                        std::pair("--queue-limit", options.queue_limit_seconds),
+                                        std::pair("--build-limit", options.build_limit_seconds),
+                                        std::pair("--run-limit", options.run_limit_seconds)})
+    if (!std::isfinite(seconds))
+      return invocation.Report(absl::InvalidArgumentError(absl::StrCat(option, ": must be a number of seconds")));
   absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
   // Before the work, not after it.
@@ -61,6 +67,11 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   *request.mutable_hints() = options.ranking.hints;
   request.set_measure_all(options.measure_all);
   request.set_time_limit_seconds(options.time_limit_seconds);
+  request.set_priority(options.priority);
+  v1::JobLimits* limits = request.mutable_limits();
+  limits->set_queue_seconds(options.queue_limit_seconds);
+  limits->set_build_seconds(options.build_limit_seconds);
+  limits->set_run_seconds(options.run_limit_seconds);
   request.set_request_id(options.request_id);
   absl::StatusOr<v1::Job> job = (*client)->Submit(request);
   if (!job.ok()) return ReportWithSource(invocation, job.status(), *file);
@@ -99,6 +110,17 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddRankingOptions(command, &options->ranking);
+  command
+      ->add_option("--priority", options->priority, "Among your own jobs, larger first (-100 to 100)")
+      ->check(CLI::Range(-100, 100));
+  command
+      ->add_option("--queue-limit", options->queue_limit_seconds,
+                   "Seconds that a build or timing may wait for a worker before the job is given up")
+      ->check(CLI::Range(0.0, 86400.0));
+  command->add_option("--build-limit", options->build_limit_seconds, "Seconds that the build of a kernel may take (default: 120)")
+      ->check(CLI::Range(0.0, 86400.0));
+  command->add_option("--run-limit", options->run_limit_seconds, "Seconds that one run of a candidate may take (default: 20)")
+      ->check(CLI::Range(0.0, 86400.0));
   command
       ->add_option("--time-limit", options->time_limit_seconds,
                    "Seconds after which the job is given up (exit 124)")

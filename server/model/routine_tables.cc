@@ -70,4 +70,15 @@ std::optional<RoutineTime> RoutineTables::Time(const std::string& routine, int t
   return Line(elements, below->first, *low, above->first, *high);
 }
 
+void AddPoint(const v1::RoutineTable::Point& point, v1::RoutineTable* table) {
+  for (v1::RoutineTable::Point& known : *table->mutable_points()) {
+    if (known.threads() != point.threads() || known.elements() != point.elements() ||
+        known.resident_blocks() != point.resident_blocks())
+      continue;
+    if (point.seconds() < known.seconds()) known = point;
+    return;
+  }
+  *table->add_points() = point;
+}
+
 }  // namespace fusion

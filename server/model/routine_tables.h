@@ -41,4 +41,8 @@ class RoutineTables {
   std::map<std::string, std::map<int, ByElements>> tables_;  // by threads
 };
 
+// Adds a measured point. Of two times of one point, as when several programs measure the same store, the smaller stands: the other
+// had something beside it.
+void AddPoint(const v1::RoutineTable::Point& point, v1::RoutineTable* table);
+
 }  // namespace fusion

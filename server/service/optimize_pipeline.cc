@@ -144,7 +144,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     if (!measured.ok()) return measured.status();
     routines = *std::move(measured);
     for (const v1::RoutineTable& table : routines.tables())
-      if (auto status = tables->Add(table); !status.ok()) return status;
+      if (auto status = tables->Add(table); !status.ok())
+        routines.add_notes(absl::StrCat("times of ", table.routine(), " are not used: ", status.message()));
     notes.insert(notes.end(), routines.notes().begin(), routines.notes().end());
   }
   if (request.has_benchmark()) return BenchmarkResult(*device, *submission, std::move(routines), notes, SecondsSince(start));

@@ -293,12 +293,13 @@ class RoutineMeasurement {
       if (!std::isfinite(seconds) || seconds <= 0) return;  // lost in the noise
       v1::RoutineTable& table = tables[routine];
       table.set_routine(routine);
-      v1::RoutineTable::Point* point = table.add_points();
-      point->set_threads(parameters.threads);
-      point->set_elements(parameters.elements_per_block);
-      point->set_resident_blocks(resident);
-      point->set_extra_shared_bytes(extra);
-      point->set_seconds(seconds);
+      v1::RoutineTable::Point point;
+      point.set_threads(parameters.threads);
+      point.set_elements(parameters.elements_per_block);
+      point.set_resident_blocks(resident);
+      point.set_extra_shared_bytes(extra);
+      point.set_seconds(seconds);
+      AddPoint(point, &table);
     };
     std::set<std::string> wanted;
     for (const auto& bench : benches_) {

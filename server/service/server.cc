@@ -33,7 +33,8 @@ namespace {
 
 // Both wait for the disk most of the time, and what waits together is written together (db/store/group_commit.h).
 constexpr int kTimerThreads = 4;
-constexpr int kRequestThreads = 16;
+constexpr int kRequestThreads = 8;
+constexpr int kWorkerThreads = 32;
 constexpr int kSearchThreads = 2;
 constexpr std::chrono::seconds kShutdownTime{3};
 
@@ -61,6 +62,7 @@ struct Server::Parts {
   std::unique_ptr<AccessGate> gate;
   boost::asio::thread_pool timers{kTimerThreads};
   boost::asio::thread_pool requests{kRequestThreads};
+  boost::asio::thread_pool workers{kWorkerThreads};
   boost::asio::thread_pool searches{kSearchThreads};
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<JobRunner> runner;
@@ -145,7 +147,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                               parts->watchers, options.runner, &parts->metrics);
   const ServiceContext context{*parts->store,   *parts->dispatcher, parts->catalog,
                                *parts->runner,  parts->watchers,    *parts->gate,
-                               parts->requests, parts->searches,    options.runner.dump_directory,
+                               parts->requests, parts->workers,     parts->searches,
+                               options.runner.dump_directory,
                                &parts->metrics};
   parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);
   parts->fleet = std::make_unique<FleetServiceImpl>(context);
@@ -219,7 +222,7 @@ void Server::Shutdown() {
   parts_->runner->Stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
   parts_->grpc_server->Wait();
-  for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->searches, &parts_->timers}) {
+  for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->timers}) {
     pool->stop();
     pool->join();
   }

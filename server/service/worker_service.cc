@@ -60,7 +60,7 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
   // On the pool, because results are written to the disk before the answer.
   const int64_t number = ++calls_;
   reactor->set_call(number);
-  boost::asio::post(context_.requests, [this, reactor, response, request, number] {
+  boost::asio::post(context_.workers, [this, reactor, response, request, number] {
     context_.dispatcher.Synchronize(
         *request,
         [reactor, response](v1::SynchronizeResponse answer) {
@@ -75,7 +75,7 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
 grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackServerContext* call,
                                                                  const v1::ReadBlobRequest* request) {
   const IncomingCall incoming{*call, "/fusion.v1.WorkerService/ReadBlob", *request};
-  return SendBlob(context_.requests, context_.gate, incoming,
+  return SendBlob(context_.workers, context_.gate, incoming,
                   [this, digest = request->digest()](AdmittedCall&) -> absl::StatusOr<Blob> {
                     absl::StatusOr<std::string> bytes = context_.store.GetBlob(digest);
                     if (!bytes.ok()) return bytes.status();
@@ -86,7 +86,7 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackS
 grpc::ServerReadReactor<v1::Chunk>* WorkerServiceImpl::WriteBlob(grpc::CallbackServerContext* call,
                                                                  v1::WriteBlobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.WorkerService/WriteBlob", *response};
-  return ReceiveBlob(context_.requests, context_.gate, incoming, response,
+  return ReceiveBlob(context_.workers, context_.gate, incoming, response,
                      [this](const Blob& blob) -> absl::Status {
                        return context_.store.PutBlob(blob.bytes, blob.digest, Now()).status();
                      });

@@ -66,14 +66,22 @@ class Farm:
             self.workers[name] = process
 
     def submit(self):
-        """The name of a job that the server has acknowledged."""
+        """The name of a job that the server has acknowledged; a client that finds no server tries again."""
+        for _ in range(30):
+            done = self.submit_once()
+            if done.returncode == 0:
+                return json.loads(done.stdout)["job"]
+            if "no server answers" not in done.stderr:
+                break
+            time.sleep(0.3)
+        raise RuntimeError(f"submit: {done.returncode}: {done.stderr}")
+
+    def submit_once(self):
         done = subprocess.run(
             [os.path.join(self.binaries, "fusion-client"), "submit", self.example, "--target", "cuda", "--arch", "sm_90",
              "--candidates", "4", "--server", f"127.0.0.1:{self.port}", "--detach", "--json"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-        if done.returncode != 0:
-            raise RuntimeError(f"submit: {done.returncode}: {done.stderr}")
-        return json.loads(done.stdout)["job"]
+        return done
 
     def query(self, sql, *arguments):
         with contextlib.closing(sqlite3.connect(os.path.join(self.data, "fusion.db"), timeout=30)) as database:

@@ -36,6 +36,9 @@ TEST_F(ArgumentsTest, UsageErrors) {
   ExpectBad({"submit", "f.fuse", "--candidates", "0"}, "--candidates");
   ExpectBad({"submit", "f.fuse", "--candidates", "many"}, "--candidates");
   ExpectBad({"submit", "f.fuse", "--time-limit", "-1"}, "--time-limit");
+  ExpectBad({"submit", "f.fuse", "--priority", "101"}, "--priority");
+  ExpectBad({"submit", "f.fuse", "--queue-limit", "-1"}, "--queue-limit");
+  ExpectBad({"submit", "f.fuse", "--run-limit", "nan"}, "--run-limit");
   ExpectBad({"submit", "f.fuse", "--time-limit", "nan"}, "--time-limit");
   for (const char* command : {"submit", "explain"}) {
     ExpectBad({command, "f.fuse", "--cache", "hot"}, "hot");

@@ -104,5 +104,27 @@ TEST(RoutineTables, AreReplacedByNewerOnes) {
   EXPECT_FALSE(tables.Time(table.routine(), 128, 32, 1).has_value());
 }
 
+TEST(RoutineTablesTest, OfTwoTimesOfOnePointTheSmallerStands) {
+  v1::RoutineTable table;
+  v1::RoutineTable::Point point;
+  point.set_threads(64);
+  point.set_elements(64);
+  point.set_resident_blocks(2);
+  point.set_seconds(3e-6);
+  AddPoint(point, &table);
+  point.set_seconds(2e-6);
+  AddPoint(point, &table);
+  point.set_seconds(4e-6);
+  AddPoint(point, &table);
+  point.set_resident_blocks(4);
+  AddPoint(point, &table);
+  ASSERT_EQ(table.points_size(), 2);
+  EXPECT_EQ(table.points(0).seconds(), 2e-6);
+  EXPECT_EQ(table.points(1).resident_blocks(), 4);
+  table.set_version(kRoutineTableVersion);
+  table.set_routine("r");
+  EXPECT_TRUE(RoutineTables().Add(table).ok());
+}
+
 }  // namespace
 }  // namespace fusion
