@@ -267,8 +267,8 @@ def main():
 
         def judge(name, before, during, what):
             ratio = p99(during) / p99(before)
-            print(f"{name:22} {len(during):5} calls, median {during[len(during) // 2] * 1e3:6.2f} ms, p99 {p99(during) * 1e3:6.2f} ms "
-                  f"({ratio:4.1f} x); server {server.megabytes()} MB; {what}", flush=True)
+            print(f"{name:22} {len(during):5} calls, median {during[len(during) // 2] * 1e3:6.2f} ms, p99 {p99(during) * 1e3:7.2f} ms "
+                  f"({ratio:4.1f} x), longest {during[-1] * 1e3:5.0f} ms; server {server.megabytes()} MB; {what}", flush=True)
             if ratio > 2:
                 slower.append(name)
             if server.process.poll() is not None:
