@@ -104,7 +104,7 @@ void Synchronizer::Accept(const v1::SynchronizeRequest& request, WorkerRegistry:
   if (!renewed.ok()) spdlog::error("worker {}: leases not renewed: {}", request.worker(), renewed.ToString());
   for (const v1::TaskReport& report : request.tasks()) {
     if (IsHeld(report)) continue;
-    absl::StatusOr<TaskQueue::Reported> reported = queue_.Report(report);
+    absl::StatusOr<TaskQueue::Reported> reported = queue_.Report(request.worker(), report);
     if (!reported.ok()) {
       // Not accepted, so the worker keeps it and reports it again.
       spdlog::error("{}: result not stored: {}", report.task(), reported.status().ToString());
@@ -165,8 +165,8 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
     news = registry_.FirstCancellation(request.worker(), report) || news;
   }
 
-  int build_slots = request.free_build_slots();
-  int time_slots = request.free_time_slots();
+  int build_slots = std::max(request.free_build_slots(), 0);
+  int time_slots = std::max(request.free_time_slots(), 0);
   for (const TaskRecord& task : *held) {
     if (listed.contains(task.id)) continue;
     if (registry_.CountResent(request.worker(), task.id, task.fence) > kMostResends) continue;

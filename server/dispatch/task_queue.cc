@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -161,11 +162,12 @@ absl::StatusOr<TaskQueue::Reported> TaskQueue::Release(const TaskHold& hold, con
   return Reported::kRequeued;
 }
 
-absl::StatusOr<TaskQueue::Reported> TaskQueue::Report(const v1::TaskReport& report) {
+absl::StatusOr<TaskQueue::Reported> TaskQueue::Report(const std::string& worker, const v1::TaskReport& report) {
   const TaskHold hold{report.task(), report.fence()};
   absl::StatusOr<TaskRecord> task = store_.GetTask(report.task());
   if (absl::IsNotFound(task.status())) return Reported::kUnwanted;
   if (!task.ok()) return task.status();
+  if (task->worker != worker) return Reported::kUnwanted;
 
   if (report.state_case() == v1::TaskReport::kFailure) return Release(hold, *task, report.failure());
   const bool is_build = report.state_case() == v1::TaskReport::kBuild;
@@ -190,7 +192,8 @@ absl::StatusOr<TaskQueue::Reported> TaskQueue::Report(const v1::TaskReport& repo
                             .outcome = v1::Outcome_Name(result.outcome()),
                             .binary_digest = result.outcome() == v1::OK ? result.binary() : "",
                             .log = result.log(),
-                            .seconds = result.seconds(),
+                            // The database takes no NaN where it wants a number.
+                            .seconds = std::isfinite(result.seconds()) ? result.seconds() : 0,
                             .created = now};
     // Other outcomes depend on the machine or the moment and are not for other jobs.
     const bool lasting = result.outcome() == v1::OK || result.outcome() == v1::COMPILE_ERROR;
@@ -206,13 +209,19 @@ absl::StatusOr<TaskQueue::Reported> TaskQueue::Report(const v1::TaskReport& repo
 }
 
 absl::Status TaskQueue::Renew(const v1::SynchronizeRequest& request) {
-  std::vector<TaskHold> holds;
+  std::set<std::pair<std::string, int64_t>> listed;
   for (const v1::TaskReport& report : request.tasks()) {
     const auto state = report.state_case();
-    if (state == v1::TaskReport::kRunning || state == v1::TaskReport::STATE_NOT_SET) {
-      holds.push_back(TaskHold{report.task(), report.fence()});
-    }
+    if (state == v1::TaskReport::kRunning || state == v1::TaskReport::STATE_NOT_SET)
+      listed.emplace(report.task(), report.fence());
   }
+  if (listed.empty()) return absl::OkStatus();
+  // Neither others' tasks nor thousands that nobody knows are written about.
+  absl::StatusOr<std::vector<TaskRecord>> held = store_.HeldTasks(request.worker(), request.instance());
+  if (!held.ok()) return held.status();
+  std::vector<TaskHold> holds;
+  for (const TaskRecord& task : *held)
+    if (listed.contains({task.id, task.fence})) holds.push_back(TaskHold{task.id, task.fence});
   // Those that are lost are told by the answer to this call, which looks at them again.
   return store_.RenewLeases(holds, clock_.Now(), lease_).status();
 }

@@ -49,8 +49,9 @@ class TaskQueue {
     kRequeued,  // the worker failed; the task waits for another, or is FAILED
   };
   // Takes a finished report. An error means that nothing is stored: the worker must report again.
-  absl::StatusOr<Reported> Report(const v1::TaskReport& report);
-  // Extends the leases of the tasks that the request lists as running.
+  // kUnwanted when another worker has the task: fences say which assignment a report is of, not who may report.
+  absl::StatusOr<Reported> Report(const std::string& worker, const v1::TaskReport& report);
+  // Extends the leases of the tasks that the request lists as running and that this worker has.
   absl::Status Renew(const v1::SynchronizeRequest& request);
 
   // Each returns whether there is something new for other workers: a task queued again, or, when it was given

@@ -253,6 +253,10 @@ Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
     own_ = std::sqrt((kPriorWeight * kPriorOwn * kPriorOwn + Left(within, coefficients_)) / (kPriorWeight + within.weight()));
     graph_ = std::sqrt((kPriorWeight * kPriorGraph * kPriorGraph + Left(between, coefficients_)) / (kPriorWeight + between.weight()));
   }
+  // Sums that no measurements have: each of them is finite, and what follows from them is not.
+  const bool sensible = std::isfinite(own_) && std::isfinite(graph_) &&
+                        std::all_of(coefficients_.begin(), coefficients_.end(), [](double value) { return std::isfinite(value); });
+  if (!sensible) *this = Residual();
 }
 
 double Residual::Correction(const FusionImplementation& kernel) const {

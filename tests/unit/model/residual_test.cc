@@ -127,6 +127,19 @@ TEST(Residual, ForeignAndDamagedStatisticsAreBegunAnew) {
   }
 }
 
+TEST(Residual, FiniteSumsWithoutSenseCorrectNothing) {
+  v1::ResidualStatistics statistics;
+  const std::vector<FusionImplementation> kernels = {Kernel(LoadPath::kBulk)};
+  AddJob({Observe(kernels, 1e-3), Observe(kernels, 2e-3)}, &statistics);
+  for (double& value : *statistics.mutable_within()->mutable_squares()) value = 1e300;
+  for (double& value : *statistics.mutable_within()->mutable_products()) value = -1e308;
+  statistics.mutable_within()->set_total(1e308);
+  const Residual residual(statistics);
+  EXPECT_TRUE(std::isfinite(residual.deviation())) << residual.deviation();
+  EXPECT_TRUE(std::isfinite(residual.graph_deviation())) << residual.graph_deviation();
+  EXPECT_TRUE(std::isfinite(residual.Correction(kernels[0]))) << residual.Correction(kernels[0]);
+}
+
 TEST(Residual, OlderJobsCountLess) {
   v1::ResidualStatistics statistics;
   for (int i = 0; i < 300; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 2e-3)}, &statistics);

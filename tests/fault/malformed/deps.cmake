@@ -1,0 +1,2 @@
+set(DEPS fusion_service fusion_parse fusion_store)
+set(TEST_TIMEOUT 600)

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Builds the fuzz targets with clang, ASan and UBSan in build/fuzz, and runs each.
+#
+#   tests/fuzz/run.sh [SECONDS]    so long each (default 30); with FUSION_LONG_TESTS=1: a million inputs each, however long it takes
+#
+# A failure leaves the input in build/fuzz/found. What was learned stays in build/fuzz/corpus.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$root/build/fuzz
+seconds=${1:-30}
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug \
+  -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DFUSION_SANITIZE=fuzzer-no-link,address,undefined -DFUSION_BUILD_TESTS=ON >/dev/null
+cmake --build "$build" --target fuzz_targets
+limit=-max_total_time=$seconds
+[ "${FUSION_LONG_TESTS:-}" = 1 ] && limit=-runs=1000000
+mkdir -p "$build/found"
+status=0
+for name in parse submit synchronize stored_rows; do
+  case $name in
+    parse) seeds=$root/examples ;;
+    submit) seeds="$root/examples $root/tests/fuzz/corpus/submit" ;;
+    *) seeds=$root/tests/fuzz/corpus/$name ;;
+  esac
+  mkdir -p "$build/corpus/$name"
+  # Undefined behaviour ends the program like everything else that is found.
+  if UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$build/bin/fuzz_$name" "$limit" -timeout=20 -rss_limit_mb=4096 \
+    -max_len=16384 -print_final_stats=1 -artifact_prefix="$build/found/$name-" "$build/corpus/$name" $seeds \
+    >"$build/found/$name.log" 2>&1; then
+    echo "$name: $(grep -m1 number_of_executed "$build/found/$name.log" | tr -s ' ')"
+  else
+    echo "$name: FAILED, see $build/found/$name.log"
+    tail -n 40 "$build/found/$name.log"
+    status=1
+  fi
+done
+exit $status
