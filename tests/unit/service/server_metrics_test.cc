@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
 #include <boost/asio/thread_pool.hpp>
 #include <memory>
 
@@ -32,6 +36,14 @@ class ServerMetricsTest : public DispatchTest {
   std::vector<BuildFuture> builds_;
 };
 
+// Without the lines about this process, which change by themselves.
+std::string OfTheFarm(const std::string& text) {
+  std::string kept;
+  for (absl::string_view line : absl::StrSplit(text, '\n'))
+    if (!absl::StrContains(line, "process_")) absl::StrAppend(&kept, line, "\n");
+  return kept;
+}
+
 TEST_F(ServerMetricsTest, TasksAreCountedAsTheyAreStored) {
   ServerMetrics metrics;
   ASSERT_TRUE(metrics.Watch(*store_, *dispatcher_).ok());
@@ -49,7 +61,7 @@ TEST_F(ServerMetricsTest, TasksAreCountedAsTheyAreStored) {
   EXPECT_THAT(text, HasSubstr("\nfusion_tasks_ended_total{kind=\"BUILD\",outcome=\"DONE\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nfusion_task_run_seconds_sum{kind=\"BUILD\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("\nfusion_tasks_running{kind=\"BUILD\"} 0\n"));
-  EXPECT_EQ(metrics.registry.Text(), text) << "nothing is counted twice";
+  EXPECT_EQ(OfTheFarm(metrics.registry.Text()), OfTheFarm(text)) << "nothing is counted twice";
 }
 
 TEST_F(ServerMetricsTest, LostWorkersAreCounted) {
