@@ -7,7 +7,8 @@
 #     --allow-newer-glibc    accept programs that need a glibc newer than 2.36 (built on Debian 13 or Ubuntu 24.04)
 #
 # Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, tests/gpu/ checks of all kernels,
-# tests/bench/peers/ the comparison with cuBLAS, torch and JAX, examples/, lib/ the libraries.
+# tests/bench/peers/ the comparison with cuBLAS, torch and JAX, examples/, deploy/ units and the
+# script that makes certificates, lib/ the libraries.
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -60,6 +61,8 @@ for test in "$build"/tests/gpu_*_test "$build"/tests/bench_*; do
   fi
 done
 cp -R examples "$work/"
+mkdir -p "$work/deploy"
+cp -R deploy/systemd deploy/make-certificates.sh "$work/deploy/"
 binaries=("$work"/bin/*)
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
 # The comparison and the checks: scripts, and the cuBLAS sequences where they were built. No test of them is needed there.
