@@ -26,12 +26,6 @@ class SqliteTaskClaimsTest : public StoreTest {
   std::string job_;
 };
 
-std::vector<std::string> Keys(const std::vector<TaskRecord>& tasks) {
-  std::vector<std::string> keys;
-  for (const TaskRecord& task : tasks) keys.push_back(task.key);
-  return keys;
-}
-
 TEST_F(SqliteTaskClaimsTest, AClaimRaisesFenceAndAttempts) {
   const TaskRecord task = Ensure(job_, Build("k"));
   const TaskRecord claimed = ClaimBuilds("alpha", 1, At(20), "process 7").front();
