@@ -233,7 +233,7 @@ TEST_F(OperationsTest, ABackupIsRestored) {
 TEST_F(OperationsTest, BadUsageSaysWhatToDo) {
   const ProcessResult bad =
       Maintain({"--metrics-listen", "nonsense", "--data", Data(), "--listen", "127.0.0.1:0"});
-  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_EQ(bad.exit_code, 2);
   EXPECT_THAT(bad.err, HasSubstr("127.0.0.1:9464"));
   EXPECT_EQ(Maintain({"--log-format", "xml"}).exit_code, 2);
   EXPECT_EQ(Maintain({"restore", "--data", Data()}).exit_code, 2);
