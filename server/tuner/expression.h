@@ -1,0 +1,55 @@
+// Conditions and constraints of tuning parameters: parsed, never run as code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace fusion {
+
+// Arithmetic and logic over named numbers:
+//   ||   &&   == != < <= > >=   + -   * / %   unary - !   ( )   min(a, b) max(a, b) abs(a) log2(a)   3 2.5 1e6
+// True is 1, false is 0; what is not 0 holds. && and || evaluate both sides. A division by zero is NaN, and a NaN does not hold.
+// Immutable, thread safe.
+class Expression {
+ public:
+  struct Names {
+    // Variable i has the value values[i].
+    std::vector<std::string> variables;
+    // Names of constants: values of enumerations.
+    std::vector<std::pair<std::string, double>> constants;
+  };
+  // InvalidArgument with the column and what was expected. At most 4,096 bytes, nested at most 64 deep.
+  static absl::StatusOr<Expression> Parse(absl::string_view text, const Names& names);
+
+  Expression() = default;  // empty: its value is 1
+  bool empty() const { return code_.empty(); }
+  const std::string& text() const { return text_; }
+  double Value(absl::Span<const double> values) const;
+  bool Holds(absl::Span<const double> values) const;
+  // Indices of the variables that it names, ascending.
+  const std::vector<size_t>& variables() const { return variables_; }
+
+ private:
+  friend class ExpressionParser;
+  // Reverse Polish.
+  struct Step {
+    enum class Kind : uint8_t {
+      kNumber, kVariable, kNegate, kNot, kAbs, kLog2, kAdd, kSubtract, kMultiply, kDivide, kRemainder,
+      kEqual, kUnequal, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr, kMin, kMax
+    };
+    Kind kind;
+    double number = 0;
+    size_t variable = 0;
+  };
+  std::string text_;
+  std::vector<Step> code_;
+  std::vector<size_t> variables_;
+  size_t depth_ = 0;  // of the stack
+};
+
+}  // namespace fusion
