@@ -85,7 +85,14 @@ void LiveTuning::Run() {
     Distribute();
   }
   const bool more = MakeProposal();
-  if (more) Distribute();
+  // The search may find in proposing that nothing better is expected.
+  if (const TuningState& state = parts_.search->state();
+      state.phase != known_.phase || state.best != known_.best || state.value != known_.value) {
+    Follow();
+    Distribute();
+  } else if (more) {
+    Distribute();
+  }
   if (!more)
     for (const auto& promise : std::exchange(settling_, {})) promise->set_value(0);
   std::lock_guard lock(mutex_);

@@ -302,6 +302,7 @@ void TuningRegistry::DropSlotIfUnused(const TuningKey& key) {
 void TuningRegistry::Release(TuningProgram& program, uint32_t handle, TuningProgram::Section& section) {
   if (!section.live) return;
   const TuningKey key = section.slot->key;
+  const std::string id = section.live->id();
   section.live->Leave({program.number_, handle});
   {
     std::lock_guard lock(section.slot->mutex);
@@ -317,6 +318,7 @@ void TuningRegistry::Release(TuningProgram& program, uint32_t handle, TuningProg
   section.live.reset();
   section.slot.reset();
   DropSlotIfUnused(key);
+  if (changed_) changed_(id);
 }
 
 // What a report says of a section makes no sense: none of the program's reports of it is believed any more.
@@ -349,12 +351,15 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
 
   Process& process = *program.state_;
   bool repeated = false;
+  uint64_t stored_to = 0;
   {
     std::lock_guard process_lock(process.mutex);
     repeated = sequence <= process.accepted;
-    if (repeated && sequence <= process.stored) program.outbox().AddAcknowledged(process.stored);
+    stored_to = process.stored;
   }
   if (repeated && metrics_ != nullptr) metrics_->batches_repeated->Add();
+  // One that is on its way to the disk is acknowledged when it is there.
+  if (repeated && sequence <= stored_to) program.outbox().AddAcknowledged(stored_to);
   if (!repeated) {
     TuningBatch stored{process.name, static_cast<int64_t>(sequence), {}};
     stored.reports.reserve(static_cast<size_t>(batch.reports_size()));

@@ -115,7 +115,7 @@ absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuni
     if (!stored->space->Check(point).ok()) continue;
     TuningPoint mapped = MapPoint(*stored->space, point, space);
     if (mapped.size() != space.dimensions() || !seen.insert(mapped).second) continue;
-    start.earlier.push_back({.point = std::move(mapped)});
+    start.earlier.push_back({.point = std::move(mapped), .count = 1});  // somewhere it ran
   }
   if (start.earlier.empty()) return start;
   start.provenance = v1::NEAR;
