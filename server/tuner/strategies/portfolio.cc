@@ -13,9 +13,9 @@ namespace {
 
 // A space of so few points is measured as a whole.
 constexpr uint64_t kTinyGrid = 12;
-// The model chooses until it expects nothing better; then the others look where it cannot see, until so many points, and so many
-// more for each parameter, have not gained anything. A gain gives the model its turn again.
-constexpr size_t kPatience = 10, kPatienceEach = 15;
+// The model chooses until it expects nothing better; then the others look where it cannot see, until so many points have not gained
+// anything: the second number for each pair of parameters. A gain gives the model its turn again.
+constexpr size_t kPatience = 20, kPatienceEach = 20, kMostPatience = 500;
 // Smaller gains are noise.
 constexpr double kGain = 0.01;
 
@@ -26,6 +26,7 @@ class Portfolio : public TuningStrategy {
     members_[kClimb].strategy = MakeHillClimbing();
     members_[kSimplex].strategy = MakeNelderMead();
     members_[kAnneal].strategy = MakeAnnealing();
+    members_[kAnneal].gains = 1;  // looks farthest: it begins
     members_[kRandom].strategy = MakeRandomSearch();
   }
 
@@ -40,7 +41,8 @@ class Portfolio : public TuningStrategy {
     } else if (members_[kModel].strategy->finished()) {
       without_model_ = true;
     }
-    finished_ = without_model_ && since_gain_ >= kPatience + kPatienceEach * knowledge.space().dimensions();
+    const size_t dimensions = knowledge.space().dimensions();
+    finished_ = without_model_ && since_gain_ >= std::min(kMostPatience, kPatience + kPatienceEach * dimensions * dimensions);
     const size_t first = without_model_ ? MostCredited() : size_t{kModel};
     // One that waits for results, or is at its end, gives its turn to the next.
     for (size_t i = 0; i < kMembers; ++i) {
