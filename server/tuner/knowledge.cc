@@ -9,7 +9,7 @@ namespace fusion {
 namespace {
 
 // What noise is before anything was measured twice, and how many measurements that counts as.
-constexpr double kUsualNoise = 0.03;
+constexpr double kUsualNoise = 0.05;
 constexpr double kUsualNoiseFreedom = 2;
 // Degrees of freedom that one arm may bring in: one that ran a million times says nothing of the others.
 constexpr double kMostFreedom = 30;

@@ -32,6 +32,8 @@ constexpr uint64_t kRepeatEvery = 3;
 // is below kTie.
 constexpr double kSeparated = 1.5;
 constexpr double kTie = 0.01;
+// In standard errors: how much worse than it was a single run is believed to be, and how far an arm may be from what the model expects of it.
+constexpr double kLucky = 1.5, kContradicted = 2;
 // Of configurations of earlier runs that are tried first.
 constexpr size_t kMostRemembered = 5;
 
@@ -85,14 +87,16 @@ struct TuningSearch::Parts {
     return knowledge.noise() / std::sqrt(std::max(1.0, arm.independent()));
   }
 
-  // What the cost of an arm is believed to be, with what its neighbours tell where it ran seldom; what is known badly counts as worse.
+  // What the cost of an arm is believed to be, with what its neighbours tell where it ran seldom, and they do not contradict it; what is
+  // known badly counts as worse: of many that ran once the lowest was lucky.
   double Believed(size_t index) const {
     const TuningArm& arm = knowledge.arms()[index];
     if (!arm.works()) return std::numeric_limits<double>::infinity();
-    const double own = arm.cost + 0.5 * StandardError(arm);
+    const double error = StandardError(arm);
+    const double own = arm.cost + (arm.count == 1 ? kLucky : 0.5) * error;
     if (arm.count >= kMostRepeats) return own;
     const std::optional<double> expected = strategy->ExpectedCost(index);
-    return expected ? *expected + 0.25 * StandardError(arm) : arm.cost + StandardError(arm);
+    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.25 * error : own;
   }
 
   int64_t Best() const {

@@ -1,6 +1,8 @@
 // Bayesian optimisation for few noisy measurements: a Gaussian process of the costs, and the point of greatest expected improvement
 // (Jones, Schonlau and Welch, "Efficient global optimization of expensive black-box functions", 1998), over the best expected cost
-// rather than the lowest measured, which noise makes too low.
+// rather than the lowest measured, which noise makes too low. In turns over the whole space and in a region around the best that
+// shrinks where nothing is gained (Eriksson and others, "Scalable global optimization via local Bayesian optimization", 2019): one set
+// of lengths cannot describe both the whole and a narrow valley.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,30 +25,170 @@ constexpr size_t kNearBest = 3;
 // Costs are relative differences up to about this far above the lowest, and logarithms of them beyond: how bad the bad ones are says
 // little of where the best is.
 constexpr double kLinear = 0.5;
+// The first points, so many for each parameter, keep this distance from each other; with the next ones, rather than a point beside
+// one that ran less than so often, that one runs again.
+constexpr double kApart = 0.02;
+constexpr size_t kApartArms = 14, kRepeatArms = 30;
+constexpr uint64_t kRunsOfNear = 4;
+constexpr size_t kMostInRegion = 60;
+constexpr double kFirstRadius = 0.2, kLargestRadius = 0.4, kSmallestRadius = 0.004;
+// A lower cost by less is noise.
+constexpr double kGain = 0.01;
 // An expected improvement below this, relative, so many times in a row is the end.
 constexpr double kNegligible = 0.002;
-constexpr int kNegligibleInARow = 3;
+constexpr int kNegligibleInARow = 4;
 // Of outstanding runs: results are believed to be as expected, so that the next point is another one.
 constexpr size_t kMostBelieved = 16;
 
 double NormalDensity(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI); }
 double NormalProbability(double z) { return 0.5 * std::erfc(-z / std::sqrt(2)); }
 
+// Regression over some arms, in coordinates where the part of the space that is looked at is the unit cube.
+class CostModel {
+ public:
+  explicit CostModel(const ParameterSpace& space) : process_(Categories(space)) {}
+
+  // At least one of the arms works.
+  void Fit(const TuningKnowledge& knowledge, std::vector<size_t> arms, std::vector<double> origin, double scale) {
+    arms_ = std::move(arms);
+    origin_ = std::move(origin);
+    scale_ = scale;
+    double highest = -std::numeric_limits<double>::infinity();
+    lowest_ = std::numeric_limits<double>::infinity();
+    for (size_t index : arms_) {
+      const TuningArm& arm = knowledge.arms()[index];
+      if (!arm.works()) continue;
+      lowest_ = std::min(lowest_, arm.cost);
+      highest = std::max(highest, arm.cost);
+    }
+    const auto rows = static_cast<Eigen::Index>(arms_.size());
+    Eigen::MatrixXd inputs(rows, static_cast<Eigen::Index>(origin_.size()));
+    Eigen::VectorXd costs(rows), variances(rows);
+    const double noise = knowledge.noise();
+    for (Eigen::Index i = 0; i < rows; ++i) {
+      const TuningArm& arm = knowledge.arms()[arms_[static_cast<size_t>(i)]];
+      inputs.row(i) = Row(arm.units).transpose();
+      costs[i] = Compressed(arm.works() ? arm.cost : highest + kLinear);
+      variances[i] = noise * noise / std::max(1.0, arm.independent());
+    }
+    // What the likelihood says changes little once there is much.
+    const bool choose = rows < 30 || ++fits_ % 5 == 0;
+    process_.Fit(inputs, costs, variances, choose);
+    Eigen::VectorXd means, deviations;
+    process_.Predict(inputs, means, deviations);
+    expected_.resize(arms_.size());
+    target_ = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < arms_.size(); ++i) {
+      expected_[i] = Uncompressed(means[static_cast<Eigen::Index>(i)]);
+      if (knowledge.arms()[arms_[i]].works()) target_ = std::min(target_, means[static_cast<Eigen::Index>(i)]);
+    }
+  }
+
+  void Believe(const std::vector<double>& units) { process_.Believe(Row(units)); }
+
+  // The candidate of greatest expected improvement, relative, over the best expected cost of an arm.
+  size_t MostPromising(const std::vector<std::vector<double>>& candidates, double& improvement) const {
+    Eigen::MatrixXd inputs(static_cast<Eigen::Index>(candidates.size()), static_cast<Eigen::Index>(origin_.size()));
+    for (size_t i = 0; i < candidates.size(); ++i) inputs.row(static_cast<Eigen::Index>(i)) = Row(candidates[i]).transpose();
+    Eigen::VectorXd means, deviations;
+    process_.Predict(inputs, means, deviations);
+    size_t chosen = 0;
+    improvement = -1;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      const double mean = means[static_cast<Eigen::Index>(i)], deviation = deviations[static_cast<Eigen::Index>(i)];
+      const double z = (target_ - mean) / deviation;
+      const double expected = deviation * (z * NormalProbability(z) + NormalDensity(z));
+      if (expected <= improvement) continue;
+      improvement = expected;
+      chosen = i;
+    }
+    return chosen;
+  }
+
+  std::optional<double> ExpectedCost(size_t arm) const {
+    const auto found = std::lower_bound(arms_.begin(), arms_.end(), arm);
+    if (found == arms_.end() || *found != arm) return std::nullopt;
+    return expected_[static_cast<size_t>(found - arms_.begin())];
+  }
+
+ private:
+  static std::vector<bool> Categories(const ParameterSpace& space) {
+    std::vector<bool> result;
+    for (size_t i = 0; i < space.dimensions(); ++i) result.push_back(space.axis(i).kind == ParameterSpace::Kind::kEnumeration);
+    return result;
+  }
+  Eigen::VectorXd Row(const std::vector<double>& units) const {
+    Eigen::VectorXd row(static_cast<Eigen::Index>(units.size()));
+    for (size_t i = 0; i < units.size(); ++i) row[static_cast<Eigen::Index>(i)] = (units[i] - origin_[i]) / scale_;
+    return row;
+  }
+  double Compressed(double cost) const { return lowest_ + kLinear * std::asinh((cost - lowest_) / kLinear); }
+  double Uncompressed(double cost) const { return lowest_ + kLinear * std::sinh((cost - lowest_) / kLinear); }
+
+  GaussianProcess process_;
+  uint64_t fits_ = 0;
+  std::vector<size_t> arms_;      // ascending
+  std::vector<double> expected_;  // their costs
+  std::vector<double> origin_;
+  double scale_ = 1;
+  double lowest_ = 0;             // what Compressed leaves as it is
+  double target_ = 0;             // lowest expected cost of an arm, compressed
+};
+
 class Bayesian : public TuningStrategy {
  public:
   std::optional<TuningPoint> Propose(TuningKnowledge& knowledge) override {
     if (std::optional<TuningPoint> point = NextOfDesign(knowledge)) return point;
     if (knowledge.lowest() < 0) return std::nullopt;  // nothing works yet
-    Fit(knowledge);
-    return MostPromising(knowledge);
+    const ParameterSpace& space = knowledge.space();
+    if (!whole_) {
+      whole_ = std::make_unique<CostModel>(space);
+      near_ = std::make_unique<CostModel>(space);
+    }
+    JudgeRegion(knowledge);
+    const TuningArm best = knowledge.arms()[static_cast<size_t>(knowledge.lowest())];
+    std::vector<double> origin(space.dimensions(), 0.0);
+    // Also when the region's turn is next: it says what arms are expected to cost.
+    whole_->Fit(knowledge, Nearest(knowledge, best, kMostObservations), origin, 1);
+    std::vector<TuningPoint> candidates;
+    CostModel* model = whole_.get();
+    const bool region = ++turn_ % 2 == 0;
+    if (region) {
+      for (size_t i = 0; i < origin.size(); ++i) origin[i] = best.units[i] - radius_;
+      near_->Fit(knowledge, InRegion(knowledge, best), origin, 2 * radius_);
+      model = near_.get();
+      candidates = RegionCandidates(knowledge, best);
+    }
+    if (candidates.empty()) {
+      model = whole_.get();
+      candidates = WholeCandidates(knowledge);
+    }
+    if (candidates.empty()) {
+      if (knowledge.outstanding().empty()) negligible_ = kNegligibleInARow;
+      return std::nullopt;
+    }
+    const double apart = region ? std::min(kApart, radius_ / 8) : kApart;
+    if (knowledge.arms().size() < kApartArms * space.dimensions()) LeaveOutNear(knowledge, apart, candidates);
+    std::vector<TuningPoint> pending;
+    for (const auto& [point, count] : knowledge.outstanding()) pending.push_back(point);
+    std::sort(pending.begin(), pending.end());  // a hash map has another order in each process
+    if (pending.size() > kMostBelieved) pending.resize(kMostBelieved);
+    for (const TuningPoint& point : pending) model->Believe(space.ToUnit(point));
+    std::vector<std::vector<double>> units;
+    for (const TuningPoint& point : candidates) units.push_back(space.ToUnit(point));
+    TuningPoint chosen = std::move(candidates[model->MostPromising(units, improvement_)]);
+    negligible_ = improvement_ < kNegligible ? negligible_ + 1 : 0;
+    if (knowledge.arms().size() < kRepeatArms * space.dimensions())
+      if (const TuningArm* near = SeldomRunNear(knowledge, chosen, apart)) return near->point;
+    if (region) {
+      tried_in_region_ = chosen;
+      cost_before_ = best.cost;
+    }
+    return chosen;
   }
   bool finished() const override { return negligible_ >= kNegligibleInARow; }
   double expected_improvement() const override { return improvement_; }
-  std::optional<double> ExpectedCost(size_t arm) const override {
-    const auto found = std::find(observed_.begin(), observed_.end(), arm);
-    if (found == observed_.end()) return std::nullopt;
-    return expected_[found - observed_.begin()];
-  }
+  std::optional<double> ExpectedCost(size_t arm) const override { return whole_ ? whole_->ExpectedCost(arm) : std::nullopt; }
 
  private:
   // The ends and quarters of one parameter; of several a Latin hypercube.
@@ -81,114 +223,96 @@ class Bayesian : public TuningStrategy {
     return std::nullopt;
   }
 
-  static Eigen::VectorXd Row(const std::vector<double>& units) {
-    return Eigen::Map<const Eigen::VectorXd>(units.data(), static_cast<Eigen::Index>(units.size()));
+  static double Distance(const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sum;
   }
 
-  void Fit(TuningKnowledge& knowledge) {
+  // All arms, or of many the best third and the nearest to the best one; ascending.
+  static std::vector<size_t> Nearest(const TuningKnowledge& knowledge, const TuningArm& best, size_t most) {
     const std::vector<TuningArm>& arms = knowledge.arms();
-    const TuningArm& best = arms[static_cast<size_t>(knowledge.lowest())];
-    observed_.resize(arms.size());
-    std::iota(observed_.begin(), observed_.end(), size_t{0});
-    if (observed_.size() > kMostObservations) {
-      // A third of them the best ones, the others the nearest to the best one.
-      const auto third = observed_.begin() + kMostObservations / 3;
-      const auto kept = observed_.begin() + kMostObservations;
-      std::nth_element(observed_.begin(), third, observed_.end(), [&](size_t a, size_t b) { return arms[a].cost < arms[b].cost; });
-      const auto distance = [&](size_t arm) {
-        double sum = 0;
-        for (size_t i = 0; i < best.units.size(); ++i)
-          sum += (arms[arm].units[i] - best.units[i]) * (arms[arm].units[i] - best.units[i]);
-        return sum;
-      };
-      std::nth_element(third, kept, observed_.end(), [&](size_t a, size_t b) { return distance(a) < distance(b); });
-      observed_.erase(kept, observed_.end());
-      std::sort(observed_.begin(), observed_.end());
-    }
+    std::vector<size_t> result(arms.size());
+    std::iota(result.begin(), result.end(), size_t{0});
+    if (result.size() <= most) return result;
+    const auto third = result.begin() + static_cast<std::ptrdiff_t>(most / 3), kept = result.begin() + static_cast<std::ptrdiff_t>(most);
+    std::nth_element(result.begin(), third, result.end(), [&](size_t a, size_t b) { return arms[a].cost < arms[b].cost; });
+    std::nth_element(third, kept, result.end(), [&](size_t a, size_t b) {
+      return Distance(arms[a].units, best.units) < Distance(arms[b].units, best.units);
+    });
+    result.erase(kept, result.end());
+    std::sort(result.begin(), result.end());
+    return result;
+  }
 
-    lowest_ = best.cost;
-    double highest = lowest_;
-    for (size_t arm : observed_)
-      if (arms[arm].works()) highest = std::max(highest, arms[arm].cost);
-    const auto rows = static_cast<Eigen::Index>(observed_.size());
-    Eigen::MatrixXd inputs(rows, static_cast<Eigen::Index>(best.units.size()));
-    Eigen::VectorXd costs(rows), variances(rows);
-    const double noise = knowledge.noise();
-    for (Eigen::Index i = 0; i < rows; ++i) {
-      const TuningArm& arm = arms[observed_[static_cast<size_t>(i)]];
-      inputs.row(i) = Row(arm.units).transpose();
-      costs[i] = Compressed(arm.works() ? arm.cost : highest + kLinear);
-      variances[i] = noise * noise / std::max(1.0, arm.independent());
-    }
-    if (!process_) {
-      std::vector<bool> categorical;
+  // The nearest to the best, as far as they are in the region or a little outside, but some in any case.
+  std::vector<size_t> InRegion(const TuningKnowledge& knowledge, const TuningArm& best) const {
+    const std::vector<TuningArm>& arms = knowledge.arms();
+    std::vector<size_t> result(arms.size());
+    std::iota(result.begin(), result.end(), size_t{0});
+    const auto far = [&](size_t arm) {
+      double most = 0;
       for (size_t i = 0; i < best.units.size(); ++i)
-        categorical.push_back(knowledge.space().axis(i).kind == ParameterSpace::Kind::kEnumeration);
-      process_ = std::make_unique<GaussianProcess>(std::move(categorical));
-    }
-    // What the likelihood says changes little once there is much.
-    const bool choose = arms.size() < 30 || arms.size() >= chosen_with_ + 5 || arms.size() < chosen_with_;
-    if (choose) chosen_with_ = arms.size();
-    process_->Fit(inputs, costs, variances, choose);
-    Eigen::VectorXd means, deviations;
-    process_->Predict(inputs, means, deviations);
-    target_ = std::numeric_limits<double>::infinity();
-    expected_.resize(rows);
-    for (Eigen::Index i = 0; i < rows; ++i) {
-      expected_[i] = Uncompressed(means[i]);
-      if (arms[observed_[static_cast<size_t>(i)]].works()) target_ = std::min(target_, means[i]);
-    }
-    std::vector<TuningPoint> pending;
-    for (const auto& [point, count] : knowledge.outstanding()) pending.push_back(point);
-    std::sort(pending.begin(), pending.end());  // a hash map has another order in each process
-    if (pending.size() > kMostBelieved) pending.resize(kMostBelieved);
-    for (const TuningPoint& point : pending) process_->Believe(Row(knowledge.space().ToUnit(point)));
+        if (knowledge.space().axis(i).kind != ParameterSpace::Kind::kEnumeration)
+          most = std::max(most, std::abs(arms[arm].units[i] - best.units[i]));
+      return most;
+    };
+    std::stable_sort(result.begin(), result.end(), [&](size_t a, size_t b) { return far(a) < far(b); });
+    size_t kept = 0;
+    while (kept < std::min(result.size(), kMostInRegion) && (kept < 2 * best.units.size() + 2 || far(result[kept]) <= 1.5 * radius_)) ++kept;
+    result.resize(kept);
+    std::sort(result.begin(), result.end());
+    return result;
   }
 
-  std::optional<TuningPoint> MostPromising(TuningKnowledge& knowledge) {
-    const std::vector<TuningPoint> candidates = Candidates(knowledge);
-    if (candidates.empty()) {
-      if (knowledge.outstanding().empty()) negligible_ = kNegligibleInARow;
-      return std::nullopt;
+  // What came of the last point in the region.
+  void JudgeRegion(const TuningKnowledge& knowledge) {
+    if (tried_in_region_.empty()) return;
+    const int64_t arm = knowledge.Find(tried_in_region_);
+    if (arm < 0) return;
+    tried_in_region_.clear();
+    if (knowledge.arms()[static_cast<size_t>(arm)].cost < cost_before_ - kGain) {
+      failures_ = 0;
+      radius_ = std::min(kLargestRadius, radius_ * 2);
+    } else if (++failures_ > knowledge.space().dimensions()) {
+      failures_ = 0;
+      radius_ /= 2;
+      if (radius_ < kSmallestRadius) radius_ = kLargestRadius;
     }
-    Eigen::MatrixXd inputs(static_cast<Eigen::Index>(candidates.size()), static_cast<Eigen::Index>(knowledge.space().dimensions()));
-    for (size_t i = 0; i < candidates.size(); ++i)
-      inputs.row(static_cast<Eigen::Index>(i)) = Row(knowledge.space().ToUnit(candidates[i])).transpose();
-    Eigen::VectorXd means, deviations;
-    process_->Predict(inputs, means, deviations);
-    size_t chosen = 0;
-    improvement_ = -1;
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      const double mean = means[static_cast<Eigen::Index>(i)], deviation = deviations[static_cast<Eigen::Index>(i)];
-      const double z = (target_ - mean) / deviation;
-      const double expected = deviation * (z * NormalProbability(z) + NormalDensity(z));
-      if (expected <= improvement_) continue;
-      improvement_ = expected;
-      chosen = i;
-    }
-    negligible_ = improvement_ < kNegligible ? negligible_ + 1 : 0;
-    return candidates[chosen];
   }
 
-  // Points that were not run.
-  std::vector<TuningPoint> Candidates(TuningKnowledge& knowledge) const {
+  std::vector<TuningPoint> RegionCandidates(TuningKnowledge& knowledge, const TuningArm& best) const {
     const ParameterSpace& space = knowledge.space();
     std::vector<TuningPoint> result;
-    const auto add = [&](TuningPoint point) {
-      if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point)) result.push_back(std::move(point));
-    };
+    for (int i = 0; i < kRandomCandidates; ++i) {
+      std::vector<double> units = best.units;
+      for (size_t axis = 0; axis < units.size(); ++axis) {
+        if (space.axis(axis).kind == ParameterSpace::Kind::kEnumeration) {
+          if (knowledge.Uniform() < 0.3) units[axis] = knowledge.Uniform();
+        } else if (units.size() < 4 || knowledge.Uniform() < 0.5) {
+          units[axis] += (2 * knowledge.Uniform() - 1) * std::max(radius_, SmallestStep(space, axis));
+        }
+      }
+      AddCandidate(knowledge, space.FromUnit(units), result);
+    }
+    return result;
+  }
+
+  std::vector<TuningPoint> WholeCandidates(TuningKnowledge& knowledge) const {
+    const ParameterSpace& space = knowledge.space();
+    std::vector<TuningPoint> result;
     if (space.grid_points() <= kSmallGrid) {
-      for (uint64_t i = 0; i < space.grid_points(); ++i) add(space.Canonical(space.GridPoint(i)));
+      for (uint64_t i = 0; i < space.grid_points(); ++i) AddCandidate(knowledge, space.Canonical(space.GridPoint(i)), result);
       return result;
     }
-    for (int i = 0; i < kRandomCandidates; ++i) add(knowledge.RandomPoint());
+    for (int i = 0; i < kRandomCandidates; ++i) AddCandidate(knowledge, knowledge.RandomPoint(), result);
     const size_t near = std::min(kNearBest, knowledge.top().size());
     for (size_t rank = 0; rank < near; ++rank) {
       const TuningArm& arm = knowledge.arms()[knowledge.top()[rank]];
       if (!arm.works()) break;
       for (int i = 0; i < kCandidatesNearEach; ++i) {
         // All scales alike; each parameter moves in half of them.
-        const double width = std::exp2(-1 - 9 * knowledge.Uniform());
+        const double width = std::exp2(-1 - 6 * knowledge.Uniform());
         std::vector<double> units = arm.units;
         for (size_t axis = 0; axis < units.size(); ++axis) {
           if (units.size() > 1 && knowledge.Uniform() < 0.5) continue;
@@ -197,25 +321,52 @@ class Bayesian : public TuningStrategy {
           else
             units[axis] = std::clamp(units[axis] + width * knowledge.Normal(), 0.0, 1.0);
         }
-        add(space.FromUnit(units));
+        AddCandidate(knowledge, space.FromUnit(units), result);
       }
-      for (double step : {0.0, 0.02, 0.1})
-        for (TuningPoint& neighbour : Neighbours(space, arm.point, step)) add(std::move(neighbour));
+      for (TuningPoint& neighbour : Neighbours(space, arm.point, 0.02)) AddCandidate(knowledge, std::move(neighbour), result);
     }
     return result;
   }
 
-  double Compressed(double cost) const { return lowest_ + kLinear * std::asinh((cost - lowest_) / kLinear); }
-  double Uncompressed(double cost) const { return lowest_ + kLinear * std::sinh((cost - lowest_) / kLinear); }
+  static void AddCandidate(const TuningKnowledge& knowledge, TuningPoint point, std::vector<TuningPoint>& to) {
+    if (knowledge.space().Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point))
+      to.push_back(std::move(point));
+  }
+
+  // Leaves out what is that near to an arm, unless that leaves nothing.
+  static void LeaveOutNear(const TuningKnowledge& knowledge, double distance, std::vector<TuningPoint>& candidates) {
+    std::vector<TuningPoint> kept;
+    for (const TuningPoint& candidate : candidates) {
+      const std::vector<double> units = knowledge.space().ToUnit(candidate);
+      if (std::all_of(knowledge.arms().begin(), knowledge.arms().end(),
+                      [&](const TuningArm& arm) { return Distance(arm.units, units) >= distance * distance; }))
+        kept.push_back(candidate);
+    }
+    if (!kept.empty()) candidates = std::move(kept);
+  }
+
+  // An arm so near to the point that few runs cannot tell them apart, and that ran seldom itself.
+  static const TuningArm* SeldomRunNear(const TuningKnowledge& knowledge, const TuningPoint& point, double distance) {
+    const std::vector<double> units = knowledge.space().ToUnit(point);
+    const TuningArm* nearest = nullptr;
+    double least = distance * distance;
+    for (const TuningArm& arm : knowledge.arms()) {
+      const double found = Distance(arm.units, units);
+      if (found >= least) continue;
+      least = found;
+      nearest = &arm;
+    }
+    return nearest && nearest->works() && nearest->count < kRunsOfNear && !knowledge.IsOutstanding(nearest->point) ? nearest : nullptr;
+  }
 
   std::vector<TuningPoint> design_;  // the next one last
   bool designed_ = false;
-  std::unique_ptr<GaussianProcess> process_;
-  size_t chosen_with_ = 0;
-  std::vector<size_t> observed_;     // arms of the last Fit, ascending
-  Eigen::VectorXd expected_;         // their costs
-  double lowest_ = 0;                // what Compressed leaves as it is
-  double target_ = 0;                // lowest expected cost of an arm, compressed
+  std::unique_ptr<CostModel> whole_, near_;
+  uint64_t turn_ = 0;
+  double radius_ = kFirstRadius;     // of the region, in unit coordinates
+  size_t failures_ = 0;              // in the region, in a row
+  TuningPoint tried_in_region_;      // empty: none, or its result is known
+  double cost_before_ = 0;
   double improvement_ = -1;
   int negligible_ = 0;
 };

@@ -1,4 +1,4 @@
-// Strategies that try one point after the other, written as straight code: `const double cost = co_await Try{point};`.
+// Strategies that try one point after the other, written as straight code: `const double cost = co_await Try(point);`.
 #pragma once
 
 #include <coroutine>
@@ -12,10 +12,9 @@
 
 namespace fusion {
 
-// Evaluates to the cost of the nearest point that satisfies the constraints: of one that was measured before, at once.
-struct Try {
-  TuningPoint point;  // any values
-};
+// `co_await Try(point)` is the cost of a point that satisfies the constraints: of one that was measured before, at once.
+// By reference: GCC 12 destroys temporaries of a co_await twice.
+inline const TuningPoint& Try(const TuningPoint& point) { return point; }
 
 class Routine {
  public:
@@ -27,8 +26,8 @@ class Routine {
     std::suspend_always final_suspend() noexcept { return {}; }
     void return_void() {}
     void unhandled_exception() { std::terminate(); }
-    auto await_transform(Try request) {
-      wanted = std::move(request.point);
+    auto await_transform(const TuningPoint& point) {
+      wanted = point;
       struct Awaiter {
         promise_type& promise;
         bool await_ready() { return false; }

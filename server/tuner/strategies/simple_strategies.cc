@@ -68,12 +68,12 @@ class HillClimbing : public RoutineStrategy {
     TuningPoint at = Start(knowledge);
     double lowest = std::numeric_limits<double>::infinity();
     for (int without_gain = 0; without_gain < kRestarts;) {
-      double cost = co_await Try{at};
+      double cost = co_await Try(at);
       for (double step = 0.25; step >= smallest / 2; step /= 2) {
         for (bool better = true; better;) {
           better = false;
           for (const TuningPoint& neighbour : Neighbours(space, at, step)) {
-            const double found = co_await Try{neighbour};
+            const double found = co_await Try(neighbour);
             if (found >= cost) continue;
             cost = found;
             at = neighbour;
@@ -119,7 +119,7 @@ class NelderMead : public RoutineStrategy {
           unit = unit + by > 1 || unit + by < 0 ? unit - by : unit + by;
         }
         vertex.point = FeasiblePoint(space, vertex.units, origin);
-        vertex.cost = co_await Try{vertex.point};
+        vertex.cost = co_await Try(vertex.point);
         simplex.push_back(std::move(vertex));
       }
       for (int iteration = 0; iteration < kMostIterations; ++iteration) {
@@ -138,10 +138,10 @@ class NelderMead : public RoutineStrategy {
           return vertex;
         };
         Vertex reflected = along(-1);
-        reflected.cost = co_await Try{reflected.point};
+        reflected.cost = co_await Try(reflected.point);
         if (reflected.cost < simplex[0].cost) {
           Vertex expanded = along(-2);
-          expanded.cost = co_await Try{expanded.point};
+          expanded.cost = co_await Try(expanded.point);
           worst = expanded.cost < reflected.cost ? expanded : reflected;
           continue;
         }
@@ -150,7 +150,7 @@ class NelderMead : public RoutineStrategy {
           continue;
         }
         Vertex contracted = along(reflected.cost < worst.cost ? -0.5 : 0.5);
-        contracted.cost = co_await Try{contracted.point};
+        contracted.cost = co_await Try(contracted.point);
         if (contracted.cost < std::min(reflected.cost, worst.cost)) {
           worst = contracted;
           continue;
@@ -158,7 +158,7 @@ class NelderMead : public RoutineStrategy {
         for (size_t v = 1; v <= n; ++v) {
           for (size_t i = 0; i < n; ++i) simplex[v].units[i] = (simplex[v].units[i] + simplex[0].units[i]) / 2;
           simplex[v].point = FeasiblePoint(space, simplex[v].units, simplex[0].point);
-          simplex[v].cost = co_await Try{simplex[v].point};
+          simplex[v].cost = co_await Try(simplex[v].point);
         }
       }
       const double reached = std::min_element(simplex.begin(), simplex.end(), cheaper)->cost;
@@ -180,21 +180,21 @@ class Annealing : public RoutineStrategy {
   Routine Run(TuningKnowledge& knowledge) override {
     const ParameterSpace& space = knowledge.space();
     TuningPoint at = Start(knowledge);
-    double cost = co_await Try{at};
+    double cost = co_await Try(at);
     const int steps = 60 * static_cast<int>(space.dimensions());
     for (int round = 0; round < kRounds; ++round) {
       for (int step = 0; step < steps; ++step) {
         const double progress = static_cast<double>(step) / steps;
         const double temperature = 0.3 * std::pow(0.005 / 0.3, progress);
         const TuningPoint next = Move(knowledge, at, 0.3 * std::pow(0.02 / 0.3, progress));
-        const double found = co_await Try{next};
+        const double found = co_await Try(next);
         if (found < cost || knowledge.Uniform() < std::exp((cost - found) / temperature)) {
           at = next;
           cost = found;
         }
       }
       at = Start(knowledge);
-      cost = co_await Try{at};
+      cost = co_await Try(at);
     }
   }
 
