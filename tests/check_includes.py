@@ -52,6 +52,7 @@ FILES = {
     ("worker/agent", "server/identity/channel_credentials.h"): "workers show who they are to what checks it",
     ("client/cli", "server/service/status_conversion.h"): "errors are told apart the same way on both sides",
     ("client/cli", "server/service/data_directory.h"): "both sides find the data in the same place",
+    ("client/cli", "server/accuracy/tuning_plots.h"): "plots are drawn where they are written, from what the server answers",
     ("client/cli", "server/parse/"): "a source file is checked and quoted before it is sent",
     ("client/cli", "worker/build/builder.h"): "doctor says which compilers a worker would find here",
     ("client/cli", "worker/build/nvrtc.h"): "doctor says which NVRTC a worker would find here",
