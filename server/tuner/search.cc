@@ -31,10 +31,10 @@ constexpr uint64_t kMostRepeats = 10;
 constexpr uint64_t kRepeatEvery = 3, kRepeatEveryLater = 2, kLater = 16;
 // Two configurations are told apart when their costs differ by so many standard errors of the difference, and alike when that error
 // is below kTie.
-constexpr double kSeparated = 1.5;
+constexpr double kSeparated = 2;
 constexpr double kTie = 0.01;
 // In standard errors: how much worse than it was a single run is believed to be, and how far an arm may be from what the model expects of it.
-constexpr double kLucky = 2, kContradicted = 2;
+constexpr double kLucky = 2.5, kContradicted = 2;
 // Of configurations of earlier runs that are tried first.
 constexpr size_t kMostRemembered = 5;
 
@@ -94,10 +94,10 @@ struct TuningSearch::Parts {
     const TuningArm& arm = knowledge.arms()[index];
     if (!arm.works()) return std::numeric_limits<double>::infinity();
     const double error = StandardError(arm);
-    const double own = arm.cost + (arm.count == 1 ? kLucky : 0.5) * error;
+    const double own = arm.cost + (arm.count == 1 ? kLucky : 0.75) * error;
     if (arm.count >= kMostRepeats) return own;
     const std::optional<double> expected = strategy->ExpectedCost(index);
-    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.25 * error : own;
+    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.5 * error : own;
   }
 
   int64_t Best() const {
