@@ -21,7 +21,7 @@
 namespace fusion {
 namespace {
 
-constexpr double kRetrySeconds = 5;
+constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
 
@@ -43,11 +43,11 @@ absl::Status JobRunner::CheckRoom(const std::string& user) {
   std::lock_guard lock(mutex_);
   const bool too_many_of_user = line_.size(user) >= options_.most_jobs_of_user;
   if (!too_many_of_user && line_.size() < options_.most_jobs) return absl::OkStatus();
-  return RetryLater(kRetrySeconds,
-                    too_many_of_user
-                        ? absl::StrCat("you have ", options_.most_jobs_of_user,
-                                       " unfinished jobs, which is the most that the server takes of one user")
-                        : absl::StrCat("the server has ", options_.most_jobs, " unfinished jobs, which is the most it takes"));
+  const std::string full =
+      too_many_of_user ? absl::StrCat("you have ", options_.most_jobs_of_user,
+                                      " unfinished jobs, which is the most that the server takes of one user")
+                       : absl::StrCat("the server has ", options_.most_jobs, " unfinished jobs, which is the most it takes");
+  return RetryLater(absl::StrCat(full, "; try again in ", kRetryDelay.count(), " s"), kRetryDelay);
 }
 
 absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
