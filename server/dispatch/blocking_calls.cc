@@ -127,6 +127,10 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     entry->second.indices.push_back(static_cast<int>(i));
   }
 
+  const auto cancel_tasks = [&] {
+    if (absl::Status cancelled = CancelJob(job); !cancelled.ok())
+      spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+  };
   const auto turn = std::min(options_.no_worker_patience, std::chrono::milliseconds(1000));
   auto last_able = std::chrono::steady_clock::now();
   while (true) {
@@ -140,8 +144,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
         return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
       }
       if (task->failure == TaskFailure::kQueueTimeout) {
-        absl::Status cancelled = CancelJob(job);
-        if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+        cancel_tasks();
         return absl::DeadlineExceededError(
             absl::StrCat(task->failure_message, "; connected: ", registry_.Describe(clock_.Now())));
       }
@@ -156,8 +159,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     if (waiting.empty()) return absl::OkStatus();
     if (stopped()) return Stopped();
     if (token.cancelled()) {
-      absl::Status cancelled = CancelJob(job);
-      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      cancel_tasks();
       return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
     }
     if (SomeoneCanRun(needs)) {
@@ -167,12 +169,10 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
         std::lock_guard<std::mutex> lock(mutex_);
         lost_devices_[job].insert(lost->uuid());
       }
-      absl::Status cancelled = CancelJob(job);
-      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      cancel_tasks();
       return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
     } else if (std::chrono::steady_clock::now() - last_able >= options_.no_worker_patience) {
-      absl::Status cancelled = CancelJob(job);
-      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      cancel_tasks();
       const TaskRequirements& need = needs.begin()->second.requirements;
       v1::Target target = v1::TARGET_AUTO;
       v1::Target_Parse(need.target, &target);
