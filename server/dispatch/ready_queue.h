@@ -53,9 +53,11 @@ class ReadyQueue {
 
   // A task that was handed out before this object was made, and still runs.
   void Resume(const ReadyTask& task, const std::string& worker);
-  // A task that was handed out has ended, or is queued again: it leaves its lane, and its user is charged for the time that it
-  // took.
+  // A task that was handed out has ended: it leaves its lane, and its user is charged for the time that it took.
   void Ended(const std::string& id, double seconds);
+  // The same of one that ended for reasons that are not its own: its user is charged nothing, and how long it was with a
+  // worker says nothing of how long tasks of its kind take.
+  void Released(const std::string& id);
 
   // Removes the tasks that have waited too long.
   std::vector<ReadyTask> TakeOverdue(Timestamp now);
@@ -105,6 +107,7 @@ class ReadyQueue {
   std::vector<const TasksOfClass*> Choices(const Demand& demand) const;
   const ReadyTask* Best(const Demand& demand, Timestamp now) const;
   void HandOut(const ReadyTask& task, const std::string& worker);
+  void Refund(const std::string& id);
   void LeaveLane(const std::string& lane);
 
   mutable std::mutex mutex_;

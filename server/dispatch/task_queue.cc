@@ -141,13 +141,13 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
   }
   // Cancelled in between.
   for (const std::string& id : ids)
-    if (!claimed.contains(id)) ready_.Ended(id, 0);
+    if (!claimed.contains(id)) ready_.Released(id);
   return assignments;
 }
 
 void TaskQueue::LeaveHolder(const TaskRecord& task) {
   // What a worker failed at, or took with it, is not charged to the user.
-  ready_.Ended(task.id, 0);
+  ready_.Released(task.id);
   if (task.state == TaskState::kQueued) ready_.Add(ReadyTaskOf(task));
   if (IsTerminal(task.state)) board_.Ended(task.key);
 }
