@@ -30,7 +30,8 @@ struct ReadyTask {
 ReadyTask ReadyTaskOf(const TaskRecord& task);
 
 // Of the users with tasks that a worker can do, the one who has had the least of the farm comes first (FairShare); of his
-// tasks that of the highest priority, of these the oldest. The lane of a device belongs to one worker at a time, who says how many tasks he takes for it.
+// tasks that of the highest priority, of these the oldest. The lane of a device belongs to one worker at a time, who says how
+// many tasks he takes for it.
 // Thread safe.
 class ReadyQueue {
  public:

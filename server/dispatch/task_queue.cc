@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -15,14 +16,15 @@ namespace {
 
 // Beyond the deadline of a build, for fetching and storing what belongs to it.
 constexpr std::chrono::seconds kBuildSlack{60};
-constexpr double kUsualBuildSeconds = 120;
+// What workers allow a build that says no deadline (worker/build/builder.h).
+constexpr double kDefaultBuildDeadlineSeconds = 120;
 // A timing that is not done after this long is not going to be.
 constexpr std::chrono::hours kLongestTiming{1};
 
 }  // namespace
 
 TaskSpec SpecOf(const v1::BuildTask& task) {
-  const double seconds = task.deadline_seconds() > 0 ? task.deadline_seconds() : kUsualBuildSeconds;
+  const double seconds = task.deadline_seconds() > 0 ? task.deadline_seconds() : kDefaultBuildDeadlineSeconds;
   return TaskSpec{.key = task.key(),
                   .kind = TaskKind::kBuild,
                   .requirements = {v1::Target_Name(task.target()), task.arch(), ""},
