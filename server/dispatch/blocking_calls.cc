@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<BuildOutcome>> Dispatcher::Build(const std::string& j
 
   std::vector<std::string> keys;
   for (const v1::BuildTask& task : tasks) keys.push_back(task.key());
-  absl::StatusOr<std::map<std::string, BuildRecord>> cached = store_.FindBuilds(keys);
+  absl::StatusOr<std::map<std::string, BuildRecord>> cached = store_.UseBuilds(job, keys, clock_.Now());
   if (!cached.ok()) return cached.status();
 
   std::vector<TaskSpec> specs;

@@ -61,6 +61,33 @@ TEST_F(DispatcherTest, WhatWasBuiltOnceIsReusedWithoutAWorker) {
   EXPECT_EQ((*again)[1].result.outcome(), v1::OK);
 }
 
+TEST_F(DispatcherTest, ABuildThatWasRemovedFromTheCacheIsBuiltAnew) {
+  const std::string first = NewJob(), second = NewJob();
+  BuildFuture built = StartBuild(first, {HostBuild("k")});
+  std::vector<v1::Assignment> work = Take(Request("w"), 1);
+  Call(Request("w", {Built(work[0], v1::OK, Upload("binary"))}));
+  ASSERT_TRUE(built.get().ok());
+  const auto trim = [&] { return store_->TrimBuildCache(0, clock_.Now(), 100)->evicted; };
+  EXPECT_EQ(trim(), 0) << "its job may need it yet";
+  EXPECT_TRUE(dispatcher_->Build(second, {HostBuild("k")}, CancellationToken())->at(0).reused);
+  JobUpdate ended;
+  ended.state = JobState::kCancelled;
+  ASSERT_TRUE(store_->UpdateJob(first, ended, clock_.Now()).ok());
+  EXPECT_EQ(trim(), 0) << "and so may the one that found it in the cache";
+  ASSERT_TRUE(store_->UpdateJob(second, ended, clock_.Now()).ok());
+  EXPECT_EQ(trim(), 1);
+
+  built = StartBuild(NewJob(), {HostBuild("k")});
+  work = Take(Request("w"), 1);
+  ASSERT_EQ(work.size(), 1u);
+  Call(Request("w", {Built(work[0], v1::OK, Upload("binary"))}));
+  const absl::StatusOr<std::vector<BuildOutcome>> again = built.get();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->at(0).reused);
+  EXPECT_EQ(*store_->GetBlob(again->at(0).result.binary()), "binary");
+  EXPECT_TRUE(store_->CheckIntegrity().ok());
+}
+
 TEST_F(DispatcherTest, ABuildThatTimedOutIsNotForOtherJobs) {
   BuildFuture built = StartBuild(NewJob(), {HostBuild("slow")});
   std::vector<v1::Assignment> work = Take(Request("w"), 1);
