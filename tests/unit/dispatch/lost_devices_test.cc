@@ -51,6 +51,39 @@ TEST_F(LostDevicesTest, AJobGoesOnWithAnotherDeviceOfItsKind) {
   EXPECT_EQ(Choose()->uuid(), "GPU-2");
 }
 
+TEST_F(LostDevicesTest, ADrainingWorkerFinishesWhatItHasAndTheRestGoesElsewhere) {
+  Call(Request("second", {}, {CudaDevice("GPU-2")}));
+  std::future<absl::Status> timed = StartTiming();
+  std::vector<v1::Assignment> work = Take(Request("first", {}, {CudaDevice("GPU-1")}), 1);
+  ASSERT_TRUE(dispatcher_->Drain("first").ok());
+  // Longer than the second after which the job's thread looks again.
+  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout) << "it is being timed";
+  Call(Request("first", {Timed(work[0], 1)}, {CudaDevice("GPU-1")}));
+  EXPECT_TRUE(timed.get().ok());
+
+  timed = std::async(std::launch::async, [this] {
+    return dispatcher_->Time(job_, {Timing("q")}, CudaDevice("GPU-1"), CancellationToken(),
+                             [](int, const v1::TimeResult&, bool) {});
+  });
+  ASSERT_TRUE(Ends(timed));
+  EXPECT_TRUE(absl::IsAborted(timed.get()));
+  EXPECT_EQ(Choose()->uuid(), "GPU-2");
+}
+
+TEST_F(LostDevicesTest, ADeviceThatStaysTakenOutIsLost) {
+  Call(Request("second", {}, {CudaDevice("GPU-2")}));
+  v1::SynchronizeRequest out = Request("first", {}, {CudaDevice("GPU-1")});
+  out.add_problems()->set_device_uuid("GPU-1");
+  Call(out);
+  std::future<absl::Status> timed = StartTiming();
+  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout) << "it may be sound in a moment";
+  out.mutable_problems(0)->set_seconds(31);
+  Call(out);
+  ASSERT_TRUE(Ends(timed));
+  EXPECT_TRUE(absl::IsAborted(timed.get()));
+  EXPECT_EQ(Choose()->uuid(), "GPU-2");
+}
+
 TEST_F(LostDevicesTest, WithoutAnotherOfItsKindTheJobWaits) {
   options_.no_worker_patience = std::chrono::milliseconds(200);
   StartServer();
