@@ -12,6 +12,7 @@
 #include "server/identity/audit_log.h"
 #include "server/identity/access_gate.h"
 #include "server/identity/tls_files.h"
+#include "server/service/build_cache_keeper.h"
 #include "server/service/job_runner.h"
 
 namespace fusion {
@@ -27,6 +28,7 @@ struct ServerOptions {
   AccessOptions gate;                   // `tls` is set by the server
   AuditOptions audit;
   DispatcherOptions dispatcher;
+  BuildCacheOptions build_cache;
   JobRunnerOptions runner;
 };
 
