@@ -72,6 +72,7 @@ void AddTokensCommands(CLI::App* app, Invocation* invocation);
 void AddAuditCommands(CLI::App* app, Invocation* invocation);
 void AddLibraryCommands(CLI::App* app, Invocation* invocation);
 void AddModelCommands(CLI::App* app, Invocation* invocation);
+void AddTuneCommands(CLI::App* app, Invocation* invocation);
 void AddBackupCommand(CLI::App* app, Invocation* invocation);
 void AddDoctorCommand(CLI::App* app, Invocation* invocation);
 void AddCompletionCommand(CLI::App* app, Invocation* invocation);
