@@ -29,7 +29,7 @@ MODULES = {
     "server/dispatch": ["library/catalog", "db/store"],
     "server/rank": ["server/plan"],
     "server/accuracy": [],
-    "server/tuner": ["db/store"],
+    "server/tuner": ["db/store", "library/monitor"],
     "server/identity": ["library/catalog", "db/store"],
     "server/service": ["library/catalog", "db/store", "server/identity", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",
@@ -40,19 +40,26 @@ MODULES = {
     "worker/agent": ["library/catalog", "library/monitor", "worker/build", "worker/measure", "worker/sandbox"],
     # The client has the server and a worker in its own process when it runs without a server.
     "client/api": ["server/service", "worker/agent", "library/monitor"],
-    "client/cli": ["client/api"],
-    "client/tuner": [],
+    # Both find the server in the same way.
+    "client/config": [],
+    "client/cli": ["client/api", "client/config"],
+    # The server in the program's own process, without a worker; declarations are checked as the server does.
+    "client/tuner": ["client/config", "server/service", "server/tuner"],
 }
 
 # (includer, header or folder): exceptions for single headers, with the reason.
 FILES = {
     ("server/graph", "server/plan/node_set.h"): "a set of nodes is a plain value without a graph",
     ("client/api", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("client/config", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("client/tuner", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("client/tuner", "server/parse/similar_name.h"): "unknown names are answered in the same way everywhere",
     ("client/cli", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
     ("worker/agent", "server/identity/channel_credentials.h"): "workers show who they are to what checks it",
     ("server/identity", "server/service/status_conversion.h"): "who asks too often is told when to ask again as all others are",
     ("client/cli", "server/service/status_conversion.h"): "errors are told apart the same way on both sides",
     ("client/cli", "server/service/data_directory.h"): "both sides find the data in the same place",
+    ("client/cli", "server/accuracy/tuning_plots.h"): "plots are drawn where they are written, from what the server answers",
     ("client/cli", "server/parse/"): "a source file is checked and quoted before it is sent",
     ("client/cli", "worker/build/builder.h"): "doctor says which compilers a worker would find here",
     ("client/cli", "worker/build/nvrtc.h"): "doctor says which NVRTC a worker would find here",
@@ -68,7 +75,8 @@ CONFINED = [
     (r"(cuda/)?(cuda|cuda_runtime|cuda_runtime_api|nvrtc|nvml)\.h", ["worker/build", "worker/measure"],
      "CUDA headers are included in worker alone"),
     (r"(grpc|grpcpp|grpc\+\+)/.*|.*\.grpc\.pb\.h",
-     ["server/service", "server/identity", "server/dispatch", "worker/agent", "client/api", "client/cli", "client/tuner", "tests"],
+     ["server/service", "server/identity", "server/dispatch", "worker/agent", "client/api", "client/config", "client/cli", "client/tuner",
+      "tests"],
      "gRPC is included in server/service, server/identity, server/dispatch, worker/agent and client alone"),
     (r"openssl/.*", ["server/identity"], "OpenSSL is included in server/identity alone"),
     (r"(gtest|gmock|benchmark|tests)/.*", ["tests"], "only tests include test frameworks and tests"),

@@ -158,7 +158,8 @@ Client::Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedB
       channel_(std::move(channel)),
       optimizer_(v1::OptimizerService::NewStub(channel_)),
       fleet_(v1::FleetService::NewStub(channel_)),
-      admin_(v1::AdminService::NewStub(channel_)) {}
+      admin_(v1::AdminService::NewStub(channel_)),
+      tuner_(v1::TunerService::NewStub(channel_)) {}
 
 Client::~Client() = default;
 
@@ -353,6 +354,49 @@ absl::StatusOr<v1::ListAuditEntriesResponse> Client::ListAuditEntries(int page_s
   request.set_page_size(page_size);
   request.set_page_token(page_token);
   return Unary(*admin_, &v1::AdminService::Stub::ListAuditEntries, request);
+}
+
+absl::StatusOr<v1::ListTuningsResponse> Client::ListTunings(const std::string& program, int page_size,
+                                                            const std::string& page_token) {
+  v1::ListTuningsRequest request;
+  request.set_program(program);
+  request.set_page_size(page_size);
+  request.set_page_token(page_token);
+  return Unary(*tuner_, &v1::TunerService::Stub::ListTunings, request);
+}
+
+absl::StatusOr<v1::TuningDetails> Client::GetTuning(const std::string& name) {
+  v1::GetTuningRequest request;
+  request.set_name(name);
+  return Unary(*tuner_, &v1::TunerService::Stub::GetTuning, request);
+}
+
+absl::StatusOr<v1::Tuning> Client::ResetTuning(const std::string& name) {
+  v1::ResetTuningRequest request;
+  request.set_name(name);
+  return Unary(*tuner_, &v1::TunerService::Stub::ResetTuning, request);
+}
+
+absl::StatusOr<v1::ListTuningReportsResponse> Client::ListTuningReports(const std::string& name, int page_size,
+                                                                        const std::string& page_token) {
+  v1::ListTuningReportsRequest request;
+  request.set_name(name);
+  request.set_page_size(page_size);
+  request.set_page_token(page_token);
+  return Unary(*tuner_, &v1::TunerService::Stub::ListTuningReports, request);
+}
+
+absl::Status Client::WatchTuning(const std::string& name, const std::function<bool(const v1::Tuning&)>& on_change) {
+  v1::WatchTuningRequest request;
+  request.set_name(name);
+  Call call(this);
+  std::unique_ptr<grpc::ClientReader<v1::Tuning>> reader = tuner_->WatchTuning(call.context(), request);
+  v1::Tuning tuning;
+  bool enough = false;
+  while (!enough && reader->Read(&tuning)) enough = !on_change(tuning);
+  if (enough) call.context()->TryCancel();
+  const grpc::Status status = reader->Finish();
+  return enough ? absl::OkStatus() : FromGrpcStatus(status);
 }
 
 }  // namespace fusion

@@ -14,6 +14,7 @@
 #include "server/identity/tls_files.h"
 #include "server/service/build_cache_keeper.h"
 #include "server/service/job_runner.h"
+#include "server/tuner/tuning_registry.h"
 
 namespace fusion {
 
@@ -30,6 +31,7 @@ struct ServerOptions {
   DispatcherOptions dispatcher;
   BuildCacheOptions build_cache;
   JobRunnerOptions runner;
+  TunerOptions tuner;
 };
 
 // Thread safe.
