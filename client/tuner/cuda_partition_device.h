@@ -66,15 +66,18 @@ class CudaPartitionDevice {
     return Text("cudaHostAlloc", cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
   }
   void FreePinned(void* memory) { Text("cudaFreeHost", cudaFreeHost(memory)); }
-  // Memory that is pinned already is left as it is; *pinned_here: Unpin it one day.
-  std::string Pin(void* memory, size_t bytes, bool* pinned_here) {
+  // All of it, by the runtime's own allocation or by cudaHostRegister.
+  bool IsPinned(const void* memory, size_t bytes) {
     cudaSetDevice(index_);
-    *pinned_here = false;
-    cudaPointerAttributes attributes;
-    if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess && attributes.type == cudaMemoryTypeHost) return "";
-    const std::string error = Text("cudaHostRegister", cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
-    *pinned_here = error.empty();
-    return error;
+    const auto pinned = [](const void* byte) {
+      cudaPointerAttributes attributes;
+      const cudaError_t error = cudaPointerGetAttributes(&attributes, byte);
+      return Text("", error).empty() && attributes.type == cudaMemoryTypeHost;
+    };
+    return pinned(memory) && pinned(static_cast<const char*>(memory) + bytes - 1);
+  }
+  std::string Pin(void* memory, size_t bytes) {
+    return Text("cudaHostRegister", cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
   }
   void Unpin(void* memory) { Text("cudaHostUnregister", cudaHostUnregister(memory)); }
 

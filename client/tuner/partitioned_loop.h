@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -152,6 +153,8 @@ struct PartitionedLoopOptions {
   int64_t host_slice = 0;
   // Chunks begin at multiples of so many iterations: the rows of a kernel's tile.
   int64_t device_alignment = 1;
+  // Smaller arrays are not pinned where they are, but copied through pinned memory of the loop: they share pages with others.
+  int64_t pin_from_bytes = 64 << 10;
 };
 
 struct PartitionedRun {
@@ -182,7 +185,7 @@ class BasicPartitionedLoop {
   }
 
   // The index of the array for DevicePointers. The memory stays the caller's, and is there until the loop is destroyed or the
-  // arrays are cleared. It is pinned by the next run; where that cannot be, copies still work, and may not overlap.
+  // arrays are cleared. The next run pins it; small arrays, and those that cannot be pinned, go through pinned memory of the loop.
   int AddArray(const PartitionArray& array) {
     arrays_.push_back(array);
     changed_.push_back(true);
@@ -211,8 +214,14 @@ class BasicPartitionedLoop {
     if (device_problem_.empty() && !ready_) PrepareDevice();
     return device_problem_;
   }
-  // Arrays whose memory could not be pinned.
-  const std::vector<int>& not_pinned() const { return not_pinned_; }
+  // Arrays that are copied through memory of the loop.
+  std::vector<int> staged() const {
+    std::vector<int> arrays;
+    for (size_t i = 0; i < staging_.size(); ++i) {
+      if (staging_[i] != nullptr) arrays.push_back(static_cast<int>(i));
+    }
+    return arrays;
+  }
 
   // Does iterations [0, n): host_part(begin, end) on the host, device_part(stream, begin, end, pointers) for each chunk of the
   // device's. device_part launches on the stream and returns at once, "" or what went wrong; errors of launches are found
@@ -246,6 +255,7 @@ class BasicPartitionedLoop {
     if (split > 0) {
       const std::string late = device_->Synchronize();
       if (error.empty()) error = late;
+      if (error.empty()) TakeFromStaging(split);
     }
     run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!error.empty()) {
@@ -295,36 +305,99 @@ class BasicPartitionedLoop {
   }
 
   void PrepareDevice() {
-    for (size_t i = pointers_.pointers_.size(); i < arrays_.size(); ++i) {
+    for (size_t i = pointers_.pointers_.size(); i < arrays_.size() && device_problem_.empty(); ++i) {
       const int64_t bytes = arrays_[i].bytes();
       void* memory = nullptr;
-      if (bytes > 0) {
-        const std::string error = device_->Allocate(static_cast<size_t>(bytes), &memory);
-        if (!error.empty()) {
-          ReleaseDevice();
-          device_problem_ = "array " + std::to_string(i) + " of " + std::to_string(bytes) + " bytes: " + error;
-          return;
-        }
-      }
-      pointers_.pointers_.push_back(memory);
-      bool pinned_here = false;
-      if (bytes > 0 && !device_->Pin(arrays_[i].host, static_cast<size_t>(bytes), &pinned_here).empty()) {
-        not_pinned_.push_back(static_cast<int>(i));
-      }
-      if (pinned_here) pinned_.push_back(arrays_[i].host);
+      if (bytes > 0) device_problem_ = Named(i, device_->Allocate(static_cast<size_t>(bytes), &memory));
+      if (device_problem_.empty()) pointers_.pointers_.push_back(memory);
     }
-    ready_ = true;
+    if (device_problem_.empty()) PinArrays();
+    ready_ = device_problem_.empty();
+    if (!ready_) ReleaseDevice();
+  }
+  std::string Named(size_t array, const std::string& error) const {
+    if (error.empty()) return "";
+    return "array " + std::to_string(array) + " of " + std::to_string(arrays_[array].bytes()) + " bytes: " + error;
+  }
+
+  // Memory is pinned by pages, and no page twice: arrays that share one are pinned together. A copy must not begin in pinned memory
+  // and end in other memory, so that an array is pinned as a whole or staged.
+  void PinArrays() {
+    Unpin();
+    struct Pages {
+      uintptr_t begin, end;
+      std::vector<size_t> arrays;
+    };
+    std::vector<Pages> ranges;
+    staging_.assign(arrays_.size(), nullptr);
+    std::vector<size_t> not_pinned;
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      const auto bytes = static_cast<uintptr_t>(arrays_[i].bytes());
+      if (bytes == 0 || device_->IsPinned(arrays_[i].host, bytes)) continue;
+      const auto begin = reinterpret_cast<uintptr_t>(arrays_[i].host);
+      if (arrays_[i].bytes() < options_.pin_from_bytes) {
+        not_pinned.push_back(i);
+      } else {
+        ranges.push_back({begin / kPage * kPage, (begin + bytes + kPage - 1) / kPage * kPage, {i}});
+      }
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Pages& a, const Pages& b) { return a.begin < b.begin; });
+    std::vector<Pages> merged;
+    for (Pages& range : ranges) {
+      if (merged.empty() || range.begin >= merged.back().end) {
+        merged.push_back(std::move(range));
+        continue;
+      }
+      merged.back().end = std::max(merged.back().end, range.end);
+      merged.back().arrays.push_back(range.arrays[0]);
+    }
+    for (const Pages& range : merged) {
+      void* const memory = reinterpret_cast<void*>(range.begin);
+      if (device_->Pin(memory, range.end - range.begin).empty()) {
+        pinned_.push_back(memory);
+      } else {
+        not_pinned.insert(not_pinned.end(), range.arrays.begin(), range.arrays.end());
+      }
+    }
+    for (size_t i : not_pinned) {
+      void* memory = nullptr;
+      device_problem_ = Named(i, device_->AllocatePinned(static_cast<size_t>(arrays_[i].bytes()), &memory));
+      if (!device_problem_.empty()) return;
+      staging_[i] = static_cast<char*>(memory);
+    }
+  }
+  void Unpin() {
+    for (void* memory : pinned_) device_->Unpin(memory);
+    for (char* memory : staging_) {
+      if (memory != nullptr) device_->FreePinned(memory);
+    }
+    pinned_.clear();
+    staging_.clear();
   }
 
   void ReleaseDevice() {
     for (void* memory : pointers_.pointers_) {
       if (memory != nullptr) device_->Free(memory);
     }
-    for (void* memory : pinned_) device_->Unpin(memory);
     pointers_.pointers_.clear();
-    pinned_.clear();
-    not_pinned_.clear();
+    Unpin();
     ready_ = false;
+  }
+
+  // What the host's side of a copy is.
+  char* HostSide(size_t array) const { return staging_[array] != nullptr ? staging_[array] : arrays_[array].host; }
+  static void CopyOnHost(char* to, const char* from, size_t width, int64_t rows, int64_t stride) {
+    for (int64_t row = 0; row < rows; ++row) std::memcpy(to + row * stride, from + row * stride, width);
+  }
+  void TakeFromStaging(int64_t split) {
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      const PartitionArray& array = arrays_[i];
+      if (staging_[i] == nullptr || !array.written) continue;
+      for (int64_t row = 0; row < split; ++row) {
+        const int64_t offset = row * array.stride_bytes;
+        std::memcpy(array.host + offset, staging_[i] + offset, static_cast<size_t>(array.width_bytes(row + 1)));
+      }
+    }
   }
 
   // One chunk after the other through the three streams. What fails leaves the rest out; the caller waits for what was begun.
@@ -334,8 +407,9 @@ class BasicPartitionedLoop {
     for (size_t i = 0; i < arrays_.size() && error.empty(); ++i) {
       const PartitionArray& array = arrays_[i];
       if (!array.whole || !changed_[i] || array.bytes() == 0) continue;
-      error = device_->Upload(pointers_.pointers_[i], array.host, static_cast<size_t>(array.bytes()), 1,
-                              static_cast<size_t>(array.bytes()));
+      const auto bytes = static_cast<size_t>(array.bytes());
+      if (staging_[i] != nullptr) std::memcpy(staging_[i], array.host, bytes);
+      error = device_->Upload(pointers_.pointers_[i], HostSide(i), bytes, 1, bytes);
       changed_[i] = !error.empty();
     }
     int64_t begin = 0;
@@ -371,9 +445,10 @@ class BasicPartitionedLoop {
         char* const on_device = static_cast<char*>(pointers_.pointers_[i]) + offset;
         const auto width = static_cast<size_t>(array.width_bytes(row + rows));
         const auto stride = static_cast<size_t>(array.stride_bytes);
-        const std::string error =
-            upload ? device_->Upload(on_device, array.host + offset, width, static_cast<size_t>(rows), stride)
-                   : device_->Download(array.host + offset, on_device, width, static_cast<size_t>(rows), stride);
+        char* const on_host = HostSide(i) + offset;
+        if (upload && staging_[i] != nullptr) CopyOnHost(on_host, array.host + offset, width, rows, array.stride_bytes);
+        const std::string error = upload ? device_->Upload(on_device, on_host, width, static_cast<size_t>(rows), stride)
+                                         : device_->Download(on_host, on_device, width, static_cast<size_t>(rows), stride);
         if (!error.empty()) return error;
       }
     }
@@ -381,6 +456,7 @@ class BasicPartitionedLoop {
   }
 
   static constexpr int64_t kLeastBandRows = 64;
+  static constexpr uintptr_t kPage = 4096;  // of x86-64; larger ones are pinned as well by these addresses
 
   Device* const device_;
   PartitionChooser* const chooser_;
@@ -391,8 +467,8 @@ class BasicPartitionedLoop {
   std::vector<PartitionArray> arrays_;
   std::vector<bool> changed_;  // of arrays that are read as a whole
   DevicePointers pointers_;
-  std::vector<void*> pinned_;  // by this loop
-  std::vector<int> not_pinned_;
+  std::vector<void*> pinned_;    // ranges of pages, by this loop
+  std::vector<char*> staging_;   // for each array: pinned memory of its size, or null where it is pinned itself
   std::vector<std::pair<void*, bool>> owned_;  // memory, is it pinned
 };
 

@@ -2,15 +2,18 @@
 // loop asks for shows as a wrong result for some seed.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/tuner/partitioned_loop.h"
 
@@ -51,7 +54,9 @@ class FakePartitionDevice {
     std::free(memory);
   }
   std::string AllocatePinned(size_t bytes, void** memory) {
+    if (const std::string error = Step(); !error.empty()) return error;
     *memory = std::malloc(bytes);
+    std::memset(*memory, 0xDD, bytes);
     ++pinned_allocations;
     return "";
   }
@@ -59,12 +64,23 @@ class FakePartitionDevice {
     --pinned_allocations;
     std::free(memory);
   }
-  std::string Pin(void*, size_t, bool* pinned_here) {
-    *pinned_here = pinning_works;
-    pinned += pinning_works;
-    return pinning_works ? "" : "cannot pin";
+  bool IsPinned(const void* memory, size_t) const { return memory == pinned_by_the_program; }
+  // Pages, none of them twice, as a real device has it.
+  std::string Pin(void* memory, size_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    if (begin % 4096 != 0 || bytes % 4096 != 0) ++misuses;
+    for (uintptr_t page = begin; page < begin + bytes; page += 4096) {
+      if (pinned_pages.count(page) != 0) ++misuses;
+    }
+    if (!pinning_works) return "cannot pin";
+    for (uintptr_t page = begin; page < begin + bytes; page += 4096) pinned_pages[page] = memory;
+    return "";
   }
-  void Unpin(void*) { --pinned; }
+  void Unpin(void* memory) {
+    for (auto page = pinned_pages.begin(); page != pinned_pages.end();) {
+      page = page->second == memory ? pinned_pages.erase(page) : std::next(page);
+    }
+  }
 
   std::string Begin() { return Step(); }
   Stream ComputeStream() { return &streams_[static_cast<int>(PartitionStream::kCompute)]; }
@@ -112,7 +128,9 @@ class FakePartitionDevice {
   std::string late_error;  // of the next Synchronize
   int fails_at = 0;        // the call, counted from 1, that fails
   bool pinning_works = true;
-  int calls = 0, misuses = 0, pinned = 0, pinned_allocations = 0, synchronizations = 0;
+  const void* pinned_by_the_program = nullptr;
+  std::map<uintptr_t, void*> pinned_pages;  // page, the range that it was pinned with
+  int calls = 0, misuses = 0, pinned_allocations = 0, synchronizations = 0;
   int64_t uploaded_bytes = 0, downloaded_bytes = 0;
 
  private:

@@ -72,10 +72,12 @@ class RowsLoop {
   }
 };
 
-PartitionedLoopOptions Options(int host_threads, int64_t alignment = 1) {
+// All arrays are pinned where they are, unless pin_from_bytes says otherwise.
+PartitionedLoopOptions Options(int host_threads, int64_t alignment = 1, int64_t pin_from_bytes = 0) {
   PartitionedLoopOptions options;
   options.host_threads = host_threads;
   options.device_alignment = alignment;
+  options.pin_from_bytes = pin_from_bytes;
   return options;
 }
 
@@ -86,7 +88,8 @@ TEST(PartitionedLoopTest, DoesEachIterationOnceForAllRatiosSizesAndChunks) {
       for (int chunks : {1, 2, 3, 16, 1000}) {
         for (int64_t alignment : {1, 8}) {
           ++seed;
-          RowsLoop rows(n, seed, Options(static_cast<int>(seed % 3), alignment));
+          const int64_t pin_from_bytes = seed % 2 == 0 ? 0 : 64 << 10;
+          RowsLoop rows(n, seed, Options(static_cast<int>(seed % 3), alignment, pin_from_bytes));
           rows.split = FixedPartition(tenth / 10.0, chunks);
           const PartitionedRun run = rows.Run();
           ASSERT_EQ(run.status.code, PartitionCode::kOk) << run.status.message;
@@ -215,7 +218,7 @@ TEST(PartitionedLoopTest, EveryErrorOfTheDeviceIsReportedAndTheHostGoesOn) {
     device.fails_at = fails_at;
     Recorder recorder;
     {
-      Loop loop(&device, &recorder, Options(fails_at % 3));
+      Loop loop(&device, &recorder, Options(fails_at % 3, 1, 64 << 10));
       std::vector<double> in(64, 1), out(64, 0);
       loop.AddArray(PartitionArray::ReadRows(in.data(), 64, 1));
       loop.AddArray(PartitionArray::WriteRows(out.data(), 64, 1));
@@ -251,7 +254,8 @@ TEST(PartitionedLoopTest, EveryErrorOfTheDeviceIsReportedAndTheHostGoesOn) {
       EXPECT_EQ(run().status.code, PartitionCode::kHostOnly);
       EXPECT_EQ(out, in);
     }
-    EXPECT_EQ(device.pinned, 0);
+    EXPECT_TRUE(device.pinned_pages.empty());
+    EXPECT_EQ(device.pinned_allocations, 0);
     EXPECT_EQ(device.misuses, 0);
   }
   FAIL() << "no run without an error";
@@ -312,13 +316,44 @@ TEST(PartitionedLoopTest, WrongArraysAreSaidBeforeAnythingRuns) {
   EXPECT_EQ(message(PartitionArray::ReadRows(data.data(), 10, 10), -1), "a loop of -1 iterations");
 }
 
-TEST(PartitionedLoopTest, MemoryThatCannotBePinnedIsNamedAndWorks) {
+TEST(PartitionedLoopTest, WhatCannotBePinnedGoesThroughMemoryOfTheLoop) {
   RowsLoop rows(20, 1, Options(0));
   rows.device.pinning_works = false;
   rows.split = FixedPartition(0.5, 2);
   EXPECT_EQ(rows.Run().status.code, PartitionCode::kOk);
   rows.ExpectRight();
-  EXPECT_EQ(rows.loop.not_pinned(), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(rows.loop.staged(), (std::vector<int>{0, 1, 2}));
+
+  RowsLoop small(20, 1, Options(0, 1, 20 * RowsLoop::kStride * 8 - 24));
+  small.split = FixedPartition(0.5, 2);
+  small.Run();
+  small.ExpectRight();
+  EXPECT_EQ(small.loop.staged(), std::vector<int>{small.scale_});
+}
+
+TEST(PartitionedLoopTest, ArraysThatSharePagesArePinnedTogether) {
+  FakePartitionDevice device(1);
+  FixedPartition split(0.5);
+  {
+    Loop loop(&device, &split, Options(0));
+    auto* const memory = static_cast<char*>(loop.Allocate(10 * 4096));
+    char* const page = memory + (4096 - reinterpret_cast<uintptr_t>(memory) % 4096) % 4096;
+    loop.AddArray(PartitionArray::ReadRows(page + 5000, 8, 100));
+    loop.AddArray(PartitionArray::ReadRows(page + 3 * 4096, 8, 1));
+    loop.AddArray(PartitionArray::ReadRows(page + 100, 8, 600));
+    EXPECT_EQ(loop.Prepare(), "");
+    EXPECT_EQ(device.pinned_pages.size(), 3u);
+    EXPECT_EQ(device.pinned_pages.count(reinterpret_cast<uintptr_t>(page + 2 * 4096)), 0u);
+    // One more, on a page that is pinned already; and one that the program has pinned.
+    loop.AddArray(PartitionArray::ReadRows(page + 7000, 8, 100));
+    loop.AddArray(PartitionArray::ReadRows(page + 5 * 4096, 8, 100));
+    device.pinned_by_the_program = page + 5 * 4096;
+    EXPECT_EQ(loop.Prepare(), "");
+    EXPECT_EQ(device.pinned_pages.size(), 3u);
+    EXPECT_TRUE(loop.staged().empty());
+  }
+  EXPECT_TRUE(device.pinned_pages.empty());
+  EXPECT_EQ(device.misuses, 0);
 }
 
 TEST(PartitionedLoopTest, MemoryOfTheLoopIsPinnedAndGivenBack) {
