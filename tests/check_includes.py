@@ -40,14 +40,20 @@ MODULES = {
     "worker/agent": ["library/catalog", "library/monitor", "worker/build", "worker/measure", "worker/sandbox"],
     # The client has the server and a worker in its own process when it runs without a server.
     "client/api": ["server/service", "worker/agent", "library/monitor"],
-    "client/cli": ["client/api"],
-    "client/tuner": [],
+    # Both find the server in the same way.
+    "client/config": [],
+    "client/cli": ["client/api", "client/config"],
+    # The server in the program's own process, without a worker; declarations are checked as the server does.
+    "client/tuner": ["client/config", "server/service", "server/tuner"],
 }
 
 # (includer, header or folder): exceptions for single headers, with the reason.
 FILES = {
     ("server/graph", "server/plan/node_set.h"): "a set of nodes is a plain value without a graph",
     ("client/api", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("client/config", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("client/tuner", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("client/tuner", "server/parse/similar_name.h"): "unknown names are answered in the same way everywhere",
     ("client/cli", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
     ("worker/agent", "server/identity/channel_credentials.h"): "workers show who they are to what checks it",
     ("client/cli", "server/service/status_conversion.h"): "errors are told apart the same way on both sides",
@@ -69,7 +75,8 @@ CONFINED = [
      ["worker/build", "worker/measure", "client/tuner/cuda_partition_device.h", "tests/gpu/partitioned_loop"],
      "CUDA headers are included in worker alone, and in the header for users' CUDA programs"),
     (r"(grpc|grpcpp|grpc\+\+)/.*|.*\.grpc\.pb\.h",
-     ["server/service", "server/identity", "server/dispatch", "worker/agent", "client/api", "client/cli", "client/tuner", "tests"],
+     ["server/service", "server/identity", "server/dispatch", "worker/agent", "client/api", "client/config", "client/cli", "client/tuner",
+      "tests"],
      "gRPC is included in server/service, server/identity, server/dispatch, worker/agent and client alone"),
     (r"openssl/.*", ["server/identity"], "OpenSSL is included in server/identity alone"),
     (r"(gtest|gmock|benchmark|tests)/.*", ["tests"], "only tests include test frameworks and tests"),

@@ -1,0 +1,162 @@
+#include "server/tuner/parameter_space.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace fusion {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+v1::SectionDeclaration Declaration(const std::string& rest) {
+  v1::SectionDeclaration declaration;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "program: 'p' section: 's' device_class: 'd' " + rest, &declaration))
+      << rest;
+  return declaration;
+}
+
+std::shared_ptr<const ParameterSpace> Space(const std::string& rest) {
+  absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(Declaration(rest));
+  EXPECT_TRUE(space.ok()) << space.status();
+  return space.ok() ? *space : nullptr;
+}
+
+std::string ErrorOf(const std::string& rest) {
+  const auto space = ParameterSpace::Create(Declaration(rest));
+  EXPECT_TRUE(absl::IsInvalidArgument(space.status())) << rest << ": " << space.status();
+  return std::string(space.status().message());
+}
+
+constexpr char kFour[] =
+    "parameters { name: 'n' integer { lower: 3 upper: 20 step: 4 } }"
+    "parameters { name: 'tile' power_of_two { lower: 4 upper: 64 } }"
+    "parameters { name: 'order' enumeration { values: 'rows' values: 'columns' values: 'z-curve' } }"
+    "parameters { name: 'alpha' real { lower: 0.01 upper: 100 logarithmic: true } }";
+
+TEST(ParameterSpaceTest, ValuesAndDefaults) {
+  const auto space = Space(kFour);
+  ASSERT_TRUE(space);
+  EXPECT_EQ(space->axis(0).count, 5u);  // 3 7 11 15 19
+  EXPECT_EQ(space->axis(0).upper, 19);
+  EXPECT_EQ(space->axis(1).count, 5u);
+  EXPECT_EQ(space->axis(2).count, 3u);
+  EXPECT_EQ(space->grid_points(), ParameterSpace::kUncountable);
+  EXPECT_THAT(space->defaults(), ElementsAre(11, 16, 0, DoubleEq(1)));
+  EXPECT_EQ(space->Text({11, 16, 2, 1}), "n=11 tile=16 order=z-curve alpha=1");
+}
+
+TEST(ParameterSpaceTest, TheNearestValue) {
+  const auto space = Space(kFour);
+  ASSERT_TRUE(space);
+  EXPECT_THAT(space->Canonical({12.9, 100, 1.4, 1e6}), ElementsAre(11, 64, 1, 100));
+  EXPECT_THAT(space->Canonical({-5, 0.5, -1, std::nan("")}), ElementsAre(3, 4, 0, DoubleEq(1)));
+  EXPECT_TRUE(space->Check({11, 16, 2, 0.5}).ok());
+  EXPECT_THAT(std::string(space->Check({12, 16, 2, 0.5}).message()), HasSubstr("parameter n cannot be 12 here; the nearest is 11"));
+  EXPECT_THAT(std::string(space->Check({11, 16}).message()), HasSubstr("4 parameters has 2 values"));
+  EXPECT_FALSE(space->Check({std::nan(""), 16, 2, 0.5}).ok());
+}
+
+TEST(ParameterSpaceTest, UnitCoordinatesAreEqualStepsOrEqualRatios) {
+  const auto space = Space(kFour);
+  ASSERT_TRUE(space);
+  EXPECT_THAT(space->ToUnit(TuningPoint{7, 8, 1, 1}), ElementsAre(DoubleEq(0.25), DoubleEq(0.25), DoubleEq(0.5), DoubleEq(0.5)));
+  for (double a : {0.0, 0.25, 0.5, 0.75, 1.0})
+    EXPECT_THAT(space->ToUnit(0, space->FromUnit(0, a)), DoubleEq(a));
+  EXPECT_EQ(space->FromUnit(3, 1), 100);
+  EXPECT_EQ(space->FromUnit(3, 0), 0.01);
+}
+
+TEST(ParameterSpaceTest, AParameterWithoutAMeaningStaysAtItsDefault) {
+  const auto space = Space(
+      "parameters { name: 'algorithm' enumeration { values: 'plain' values: 'tiled' } }"
+      "parameters { name: 'tile' integer { lower: 1 upper: 9 step: 1 } condition: 'algorithm == tiled && n > 10' }"
+      "context { name: 'n' value: 100 }");
+  ASSERT_TRUE(space);
+  EXPECT_THAT(space->Canonical({0, 9}), ElementsAre(0, 5));
+  EXPECT_THAT(space->Canonical({1, 9}), ElementsAre(1, 9));
+  EXPECT_FALSE(space->Active({0, 5}, 1));
+  EXPECT_FALSE(space->Check({0, 9}).ok());
+  EXPECT_EQ(space->Text({0, 5}), "algorithm=plain");
+}
+
+TEST(ParameterSpaceTest, ConstraintsMoveTheDefault) {
+  const auto space = Space(
+      "parameters { name: 'a' integer { lower: 1 upper: 10 step: 1 } }"
+      "parameters { name: 'b' integer { lower: 1 upper: 10 step: 1 } }"
+      "constraints: 'a * b <= n' constraints: 'a > b' context { name: 'n' value: 12 }");
+  ASSERT_TRUE(space);
+  EXPECT_TRUE(space->Satisfies(space->defaults())) << space->Text(space->defaults());
+  EXPECT_FALSE(space->Satisfies({5, 5}));
+  EXPECT_TRUE(space->Satisfies({4, 3}));
+  EXPECT_THAT(std::string(space->Check({5, 4}).message()), HasSubstr("breaks a constraint"));
+}
+
+TEST(ParameterSpaceTest, GridPoints) {
+  const auto space = Space(
+      "parameters { name: 'a' integer { lower: 1 upper: 3 step: 1 } }"
+      "parameters { name: 'b' power_of_two { lower: 2 upper: 8 } }");
+  ASSERT_TRUE(space);
+  ASSERT_EQ(space->grid_points(), 9u);
+  EXPECT_THAT(space->GridPoint(0), ElementsAre(1, 2));
+  EXPECT_THAT(space->GridPoint(5), ElementsAre(2, 8));
+  EXPECT_THAT(space->GridPoint(8), ElementsAre(3, 8));
+}
+
+TEST(ParameterSpaceTest, BadDeclarationsSayWhatIsWrong) {
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"), HasSubstr("the lower bound 5 is above the upper bound 1"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 0 } }"), HasSubstr("the step is 0; it must be positive"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: -1 } }"), HasSubstr("step is -1"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: -9223372036854775808 upper: 5 step: 1 } }"), HasSubstr("2^53"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' power_of_two { lower: 3 upper: 8 } }"), HasSubstr("must be powers of two"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' power_of_two { lower: 8 upper: 4 } }"), HasSubstr("above"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' enumeration { } }"), HasSubstr("this one has 0"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' enumeration { values: 'x' values: 'x' } }"), HasSubstr("x is there twice"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: nan upper: 1 } }"), HasSubstr("finite"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 2 upper: 1 } }"), HasSubstr("above"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 0 upper: 1 logarithmic: true } }"), HasSubstr("above 0"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' }"), HasSubstr("no values"));
+  EXPECT_THAT(ErrorOf("parameters { name: '9a' real { upper: 1 } }"), HasSubstr("begins with no digit"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("this one has 0"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } } parameters { name: 'a' real { upper: 1 } }"), HasSubstr("there twice"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } } context { name: 'a' value: 1 }"), HasSubstr("there twice"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 2 } default_value: 2 }"), HasSubstr("the default 2 is none of its values"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } default_value: nan }"), HasSubstr("none of its values"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } condition: 'b > 1' } parameters { name: 'b' real { upper: 1 } }"),
+              HasSubstr("only sizes and parameters before this one"));
+}
+
+TEST(ParameterSpaceTest, AConstraintThatNothingSatisfiesIsNamed) {
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 9' constraints: 'a > 7'"),
+              HasSubstr("no configuration satisfies \"a > 7\""));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 3' constraints: 'a > 3'"),
+              HasSubstr("all constraints together"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 1 upper: 5 } } constraints: 'a < 0'"), HasSubstr("200000 tried"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } default_value: 5 } constraints: 'a < 3'"),
+              HasSubstr("the defaults a=5 break a constraint"));
+}
+
+TEST(ParameterSpaceTest, EverythingThatIsWrongIsSaidAtOnce) {
+  const std::string error = ErrorOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"
+                                    "parameters { name: 'b' integer { lower: 1 upper: 5 step: 0 } }");
+  EXPECT_THAT(error, HasSubstr("parameter a"));
+  EXPECT_THAT(error, HasSubstr("\nparameter b"));
+}
+
+TEST(ParameterSpaceTest, ProgramsShareASearchWhenTheirSpacesAreTheSame) {
+  const v1::SectionDeclaration a = Declaration("parameters { name: 'a' real { upper: 1 } }");
+  EXPECT_TRUE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 1 } default_value: 0.3 }")));
+  EXPECT_FALSE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 2 } }")));
+  EXPECT_FALSE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 1 } } constraints: 'a > 0'")));
+  EXPECT_FALSE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 1 } } objective { maximize: true }")));
+}
+
+}  // namespace
+}  // namespace fusion
