@@ -29,7 +29,7 @@ MODULES = {
     "server/dispatch": ["library/catalog", "db/store"],
     "server/rank": ["server/plan"],
     "server/accuracy": [],
-    "server/tuner": ["db/store"],
+    "server/tuner": ["db/store", "library/monitor"],
     "server/identity": ["library/catalog", "db/store"],
     "server/service": ["library/catalog", "db/store", "server/identity", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -300,6 +301,112 @@ struct JobTraceRecord {
   std::string traceparent;  // empty: none was given
   std::vector<StageRecord> stages;  // in order of beginning
   std::vector<TracedTask> tasks;    // in order of queueing
+};
+
+// ---- Online tuning. A configuration is 8 bytes for each value: a double, the lowest byte first.
+
+// What a tuning is of.
+struct TuningKey {
+  std::string program;
+  std::string section;
+  std::string device_class;
+  std::string context;  // "m=4096,n=100", names in order
+  friend auto operator<=>(const TuningKey&, const TuningKey&) = default;
+};
+
+// How far the search of a tuning has come.
+struct TuningProgress {
+  int64_t generation = 1;   // raised when what was measured counts no more
+  std::string best;         // a configuration; empty: none
+  double best_value = 0;    // as expected; 0: not known
+  double best_relative_error = 0;
+  std::string phase;        // name of a v1::TuningPhase
+  std::string provenance;   // name of a v1::Provenance
+  std::string provenance_tuning;  // "tunings/<hex>"; empty: none
+  int64_t drifts = 0;
+  int64_t evaluations = 0;  // runs of proposals in this generation
+};
+
+struct TuningRecord {
+  int64_t number = 0;  // the store's; constant
+  std::string id;      // "tunings/<hex>"; empty when it is opened: the store makes one
+  TuningKey key;
+  std::string declaration;  // v1::SectionDeclaration
+  std::string strategy;
+  std::string defaults;     // a configuration
+  int64_t loads = 0;        // how often it was opened
+  TuningProgress progress;
+  int64_t reports = 0;         // that ever came
+  int64_t configurations = 0;  // that were run in this generation
+  // Since the last reset:
+  int64_t runs = 0;
+  int64_t failures = 0;
+  double exploration_excess = 0;
+  double total_value = 0;
+  double default_value = 0;  // mean of the defaults in this generation; 0: not measured
+  Timestamp created{};
+  Timestamp reported{};  // the newest report; of creation before the first
+};
+
+struct TuningPage {
+  std::vector<TuningRecord> tunings;  // the newest report first
+  std::string next_page_token;        // empty: no more
+};
+
+// What the reports of one configuration come to.
+struct TuningConfigurationRecord {
+  std::string configuration;
+  int64_t count = 0;  // runs that succeeded
+  double mean = 0;
+  double squared_deviations = 0;  // sum over the runs, from the mean
+  double minimum = 0;
+  int64_t failures = 0;
+};
+
+// The best after so many evaluations.
+struct TuningConvergenceRecord {
+  int64_t evaluations = 0;
+  std::string configuration;
+  double value = 0;
+};
+
+struct TuningReportRecord {
+  int64_t tuning = 0;  // TuningRecord.number
+  int64_t number = 0;  // 1, 2, 3 ... in each tuning; given by the store
+  int64_t generation = 0;
+  std::string process;  // filled by ListTuningReports; empty: forgotten
+  Timestamp time{};
+  int64_t proposal = 0;  // 0: the choice in force
+  TuningConfigurationRecord runs;
+  double exploration_excess = 0;  // added to that of the tuning; not kept with the report
+};
+
+struct TuningReportPage {
+  std::vector<TuningReportRecord> reports;  // oldest first
+  std::string next_page_token;              // empty: no more
+};
+
+// Reports that a process sent together.
+struct TuningBatch {
+  std::string process;
+  int64_t sequence = 0;  // > 0
+  std::vector<TuningReportRecord> reports;
+};
+
+// Replaces the progress of a tuning, unless its generation is higher already.
+struct TuningProgressUpdate {
+  int64_t tuning = 0;
+  TuningProgress progress;
+  std::vector<TuningConvergenceRecord> convergence;  // added, of this generation
+  bool reset = false;  // the sums over the reports begin anew
+};
+
+// How much of the past is kept.
+struct TuningRetention {
+  int64_t reports = 1'000'000;  // the newest of each tuning, and for a while up to a hundredth more
+  // A process that has sent nothing for so long is forgotten: were it to send a batch again, it would count again.
+  std::chrono::microseconds processes = std::chrono::hours(24 * 30);
+  int64_t generations = 4;  // whose statistics are kept, beside the present one
 };
 
 // How much there is, now.

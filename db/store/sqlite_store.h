@@ -1,5 +1,6 @@
 // The SQLite implementation of Store. Private to db/store; its parts are in sqlite_jobs.cc, sqlite_tasks.cc,
-// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc, sqlite_measurements.cc and sqlite_identity.cc.
+// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc, sqlite_measurements.cc, sqlite_tunings.cc,
+// sqlite_tuning_reports.cc and sqlite_identity.cc.
 #pragma once
 
 #include <condition_variable>
@@ -98,6 +99,23 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<AttemptRecord>> EndsAfter(int64_t ended_order, int limit) override;
   absl::StatusOr<std::pair<int64_t, int64_t>> LastAttempts() override;
   absl::StatusOr<StoreStatistics> Statistics() override;
+  absl::StatusOr<TuningRecord> OpenTuning(const TuningRecord& tuning, bool replace, Timestamp now) override;
+  absl::StatusOr<TuningRecord> GetTuning(const std::string& id) override;
+  absl::StatusOr<std::optional<TuningRecord>> FindTuning(const TuningKey& key) override;
+  absl::StatusOr<TuningPage> ListTunings(const std::string& program, int page_size,
+                                         const std::string& page_token) override;
+  absl::StatusOr<std::vector<TuningRecord>> TuningsOfSection(const std::string& program, const std::string& section,
+                                                             int limit) override;
+  absl::StatusOr<std::vector<TuningConfigurationRecord>> TuningConfigurations(int64_t tuning, int64_t generation,
+                                                                              bool largest_first, int limit) override;
+  absl::StatusOr<std::vector<TuningConvergenceRecord>> TuningConvergence(int64_t tuning, int64_t generation) override;
+  absl::Status CommitTunings(const std::vector<TuningBatch>& batches, const std::vector<TuningProgressUpdate>& progress,
+                             Timestamp now) override;
+  absl::StatusOr<int64_t> TuningSequence(const std::string& process) override;
+  absl::StatusOr<TuningRecord> ResetTuning(const std::string& id) override;
+  absl::StatusOr<TuningReportPage> ListTuningReports(int64_t tuning, int page_size,
+                                                     const std::string& page_token) override;
+
   absl::Status AddToken(const TokenRecord& token) override;
   absl::StatusOr<std::vector<TokenRecord>> Tokens() override;
   absl::StatusOr<TokenRecord> RevokeToken(const std::string& id, Timestamp now) override;

@@ -152,6 +152,15 @@ absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitStream(const Principal& p
                   std::chrono::seconds(1));
 }
 
+absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitProgram(const Principal& principal) {
+  if (principal.how == Principal::How::kOperator) return std::make_shared<int>(0);
+  std::shared_ptr<void> ticket = streams_.Enter(absl::StrCat("tuning ", KeyOf(principal)), options_.tuning_programs);
+  if (ticket) return ticket;
+  return TryAgain(absl::StrCat(principal.name, " has ", options_.tuning_programs,
+                               " programs that tune already, which is as many as may be"),
+                  std::chrono::seconds(10));
+}
+
 void AccessGate::RecordEnd(const Principal* principal, const ShownCredentials& shown, std::string_view method,
                            const std::string& subject, const absl::Status& status) {
   const MethodAccess* row = FindMethodAccess(method);

@@ -34,6 +34,7 @@ struct AccessOptions {
   RateLimit worker_requests{1000, 2000};
   RateLimit admin_requests{200, 400};
   int watched_jobs = 64;           // streams of one principal at a time
+  int tuning_programs = 1024;      // of one principal that tune at a time
   std::function<Timestamp()> now;  // null: the system's clock
 };
 
@@ -57,6 +58,8 @@ class AccessGate {
                                   size_t request_bytes);
   // For as long as the result lives one more stream of the principal. ResourceExhausted.
   absl::StatusOr<std::shared_ptr<void>> AdmitStream(const Principal& principal);
+  // The same for a program that tunes: there are many, and they stay.
+  absl::StatusOr<std::shared_ptr<void>> AdmitProgram(const Principal& principal);
 
   // Records the end of a call that the table says is audited, and of any that was refused (PermissionDenied,
   // Unauthenticated). `principal` null: nobody known.

@@ -14,6 +14,7 @@ constexpr size_t kSmall = 64 << 10;   // names, page tokens
 constexpr size_t kGraph = 80 << 20;   // clients send files of up to 64 MiB
 constexpr size_t kReport = 64 << 20;  // what a worker has measured, logs of compilers
 constexpr size_t kChunk = 4 << 20;
+constexpr size_t kTune = 1 << 20;     // a declaration, a batch of reports
 
 constexpr bool kYes = true, kNo = false;
 
@@ -40,6 +41,12 @@ const std::vector<MethodAccess>& MethodAccessTable() {
       {"/fusion.v1.OptimizerService/Submit", kYes, kNo, kYes, kNo, kYes, kGraph},
       {"/fusion.v1.OptimizerService/TraceJob", kYes, kNo, kYes, kNo, kNo, kSmall},
       {"/fusion.v1.OptimizerService/WatchJob", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.TunerService/GetTuning", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.TunerService/ListTuningReports", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.TunerService/ListTunings", kYes, kNo, kYes, kNo, kNo, kSmall},
+      {"/fusion.v1.TunerService/ResetTuning", kYes, kNo, kYes, kNo, kYes, kSmall},
+      {"/fusion.v1.TunerService/Tune", kYes, kNo, kYes, kNo, kNo, kTune},
+      {"/fusion.v1.TunerService/WatchTuning", kYes, kNo, kYes, kNo, kNo, kSmall},
       // Not even admins: what is in the build cache came from a worker. Tasks say who did them, so the audit
       // log need not.
       {"/fusion.v1.WorkerService/ReadBlob", kNo, kYes, kNo, kNo, kNo, kSmall},

@@ -26,6 +26,7 @@
 #include "server/service/optimizer_service.h"
 #include "server/service/server_metrics.h"
 #include "server/service/status_conversion.h"
+#include "server/service/tuner_service.h"
 #include "server/service/worker_service.h"
 
 namespace fusion {
@@ -36,6 +37,7 @@ constexpr int kTimerThreads = 4;
 constexpr int kRequestThreads = 8;
 constexpr int kWorkerThreads = 32;
 constexpr int kSearchThreads = 2;
+constexpr int kTunerThreads = 2;
 constexpr std::chrono::seconds kShutdownTime{3};
 
 // Both are settings of the process, made before the first server.
@@ -64,12 +66,16 @@ struct Server::Parts {
   boost::asio::thread_pool requests{kRequestThreads};
   boost::asio::thread_pool workers{kWorkerThreads};
   boost::asio::thread_pool searches{kSearchThreads};
+  boost::asio::thread_pool tuners{kTunerThreads};
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<JobRunner> runner;
+  TunerMetrics tuner_metrics{metrics.registry};
+  std::unique_ptr<TuningRegistry> tunings;
   std::unique_ptr<AdminServiceImpl> admin;
   std::unique_ptr<OptimizerServiceImpl> optimizer;
   std::unique_ptr<FleetServiceImpl> fleet;
   std::unique_ptr<WorkerServiceImpl> worker;
+  std::unique_ptr<TunerServiceImpl> tuner;
   std::unique_ptr<grpc::Server> grpc_server;
   std::string address;
   std::atomic<bool> serving{false};
@@ -154,6 +160,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->fleet = std::make_unique<FleetServiceImpl>(context);
   parts->worker = std::make_unique<WorkerServiceImpl>(context);
   parts->admin = std::make_unique<AdminServiceImpl>(context, *parts->tokens, options.data_directory);
+  Parts* const built = parts.get();
+  parts->tunings = std::make_unique<TuningRegistry>(
+      *parts->store, parts->tuners, options.tuner, &parts->tuner_metrics,
+      [built](const std::string& tuning) { built->watchers.Notify(tuning); });
+  parts->tuner = std::make_unique<TunerServiceImpl>(context, *parts->tunings);
 
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
@@ -164,6 +175,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.RegisterService(parts->optimizer.get());
   builder.RegisterService(parts->fleet.get());
   builder.RegisterService(parts->worker.get());
+  builder.RegisterService(parts->tuner.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(parts->metrics.MakeRpcTimer());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
@@ -171,7 +183,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (!parts->grpc_server || (!options.address.empty() && port == 0)) return ListenFailed(options.address);
   if (!options.address.empty()) parts->address = WithPort(options.address, port);
   for (const char* name : {"fusion.v1.OptimizerService", "fusion.v1.FleetService", "fusion.v1.WorkerService",
-                           "fusion.v1.AdminService"})
+                           "fusion.v1.AdminService", "fusion.v1.TunerService"})
     parts->grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
 
   std::unique_ptr<Server> server(new Server(std::move(parts)));
@@ -219,10 +231,11 @@ void Server::Shutdown() {
   parts_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   // Calls that wait for something end first, so that the gRPC server need not wait for them.
   parts_->watchers.Close();
+  parts_->tunings->Stop();
   parts_->runner->Stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
   parts_->grpc_server->Wait();
-  for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->timers}) {
+  for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->tuners, &parts_->timers}) {
     pool->stop();
     pool->join();
   }

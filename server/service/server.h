@@ -13,6 +13,7 @@
 #include "server/identity/access_gate.h"
 #include "server/identity/tls_files.h"
 #include "server/service/job_runner.h"
+#include "server/tuner/tuning_registry.h"
 
 namespace fusion {
 
@@ -28,6 +29,7 @@ struct ServerOptions {
   AuditOptions audit;
   DispatcherOptions dispatcher;
   JobRunnerOptions runner;
+  TunerOptions tuner;
 };
 
 // Thread safe.

@@ -1,0 +1,40 @@
+// One way of choosing what to run next.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/tuner/knowledge.h"
+
+namespace fusion {
+
+class TuningStrategy {
+ public:
+  virtual ~TuningStrategy() = default;
+  // A point that satisfies the constraints; none: it waits for results that are outstanding, or is finished. The same
+  // knowledge and the same random numbers give the same point.
+  virtual std::optional<TuningPoint> Propose(TuningKnowledge& knowledge) = 0;
+  // It expects nothing better; another result may change that.
+  virtual bool finished() const = 0;
+  // How much lower than the lowest it expects a cost to be yet, relative; < 0: it has no opinion.
+  virtual double expected_improvement() const { return -1; }
+  // The cost it expects of an arm, with what the others tell; none: no opinion.
+  virtual std::optional<double> ExpectedCost(size_t /*arm*/) const { return std::nullopt; }
+};
+
+// Null: there is no strategy of this name.
+std::unique_ptr<TuningStrategy> MakeTuningStrategy(absl::string_view name);
+
+std::unique_ptr<TuningStrategy> MakeExhaustive();
+std::unique_ptr<TuningStrategy> MakeRandomSearch();
+std::unique_ptr<TuningStrategy> MakeHillClimbing();
+std::unique_ptr<TuningStrategy> MakeNelderMead();
+std::unique_ptr<TuningStrategy> MakeAnnealing();
+std::unique_ptr<TuningStrategy> MakeBayesian();
+std::unique_ptr<TuningStrategy> MakePortfolio();
+
+}  // namespace fusion

@@ -1,0 +1,22 @@
+// What the tuning service counts.
+#pragma once
+
+#include "library/monitor/metrics.h"
+
+namespace fusion {
+
+// Thread safe.
+struct TunerMetrics {
+  explicit TunerMetrics(Metrics& registry);
+
+  MetricFamily<Counter>& reports;          // taken
+  MetricFamily<Counter>& reports_refused;  // that made no sense
+  MetricFamily<Counter>& batches_repeated;
+  MetricFamily<Counter>& proposals;        // given to programs
+  MetricFamily<Counter>& commit_failures;
+  MetricFamily<Gauge>& tunings;            // in memory
+  MetricFamily<Gauge>& programs;           // connected
+  MetricFamily<Histogram>& commit_seconds;
+};
+
+}  // namespace fusion

@@ -1,0 +1,62 @@
+// Brings reports to the disk: one thread, which takes all that has come while the disk was busy.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "db/store/store.h"
+#include "server/tuner/tuner_metrics.h"
+
+namespace fusion {
+
+// Thread safe.
+class TuningCommitter {
+ public:
+  // Called by the thread of the committer when these are on the disk; must not block.
+  using Committed =
+      std::function<void(const std::vector<TuningBatch>& batches, const std::vector<TuningProgressUpdate>& progress)>;
+
+  // The store and the metrics (null: none) outlive it.
+  TuningCommitter(Store& store, Committed committed, TunerMetrics* metrics);
+  // Stop().
+  ~TuningCommitter();
+
+  // Those of one process in the order of their sequences.
+  void Add(TuningBatch batch);
+  // The newest of a tuning counts; points of convergence of its generation are added up.
+  void SetProgress(TuningProgressUpdate update);
+  // True: everything that came before is on the disk. False: not within so long.
+  bool Flush(std::chrono::milliseconds limit);
+  // Tries once more to write what waits; what comes later is never written.
+  void Stop();
+
+ private:
+  struct Group {
+    std::vector<TuningBatch> batches;
+    std::map<int64_t, TuningProgressUpdate> progress;
+    bool empty() const { return batches.empty() && progress.empty(); }
+  };
+  void Run();
+  // A group that cannot be written is tried again until it can, or the committer stops.
+  void Commit(Group group, bool last);
+
+  Store& store_;
+  const Committed committed_;
+  TunerMetrics* const metrics_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Group waiting_;           // guarded by mutex_
+  uint64_t added_ = 0;      // guarded by mutex_; calls of Add and SetProgress
+  uint64_t committed_to_ = 0;  // guarded by mutex_; of these, on the disk
+  bool stopping_ = false;   // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace fusion

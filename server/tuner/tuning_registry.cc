@@ -1,0 +1,603 @@
+#include "server/tuner/tuning_registry.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <future>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/tuner/declared_section.h"
+#include "server/tuner/report_check.h"
+#include "server/tuner/tuning_messages.h"
+#include "server/tuner/warm_start.h"
+
+namespace fusion {
+namespace {
+
+constexpr size_t kMostProcessBytes = 128;
+constexpr int kMostListed = 10'000;  // configurations of Details
+constexpr std::chrono::seconds kFlushTime{2};
+
+Timestamp Now() {
+  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+}
+
+v1::Declared DeclaredMessage(uint32_t section, const absl::Status& status) {
+  v1::Declared declared;
+  declared.set_section(section);
+  declared.mutable_status()->set_code(static_cast<int>(status.code()));
+  declared.mutable_status()->set_message(std::string(status.message()));
+  return declared;
+}
+
+}  // namespace
+
+// What is known of a process, whichever connection it has.
+struct TuningProgram::Process {
+  std::string name;
+  mutable std::mutex mutex;
+  // Guarded by mutex.
+  uint64_t accepted = 0;  // the newest batch that was taken
+  uint64_t stored = 0;    // of these, on the disk
+  std::weak_ptr<TuningProgram> program;
+};
+
+// A key that programs tune. Whoever joins or leaves holds the mutex.
+struct TuningProgram::Slot {
+  TuningKey key;
+  std::mutex mutex;
+  // Guarded by mutex.
+  std::shared_ptr<LiveTuning> live;
+  std::set<TuningMember> members;
+};
+
+bool TuningProgram::has_unacknowledged() const { return unacknowledged() > 0; }
+
+uint64_t TuningProgram::unacknowledged() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->accepted - std::min(state_->accepted, state_->stored);
+}
+
+TuningRegistry::TuningRegistry(Store& store, boost::asio::thread_pool& pool, const TunerOptions& options,
+                               TunerMetrics* metrics, std::function<void(const std::string&)> changed)
+    : store_(store), pool_(pool), options_(options), metrics_(metrics), changed_(std::move(changed)) {
+  committer_ = std::make_unique<TuningCommitter>(
+      store_, [this](const auto& batches, const auto& progress) { OnCommitted(batches, progress); }, metrics_);
+}
+
+TuningRegistry::~TuningRegistry() { Stop(); }
+
+void TuningRegistry::Stop() {
+  std::vector<std::shared_ptr<TuningProgram>> programs;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+    for (const auto& [name, process] : processes_) {
+      std::lock_guard process_lock(process->mutex);
+      if (auto program = process->program.lock()) programs.push_back(std::move(program));
+    }
+  }
+  committer_->Stop();
+  for (const auto& program : programs)
+    program->outbox().End(absl::UnavailableError("the server is going down; connect again later"));
+}
+
+// ---- Programs
+
+absl::StatusOr<std::shared_ptr<TuningRegistry::Process>> TuningRegistry::FindProcess(const std::string& name) {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = processes_.find(name); found != processes_.end()) return found->second;
+  }
+  absl::StatusOr<int64_t> sequence = store_.TuningSequence(name);
+  if (!sequence.ok()) return sequence.status();
+  auto process = std::make_shared<Process>();
+  process->name = name;
+  process->accepted = process->stored = static_cast<uint64_t>(*sequence);
+  std::lock_guard lock(mutex_);
+  return processes_.try_emplace(name, std::move(process)).first->second;
+}
+
+absl::StatusOr<std::shared_ptr<TuningProgram>> TuningRegistry::Connect(const v1::Hello& hello,
+                                                                       std::shared_ptr<ProgramOutbox> outbox) {
+  if (hello.process().empty() || hello.process().size() > kMostProcessBytes)
+    return absl::InvalidArgumentError(
+        absl::StrCat("hello.process: a name of 1 to ", kMostProcessBytes, " bytes, chosen at random"));
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_) return absl::UnavailableError("the server is going down; connect again later");
+    if (connected_ >= options_.programs)
+      return absl::ResourceExhaustedError(
+          absl::StrCat(connected_, " programs are connected, which is as many as may be; try again later"));
+    ++connected_;
+  }
+  if (metrics_ != nullptr) metrics_->programs->Add(1);
+  auto disconnected = [this] {
+    std::lock_guard lock(mutex_);
+    --connected_;
+    if (metrics_ != nullptr) metrics_->programs->Add(-1);
+  };
+  absl::StatusOr<std::shared_ptr<Process>> process = FindProcess(hello.process());
+  if (!process.ok()) {
+    disconnected();
+    return process.status();
+  }
+  auto program = std::make_shared<TuningProgram>();
+  program->process_ = hello.process();
+  program->outbox_ = std::move(outbox);
+  {
+    std::lock_guard lock(mutex_);
+    program->number_ = next_program_++;
+    // It may have been dropped meanwhile; whoever is connected is in the table.
+    *process = processes_.try_emplace(hello.process(), *process).first->second;
+    program->state_ = *process;
+  }
+  std::shared_ptr<TuningProgram> earlier;
+  uint64_t stored = 0;
+  {
+    std::lock_guard lock((*process)->mutex);
+    earlier = std::exchange((*process)->program, program).lock();
+    stored = (*process)->stored;
+  }
+  if (earlier) {
+    Detach(*earlier);
+    earlier->outbox().End(absl::AbortedError("the process has connected again"));
+  }
+  program->outbox().AddWelcome(stored);
+  return program;
+}
+
+absl::Status TuningRegistry::Declare(TuningProgram& program, const v1::DeclareSection& declare) {
+  const uint32_t handle = declare.section();
+  const std::string text = declare.declaration().SerializeAsString();
+  std::lock_guard lock(program.mutex_);
+  if (program.detached_) return absl::AbortedError("the process has connected again");
+  if (auto known = program.sections_.find(handle); known != program.sections_.end()) {
+    if (known->second.declaration == text) {
+      program.outbox().AddDeclared(known->second.answer);
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("section ", handle, " is declared already, and differently; each section has a number of its own"));
+  }
+  if (program.sections_.size() >= options_.sections_of_program)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a program may declare ", options_.sections_of_program, " sections"));
+  TuningProgram::Section& section = program.sections_[handle];
+  absl::StatusOr<TuningProgram::Section> joined =
+      text.size() <= options_.declaration_bytes
+          ? Join(program, declare.declaration(), handle)
+          : absl::ResourceExhaustedError(absl::StrCat("the declaration has ", text.size(), " bytes; at most ",
+                                                      options_.declaration_bytes));
+  if (joined.ok()) {
+    section = *std::move(joined);
+  } else {
+    section.answer = DeclaredMessage(handle, joined.status());
+  }
+  section.declaration = text.size() <= options_.declaration_bytes ? text : "";
+  program.outbox().AddDeclared(section.answer);
+  // After Declared: the first choice.
+  if (section.live) section.live->Join({program.number_, handle}, program.outbox_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TuningProgram::Section> TuningRegistry::Join(TuningProgram& program,
+                                                            const v1::SectionDeclaration& declaration, uint32_t handle) {
+  absl::StatusOr<TuningKey> key = KeyOf(declaration);
+  if (!key.ok()) return key.status();
+  absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(declaration);
+  if (!space.ok()) return space.status();
+  absl::StatusOr<std::shared_ptr<Slot>> slot = SlotOf(*key);
+  if (!slot.ok()) return slot.status();
+  TuningProgram::Section section;
+  section.slot = *slot;
+  {
+    std::lock_guard lock((*slot)->mutex);
+    if ((*slot)->live) {
+      const std::string difference = SpaceDifference((*slot)->live->space().declaration(), declaration);
+      if (!difference.empty())
+        return absl::AlreadyExistsError(absl::StrCat("another program that runs now has declared ", key->section, " of ",
+                                                     key->program, " differently: ", difference));
+      section.live = (*slot)->live;
+    } else {
+      absl::StatusOr<std::shared_ptr<LiveTuning>> live = Load(*key, *std::move(space));
+      if (live.ok()) {
+        section.live = (*slot)->live = *std::move(live);
+        std::lock_guard registry_lock(mutex_);
+        live_[section.live->id()] = section.live;
+        names_[section.live->number()] = section.live->id();
+        if (metrics_ != nullptr) metrics_->tunings->Add(1);
+      } else {
+        section.answer = DeclaredMessage(handle, live.status());
+      }
+    }
+    if (section.live) (*slot)->members.insert({program.number_, handle});
+  }
+  if (!section.live) {
+    section.slot.reset();
+    slot->reset();
+    DropSlotIfUnused(*key);
+    return section;
+  }
+  section.answer = DeclaredMessage(handle, absl::OkStatus());
+  section.answer.set_tuning(section.live->id());
+  return section;
+}
+
+absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(const TuningKey& key,
+                                                                 std::shared_ptr<const ParameterSpace> space) {
+  // Programs that have just gone may have reported: that is known when it is stored.
+  if (!committer_->Flush(kFlushTime)) spdlog::warn("tuning: a search begins without what is not stored yet");
+  absl::StatusOr<std::optional<TuningRecord>> known = store_.FindTuning(key);
+  if (!known.ok()) return known.status();
+  const v1::SectionDeclaration& declaration = space->declaration();
+  v1::SectionDeclaration before;
+  const bool same = *known && before.ParseFromString((*known)->declaration) && SameSpace(before, declaration);
+  absl::StatusOr<WarmStart> start = WarmStart{};
+  if (*known && same) start = FromSameTuning(store_, **known, *space);
+  if (*known && !same) start = FromOtherTuning(store_, **known, *space);
+  if (start.ok() && start->earlier.empty()) start = FromNearTuning(store_, key, *space);
+  if (!start.ok()) return start.status();
+
+  TuningSearchOptions options;
+  options.strategy = declaration.strategy();
+  // What cannot be searched is not stored.
+  if (absl::StatusOr<std::unique_ptr<TuningSearch>> search = TuningSearch::Create(space, options); !search.ok())
+    return search.status();
+  TuningRecord opened;
+  opened.key = key;
+  opened.declaration = declaration.SerializeAsString();
+  opened.strategy = declaration.strategy();
+  opened.defaults = EncodePoint(space->defaults());
+  absl::StatusOr<TuningRecord> record = store_.OpenTuning(opened, *known && !same, Now());
+  if (!record.ok()) return record.status();
+
+  // Each load has numbers of its own, so that none is used twice however a server ends.
+  options.first_candidate = (static_cast<uint64_t>(record->loads) << 32) + 1;
+  options.generation = static_cast<uint64_t>(record->progress.generation);
+  options.seed = (static_cast<uint64_t>(record->number) << 32) + static_cast<uint64_t>(record->loads);
+  absl::StatusOr<std::unique_ptr<TuningSearch>> search = TuningSearch::Create(std::move(space), options);
+  if (!search.ok()) return search.status();
+  if (!start->earlier.empty()) (*search)->Remember(start->earlier, start->provenance);
+  absl::StatusOr<std::vector<TuningConvergenceRecord>> points =
+      store_.TuningConvergence(record->number, record->progress.generation);
+  if (!points.ok()) return points.status();
+  LiveTuning::Parts parts;
+  parts.number = record->number;
+  parts.id = record->id;
+  parts.search = *std::move(search);
+  parts.provenance_tuning = start->tuning;
+  parts.first_candidate = options.first_candidate;
+  parts.evaluations_before = static_cast<uint64_t>(record->progress.evaluations);
+  parts.drifts_before = static_cast<uint64_t>(record->progress.drifts);
+  parts.convergence_points = points->size();
+  parts.pool = &pool_;
+  parts.store = [this](TuningProgressUpdate update) { committer_->SetProgress(std::move(update)); };
+  parts.metrics = metrics_;
+  return std::make_shared<LiveTuning>(std::move(parts), options_.live);
+}
+
+absl::StatusOr<std::shared_ptr<TuningRegistry::Slot>> TuningRegistry::SlotOf(const TuningKey& key) {
+  std::lock_guard lock(mutex_);
+  if (auto found = slots_.find(key); found != slots_.end()) return found->second;
+  if (slots_.size() >= options_.tunings)
+    return absl::ResourceExhaustedError(
+        absl::StrCat(slots_.size(), " sections are tuned now, which is as many as may be"));
+  auto slot = std::make_shared<Slot>();
+  slot->key = key;
+  return slots_.emplace(key, std::move(slot)).first->second;
+}
+
+void TuningRegistry::DropSlotIfUnused(const TuningKey& key) {
+  std::lock_guard lock(mutex_);
+  auto found = slots_.find(key);
+  // Whoever is about to join holds the slot.
+  if (found == slots_.end() || found->second.use_count() > 1) return;
+  slots_.erase(found);
+}
+
+void TuningRegistry::Release(TuningProgram& program, uint32_t handle, TuningProgram::Section& section) {
+  if (!section.live) return;
+  const TuningKey key = section.slot->key;
+  const std::string id = section.live->id();
+  section.live->Leave({program.number_, handle});
+  {
+    std::lock_guard lock(section.slot->mutex);
+    section.slot->members.erase({program.number_, handle});
+    if (section.slot->members.empty() && section.slot->live) {
+      std::lock_guard registry_lock(mutex_);
+      live_.erase(section.live->id());
+      names_.erase(section.live->number());
+      section.slot->live.reset();
+      if (metrics_ != nullptr) metrics_->tunings->Add(-1);
+    }
+  }
+  section.live.reset();
+  section.slot.reset();
+  DropSlotIfUnused(key);
+  if (changed_) changed_(id);
+}
+
+// What a report says of a section makes no sense: none of the program's reports of it is believed any more.
+void TuningRegistry::Refuse(TuningProgram& program, uint32_t handle, absl::Status why) {
+  auto found = program.sections_.find(handle);
+  if (found == program.sections_.end()) {
+    if (program.sections_.size() >= options_.sections_of_program) return;
+    found = program.sections_.try_emplace(handle).first;
+  }
+  TuningProgram::Section& section = found->second;
+  Release(program, handle, section);
+  section.answer = DeclaredMessage(handle, why);
+  program.outbox().AddDeclared(section.answer);
+}
+
+absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatch& batch) {
+  std::lock_guard lock(program.mutex_);
+  if (program.detached_) return absl::AbortedError("the process has connected again");
+  const uint64_t sequence = batch.sequence();
+  if (sequence == 0 || sequence > static_cast<uint64_t>(INT64_MAX))
+    return absl::InvalidArgumentError("reports.sequence: 1 for the first batch of a process, then one more each");
+  // The first of a connection may be any: the store may be older than the process.
+  if (program.last_sequence_ != 0 && sequence > program.last_sequence_ + 1)
+    return absl::InvalidArgumentError(absl::StrCat("reports.sequence: after batch ", program.last_sequence_, " comes batch ",
+                                                   program.last_sequence_ + 1, ", not ", sequence));
+  if (static_cast<size_t>(batch.reports_size()) > options_.reports_of_batch)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a batch has at most ", options_.reports_of_batch, " reports; this one ", batch.reports_size()));
+  program.last_sequence_ = std::max(program.last_sequence_, sequence);
+
+  Process& process = *program.state_;
+  bool repeated = false;
+  uint64_t stored_to = 0;
+  {
+    std::lock_guard process_lock(process.mutex);
+    repeated = sequence <= process.accepted;
+    stored_to = process.stored;
+  }
+  if (repeated && metrics_ != nullptr) metrics_->batches_repeated->Add();
+  // One that is on its way to the disk is acknowledged when it is there.
+  if (repeated && sequence <= stored_to) program.outbox().AddAcknowledged(stored_to);
+  if (!repeated) {
+    TuningBatch stored{process.name, static_cast<int64_t>(sequence), {}};
+    stored.reports.reserve(static_cast<size_t>(batch.reports_size()));
+    struct Measured {
+      std::shared_ptr<const PublishedTuning> published;
+      std::vector<TuningMeasurement> measured;
+      std::vector<uint64_t> done;
+    };
+    std::map<uint32_t, Measured> by_section;
+    const Timestamp now = Now();
+    uint64_t refused = 0;
+    for (const v1::TuningReport& report : batch.reports()) {
+      auto found = program.sections_.find(report.section());
+      if (found == program.sections_.end() || !found->second.live) {
+        ++refused;
+        if (found == program.sections_.end())
+          Refuse(program, report.section(), absl::NotFoundError("reported, but not declared on this connection"));
+        continue;
+      }
+      LiveTuning& live = *found->second.live;
+      if (absl::Status status = CheckReport(report, live.space()); !status.ok()) {
+        ++refused;
+        Refuse(program, report.section(), status);
+        continue;
+      }
+      Measured& of_section = by_section[report.section()];
+      if (!of_section.published) of_section.published = live.published();
+      const PublishedTuning& published = *of_section.published;
+      TuningMeasurement measurement{
+          .proposal = report.proposal(),
+          .point = TuningPoint(report.configuration().values().begin(), report.configuration().values().end()),
+          .count = report.count(),
+          .mean = report.count() > 0 ? report.mean() : 0,
+          .squared_deviations = report.count() > 0 ? report.squared_deviations() : 0,
+          .minimum = report.count() > 0 ? report.minimum() : 0,
+          .failures = report.failures()};
+      // Nobody may fill the memory with configurations that were never proposed.
+      if (measurement.proposal == 0 && published.configurations >= options_.live.configurations &&
+          measurement.point != published.state.best && measurement.point != live.space().defaults()) {
+        ++refused;
+        continue;
+      }
+      TuningReportRecord& record = stored.reports.emplace_back();
+      record.tuning = live.number();
+      record.generation = static_cast<int64_t>(published.state.generation);
+      record.time = now;
+      record.proposal = static_cast<int64_t>(measurement.proposal);
+      record.runs = {EncodePoint(measurement.point),        static_cast<int64_t>(measurement.count),
+                     measurement.mean,                      measurement.squared_deviations,
+                     measurement.minimum,                   static_cast<int64_t>(measurement.failures)};
+      if (measurement.proposal != 0) {
+        const bool maximize = live.space().declaration().objective().maximize();
+        const double worse = maximize ? published.state.value - measurement.mean : measurement.mean - published.state.value;
+        if (published.state.value > 0 && measurement.count > 0)
+          record.exploration_excess = std::max(worse, 0.0) * static_cast<double>(measurement.count);
+        if (const uint64_t generation = published.GenerationOf(measurement.proposal);
+            generation != published.state.generation) {
+          // Measured of what has changed since: history.
+          record.generation = static_cast<int64_t>(generation);
+          of_section.done.push_back(measurement.proposal);
+          continue;
+        }
+      }
+      of_section.measured.push_back(std::move(measurement));
+    }
+    if (metrics_ != nullptr) {
+      metrics_->reports->Add(static_cast<double>(stored.reports.size()));
+      if (refused > 0) metrics_->reports_refused->Add(static_cast<double>(refused));
+    }
+    {
+      std::lock_guard process_lock(process.mutex);
+      process.accepted = sequence;
+      committer_->Add(std::move(stored));
+    }
+    for (auto& [handle, of_section] : by_section)
+      if (auto found = program.sections_.find(handle); found != program.sections_.end() && found->second.live)
+        found->second.live->Report({program.number_, handle}, std::move(of_section.measured), std::move(of_section.done));
+  }
+  for (const v1::ProposalDemand& demand : batch.demands())
+    if (auto found = program.sections_.find(demand.section()); found != program.sections_.end() && found->second.live)
+      found->second.live->SetDemand({program.number_, demand.section()},
+                                    std::min(demand.wanted(), options_.proposals_wanted));
+  return absl::OkStatus();
+}
+
+// Its sections are let go; its connection may still be there.
+void TuningRegistry::Detach(TuningProgram& program) {
+  std::lock_guard lock(program.mutex_);
+  if (std::exchange(program.detached_, true)) return;
+  for (auto& [handle, section] : program.sections_) Release(program, handle, section);
+  program.sections_.clear();
+  if (metrics_ != nullptr) metrics_->programs->Add(-1);
+  std::lock_guard registry_lock(mutex_);
+  --connected_;
+}
+
+void TuningRegistry::Disconnect(TuningProgram& program) {
+  Detach(program);
+  std::lock_guard lock(mutex_);
+  auto found = processes_.find(program.process_);
+  if (found == processes_.end() || found->second != program.state_) return;
+  std::lock_guard process_lock(program.state_->mutex);
+  const std::shared_ptr<TuningProgram> current = program.state_->program.lock();
+  if (current && current.get() != &program) return;
+  program.state_->program.reset();
+  if (program.state_->accepted <= program.state_->stored) processes_.erase(found);
+}
+
+void TuningRegistry::OnCommitted(const std::vector<TuningBatch>& batches,
+                                 const std::vector<TuningProgressUpdate>& progress) {
+  std::map<std::string, uint64_t> sequences;
+  std::set<int64_t> tunings;
+  for (const TuningBatch& batch : batches) {
+    uint64_t& sequence = sequences[batch.process];
+    sequence = std::max(sequence, static_cast<uint64_t>(batch.sequence));
+    for (const TuningReportRecord& report : batch.reports) tunings.insert(report.tuning);
+  }
+  for (const TuningProgressUpdate& update : progress) tunings.insert(update.tuning);
+  for (const auto& [name, sequence] : sequences) {
+    std::shared_ptr<TuningProgram> program;
+    {
+      std::lock_guard lock(mutex_);
+      auto found = processes_.find(name);
+      if (found == processes_.end()) continue;
+      std::lock_guard process_lock(found->second->mutex);
+      Process& process = *found->second;
+      process.stored = std::max(process.stored, sequence);
+      program = process.program.lock();
+      if (!program && process.accepted <= process.stored) processes_.erase(found);
+    }
+    if (program) program->outbox().AddAcknowledged(sequence);
+  }
+  std::vector<std::string> names;
+  {
+    std::lock_guard lock(mutex_);
+    for (const int64_t tuning : tunings)
+      if (auto found = names_.find(tuning); found != names_.end()) names.push_back(found->second);
+  }
+  if (changed_)
+    for (const std::string& name : names) changed_(name);
+}
+
+// ---- For people
+
+std::shared_ptr<LiveTuning> TuningRegistry::FindLive(const std::string& id) const {
+  std::lock_guard lock(mutex_);
+  auto found = live_.find(id);
+  return found == live_.end() ? nullptr : found->second.lock();
+}
+
+v1::Tuning TuningRegistry::ToMessage(const TuningRecord& record) const {
+  v1::Tuning message = TuningMessage(record);
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = live_.find(record.id);
+    if (found == live_.end()) return message;
+    if (auto of_key = slots_.find(record.key); of_key != slots_.end()) slot = of_key->second;
+  }
+  if (!slot) return message;
+  std::set<uint64_t> programs;
+  std::lock_guard lock(slot->mutex);
+  for (const TuningMember& member : slot->members) programs.insert(member.program);
+  message.set_programs(static_cast<uint32_t>(programs.size()));
+  return message;
+}
+
+absl::StatusOr<v1::ListTuningsResponse> TuningRegistry::List(const v1::ListTuningsRequest& request) {
+  absl::StatusOr<TuningPage> page = store_.ListTunings(request.program(), request.page_size(), request.page_token());
+  if (!page.ok()) return page.status();
+  v1::ListTuningsResponse response;
+  for (const TuningRecord& record : page->tunings) *response.add_tunings() = ToMessage(record);
+  response.set_next_page_token(page->next_page_token);
+  return response;
+}
+
+absl::StatusOr<v1::Tuning> TuningRegistry::Get(const std::string& name) {
+  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
+  if (!record.ok()) return record.status();
+  return ToMessage(*record);
+}
+
+absl::StatusOr<v1::TuningDetails> TuningRegistry::Details(const std::string& name) {
+  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
+  if (!record.ok()) return record.status();
+  v1::TuningDetails details;
+  *details.mutable_tuning() = ToMessage(*record);
+  const int64_t generation = record->progress.generation;
+  absl::StatusOr<std::vector<TuningConfigurationRecord>> configurations = store_.TuningConfigurations(
+      record->number, generation, details.tuning().declaration().objective().maximize(), kMostListed);
+  if (!configurations.ok()) return configurations.status();
+  for (const TuningConfigurationRecord& configuration : *configurations)
+    *details.add_configurations() = StatisticsMessage(configuration);
+  absl::StatusOr<std::vector<TuningConvergenceRecord>> points = store_.TuningConvergence(record->number, generation);
+  if (!points.ok()) return points.status();
+  for (const TuningConvergenceRecord& point : *points) *details.add_convergence() = ConvergenceMessage(point);
+  return details;
+}
+
+absl::StatusOr<v1::Tuning> TuningRegistry::Reset(const std::string& name) {
+  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
+  if (!record.ok()) return record.status();
+  absl::StatusOr<std::shared_ptr<Slot>> slot = SlotOf(record->key);
+  if (!slot.ok()) return slot.status();
+  std::shared_ptr<LiveTuning> live;
+  absl::Status reset = absl::OkStatus();
+  {
+    // No search of it begins meanwhile.
+    std::lock_guard lock((*slot)->mutex);
+    live = (*slot)->live;
+    if (!live) {
+      committer_->Flush(kFlushTime);
+      reset = store_.ResetTuning(name).status();
+    }
+  }
+  slot->reset();
+  DropSlotIfUnused(record->key);
+  if (!reset.ok()) return reset;
+  if (live) {
+    if (live->Reset().wait_for(kFlushTime) != std::future_status::ready)
+      return absl::DeadlineExceededError("the search is busy; it is reset as soon as it is not");
+    if (!committer_->Flush(kFlushTime))
+      return absl::UnavailableError("the search has begun anew, but this is not stored yet");
+  }
+  if (changed_) changed_(name);
+  return Get(name);
+}
+
+absl::StatusOr<v1::ListTuningReportsResponse> TuningRegistry::Reports(const v1::ListTuningReportsRequest& request) {
+  absl::StatusOr<TuningRecord> record = store_.GetTuning(request.name());
+  if (!record.ok()) return record.status();
+  absl::StatusOr<TuningReportPage> page =
+      store_.ListTuningReports(record->number, request.page_size(), request.page_token());
+  if (!page.ok()) return page.status();
+  v1::ListTuningReportsResponse response;
+  for (const TuningReportRecord& report : page->reports) *response.add_reports() = ReportMessage(report);
+  response.set_next_page_token(page->next_page_token);
+  return response;
+}
+
+}  // namespace fusion
