@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -171,7 +172,7 @@ class Measurement {
         }
       }
     }
-    const Partition found = Best();
+    const Partition found = tuned_->Best(routine_->iterations);
     const double ratio = static_cast<double>(found.device_iterations) / static_cast<double>(routine_->iterations);
     Verify(ratio, found.chunks);
 
@@ -209,6 +210,10 @@ class Measurement {
     bool converged = false;
     double seconds = 0;
     uint64_t explored = 0;
+  };
+
+  struct DestroyTuner {
+    void operator()(fusion_tuner* tuner) const { fusion_tuner_destroy(tuner); }
   };
 
   static fusion::PartitionedLoopOptions LoopOptions() {
@@ -256,7 +261,6 @@ class Measurement {
 
   // Runs the loop until the tuner expects nothing better.
   Search Tune();
-  Partition Best();
 
   void BenchHostAlone(const std::vector<double>& sequential) {
     std::vector<double> cpu;
@@ -299,15 +303,48 @@ class Measurement {
   // After what they are used by: the loop lets go of the arrays first.
   std::unique_ptr<Routine> routine_;
   PartitionedLoop loop_;
-  std::unique_ptr<fusion::PartitionChooser> tuned_;
+  std::unique_ptr<fusion_tuner, DestroyTuner> tuner_;
+  std::unique_ptr<fusion::TunedPartition> tuned_;
   std::string without_gpu_;
   int64_t runs_ = 0;
   int verified_ = 0;
   double largest_error_ = 0;
 };
 
-Measurement::Search Measurement::Tune() { Fail("built without the tuning library: give --ratio"); }
-Partition Measurement::Best() { return {}; }
+Measurement::Search Measurement::Tune() {
+  fusion_tuner_options options;
+  fusion_tuner_options_init(&options);
+  options.program = "polybench_tuned";
+  options.server = options_.server.c_str();
+  // What is learned here holds for this pair of processors and GPU.
+  const std::string device_class = device_.Name() + " with " + std::to_string(omp_get_max_threads()) + " threads";
+  options.device_class = device_class.c_str();
+  if (!options_.data.empty()) options.data_directory = options_.data.c_str();
+  if (!options_.strategy.empty()) options.strategy = options_.strategy.c_str();
+  fusion_tuner* tuner = nullptr;
+  if (fusion_tuner_create(&options, &tuner) != FUSION_TUNER_OK) Fail(fusion_tuner_message());
+  tuner_.reset(tuner);
+  tuned_ = std::make_unique<fusion::TunedPartition>(tuner, routine_->name, routine_->sizes);
+
+  Say("tuning");
+  Search search;
+  const auto start = std::chrono::steady_clock::now();
+  while (search.evaluations < options_.evaluations && !search.converged) {
+    const PartitionedRun run = RunTuned();
+    if (!tuned_->message().empty()) Fail(tuned_->message());
+    ++search.evaluations;
+    search.converged = tuned_->Converged(routine_->iterations);
+    search.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    char line[96];
+    std::snprintf(line, sizeof line, "run %d: %lld on the device in %d chunks, %.4g ms", search.evaluations,
+                  static_cast<long long>(run.partition.device_iterations), run.partition.chunks, run.seconds * 1e3);
+    Say(line);
+  }
+  fusion_tuner_counters_t counters = {};
+  counters.size = sizeof counters;
+  if (fusion_tuner_counters(tuner, &counters) == FUSION_TUNER_OK) search.explored = counters.explored;
+  return search;
+}
 
 bool Parse(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {
