@@ -84,11 +84,11 @@ void Background::Loop() {
       flush_target = outbox_.last_sequence();
     }
     exchange_.Step(now);
+    Publish();  // before who waits for a flush looks at the counters
     if (flushing && outbox_.Stored(flush_target)) {
       flushing = false;
       tuner_.Flushed(flush_seen);
     }
-    Publish();
     Sleep(drained, now);
   }
   exchange_.Close();

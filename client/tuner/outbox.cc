@@ -72,6 +72,8 @@ uint64_t Outbox::Discard(uint32_t section) {
     if (report.proposal() != 0) ++proposals_;
     kept.push_back(std::move(report));
   }
+  // New numbers: those in of_choices_ are gone, and what stays is not joined with anything any more.
+  first_collected_ += collected_.size();
   collected_ = std::move(kept);
   demands_.erase(section);
   return runs;
