@@ -57,7 +57,7 @@ mkdir "$work/bin" "$work/lib"
 
 for program in "${programs[@]}"; do cp "$build/bin/$program" "$work/bin/"; done
 shopt -s nullglob
-for test in "$build"/tests/gpu_*_test "$build"/tests/bench_*; do
+for test in "$build"/tests/gpu_*_test "$build"/tests/bench_* "$build"/tests/polybench_tuned; do
   if [[ -f $test && -x $test ]]; then
     mkdir -p "$work/tests"
     cp "$test" "$work/tests/"
@@ -73,8 +73,8 @@ cp -R deploy/systemd deploy/make-certificates.sh "$work/deploy/"
 binaries=("$work"/bin/*)
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
 # The comparison and the checks: scripts, and the cuBLAS sequences where they were built. No test of them is needed there.
-mkdir -p "$work/tests/bench/peers" "$work/tests/gpu"
-for script in tests/bench/peers/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/farm_bench.py tests/bench/README.md tests/gpu/*.py; do
+mkdir -p "$work/tests/bench/peers" "$work/tests/bench/tuning" "$work/tests/gpu"
+for script in tests/bench/peers/*.py tests/bench/tuning/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/farm_bench.py tests/bench/README.md tests/gpu/*.py; do
   if [[ $script != *_test.py ]]; then cp "$script" "$work/${script%/*}/"; fi
 done
 readonly cublas_sequences=$build/tests/bench/peers/libfusion_cublas_sequences.so
