@@ -5,9 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -20,31 +18,6 @@ namespace {
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-std::string ConfigurationFile() {
-  if (std::string directory = Environment("XDG_CONFIG_HOME"); !directory.empty())
-    return absl::StrCat(directory, "/fusion/config.json");
-  if (std::string home = Environment("HOME"); !home.empty())
-    return absl::StrCat(home, "/.config/fusion/config.json");
-  return "";
-}
-
-// The string under the key in the configuration file; "" when there is none.
-absl::StatusOr<std::string> Configured(const char* key) {
-  const std::string path = ConfigurationFile();
-  std::ifstream file(path);
-  if (path.empty() || !file) return "";
-  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": must be a JSON object, such as {\"server\": \"host:50051\"}"));
-  if (!json.contains(key)) return "";
-  if (!json[key].is_string())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": \"", key, "\" must be a string, such as \"",
-                     std::string(key) == "server" ? "host:50051" : "/etc/fusion/ca.pem", "\""));
-  return json[key].get<std::string>();
 }
 
 }  // namespace
@@ -115,47 +88,6 @@ void AddCommonOptions(CLI::App* command, Invocation* invocation) {
       "--token-file", invocation->token_file,
       "File with a token, instead of a certificate (default: $FUSION_TOKEN, then \"token_file\")");
   command->add_flag("--json", invocation->json, "Print one JSON object on stdout");
-}
-
-absl::StatusOr<std::string> ServerAddress(const Invocation& invocation) {
-  std::string address = invocation.server;
-  if (address.empty()) address = Environment("FUSION_SERVER");
-  if (address.empty()) {
-    absl::StatusOr<std::string> configured = Configured("server");
-    if (!configured.ok()) return configured.status();
-    address = *configured;
-  }
-  return address == "embedded" ? "" : address;
-}
-
-absl::StatusOr<ClientCredentials> CredentialsOf(const Invocation& invocation) {
-  ClientCredentials credentials;
-  for (auto [key, option, value] : {std::tuple{"tls_ca", &invocation.tls_ca, &credentials.authorities},
-                                    std::tuple{"tls_cert", &invocation.tls_cert, &credentials.certificate},
-                                    std::tuple{"tls_key", &invocation.tls_key, &credentials.key}}) {
-    *value = *option;
-    // A token of the command line is not shown together with somebody's configured certificate.
-    const bool identity = value != &credentials.authorities;
-    if (!value->empty() || (identity && !invocation.token_file.empty())) continue;
-    absl::StatusOr<std::string> configured = Configured(key);
-    if (!configured.ok()) return configured.status();
-    *value = *configured;
-  }
-  std::string token_file = invocation.token_file;
-  // Nor is a certificate of the command line with a token from elsewhere, which would decide.
-  if (token_file.empty() && !invocation.tls_cert.empty()) return credentials;
-  if (token_file.empty()) {
-    credentials.token = Environment("FUSION_TOKEN");
-    if (!credentials.token.empty()) return credentials;
-    absl::StatusOr<std::string> configured = Configured("token_file");
-    if (!configured.ok()) return configured.status();
-    token_file = *configured;
-  }
-  if (token_file.empty()) return credentials;
-  absl::StatusOr<std::string> token = ReadTokenFile(token_file);
-  if (!token.ok()) return token.status();
-  credentials.token = *token;
-  return credentials;
 }
 
 absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options) {

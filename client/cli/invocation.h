@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "client/api/client.h"
 #include "client/cli/render.h"
+#include "client/config/configuration.h"
 
 namespace fusion {
 
@@ -30,11 +31,8 @@ ExitCode ExitCodeOfJob(const v1::Job& job);
 
 // One run of the program. Commands are registered by the Add...Command functions below; the one that was
 // chosen sets `run`. Not thread safe.
-struct Invocation {
-  std::string server;  // --server
-  // --tls-ca, --tls-cert, --tls-key, --token-file
-  std::string tls_ca, tls_cert, tls_key, token_file;
-  bool json = false;   // --json
+struct Invocation : ConnectionOptions {
+  bool json = false;  // --json
   std::function<ExitCode()> run;
 
   // Says the error on stderr, in the form of `json` also on stdout; returns the exit code that belongs to it.
@@ -45,17 +43,6 @@ struct Invocation {
 
 // --server, --tls-ca, --tls-cert, --tls-key, --token-file and --json.
 void AddCommonOptions(CLI::App* command, Invocation* invocation);
-
-// The address to use: --server, else $FUSION_SERVER, else "server" in the configuration file
-// ($XDG_CONFIG_HOME or ~/.config, fusion/config.json). "" or "embedded": a server in this process.
-// InvalidArgument: the configuration file cannot be understood.
-absl::StatusOr<std::string> ServerAddress(const Invocation& invocation);
-
-// What the client shows to a server: the options, else "tls_ca", "tls_cert", "tls_key" and "token_file" in the
-// configuration file. The token is that of --token-file, else $FUSION_TOKEN, else that of the configured file;
-// a certificate or a token file among the options is shown alone.
-// InvalidArgument: the configuration file or the token file is wrong.
-absl::StatusOr<ClientCredentials> CredentialsOf(const Invocation& invocation);
 
 // A client for the address that is configured; without one, embedded with these options.
 absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options);

@@ -1,0 +1,181 @@
+#include "client/tuner/section.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/tuner/process.h"
+#include "client/tuner/tuner.h"
+
+namespace fusion::tuning {
+namespace {
+
+// The budget is shared by threads; a run costs less when not every one pays at once.
+constexpr int kRunsBetweenPayments = 8;
+// Records that a thread keeps for its next runs.
+constexpr size_t kSpareRecords = 64;
+
+}  // namespace
+
+Section::Section(Tuner* tuner, uint64_t serial, size_t slot, uint32_t id)
+    : tuner(tuner), serial(serial), slot(slot), id(id) {}
+
+void Section::Declare(std::shared_ptr<const ParameterSpace> space, double default_share) {
+  space_ = std::move(space);
+  maximize_ = declaration.objective().maximize();
+  of_time_ = declaration.objective().name().empty() || declaration.objective().name() == "time";
+  proposals_ = std::make_unique<ProposalQueue>(space_->dimensions());
+  Choice defaults;
+  defaults.best = Intern(space_->defaults());
+  defaults.share = default_share;
+  SetChoice(defaults);
+  declared_.store(true, std::memory_order_release);
+}
+
+void Section::SetChoice(const Choice& choice) {
+  choice_ = choice;
+  published_.Write(choice);
+}
+
+const Configuration* Section::Intern(const std::vector<double>& point) {
+  std::unique_ptr<Configuration>& configuration = configurations_[point];
+  if (!configuration) {
+    configuration = std::make_unique<Configuration>();
+    configuration->point = point;
+    configuration->values.resize(point.size());
+    ValuesOf(point, configuration->values.data());
+  }
+  return configuration.get();
+}
+
+void Section::ValuesOf(const std::vector<double>& point, fusion_tuner_value* values) const {
+  for (size_t i = 0; i < point.size(); ++i) {
+    if (space_->axis(i).kind == ParameterSpace::Kind::kReal)
+      values[i].real = point[i];
+    else
+      values[i].integer = static_cast<int64_t>(point[i]);
+  }
+}
+
+Runner& Section::Attach(ThreadState& thread) {
+  auto runner = std::make_unique<Runner>();
+  runner->section = this;
+  // A program that gets no values still gets an address.
+  runner->assignment.values.resize(std::max<size_t>(1, space_->dimensions()));
+  runner->spare_records.reserve(kSpareRecords);
+  if (thread.sections.size() <= slot) thread.sections.resize(slot + 1);
+
+  Process& process = Process::Get();
+  std::scoped_lock lock(process.mutex, tuner->mutex());
+  auto known = std::find_if(thread.tuners.begin(), thread.tuners.end(),
+                            [&](const ThreadState::TunerEntry& entry) { return entry.serial == tuner->serial(); });
+  if (known == thread.tuners.end()) {
+    // Of tuners that are gone nothing need be remembered.
+    std::erase_if(thread.tuners, [&](const ThreadState::TunerEntry& entry) {
+      return !process.tuner_serials.contains(entry.serial);
+    });
+    thread.tuners.push_back({tuner->serial(), tuner->AddChannel()});
+    known = thread.tuners.end() - 1;
+  }
+  runner->channel = known->channel;
+  // Nobody writes while the mutex is held.
+  published_.ReadNewer(&runner->version, &runner->choice);
+  Runner& attached = *runner;
+  known->channel->runners.push_back(std::move(runner));
+  thread.sections[slot] = {serial, &attached};
+  return attached;
+}
+
+void Section::Assign(Runner& runner, Assignment& assignment) {
+  published_.ReadNewer(&runner.version, &runner.choice);
+  assignment.best = runner.choice.expected;
+  assignment.limited = false;
+  if (!proposals_->empty() && AssignProposal(runner, assignment)) return;
+  assignment.proposal = 0;
+  assignment.configuration = runner.choice.best;
+  const std::vector<fusion_tuner_value>& values = runner.choice.best->values;
+  std::copy(values.begin(), values.end(), assignment.values.begin());
+}
+
+bool Section::AssignProposal(Runner& runner, Assignment& assignment) {
+  if (tuner->forked()) return false;
+  const Choice& choice = runner.choice;
+  const bool limited = choice.limited && choice.share < 1;
+  if (limited && (choice.share <= 0 || !budget_.TryBegin(choice.expected))) return false;
+  uint64_t generation = 0;
+  while (proposals_->Pop(&assignment.proposal, &generation, assignment.values.data())) {
+    if (generation >= choice.generation) {
+      assignment.configuration = nullptr;
+      assignment.limited = limited;
+      return true;
+    }
+    // Of before a reset: what it would show counts no more.
+    tuner->Report(runner, {id, Sample::Kind::kReturned, assignment.proposal, nullptr, 0});
+  }
+  if (limited) budget_.Cancelled();
+  return false;
+}
+
+void Section::End(Runner& runner, Assignment& assignment, Sample::Kind kind, double value) {
+  if (kind != Sample::Kind::kReturned && runner.choice.limited) PayIn(runner, value);
+  if (assignment.proposal != 0) {
+    if (kind == Sample::Kind::kReturned) {
+      if (assignment.limited) budget_.Cancelled();
+    } else {
+      Tuner::Increment(runner.channel->explored);
+      // What failed gave nothing for what it took.
+      const double beyond = kind == Sample::Kind::kFailure || assignment.best <= 0 ? value
+                            : maximize_                                            ? assignment.best - value
+                                                                                   : value - assignment.best;
+      const double excess = std::max(beyond, 0.0);
+      if (assignment.limited)
+        budget_.Ended(excess);
+      else if (assignment.best > 0)
+        budget_.Learn(excess);
+    }
+  }
+  if (kind != Sample::Kind::kReturned || assignment.proposal != 0)
+    tuner->Report(runner, {id, kind, assignment.proposal, assignment.configuration, value});
+  assignment.proposal = 0;
+  assignment.limited = false;
+}
+
+void Section::PayIn(Runner& runner, double value) {
+  runner.unpaid += runner.choice.share * value;
+  if (++runner.unpaid_runs < kRunsBetweenPayments) return;
+  budget_.PayIn(runner.unpaid, runner.choice.expected);
+  runner.unpaid = 0;
+  runner.unpaid_runs = 0;
+}
+
+RunRecord* Section::TakeRecord(Runner& runner) {
+  if (!runner.spare_records.empty()) {
+    RunRecord* record = runner.spare_records.back();
+    runner.spare_records.pop_back();
+    return record;
+  }
+  std::lock_guard lock(tuner->mutex());
+  if (!spare_records_.empty()) {
+    RunRecord* record = spare_records_.back();
+    spare_records_.pop_back();
+    return record;
+  }
+  records_.push_back(std::make_unique<RunRecord>());
+  records_.back()->assignment.values.resize(std::max<size_t>(1, space_->dimensions()));
+  return records_.back().get();
+}
+
+void Section::GiveRecord(Runner& runner, RunRecord* record) {
+  ++record->serial;
+  if (runner.spare_records.size() < kSpareRecords) {
+    runner.spare_records.push_back(record);
+    return;
+  }
+  std::lock_guard lock(tuner->mutex());
+  spare_records_.push_back(record);
+}
+
+void Section::TakeBack(Runner& runner) {
+  spare_records_.insert(spare_records_.end(), runner.spare_records.begin(), runner.spare_records.end());
+}
+
+}  // namespace fusion::tuning

@@ -1,0 +1,79 @@
+// What a thread has of the sections that it runs: found without a lock, made at its first call with a section.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/tuner/choice.h"
+#include "client/tuner/report_ring.h"
+
+namespace fusion::tuning {
+
+class Section;
+class Tuner;
+struct Channel;
+struct RunRecord;
+
+// The values of one run, from when they are handed out until it ends.
+struct Assignment {
+  std::vector<fusion_tuner_value> values;        // never resized: the program has its address
+  uint64_t proposal = 0;                         // 0: the choice in force
+  const Configuration* configuration = nullptr;  // of the choice
+  double best = 0;                               // its expected value then
+  bool limited = false;                          // has begun with the exploration budget
+};
+
+// One section in one thread. Only that thread uses it; the background thread once the thread has ended.
+struct Runner {
+  enum class State { kIdle, kAssigned, kStarted };
+
+  Section* section = nullptr;
+  Channel* channel = nullptr;
+  State state = State::kIdle;
+  Assignment assignment;
+  uint64_t start_nanoseconds = 0;
+  uint64_t version = 0;  // of choice
+  Choice choice;
+  double unpaid = 0;  // for the exploration budget, which is shared: paid every few runs
+  int unpaid_runs = 0;
+  std::vector<RunRecord*> spare_records;
+};
+
+// From one thread to the background thread of a tuner.
+struct Channel {
+  ReportRing ring;
+  // Written by the one thread.
+  std::atomic<uint64_t> reported{0};
+  std::atomic<uint64_t> dropped{0};
+  std::atomic<uint64_t> explored{0};
+  std::atomic<bool> ended{false};                 // the thread is gone, and what it wrote is here
+  std::vector<std::unique_ptr<Runner>> runners;   // guarded by the tuner's mutex
+};
+
+struct ThreadState {
+  // By Section::slot. The serial number tells a section from one that had the slot before.
+  struct SectionEntry {
+    uint64_t serial = 0;
+    Runner* runner = nullptr;
+  };
+  struct TunerEntry {
+    uint64_t serial = 0;
+    Channel* channel = nullptr;
+  };
+  std::vector<SectionEntry> sections;
+  std::vector<TunerEntry> tuners;
+  std::string message;  // of the last call that failed
+
+  static ThreadState& Current() { return current_ != nullptr ? *current_ : Make(); }
+
+ private:
+  static ThreadState& Make();
+  static void EndThread(void* state);
+  // A plain pointer, so that reading it needs no guard; a pthread key frees it.
+  static constinit thread_local ThreadState* current_;
+};
+
+}  // namespace fusion::tuning
