@@ -143,7 +143,7 @@ absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitProgram(const Principal& 
   if (principal.how == Principal::How::kOperator) return std::make_shared<int>(0);
   std::shared_ptr<void> ticket = streams_.Enter(absl::StrCat("tuning ", KeyOf(principal)), options_.tuning_programs);
   if (ticket) return ticket;
-  return TryAgain(absl::StrCat(principal.name, " has ", options_.tuning_programs,
+  return RetryLater(absl::StrCat(principal.name, " has ", options_.tuning_programs,
                                " programs that tune already, which is as many as may be"),
                   std::chrono::seconds(10));
 }
