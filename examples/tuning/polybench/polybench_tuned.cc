@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ constexpr char kUsage[] = R"(polybench_tuned gemm NI NJ NK | gesummv N | syrk N 
   --ratio R         only runs with this share of the iterations on the GPU (0 to 1), checks the result and prints the times
   --chunks C        in how many pieces then (default 4)
   --rounds N        runs of each kind that are measured (default 15)
-  --evaluations N   the search ends after so many runs at the latest (default 400)
+  --evaluations N   the loop settles after so many runs that explored at the latest (default 300)
+  --search S        what is known after so many seconds is measured (default 20)
   --server ADDRESS  of a fusion-server; "embedded" (the default): in this process
   --data DIR        where an embedded server keeps what it learns (default: a folder of its own, removed afterwards)
   --strategy NAME   of the search (default: the server's)
@@ -42,9 +44,9 @@ struct Options {
   std::string routine;
   std::vector<int64_t> sizes;
   double ratio = -1;
-  int chunks = 4, rounds = 15, evaluations = 400;
+  int chunks = 4, rounds = 15, evaluations = 300;
   std::string server = "embedded", data, strategy;
-  double sequential_seconds = 10;
+  double sequential_seconds = 10, search_seconds = 20;
 };
 
 // Best speed-ups of the seed and where it has them; 0 for other sizes.
@@ -122,6 +124,12 @@ class Measurement {
     for (int array : loop_.staged()) std::fprintf(stderr, "Array %d goes through memory of the loop\n", array);
   }
 
+  ~Measurement() {
+    tuned_.reset();
+    tuner_.reset();
+    if (options_.data.empty() && !data_.empty()) std::filesystem::remove_all(data_);
+  }
+
   void RunRatio() {
     routine_->RunSequential();
     Verify(options_.ratio, options_.chunks);
@@ -194,9 +202,9 @@ class Measurement {
                 JsonTimes(tuned).c_str());
     std::printf(" \"found\": {\"ratio\": %.4f, \"device_iterations\": %lld, \"chunks\": %d},\n", ratio,
                 static_cast<long long>(found.device_iterations), found.chunks);
-    std::printf(" \"search\": {\"server\": \"%s\", \"evaluations\": %d, \"converged\": %s, \"seconds\": %.4g, \"explored\": %llu},\n",
-                options_.server.c_str(), search.evaluations, search.converged ? "true" : "false", search.seconds,
-                static_cast<unsigned long long>(search.explored));
+    std::printf(" \"search\": {\"server\": \"%s\", \"evaluations\": %llu, \"runs\": %d, \"settled\": %s, \"converged\": %s, \"seconds\": %.4g},\n",
+                options_.server.c_str(), static_cast<unsigned long long>(search.evaluations), search.runs,
+                search.settled ? "true" : "false", search.converged ? "true" : "false", search.seconds);
     std::printf(" \"sweep\": [%s],\n \"verified\": %s,\n", sweep.c_str(), JsonVerified().c_str());
     std::printf(" \"speedup\": {\"cpu_alone\": %.4g, \"gpu_alone\": %.4g, \"tuned\": %.4g},\n", one / Median(cpu),
                 one / Median(gpu), one / Median(tuned));
@@ -206,15 +214,20 @@ class Measurement {
 
  private:
   struct Search {
-    int evaluations = 0;
-    bool converged = false;
+    int runs = 0;              // in all
+    uint64_t evaluations = 0;  // of these, with what the search wanted to know
+    bool settled = false, converged = false;
     double seconds = 0;
-    uint64_t explored = 0;
   };
 
   struct DestroyTuner {
     void operator()(fusion_tuner* tuner) const { fusion_tuner_destroy(tuner); }
   };
+  static std::string TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "polybench_tuned.XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) Fail("no folder can be made in " + std::filesystem::temp_directory_path().string());
+    return name;
+  }
 
   static fusion::PartitionedLoopOptions LoopOptions() {
     fusion::PartitionedLoopOptions options;
@@ -306,6 +319,7 @@ class Measurement {
   std::unique_ptr<fusion_tuner, DestroyTuner> tuner_;
   std::unique_ptr<fusion::TunedPartition> tuned_;
   std::string without_gpu_;
+  std::string data_;
   int64_t runs_ = 0;
   int verified_ = 0;
   double largest_error_ = 0;
@@ -319,30 +333,38 @@ Measurement::Search Measurement::Tune() {
   // What is learned here holds for this pair of processors and GPU.
   const std::string device_class = device_.Name() + " with " + std::to_string(omp_get_max_threads()) + " threads";
   options.device_class = device_class.c_str();
-  if (!options_.data.empty()) options.data_directory = options_.data.c_str();
+  // "without limit": what is shown is what the search comes to, not what a program pays for it.
+  options.exploration_share = 1;
+  data_ = options_.data.empty() ? TemporaryFolder() : options_.data;
+  options.data_directory = data_.c_str();
   if (!options_.strategy.empty()) options.strategy = options_.strategy.c_str();
   fusion_tuner* tuner = nullptr;
   if (fusion_tuner_create(&options, &tuner) != FUSION_TUNER_OK) Fail(fusion_tuner_message());
   tuner_.reset(tuner);
-  tuned_ = std::make_unique<fusion::TunedPartition>(tuner, routine_->name, routine_->sizes);
+  tuned_ = std::make_unique<fusion::TunedPartition>(tuner, routine_->name, routine_->sizes, 1000, options_.evaluations);
 
   Say("tuning");
   Search search;
   const auto start = std::chrono::steady_clock::now();
-  while (search.evaluations < options_.evaluations && !search.converged) {
+  // A search that thinks longer than a run takes has some runs pass with the best known split.
+  while (!search.settled && search.seconds < options_.search_seconds) {
     const PartitionedRun run = RunTuned();
     if (!tuned_->message().empty()) Fail(tuned_->message());
-    ++search.evaluations;
+    ++search.runs;
+    search.settled = tuned_->Settled(routine_->iterations);
     search.converged = tuned_->Converged(routine_->iterations);
     search.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    char line[96];
-    std::snprintf(line, sizeof line, "run %d: %lld on the device in %d chunks, %.4g ms", search.evaluations,
-                  static_cast<long long>(run.partition.device_iterations), run.partition.chunks, run.seconds * 1e3);
-    Say(line);
+    fusion_tuner_counters_t counters = {};
+    counters.size = sizeof counters;
+    if (fusion_tuner_counters(tuner, &counters) != FUSION_TUNER_OK) Fail(fusion_tuner_message());
+    if (counters.explored > search.evaluations) {
+      char line[96];
+      std::snprintf(line, sizeof line, "run %d: %lld on the device in %d chunks, %.4g ms", search.runs,
+                    static_cast<long long>(run.partition.device_iterations), run.partition.chunks, run.seconds * 1e3);
+      Say(line);
+    }
+    search.evaluations = counters.explored;
   }
-  fusion_tuner_counters_t counters = {};
-  counters.size = sizeof counters;
-  if (fusion_tuner_counters(tuner, &counters) == FUSION_TUNER_OK) search.explored = counters.explored;
   return search;
 }
 
@@ -368,6 +390,7 @@ bool Parse(int argc, char** argv, Options* options) {
     else if (argument == "--rounds" && is_number && number >= 1) options->rounds = static_cast<int>(number);
     else if (argument == "--evaluations" && is_number && number >= 1) options->evaluations = static_cast<int>(number);
     else if (argument == "--sequential" && is_number && number >= 0) options->sequential_seconds = number;
+    else if (argument == "--search" && is_number && number >= 0) options->search_seconds = number;
     else if (argument == "--server") options->server = value;
     else if (argument == "--data") options->data = value;
     else if (argument == "--strategy") options->strategy = value;

@@ -55,18 +55,19 @@ class TunedPartitionTest : public ::testing::Test {
     std::filesystem::remove_all(data_);
   }
 
-  // Runs until the tuner expects nothing better; the number of runs.
-  int Converge(const SimulatedLoop& loop, TunedPartition* split) {
+  // Runs until the ends have been compared with what was found; the number of runs.
+  int Settle(const SimulatedLoop& loop, TunedPartition* split) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     int runs = 0;
-    while (!split->Converged(loop.n) && std::chrono::steady_clock::now() < end) {
+    while (!split->Settled(loop.n) && std::chrono::steady_clock::now() < end) {
       split->Done(loop.Seconds(split->Next(loop.n)));
       EXPECT_EQ(split->message(), "");
       ++runs;
       // The library answers at once; a loop that takes time gives the server the time that it needs.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    EXPECT_TRUE(split->Converged(loop.n)) << loop.name << " after " << runs << " runs";
+    EXPECT_TRUE(split->Settled(loop.n)) << loop.name << " after " << runs << " runs";
+    std::printf("%s, %lld iterations: %d runs\n", loop.name, static_cast<long long>(loop.n), runs);
     return runs;
   }
 
@@ -83,7 +84,7 @@ TEST_F(TunedPartitionTest, IsNotSlowerThanTheFasterEnd) {
   };
   for (const SimulatedLoop& loop : loops) {
     TunedPartition split(tuner_, loop.name);
-    const int runs = Converge(loop, &split);
+    const int runs = Settle(loop, &split);
     const Partition best = split.Best(loop.n);
     const double faster = std::min(loop.CpuAlone(), loop.GpuAlone());
     EXPECT_LE(loop.Seconds(best), 1.03 * faster)
@@ -98,11 +99,11 @@ TEST_F(TunedPartitionTest, IsNotSlowerThanTheFasterEnd) {
 TEST_F(TunedPartitionTest, OtherNumbersOfIterationsAreOtherSizesOfTheSection) {
   SimulatedLoop loop{"sizes", 5000, 50e-3, 5e-3, 1e-5};
   TunedPartition split(tuner_, loop.name, {{"columns", 7}});
-  Converge(loop, &split);
+  Settle(loop, &split);
   EXPECT_GT(split.Best(5000).device_iterations, 4000);
   // Few iterations: the host alone.
   loop = {"sizes", 40, 1e-5, 5e-3, 1e-4};
-  Converge(loop, &split);
+  Settle(loop, &split);
   EXPECT_EQ(split.Best(40).device_iterations, 0);
   EXPECT_GT(split.Best(5000).device_iterations, 4000);
 }
