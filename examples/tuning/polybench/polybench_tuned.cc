@@ -106,7 +106,7 @@ std::string JsonTimes(const std::vector<double>& seconds) {
 
 [[noreturn]] void Fail(const std::string& message) {
   std::fprintf(stderr, "polybench_tuned: %s\n", message.c_str());
-  std::exit(1);
+  std::_Exit(1);  // threads of the tuner may run
 }
 
 class Measurement {

@@ -103,6 +103,8 @@ def print_row(row):
         search, found = row["search"], row["found"]
         line += (f" {milliseconds(row, 'tuned')}  {found['ratio']:6.3f} {found['chunks']:6d} {search['evaluations']:5d}"
                  f"{' ' if search['converged'] else '+' if search['settled'] else '?'} {row['tuned_over_faster_end']:7.3f} {row['speedup']['tuned']:8.1f}")
+    else:
+        line += " " * 40
     line += f" {row['seed']['best_speedup']:6.2f}" if "seed" in row else ""
     print(line, flush=True)
 
