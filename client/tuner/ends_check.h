@@ -1,5 +1,6 @@
-// Whether what a search has found is really faster than the host alone and the device alone. A search in noise may have tried the ends
-// once, in a bad moment; here they run in turn with what was found, so that drift and other programs touch all alike.
+// Whether what a search has found is really faster than the host alone and the device alone. A search in
+// noise may have tried the ends once, in a bad moment; here they run in turn with what was found, so that
+// drift and other programs touch all alike.
 #pragma once
 
 #include <algorithm>

@@ -15,19 +15,27 @@
 
 namespace fusion {
 
-// Two parameters: "device_steps", how many of `steps` equal parts of the iterations (of fewer where there are fewer iterations) go to
-// the device, none and all included, so that both ends are exact; and "chunks", in how many pieces, a power of two, which means something only where the device has a part.
-// The objective is the time of the whole run. When the search expects nothing better, or after `settle_after` runs with what it wanted
-// to try (times that vary much can keep it going), the loop settles: the host alone and the device alone run some times in turn with
-// the best known split, and take its place if they are faster. From then on one run in 32 is the tuner's, so that it notices when
-// times change; if it does, the search goes on. The number of iterations is a size of the section: another number is searched
-// for by itself, and begins where this one has come to.
+// Two parameters: "device_steps", how many of `steps` equal parts of the iterations (of fewer where there are
+// fewer iterations) go to the device, none and all included, so that both ends are exact; and "chunks", in
+// how many pieces, a power of two, which means something only where the device has a part. The objective is
+// the time of the whole run. When the search expects nothing better, or after `settle_after` runs with what
+// it wanted to try (times that vary much can keep it going), the loop settles: the host alone and the device
+// alone run some times in turn with the best known split, and take its place if they are faster. From then on
+// one run in 32 is the tuner's, so that it notices when times change; if it does, the search goes on. The
+// number of iterations is a size of the section: another number is searched for by itself, and begins where
+// this one has come to.
 class TunedPartition : public PartitionChooser {
  public:
-  // The tuner outlives this. section: a name that no other loop of the program has. sizes: what else the time depends on.
-  TunedPartition(fusion_tuner* tuner, std::string section, std::vector<std::pair<std::string, int64_t>> sizes = {},
-                 int64_t steps = 1000, int settle_after = 300)
-      : tuner_(tuner), name_(std::move(section)), sizes_(std::move(sizes)), steps_(steps), settle_after_(settle_after) {}
+  // The tuner outlives this. section: a name that no other loop of the program has. sizes: what else the time
+  // depends on.
+  TunedPartition(fusion_tuner* tuner, std::string section,
+                 std::vector<std::pair<std::string, int64_t>> sizes = {}, int64_t steps = 1000,
+                 int settle_after = 300)
+      : tuner_(tuner),
+        name_(std::move(section)),
+        sizes_(std::move(sizes)),
+        steps_(steps),
+        settle_after_(settle_after) {}
 
   // While the section cannot be declared the host does everything; message() says why it cannot.
   Partition Next(int64_t n) override {
@@ -47,7 +55,8 @@ class TunedPartition : public PartitionChooser {
     if (section.ends == nullptr) {
       section.ends = std::make_unique<EndsCheck>(best.device_iterations > 0, best.device_iterations < n);
     }
-    if (!section.ends->decided()) return Chosen(section.ends->Next(), Split(section.ends->Next(), best, n), proposed);
+    if (!section.ends->decided())
+      return Chosen(section.ends->Next(), Split(section.ends->Next(), best, n), proposed);
     if (++section.runs % kRunsForTheTuner == 0) return Chosen(EndsCheck::kFound, proposed, proposed);
     return Chosen(section.ends->winner(), Split(section.ends->winner(), best, n), proposed);
   }
@@ -69,7 +78,8 @@ class TunedPartition : public PartitionChooser {
   Partition Best(int64_t n) {
     Section* const section = SectionFor(n);
     if (section == nullptr) return {};
-    return Split(section->ends != nullptr ? section->ends->winner() : EndsCheck::kFound, Searched(*section, n), n);
+    return Split(section->ends != nullptr ? section->ends->winner() : EndsCheck::kFound,
+                 Searched(*section, n), n);
   }
   // The ends have been compared with what was found.
   bool Settled(int64_t n) {
@@ -84,7 +94,8 @@ class TunedPartition : public PartitionChooser {
 
  private:
   Partition Of(const fusion_tuner_value* values, int64_t n) const {
-    // Not more steps than iterations, or several values would mean the same split and the search would compare them.
+    // Not more steps than iterations, or several values would mean the same split and the search would
+    // compare them.
     const int64_t steps = std::min(steps_, n), device_steps = values[0].integer;
     // n / steps first: the product of n and steps may not fit.
     return {n / steps * device_steps + n % steps * device_steps / steps, static_cast<int>(values[1].integer)};
@@ -135,7 +146,8 @@ class TunedPartition : public PartitionChooser {
   int Declare(int64_t n, fusion_tuner_section** section) {
     fusion_tuner_parameter *device_steps = nullptr, *chunks = nullptr;
     int code = fusion_tuner_integer_range(tuner_, "device_steps", 0, steps_, 1, &device_steps);
-    if (code == FUSION_TUNER_OK) code = fusion_tuner_power_of_two(tuner_, "chunks", 1, kMaxPartitionChunks, &chunks);
+    if (code == FUSION_TUNER_OK)
+      code = fusion_tuner_power_of_two(tuner_, "chunks", 1, kMaxPartitionChunks, &chunks);
     if (code == FUSION_TUNER_OK) code = fusion_tuner_parameter_default(chunks, 4);
     if (code == FUSION_TUNER_OK) code = fusion_tuner_section_create(tuner_, name_.c_str(), section);
     if (code == FUSION_TUNER_OK) code = fusion_tuner_section_parameter(*section, device_steps);
@@ -145,14 +157,16 @@ class TunedPartition : public PartitionChooser {
     for (const auto& [name, value] : sizes_) {
       if (code == FUSION_TUNER_OK) code = fusion_tuner_section_size(*section, name.c_str(), value);
     }
-    if (code == FUSION_TUNER_OK) code = fusion_tuner_section_constraint(*section, "device_steps <= iterations");
+    if (code == FUSION_TUNER_OK)
+      code = fusion_tuner_section_constraint(*section, "device_steps <= iterations");
     return code == FUSION_TUNER_OK ? fusion_tuner_section_declare(*section) : code;
   }
 
   int WithIterations(int64_t n, fusion_tuner_section** section) {
     std::vector<int64_t> values = {n};
     for (const auto& [name, value] : sizes_) values.push_back(value);
-    return fusion_tuner_section_with_sizes(sections_.begin()->second.section, values.data(), values.size(), section);
+    return fusion_tuner_section_with_sizes(sections_.begin()->second.section, values.data(), values.size(),
+                                           section);
   }
 
   fusion_tuner* const tuner_;

@@ -1,8 +1,8 @@
-// The split that the tuner finds for loops whose times are a formula: a server in this process, nothing is measured.
+// The split that the tuner finds for loops whose times are a formula: a server in this process, nothing is
+// measured.
 #include "client/tuner/tuned_partition.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace fusion {
 namespace {
 
-// Seconds of a run with this split: both parts at once, and a little for each chunk; chunks overlap copies with kernels.
+// Seconds of a run with this split: both parts at once, and a little for each chunk; chunks overlap copies
+// with kernels.
 struct SimulatedLoop {
   const char* name;
   int64_t n;
@@ -25,13 +26,15 @@ struct SimulatedLoop {
   double Seconds(const Partition& split) const {
     const double share = static_cast<double>(split.device_iterations) / static_cast<double>(n);
     if (split.device_iterations == 0) return host_seconds;
-    const double device = share * device_seconds * (0.5 + 0.5 / split.chunks) + (2 + split.chunks) * launch_seconds;
+    const double device =
+        share * device_seconds * (0.5 + 0.5 / split.chunks) + (2 + split.chunks) * launch_seconds;
     return std::max(device, (1 - share) * host_seconds + split.chunks * launch_seconds / 4);
   }
   double CpuAlone() const { return Seconds({0, 1}); }
   double GpuAlone() const {
     double best = HUGE_VAL;
-    for (int chunks = 1; chunks <= kMaxPartitionChunks; chunks *= 2) best = std::min(best, Seconds({n, chunks}));
+    for (int chunks = 1; chunks <= kMaxPartitionChunks; chunks *= 2)
+      best = std::min(best, Seconds({n, chunks}));
     return best;
   }
 };
@@ -87,8 +90,8 @@ TEST_F(TunedPartitionTest, IsNotSlowerThanTheFasterEnd) {
     const int runs = Settle(loop, &split);
     const Partition best = split.Best(loop.n);
     const double faster = std::min(loop.CpuAlone(), loop.GpuAlone());
-    EXPECT_LE(loop.Seconds(best), 1.03 * faster)
-        << loop.name << ": " << best.device_iterations << " of " << loop.n << " in " << best.chunks << " chunks";
+    EXPECT_LE(loop.Seconds(best), 1.03 * faster) << loop.name << ": " << best.device_iterations << " of "
+                                                 << loop.n << " in " << best.chunks << " chunks";
     RecordProperty(loop.name, runs);
     std::printf("%s: %d runs, %lld of %lld in %d chunks, %.3f of the faster end\n", loop.name, runs,
                 static_cast<long long>(best.device_iterations), static_cast<long long>(loop.n), best.chunks,
