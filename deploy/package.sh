@@ -7,14 +7,15 @@
 #     --allow-newer-glibc    accept programs that need a glibc newer than 2.36 (built on Debian 13 or Ubuntu 24.04)
 #
 # Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, tests/gpu/ checks of all kernels,
-# tests/bench/peers/ the comparison with cuBLAS, torch and JAX, tests/bench/tuning/ partitioned loops, examples/, deploy/ units and the
-# script that makes certificates, lib/ the libraries.
+# tests/bench/ the comparison with cuBLAS, torch and JAX and other measurements, examples/, deploy/ units and the
+# script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/ the libraries.
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly build=build/release
 readonly programs=(fusion-client fusion-server fusion-worker fusion-runner)
+readonly tuning_library=$build/lib/libfusion_tuner.so
 readonly size_limit_bytes=60000000
 readonly oldest_glibc=2.36
 readonly owner_file=PACKAGE.txt
@@ -46,6 +47,8 @@ if [[ -e $output && ! -e $output/$owner_file && -n $(ls -A "$output") ]]; then
   fail "$output is not empty and not a package of this program"
 fi
 
+[[ -f $tuning_library ]] || fail "$tuning_library is missing: run deploy/quickstart.sh or tests/run.sh first"
+
 mkdir -p "$(dirname "$output")"
 work=$(mktemp -d "$(dirname "$output")/.package-XXXXXX")
 copy=$(mktemp -d)
@@ -61,13 +64,17 @@ for test in "$build"/tests/gpu_*_test "$build"/tests/bench_* "$build"/tests/poly
   fi
 done
 cp -R examples "$work/"
+# In the folder that the sources of the examples name.
+mkdir -p "$work/include/client/tuner"
+cp client/tuner/fusion_tuner.h client/tuner/fusion_tuner.hpp "$work/include/client/tuner/"
+cp "$tuning_library" "$work/lib/"
 mkdir -p "$work/deploy"
 cp -R deploy/systemd deploy/make-certificates.sh "$work/deploy/"
 binaries=("$work"/bin/*)
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
 # The comparison and the checks: scripts, and the cuBLAS sequences where they were built. No test of them is needed there.
 mkdir -p "$work/tests/bench/peers" "$work/tests/bench/tuning" "$work/tests/gpu"
-for script in tests/bench/peers/*.py tests/bench/tuning/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/README.md tests/gpu/*.py; do
+for script in tests/bench/peers/*.py tests/bench/tuning/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/farm_bench.py tests/bench/README.md tests/gpu/*.py; do
   if [[ $script != *_test.py ]]; then cp "$script" "$work/${script%/*}/"; fi
 done
 readonly cublas_sequences=$build/tests/bench/peers/libfusion_cublas_sequences.so
@@ -83,7 +90,7 @@ needed_libraries() {
   ldd "$1" | awk '$2 == "=>" && $3 != "" {print $1, ($3 == "not" ? "" : $3)}'
 }
 
-for binary in "${binaries[@]}"; do
+for binary in "${binaries[@]}" "$work/lib/${tuning_library##*/}"; do
   while read -r name path; do
     if [[ $name =~ $glibc_libraries || -e $work/lib/$name ]]; then continue; fi
     [[ -n $path ]] || fail "$(basename "$binary") needs $name, which this machine does not have"
@@ -108,6 +115,7 @@ Start here: bin/fusion-client submit examples/function1.fuse
 Copy the folder anywhere. It needs glibc $oldest_glibc or later; for --target host also a C++ compiler with OpenMP,
 and for --target cuda the NVIDIA driver and NVRTC (libnvrtc.so, part of the CUDA Toolkit).
 Comparison with cuBLAS, torch and JAX: python3 tests/bench/peers/peers_bench.py --output peers.json --plot peers.svg
+Throughput of a farm of this machine: python3 tests/bench/farm_bench.py --target cuda --output farm.json
 TEXT
 
 # Which glibc is asked for, and by which file.
@@ -130,7 +138,7 @@ fi
 
 # The check that it is relocatable: a copy elsewhere, without any environment, takes all libraries from itself or glibc.
 cp -R "$work/." "$copy/"
-for binary in "${binaries[@]}"; do
+for binary in "${binaries[@]}" "$work/lib/${tuning_library##*/}"; do
   binary=$copy/${binary#"$work"/}
   while read -r name path; do
     if [[ $name =~ $glibc_libraries ]]; then continue; fi

@@ -6,6 +6,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <random>
 #include <utility>
@@ -27,6 +28,8 @@ using std::chrono::steady_clock;
 constexpr seconds kConnectTime{5};
 constexpr seconds kRefusedTime{1};
 constexpr int kSubmitAttempts = 5;
+// However long a server says.
+constexpr double kLongestRetryDelaySeconds = 60;
 
 // 128 random bits in hex.
 std::string RandomId() {
@@ -34,6 +37,15 @@ std::string RandomId() {
   std::string id;
   for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&id, "%08x", device());
   return id;
+}
+
+// Seconds until the server that refused a call should be asked again; 0: it does not say. A little longer than it says, and not the
+// same for all: clients that were refused together should not come back together.
+double RetryDelay(const absl::Status& refusal) {
+  const double seconds = std::min(RetrySeconds(refusal), kLongestRetryDelaySeconds);
+  if (!(seconds > 0)) return 0;
+  std::random_device device;
+  return seconds * (1 + 0.2 * device() / std::random_device::max());
 }
 
 // What stands between a channel that does not work and the server, by a call that needs no role: the empty
@@ -146,7 +158,8 @@ Client::Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedB
       channel_(std::move(channel)),
       optimizer_(v1::OptimizerService::NewStub(channel_)),
       fleet_(v1::FleetService::NewStub(channel_)),
-      admin_(v1::AdminService::NewStub(channel_)) {}
+      admin_(v1::AdminService::NewStub(channel_)),
+      tuner_(v1::TunerService::NewStub(channel_)) {}
 
 Client::~Client() = default;
 
@@ -174,12 +187,28 @@ absl::StatusOr<Response> Client::Unary(Stub& stub,
   return response;
 }
 
-absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request) {
+absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request,
+                                       const std::function<void(const absl::Status&)>& on_wait) {
   if (request.request_id().empty()) request.set_request_id(RandomId());
-  for (int attempt = 1;; ++attempt) {
+  const double limit = request.time_limit_seconds();
+  const auto start = steady_clock::now();
+  for (int attempt = 1, refusals = 0;;) {
     auto job = Unary(*optimizer_, &v1::OptimizerService::Stub::Submit, request);
-    if (job.ok() || !absl::IsUnavailable(job.status()) || attempt == kSubmitAttempts) return job;
-    if (!WaitUnlessInterrupted(milliseconds(200) * attempt)) return absl::CancelledError("interrupted");
+    if (absl::IsUnavailable(job.status()) && attempt < kSubmitAttempts) {
+      if (!WaitUnlessInterrupted(milliseconds(200) * attempt++)) return absl::CancelledError("interrupted");
+      continue;
+    }
+    const double delay = absl::IsResourceExhausted(job.status()) ? RetryDelay(job.status()) : 0;
+    if (delay == 0 || ++refusals > kRefusals) return job;
+    const double spent = std::chrono::duration<double>(steady_clock::now() - start).count();
+    if (limit > 0 && spent + delay >= limit)
+      return absl::DeadlineExceededError(
+          absl::StrCat("the time limit of ", limit, " s ends before the server has room: ", job.status().message()));
+    if (on_wait) on_wait(job.status());
+    if (!WaitUnlessInterrupted(milliseconds(static_cast<int64_t>(std::ceil(delay * 1e3)))))
+      return absl::CancelledError("interrupted");
+    // The server counts from the submission on.
+    if (limit > 0) request.set_time_limit_seconds(limit - spent - delay);
   }
 }
 
@@ -325,6 +354,49 @@ absl::StatusOr<v1::ListAuditEntriesResponse> Client::ListAuditEntries(int page_s
   request.set_page_size(page_size);
   request.set_page_token(page_token);
   return Unary(*admin_, &v1::AdminService::Stub::ListAuditEntries, request);
+}
+
+absl::StatusOr<v1::ListTuningsResponse> Client::ListTunings(const std::string& program, int page_size,
+                                                            const std::string& page_token) {
+  v1::ListTuningsRequest request;
+  request.set_program(program);
+  request.set_page_size(page_size);
+  request.set_page_token(page_token);
+  return Unary(*tuner_, &v1::TunerService::Stub::ListTunings, request);
+}
+
+absl::StatusOr<v1::TuningDetails> Client::GetTuning(const std::string& name) {
+  v1::GetTuningRequest request;
+  request.set_name(name);
+  return Unary(*tuner_, &v1::TunerService::Stub::GetTuning, request);
+}
+
+absl::StatusOr<v1::Tuning> Client::ResetTuning(const std::string& name) {
+  v1::ResetTuningRequest request;
+  request.set_name(name);
+  return Unary(*tuner_, &v1::TunerService::Stub::ResetTuning, request);
+}
+
+absl::StatusOr<v1::ListTuningReportsResponse> Client::ListTuningReports(const std::string& name, int page_size,
+                                                                        const std::string& page_token) {
+  v1::ListTuningReportsRequest request;
+  request.set_name(name);
+  request.set_page_size(page_size);
+  request.set_page_token(page_token);
+  return Unary(*tuner_, &v1::TunerService::Stub::ListTuningReports, request);
+}
+
+absl::Status Client::WatchTuning(const std::string& name, const std::function<bool(const v1::Tuning&)>& on_change) {
+  v1::WatchTuningRequest request;
+  request.set_name(name);
+  Call call(this);
+  std::unique_ptr<grpc::ClientReader<v1::Tuning>> reader = tuner_->WatchTuning(call.context(), request);
+  v1::Tuning tuning;
+  bool enough = false;
+  while (!enough && reader->Read(&tuning)) enough = !on_change(tuning);
+  if (enough) call.context()->TryCancel();
+  const grpc::Status status = reader->Finish();
+  return enough ? absl::OkStatus() : FromGrpcStatus(status);
 }
 
 }  // namespace fusion

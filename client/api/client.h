@@ -17,6 +17,7 @@
 #include "client/api/embedded.h"
 #include "fusion/v1/admin.grpc.pb.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
+#include "fusion/v1/tuner.grpc.pb.h"
 #include "library/monitor/trace_context.h"
 #include "server/identity/channel_credentials.h"
 
@@ -45,8 +46,13 @@ class Client {
     if (backend_) backend_->StartWorker(target);
   }
 
-  // Repeated on a lost connection; request_id (filled in when empty) makes that safe.
-  absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request);
+  // Repeated on a lost connection; request_id (filled in when empty) makes that safe. A server that has no room and says when to
+  // try again (google.rpc.RetryInfo) is asked again then, kRefusals times at most; on_wait, if given, is called before each wait.
+  // Waiting is part of the request's time limit: DeadlineExceeded when that would end first, ResourceExhausted when the server
+  // still has no room.
+  static constexpr int kRefusals = 20;
+  absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request,
+                                 const std::function<void(const absl::Status& refusal)>& on_wait = nullptr);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
   // One page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int page_size, const std::string& page_token);
@@ -76,6 +82,15 @@ class Client {
   // One page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListAuditEntriesResponse> ListAuditEntries(int page_size, const std::string& page_token);
 
+  // Online tuning. One page of each list; page_size 0: the server's choice.
+  absl::StatusOr<v1::ListTuningsResponse> ListTunings(const std::string& program, int page_size, const std::string& page_token);
+  absl::StatusOr<v1::TuningDetails> GetTuning(const std::string& name);
+  absl::StatusOr<v1::Tuning> ResetTuning(const std::string& name);
+  absl::StatusOr<v1::ListTuningReportsResponse> ListTuningReports(const std::string& name, int page_size,
+                                                                  const std::string& page_token);
+  // Calls `on_change` with the tuning as it is, and after changes, until that returns false (then OK) or the stream breaks.
+  absl::Status WatchTuning(const std::string& name, const std::function<bool(const v1::Tuning&)>& on_change);
+
   // Every call in flight and every later one ends with Cancelled. Callable from any thread.
   void Interrupt();
 
@@ -94,6 +109,7 @@ class Client {
   std::unique_ptr<v1::OptimizerService::Stub> optimizer_;
   std::unique_ptr<v1::FleetService::Stub> fleet_;
   std::unique_ptr<v1::AdminService::Stub> admin_;
+  std::unique_ptr<v1::TunerService::Stub> tuner_;
   const TraceContext trace_ = TraceFromEnvironment();
 
   std::mutex mutex_;

@@ -54,6 +54,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddAuditCommands(app, invocation);
   AddLibraryCommands(app, invocation);
   AddModelCommands(app, invocation);
+  AddTuneCommands(app, invocation);
   AddBackupCommand(app, invocation);
   AddDoctorCommand(app, invocation);
   AddCompletionCommand(app, invocation);

@@ -46,7 +46,7 @@ std::string BashCompletion(CLI::App* app) {
       "    --print) COMPREPLY=($(compgen -W \"fuse dot json proto\" -- \"$current\")); return ;;\n"
       "    --role) COMPREPLY=($(compgen -W \"user worker admin\" -- \"$current\")); return ;;\n"
       "    --tls-ca|--tls-cert|--tls-key|--token-file) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
-      "    --output|--dump-dir|--plots) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n"
+      "    --output|--dump-dir|--plots|--plot) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n"
       "  esac\n"
       "  case \"$path\" in\n",
       words,

@@ -19,14 +19,12 @@ bool HoldsSvg(const fs::path& path) {
   return absl::StartsWith(beginning, "<svg") || absl::StartsWith(beginning, "<?xml");
 }
 
-}  // namespace
-
-absl::Status CheckPlotFolder(const std::string& directory) {
+absl::Status CheckFolder(const std::string& directory, const char* first, const char* second) {
   std::error_code error;
   const fs::path folder(directory);
   if (!fs::exists(folder, error)) return absl::OkStatus();
   if (!fs::is_directory(folder, error)) return absl::InvalidArgumentError(absl::StrCat(directory, ": is no folder"));
-  for (const char* name : {kMeasuredPlotName, kConvergencePlotName}) {
+  for (const char* name : {first, second}) {
     const fs::path path = folder / name;
     if (fs::exists(path, error) && !(fs::is_regular_file(path, error) && HoldsSvg(path)))
       return absl::InvalidArgumentError(
@@ -35,15 +33,34 @@ absl::Status CheckPlotFolder(const std::string& directory) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<PlotPaths> Write(const std::string& directory, const char* first, const std::string& first_plot,
+                                const char* second, const std::string& second_plot) {
+  if (absl::Status status = CheckFolder(directory, first, second); !status.ok()) return status;
+  const fs::path one = fs::path(directory) / first, other = fs::path(directory) / second;
+  if (absl::Status status = WriteFile(one, first_plot); !status.ok()) return status;
+  if (absl::Status status = WriteFile(other, second_plot); !status.ok()) return status;
+  return PlotPaths{one.string(), other.string()};
+}
+
+}  // namespace
+
+absl::Status CheckPlotFolder(const std::string& directory) {
+  return CheckFolder(directory, kMeasuredPlotName, kConvergencePlotName);
+}
+
 absl::StatusOr<PlotPaths> WritePlots(const v1::ReportModelResponse& report, const std::string& directory) {
   if (report.measured_plot().empty() || report.convergence_plot().empty())
     return absl::UnavailableError("the server sent no plots");
-  if (absl::Status status = CheckPlotFolder(directory); !status.ok()) return status;
-  const fs::path folder(directory);
-  const fs::path measured = folder / kMeasuredPlotName, convergence = folder / kConvergencePlotName;
-  if (absl::Status status = WriteFile(measured, report.measured_plot()); !status.ok()) return status;
-  if (absl::Status status = WriteFile(convergence, report.convergence_plot()); !status.ok()) return status;
-  return PlotPaths{measured.string(), convergence.string()};
+  return Write(directory, kMeasuredPlotName, report.measured_plot(), kConvergencePlotName, report.convergence_plot());
+}
+
+absl::Status CheckTuningPlotFolder(const std::string& directory) {
+  return CheckFolder(directory, kLandscapePlotName, kConvergencePlotName);
+}
+
+absl::StatusOr<PlotPaths> WriteTuningPlots(const std::string& landscape, const std::string& convergence,
+                                           const std::string& directory) {
+  return Write(directory, kLandscapePlotName, landscape, kConvergencePlotName, convergence);
 }
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// The plots of `model report` on the user's disk.
+// The plots of `model report` and `tune show` on the user's disk.
 #pragma once
 
 #include <string>
@@ -22,5 +22,11 @@ struct PlotPaths {
 // Writes both plots into the folder, which is created with its parents. InvalidArgument: as CheckPlotFolder; nothing is written
 // then. Unavailable: the report has no plots, or the disk refuses.
 absl::StatusOr<PlotPaths> WritePlots(const v1::ReportModelResponse& report, const std::string& directory);
+
+// The same for the plots of `tune show`.
+inline constexpr char kLandscapePlotName[] = "landscape.svg";
+absl::Status CheckTuningPlotFolder(const std::string& directory);
+absl::StatusOr<PlotPaths> WriteTuningPlots(const std::string& landscape, const std::string& convergence,
+                                           const std::string& directory);
 
 }  // namespace fusion

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -24,13 +25,11 @@
 #include "client/tuner/process.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
+#include "server/tuner/search.h"
 
 using namespace fusion::tuning;  // NOLINT: these functions are the C face of that namespace
 
 namespace {
-
-constexpr const char* kStrategies[] = {"portfolio",   "exhaustive", "random",  "hill-climbing",
-                                       "nelder-mead", "annealing",  "bayesian"};
 
 std::string NameOfExecutable() {
   char path[PATH_MAX];
@@ -60,11 +59,11 @@ absl::Status CheckOptions(const fusion_tuner_options& options) {
   if (std::isnan(options.exploration_share) || options.exploration_share > 1)
     return absl::InvalidArgumentError(absl::StrCat("exploration_share is ", options.exploration_share,
                                                    "; it is a share of the running time, at most 1"));
-  if (options.strategy != nullptr && *options.strategy != '\0' &&
-      std::find(std::begin(kStrategies), std::end(kStrategies), std::string(options.strategy)) ==
-          std::end(kStrategies))
+  const std::vector<std::string>& strategies = fusion::TuningStrategyNames();
+  const std::string strategy = TextOr(options.strategy, "");
+  if (!strategy.empty() && std::find(strategies.begin(), strategies.end(), strategy) == strategies.end())
     return absl::InvalidArgumentError(
-        absl::StrCat("there is no strategy ", options.strategy, "; there are ", absl::StrJoin(kStrategies, ", ")));
+        absl::StrCat("there is no strategy ", strategy, "; there are ", absl::StrJoin(strategies, ", ")));
   return absl::OkStatus();
 }
 

@@ -20,6 +20,18 @@ double LogAxis::At(double value) const {
   return from_ + share * (to_ - from_);
 }
 
+std::vector<double> LinearTicks(double low, double high, int most) {
+  double step = std::pow(10.0, std::floor(std::log10((high - low) / most)));
+  for (const double factor : {2.0, 2.5, 2.0, 2.0}) {
+    if ((high - low) / step <= most - 1) break;
+    step *= factor;
+  }
+  std::vector<double> ticks;
+  for (double count = std::ceil(low / step - kRounding); count * step <= high + step * kRounding; ++count)
+    ticks.push_back(count * step);
+  return ticks;
+}
+
 std::vector<double> LogTicks(double low, double high) {
   const double decades = std::log10(high) - std::log10(low);
   std::vector<double> mantissas = {1};

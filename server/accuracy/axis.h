@@ -1,4 +1,4 @@
-// A logarithmic axis of a plot and its ticks. Internal to server/accuracy.
+// Axes of a plot and their ticks. Internal to server/accuracy.
 #pragma once
 
 #include <string>
@@ -18,6 +18,19 @@ class LogAxis {
  private:
   double low_, high_, from_, to_;
 };
+
+// The same evenly by the values themselves. high is above low.
+class LinearAxis {
+ public:
+  LinearAxis(double low, double high, double from, double to) : low_(low), high_(high), from_(from), to_(to) {}
+  double At(double value) const { return from_ + (value - low_) / (high_ - low_) * (to_ - from_); }
+
+ private:
+  double low_, high_, from_, to_;
+};
+
+// Round values from low to high, ascending: multiples of 1, 2 or 5 times a power of ten, 2 to `most` of them (most: 4 or more).
+std::vector<double> LinearTicks(double low, double high, int most);
 
 // Ticks from low to high, ascending, at most 12: round values in each power of ten, fewer of them over more powers. At least
 // two when high is 2.5 times low or more.

@@ -1,0 +1,127 @@
+// A server that is killed and started again while a program tunes: nothing that it acknowledged is lost or counted twice, and the
+// program never waits. FUSION_LONG_TESTS=1: a hundred times.
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/tuner/clock.h"
+#include "client/tuner/fusion_tuner.h"
+#include "tests/fault/long_form.h"
+#include "tests/integration/tuning_server.h"
+
+namespace fusion::testing {
+namespace {
+
+using tuning::NowNanoseconds;
+
+constexpr uint64_t kStall = 1'000'000;
+
+uint64_t ThreadNanoseconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+struct Stalls {
+  uint64_t calls = 0;
+  uint64_t over_by_wall = 0, over_by_processor = 0;
+  uint64_t longest_by_wall = 0, longest_by_processor = 0;  // nanoseconds
+
+  // What the call took of the clock, and of this thread's time on a processor: on shared cores the first contains what others took.
+  template <typename Call>
+  void Time(Call call) {
+    const uint64_t processor = ThreadNanoseconds(), wall = NowNanoseconds();
+    call();
+    const uint64_t wall_time = NowNanoseconds() - wall, processor_time = ThreadNanoseconds() - processor;
+    ++calls;
+    over_by_wall += wall_time > kStall;
+    over_by_processor += processor_time > kStall;
+    longest_by_wall = std::max(longest_by_wall, wall_time);
+    longest_by_processor = std::max(longest_by_processor, processor_time);
+  }
+};
+
+TEST(TuningRestartTest, NothingAcknowledgedIsLostAndNoCallWaits) {
+  const int rounds = Count(5, 100);
+  ClientProgram client;
+  TuningServer server(client);
+  fusion_tuner_options options;
+  fusion_tuner_options_init(&options);
+  options.server = server.address().c_str();
+  options.program = "restart";
+  options.device_class = "simulated";
+  options.notice = [](const char*, void*) {};
+  fusion_tuner* tuner = nullptr;
+  ASSERT_EQ(fusion_tuner_create(&options, &tuner), FUSION_TUNER_OK) << fusion_tuner_message();
+  fusion_tuner_section* section = nullptr;
+  fusion_tuner_parameter *tile = nullptr, *stages = nullptr;
+  ASSERT_EQ(fusion_tuner_section_create(tuner, "loop", &section), FUSION_TUNER_OK);
+  ASSERT_EQ(fusion_tuner_integer_range(tuner, "tile", 0, 1000, 1, &tile), FUSION_TUNER_OK);
+  ASSERT_EQ(fusion_tuner_power_of_two(tuner, "stages", 1, 64, &stages), FUSION_TUNER_OK);
+  ASSERT_EQ(fusion_tuner_section_parameter(section, tile), FUSION_TUNER_OK);
+  ASSERT_EQ(fusion_tuner_section_parameter(section, stages), FUSION_TUNER_OK);
+  ASSERT_EQ(fusion_tuner_section_declare(section), FUSION_TUNER_OK) << fusion_tuner_message();
+
+  auto counters = [&] {
+    fusion_tuner_counters_t counters{};
+    counters.size = sizeof(counters);
+    EXPECT_EQ(fusion_tuner_counters(tuner, &counters), FUSION_TUNER_OK);
+    return counters;
+  };
+  std::atomic<bool> done{false};
+  Stalls stalls;
+  std::thread program([&] {
+    // Of a first call a thread's memory is made, so it is not counted.
+    fusion_tuner_next(section);
+    fusion_tuner_cancel(section);
+    while (!done) {
+      const fusion_tuner_value* values = nullptr;
+      stalls.Time([&] { values = fusion_tuner_next(section); });
+      stalls.Time([&] { fusion_tuner_start(section); });
+      // About 20 us, and longer for what is further from the best.
+      const uint64_t until = NowNanoseconds() + 20'000 + static_cast<uint64_t>(std::abs(values[0].integer - 333)) * 20 +
+                             static_cast<uint64_t>(values[1].integer) * 50;
+      while (NowNanoseconds() < until) {
+      }
+      stalls.Time([&] { fusion_tuner_stop(section); });
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  });
+
+  for (int round = 0; round < rounds; ++round) {
+    const uint64_t before = counters().acknowledged;
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (counters().acknowledged < before + 20 && std::chrono::steady_clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ASSERT_GE(counters().acknowledged, before + 20) << "round " << round;
+    server.Kill();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    server.StartAgain();
+  }
+  done = true;
+  program.join();
+  ASSERT_EQ(fusion_tuner_flush(tuner, 20), FUSION_TUNER_OK) << fusion_tuner_message();
+  const fusion_tuner_counters_t end = counters();
+  EXPECT_EQ(end.acknowledged + end.dropped, end.reported);
+  EXPECT_EQ(end.reconnections, static_cast<uint64_t>(rounds));
+  EXPECT_EQ(server.StoredReports().runs, end.acknowledged) << "each exactly once";
+  EXPECT_EQ(stalls.over_by_processor, 0u);
+  std::printf("%d restarts: %llu runs, %llu acknowledged, %llu dropped; of %llu calls %llu took over 1 ms by the clock (longest %.3f ms), "
+              "%llu by the processor's time of the thread (longest %.3f ms)\n",
+              rounds, static_cast<unsigned long long>(end.reported), static_cast<unsigned long long>(end.acknowledged),
+              static_cast<unsigned long long>(end.dropped), static_cast<unsigned long long>(stalls.calls),
+              static_cast<unsigned long long>(stalls.over_by_wall), static_cast<double>(stalls.longest_by_wall) * 1e-6,
+              static_cast<unsigned long long>(stalls.over_by_processor), static_cast<double>(stalls.longest_by_processor) * 1e-6);
+  fusion_tuner_destroy(tuner);
+}
+
+}  // namespace
+}  // namespace fusion::testing
