@@ -239,7 +239,8 @@ std::optional<TuningCandidate> TuningSearch::Propose() {
   std::optional<TuningPoint> point = p.strategy->finished() ? std::nullopt : p.strategy->Propose(p.knowledge);
   p.Choose();  // the model may have changed
   if (point && !p.strategy->finished()) return p.Issue(*std::move(point));
-  if (!p.strategy->finished()) return std::nullopt;
+  // A strategy that waits for results has none to wait for when nothing is outstanding: all points have run.
+  if (!p.strategy->finished() && !p.outstanding.empty()) return std::nullopt;
   // At the end what cannot be told apart is run again until it can, or is alike.
   if ((point = p.Unseparated())) return p.Issue(*std::move(point));
   if (p.outstanding.empty() && p.Best() >= 0) p.state.phase = v1::CONVERGED;

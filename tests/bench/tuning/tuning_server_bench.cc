@@ -34,6 +34,7 @@
 #include "fusion/v1/tuner.grpc.pb.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
+#include "server/service/server_metrics.h"
 #include "server/tuner/declared_section.h"
 #include "server/tuner/parameter_space.h"
 

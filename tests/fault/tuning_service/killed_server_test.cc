@@ -71,7 +71,7 @@ class ResendingProgram {
     ++connections_;
     // Everything acknowledged is on the disk.
     if (welcome->welcome().last_sequence() < acknowledged_) lost_ += acknowledged_ - welcome->welcome().last_sequence();
-    acknowledged_ = std::max(acknowledged_, welcome->welcome().last_sequence());
+    acknowledged_ = std::max<uint64_t>(acknowledged_, welcome->welcome().last_sequence());
     connection.Declare(Section());
     const auto declared = connection.Wait(&v1::TuneResponse::has_declared);
     if (!declared) return;
@@ -85,7 +85,7 @@ class ResendingProgram {
       }
       const bool full = stop || sent_ >= acknowledged_ + 50;
       const auto response = connection.Wait(&IsAcknowledged, std::chrono::milliseconds(full ? 1000 : 0));
-      if (response) acknowledged_ = std::max(acknowledged_, response->acknowledged().sequence());
+      if (response) acknowledged_ = std::max<uint64_t>(acknowledged_, response->acknowledged().sequence());
       if (stop && acknowledged_ >= sent_) return;
       if (broken_) {
         broken_ = false;

@@ -8,6 +8,7 @@
 
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
+#include "server/service/server_metrics.h"
 #include "tests/tuning_connection.h"
 
 namespace fusion::testing {
