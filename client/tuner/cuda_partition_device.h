@@ -1,5 +1,6 @@
 // The CUDA side of partitioned loops: one device, three streams, and the errors of the runtime as text.
-// Compiled by the user's program, with nvcc or with the host's compiler and the runtime's headers; links with the CUDA runtime.
+// Compiled by the user's program, with nvcc or with the host's compiler and the runtime's headers; links with
+// the CUDA runtime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +12,8 @@
 
 namespace fusion {
 
-// All functions return "" or what went wrong. The streams do not wait for the default stream, nor it for them: kernels of a
-// device part belong on the stream that it is given. One thread at a time.
+// All functions return "" or what went wrong. The streams do not wait for the default stream, nor it for
+// them: kernels of a device part belong on the stream that it is given. One thread at a time.
 class CudaPartitionDevice {
  public:
   using Stream = cudaStream_t;
@@ -25,11 +26,13 @@ class CudaPartitionDevice {
     if (problem_.empty() && index_ < 0) problem_ = Text("cudaGetDevice", cudaGetDevice(&index_));
     if (problem_.empty()) problem_ = Text("cudaSetDevice", cudaSetDevice(index_));
     for (cudaStream_t& stream : streams_) {
-      if (problem_.empty()) problem_ = Text("cudaStreamCreate", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      if (problem_.empty())
+        problem_ = Text("cudaStreamCreate", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     }
     for (auto& events : events_) {
       for (cudaEvent_t& event : events) {
-        if (problem_.empty()) problem_ = Text("cudaEventCreate", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        if (problem_.empty())
+          problem_ = Text("cudaEventCreate", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
       }
     }
   }
@@ -50,7 +53,8 @@ class CudaPartitionDevice {
   const std::string& Problem() const { return problem_; }
   std::string Name() const {
     cudaDeviceProp properties;
-    return problem_.empty() && cudaGetDeviceProperties(&properties, index_) == cudaSuccess ? properties.name : "";
+    return problem_.empty() && cudaGetDeviceProperties(&properties, index_) == cudaSuccess ? properties.name
+                                                                                           : "";
   }
 
   std::string Allocate(size_t bytes, void** memory) {
@@ -91,10 +95,12 @@ class CudaPartitionDevice {
   std::string Download(void* host, const void* device, size_t width, size_t rows, size_t stride) {
     return Copy(host, device, width, rows, stride, cudaMemcpyDeviceToHost, PartitionStream::kDownload);
   }
-  // What comes next on `later` waits for all that is on `earlier` by now. One pair of streams, one event for each chunk.
+  // What comes next on `later` waits for all that is on `earlier` by now. One pair of streams, one event for
+  // each chunk.
   std::string Follow(PartitionStream later, PartitionStream earlier, int chunk) {
     cudaEvent_t event = events_[static_cast<int>(earlier)][chunk];
-    const std::string error = Text("cudaEventRecord", cudaEventRecord(event, streams_[static_cast<int>(earlier)]));
+    const std::string error =
+        Text("cudaEventRecord", cudaEventRecord(event, streams_[static_cast<int>(earlier)]));
     if (!error.empty()) return error;
     return Text("cudaStreamWaitEvent", cudaStreamWaitEvent(streams_[static_cast<int>(later)], event, 0));
   }
@@ -119,7 +125,8 @@ class CudaPartitionDevice {
   std::string Copy(void* to, const void* from, size_t width, size_t rows, size_t stride, cudaMemcpyKind kind,
                    PartitionStream on) {
     const cudaStream_t stream = streams_[static_cast<int>(on)];
-    if (rows == 1 || width == stride) return Text("cudaMemcpyAsync", cudaMemcpyAsync(to, from, width * rows, kind, stream));
+    if (rows == 1 || width == stride)
+      return Text("cudaMemcpyAsync", cudaMemcpyAsync(to, from, width * rows, kind, stream));
     return Text("cudaMemcpy2DAsync", cudaMemcpy2DAsync(to, stride, from, stride, width, rows, kind, stream));
   }
 

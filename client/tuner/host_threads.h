@@ -34,7 +34,8 @@ class HostThreads {
 
   int count() const { return count_; }
 
-  // The others begin to call body(begin, end) for slices of [begin, end). body lives until Finish or Abandon has returned.
+  // The others begin to call body(begin, end) for slices of [begin, end). body lives until Finish or Abandon
+  // has returned.
   template <class Body>
   void Start(int64_t begin, int64_t end, int64_t slice, Body& body) {
     {

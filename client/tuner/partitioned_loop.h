@@ -1,10 +1,12 @@
-// The splitting of a loop between the processors and a device (seed 002, sections 4.3 to 4.5 and 5.3 to 5.4, figure 5.2),
-// without CUDA and without the tuner: partitioned_for.h puts the three together, and is what programs include.
+// The splitting of a loop between the processors and a device (seed 002, sections 4.3 to 4.5 and 5.3 to 5.4,
+// figure 5.2), without CUDA and without the tuner: partitioned_for.h puts the three together, and is what
+// programs include.
 //
-// The device takes the first iterations [0, p), the host the others [p, n), as the seed's F_d and F_h. The device's part is
-// cut in chunks; three streams let the upload of chunk k+1, the computation of chunk k and the download of chunk k-1 overlap,
-// and all of it overlaps the host's part. An array has on the device the layout that it has on the host, in memory that is
-// allocated once for all iterations (seed, section 4.4.2), so no chunk waits for the memory of another.
+// The device takes the first iterations [0, p), the host the others [p, n), as the seed's F_d and F_h. The
+// device's part is cut in chunks; three streams let the upload of chunk k+1, the computation of chunk k and
+// the download of chunk k-1 overlap, and all of it overlaps the host's part. An array has on the device the
+// layout that it has on the host, in memory that is allocated once for all iterations (seed, section 4.4.2),
+// so no chunk waits for the memory of another.
 //
 // C++17. One thread at a time may use a loop; loops are independent of one another.
 #pragma once
@@ -27,7 +29,8 @@ enum class PartitionCode {
   kOk,
   kHostOnly,         // right, but all of it on the host: there is no device, or it cannot be used
   kInvalidArgument,  // nothing has run
-  kDeviceError,      // the device's iterations are not done, those of the host are; later runs are on the host alone
+  kDeviceError,  // the device's iterations are not done, those of the host are; later runs are on the host
+                 // alone
 };
 
 struct PartitionStatus {
@@ -67,11 +70,13 @@ class FixedPartition : public PartitionChooser {
   int chunks;
 };
 
-// What iterations touch of one array in the host's memory. Bytes that no iteration of the device touches are not copied.
+// What iterations touch of one array in the host's memory. Bytes that no iteration of the device touches are
+// not copied.
 class PartitionArray {
  public:
-  // Iteration i reads row i. It may also read the rows before: the device has the first iterations, so they are there.
-  // Row i begins at data + i * stride, and `length` elements of it are touched; stride 0: rows lie side by side.
+  // Iteration i reads row i. It may also read the rows before: the device has the first iterations, so they
+  // are there. Row i begins at data + i * stride, and `length` elements of it are touched; stride 0: rows lie
+  // side by side.
   template <class T>
   static PartitionArray ReadRows(const T* data, int64_t rows, int64_t length, int64_t stride = 0) {
     return Rows(const_cast<T*>(data), sizeof(T), rows, length, stride, true, false);
@@ -86,16 +91,16 @@ class PartitionArray {
   static PartitionArray ReadWriteRows(T* data, int64_t rows, int64_t length, int64_t stride = 0) {
     return Rows(data, sizeof(T), rows, length, stride, true, true);
   }
-  // Every iteration may read all of it. Uploaded by the first run that has iterations on the device, and again by
-  // the next such run after PartitionedLoop::MarkChanged.
+  // Every iteration may read all of it. Uploaded by the first run that has iterations on the device, and
+  // again by the next such run after PartitionedLoop::MarkChanged.
   template <class T>
   static PartitionArray ReadWhole(const T* data, int64_t count) {
     PartitionArray array = Rows(const_cast<T*>(data), sizeof(T), 1, count, 0, true, false);
     array.whole = true;
     return array;
   }
-  // Of row i only the first i + 1 elements are touched. Not of WriteRows: copies are a little wider than the triangle, and what
-  // lies beside it must come back as it went.
+  // Of row i only the first i + 1 elements are touched. Not of WriteRows: copies are a little wider than the
+  // triangle, and what lies beside it must come back as it went.
   PartitionArray LowerTriangle() const {
     PartitionArray array = *this;
     array.triangle_bytes = element_bytes;
@@ -114,8 +119,8 @@ class PartitionArray {
   bool read = false, written = false, whole = false;
 
  private:
-  static PartitionArray Rows(void* data, int64_t element_bytes, int64_t rows, int64_t length, int64_t stride, bool read,
-                             bool written) {
+  static PartitionArray Rows(void* data, int64_t element_bytes, int64_t rows, int64_t length, int64_t stride,
+                             bool read, bool written) {
     PartitionArray array;
     array.host = static_cast<char*>(data);
     array.element_bytes = element_bytes;
@@ -146,14 +151,16 @@ enum class PartitionStream { kUpload, kCompute, kDownload };
 constexpr int kMaxPartitionChunks = 16;
 
 struct PartitionedLoopOptions {
-  // 0: host_part is called once, by the calling thread, and has threads of its own (OpenMP, say). Else the number of threads, the calling
-  // one included, that call host_part for slices of the host's iterations; it must allow that. -1: one for each processor.
+  // 0: host_part is called once, by the calling thread, and has threads of its own (OpenMP, say). Else the
+  // number of threads, the calling one included, that call host_part for slices of the host's iterations; it
+  // must allow that. -1: one for each processor.
   int host_threads = -1;
   // Iterations of a slice; 0: about eight slices for each thread.
   int64_t host_slice = 0;
   // Chunks begin at multiples of so many iterations: the rows of a kernel's tile.
   int64_t device_alignment = 1;
-  // Smaller arrays are not pinned where they are, but copied through pinned memory of the loop: they share pages with others.
+  // Smaller arrays are not pinned where they are, but copied through pinned memory of the loop: they share
+  // pages with others.
   int64_t pin_from_bytes = 64 << 10;
 };
 
@@ -163,7 +170,8 @@ struct PartitionedRun {
   Partition partition;
 };
 
-// Device: CudaPartitionDevice (cuda_partition_device.h), which says what its functions do. They return "" or what went wrong.
+// Device: CudaPartitionDevice (cuda_partition_device.h), which says what its functions do. They return "" or
+// what went wrong.
 template <class Device>
 class BasicPartitionedLoop {
  public:
@@ -184,8 +192,9 @@ class BasicPartitionedLoop {
     }
   }
 
-  // The index of the array for DevicePointers. The memory stays the caller's, and is there until the loop is destroyed or the
-  // arrays are cleared. The next run pins it; small arrays, and those that cannot be pinned, go through pinned memory of the loop.
+  // The index of the array for DevicePointers. The memory stays the caller's, and is there until the loop is
+  // destroyed or the arrays are cleared. The next run pins it; small arrays, and those that cannot be pinned,
+  // go through pinned memory of the loop.
   int AddArray(const PartitionArray& array) {
     arrays_.push_back(array);
     changed_.push_back(true);
@@ -194,14 +203,16 @@ class BasicPartitionedLoop {
   }
   // The host has written to an array that is read as a whole.
   void MarkChanged(int array) { changed_[static_cast<size_t>(array)] = true; }
-  // Forgets all arrays; what the device had for them is given back. A device that had no room for them is tried again.
+  // Forgets all arrays; what the device had for them is given back. A device that had no room for them is
+  // tried again.
   void ClearArrays() {
     ReleaseDevice();
     device_problem_ = DeviceProblem();
     arrays_.clear();
     changed_.clear();
   }
-  // Pinned memory that lives as long as the loop, or where that cannot be had other memory; null when there is none.
+  // Pinned memory that lives as long as the loop, or where that cannot be had other memory; null when there
+  // is none.
   void* Allocate(size_t bytes) {
     void* memory = nullptr;
     const bool pinned = device_problem_.empty() && device_->AllocatePinned(bytes, &memory).empty();
@@ -209,7 +220,8 @@ class BasicPartitionedLoop {
     if (memory != nullptr) owned_.emplace_back(memory, pinned);
     return memory;
   }
-  // Allocates and pins what is new; Run does it too, before its clock starts. "" or why there is no device part.
+  // Allocates and pins what is new; Run does it too, before its clock starts. "" or why there is no device
+  // part.
   const std::string& Prepare() {
     if (device_problem_.empty() && !ready_) PrepareDevice();
     return device_problem_;
@@ -223,9 +235,10 @@ class BasicPartitionedLoop {
     return arrays;
   }
 
-  // Does iterations [0, n): host_part(begin, end) on the host, device_part(stream, begin, end, pointers) for each chunk of the
-  // device's. device_part launches on the stream and returns at once, "" or what went wrong; errors of launches are found
-  // without it. What host_part throws is thrown again once the device is at rest.
+  // Does iterations [0, n): host_part(begin, end) on the host, device_part(stream, begin, end, pointers) for
+  // each chunk of the device's. device_part launches on the stream and returns at once, "" or what went
+  // wrong; errors of launches are found without it. What host_part throws is thrown again once the device is
+  // at rest.
   template <class HostPart, class DevicePart>
   PartitionedRun Run(int64_t n, HostPart&& host_part, DevicePart&& device_part) {
     PartitionedRun run;
@@ -276,7 +289,9 @@ class BasicPartitionedLoop {
     if (options.host_threads >= 0) return options.host_threads;
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
-  std::string DeviceProblem() const { return device_ == nullptr ? "no device was given" : device_->Problem(); }
+  std::string DeviceProblem() const {
+    return device_ == nullptr ? "no device was given" : device_->Problem();
+  }
   int64_t Slice(int64_t count) const {
     if (options_.host_slice > 0) return options_.host_slice;
     return std::max<int64_t>(1, count / (8 * threads_.count()));
@@ -291,7 +306,8 @@ class BasicPartitionedLoop {
         return {PartitionCode::kInvalidArgument, name + " has no memory, or a negative size"};
       }
       if (array.stride_bytes < array.row_bytes) {
-        return {PartitionCode::kInvalidArgument, name + " has rows that overlap: its stride is less than its length"};
+        return {PartitionCode::kInvalidArgument,
+                name + " has rows that overlap: its stride is less than its length"};
       }
       if (array.triangle_bytes > 0 && (array.whole || !array.read)) {
         return {PartitionCode::kInvalidArgument, name + " is a triangle and is not read by rows"};
@@ -317,11 +333,12 @@ class BasicPartitionedLoop {
   }
   std::string Named(size_t array, const std::string& error) const {
     if (error.empty()) return "";
-    return "array " + std::to_string(array) + " of " + std::to_string(arrays_[array].bytes()) + " bytes: " + error;
+    return "array " + std::to_string(array) + " of " + std::to_string(arrays_[array].bytes()) +
+           " bytes: " + error;
   }
 
-  // Memory is pinned by pages, and no page twice: arrays that share one are pinned together. A copy must not begin in pinned memory
-  // and end in other memory, so that an array is pinned as a whole or staged.
+  // Memory is pinned by pages, and no page twice: arrays that share one are pinned together. A copy must not
+  // begin in pinned memory and end in other memory, so that an array is pinned as a whole or staged.
   void PinArrays() {
     Unpin();
     struct Pages {
@@ -385,7 +402,9 @@ class BasicPartitionedLoop {
   }
 
   // What the host's side of a copy is.
-  char* HostSide(size_t array) const { return staging_[array] != nullptr ? staging_[array] : arrays_[array].host; }
+  char* HostSide(size_t array) const {
+    return staging_[array] != nullptr ? staging_[array] : arrays_[array].host;
+  }
   static void CopyOnHost(char* to, const char* from, size_t width, int64_t rows, int64_t stride) {
     for (int64_t row = 0; row < rows; ++row) std::memcpy(to + row * stride, from + row * stride, width);
   }
@@ -395,12 +414,14 @@ class BasicPartitionedLoop {
       if (staging_[i] == nullptr || !array.written) continue;
       for (int64_t row = 0; row < split; ++row) {
         const int64_t offset = row * array.stride_bytes;
-        std::memcpy(array.host + offset, staging_[i] + offset, static_cast<size_t>(array.width_bytes(row + 1)));
+        std::memcpy(array.host + offset, staging_[i] + offset,
+                    static_cast<size_t>(array.width_bytes(row + 1)));
       }
     }
   }
 
-  // One chunk after the other through the three streams. What fails leaves the rest out; the caller waits for what was begun.
+  // One chunk after the other through the three streams. What fails leaves the rest out; the caller waits for
+  // what was begun.
   template <class DevicePart>
   std::string Enqueue(int64_t split, int chunks, DevicePart&& device_part) {
     std::string error = device_->Begin();
@@ -420,7 +441,8 @@ class BasicPartitionedLoop {
       if (error.empty()) error = device_->Follow(PartitionStream::kCompute, PartitionStream::kUpload, chunk);
       if (error.empty()) error = device_part(device_->ComputeStream(), begin, end, pointers_);
       if (error.empty()) error = device_->LaunchError();
-      if (error.empty()) error = device_->Follow(PartitionStream::kDownload, PartitionStream::kCompute, chunk);
+      if (error.empty())
+        error = device_->Follow(PartitionStream::kDownload, PartitionStream::kCompute, chunk);
       if (error.empty()) error = CopyRows(begin, end, /*upload=*/false);
       begin = end;
     }
@@ -439,16 +461,19 @@ class BasicPartitionedLoop {
       const PartitionArray& array = arrays_[i];
       if (array.whole || !(upload ? array.read : array.written) || array.row_bytes == 0) continue;
       // A triangle is copied in bands, each as wide as its last row.
-      const int64_t band = array.triangle_bytes == 0 ? end - begin : std::max<int64_t>(kLeastBandRows, (end + 31) / 32);
+      const int64_t band =
+          array.triangle_bytes == 0 ? end - begin : std::max<int64_t>(kLeastBandRows, (end + 31) / 32);
       for (int64_t row = begin; row < end; row += band) {
         const int64_t rows = std::min(band, end - row), offset = row * array.stride_bytes;
         char* const on_device = static_cast<char*>(pointers_.pointers_[i]) + offset;
         const auto width = static_cast<size_t>(array.width_bytes(row + rows));
         const auto stride = static_cast<size_t>(array.stride_bytes);
         char* const on_host = HostSide(i) + offset;
-        if (upload && staging_[i] != nullptr) CopyOnHost(on_host, array.host + offset, width, rows, array.stride_bytes);
-        const std::string error = upload ? device_->Upload(on_device, on_host, width, static_cast<size_t>(rows), stride)
-                                         : device_->Download(on_host, on_device, width, static_cast<size_t>(rows), stride);
+        if (upload && staging_[i] != nullptr)
+          CopyOnHost(on_host, array.host + offset, width, rows, array.stride_bytes);
+        const std::string error =
+            upload ? device_->Upload(on_device, on_host, width, static_cast<size_t>(rows), stride)
+                   : device_->Download(on_host, on_device, width, static_cast<size_t>(rows), stride);
         if (!error.empty()) return error;
       }
     }
@@ -467,8 +492,9 @@ class BasicPartitionedLoop {
   std::vector<PartitionArray> arrays_;
   std::vector<bool> changed_;  // of arrays that are read as a whole
   DevicePointers pointers_;
-  std::vector<void*> pinned_;    // ranges of pages, by this loop
-  std::vector<char*> staging_;   // for each array: pinned memory of its size, or null where it is pinned itself
+  std::vector<void*> pinned_;  // ranges of pages, by this loop
+  std::vector<char*>
+      staging_;  // for each array: pinned memory of its size, or null where it is pinned itself
   std::vector<std::pair<void*, bool>> owned_;  // memory, is it pinned
 };
 

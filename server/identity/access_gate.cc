@@ -144,8 +144,8 @@ absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitProgram(const Principal& 
   std::shared_ptr<void> ticket = streams_.Enter(absl::StrCat("tuning ", KeyOf(principal)), options_.tuning_programs);
   if (ticket) return ticket;
   return RetryLater(absl::StrCat(principal.name, " has ", options_.tuning_programs,
-                                 " programs that tune already, which is as many as may be"),
-                    std::chrono::seconds(10));
+                               " programs that tune already, which is as many as may be"),
+                  std::chrono::seconds(10));
 }
 
 void AccessGate::RecordEnd(const Principal* principal, const ShownCredentials& shown, std::string_view method,

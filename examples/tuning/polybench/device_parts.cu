@@ -11,8 +11,9 @@ constexpr int kTileRows = 128, kTileColumns = 64, kTileDepth = 8, kThreads = 128
 constexpr int kRowsPitch = kTileRows + 2, kColumnsPitch = kTileColumns + 2;
 constexpr int kLoadsOfA = kTileRows * kTileDepth / kThreads, kLoadsOfB = kTileColumns * kTileDepth / kThreads;
 
-// A thread has 8 x 8 sums: rows 2 * ty + {0, 1} + 32 * q and columns 2 * tx + {0, 1} + 16 * q, so that a warp's reads of shared memory
-// are broadcasts or neighbours. The next tiles are loaded to registers while the present ones are multiplied.
+// A thread has 8 x 8 sums: rows 2 * ty + {0, 1} + 32 * q and columns 2 * tx + {0, 1} + 16 * q, so that a
+// warp's reads of shared memory are broadcasts or neighbours. The next tiles are loaded to registers while
+// the present ones are multiplied.
 template <bool kSymmetric>
 __global__ void __launch_bounds__(kThreads) MultiplyRows(int64_t begin, int64_t end, Product p) {
   __shared__ __align__(16) double tile_a[kTileDepth][kRowsPitch];
@@ -139,7 +140,8 @@ void MultiplyOnDevice(void* stream, int64_t begin, int64_t end, const Product& p
 }
 
 void SumRowsOnDevice(void* stream, int64_t begin, int64_t end, const RowSums& sums) {
-  SumRows<<<Blocks(end - begin, kRowsOfBlock), kRowsOfBlock * 32, 0, static_cast<cudaStream_t>(stream)>>>(begin, end, sums);
+  SumRows<<<Blocks(end - begin, kRowsOfBlock), kRowsOfBlock * 32, 0, static_cast<cudaStream_t>(stream)>>>(
+      begin, end, sums);
 }
 
 }  // namespace polybench

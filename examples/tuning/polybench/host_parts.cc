@@ -3,10 +3,10 @@
 
 namespace polybench {
 
-#define POLYBENCH_VARIANT(name)                                         \
-  namespace name {                                                      \
+#define POLYBENCH_VARIANT(name)                                            \
+  namespace name {                                                         \
   void MultiplyOnHost(int64_t begin, int64_t end, const Product& product); \
-  void SumRowsOnHost(int64_t begin, int64_t end, const RowSums& sums);   \
+  void SumRowsOnHost(int64_t begin, int64_t end, const RowSums& sums);     \
   }
 POLYBENCH_VARIANT(avx512)
 POLYBENCH_VARIANT(avx2)
@@ -22,7 +22,8 @@ struct Variant {
 
 const Variant& ThisProcessors() {
   static const Variant variant = [] {
-    if (__builtin_cpu_supports("avx512f")) return Variant{"AVX-512", &avx512::MultiplyOnHost, &avx512::SumRowsOnHost};
+    if (__builtin_cpu_supports("avx512f"))
+      return Variant{"AVX-512", &avx512::MultiplyOnHost, &avx512::SumRowsOnHost};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
       return Variant{"AVX2", &avx2::MultiplyOnHost, &avx2::SumRowsOnHost};
     }
@@ -33,8 +34,12 @@ const Variant& ThisProcessors() {
 
 }  // namespace
 
-void MultiplyOnHost(int64_t begin, int64_t end, const Product& product) { ThisProcessors().multiply(begin, end, product); }
-void SumRowsOnHost(int64_t begin, int64_t end, const RowSums& sums) { ThisProcessors().sum_rows(begin, end, sums); }
+void MultiplyOnHost(int64_t begin, int64_t end, const Product& product) {
+  ThisProcessors().multiply(begin, end, product);
+}
+void SumRowsOnHost(int64_t begin, int64_t end, const RowSums& sums) {
+  ThisProcessors().sum_rows(begin, end, sums);
+}
 const char* HostInstructions() { return ThisProcessors().name; }
 
 }  // namespace polybench

@@ -1,12 +1,14 @@
-// What the three loops compute in iterations [begin, end), on the host with all its threads and on the device.
+// What the three loops compute in iterations [begin, end), on the host with all its threads and on the
+// device.
 #pragma once
 
 #include <cstdint>
 
 namespace polybench {
 
-// Rows [begin, end) of c = alpha * a * b + beta * c, with a [.., depth], b [depth, columns] and c [.., columns]; or, symmetric, the
-// lower triangle of c = alpha * a * a' + beta * c, where b is not used. Matrices are by rows; ld* is the distance of rows in elements.
+// Rows [begin, end) of c = alpha * a * b + beta * c, with a [.., depth], b [depth, columns] and c [..,
+// columns]; or, symmetric, the lower triangle of c = alpha * a * a' + beta * c, where b is not used. Matrices
+// are by rows; ld* is the distance of rows in elements.
 struct Product {
   int64_t columns, depth;
   double alpha, beta;
@@ -19,7 +21,8 @@ struct Product {
   bool symmetric;
 };
 
-// tmp[i] = a[i, :] x, y[i] = alpha * tmp[i] + beta * b[i, :] x for i in [begin, end); a and b are [.., columns].
+// tmp[i] = a[i, :] x, y[i] = alpha * tmp[i] + beta * b[i, :] x for i in [begin, end); a and b are [..,
+// columns].
 struct RowSums {
   int64_t columns;
   double alpha, beta;

@@ -1,5 +1,5 @@
-// gemm, gesummv and syrk of PolyBench/C as partitioned loops, measured: sequential, on the processors alone, on the GPU alone, and split
-// as the tuner finds. Prints one JSON object; what it is doing goes to stderr.
+// gemm, gesummv and syrk of PolyBench/C as partitioned loops, measured: sequential, on the processors alone,
+// on the GPU alone, and split as the tuner finds. Prints one JSON object; what it is doing goes to stderr.
 #include <omp.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ constexpr char kUsage[] = R"(polybench_tuned gemm NI NJ NK | gesummv N | syrk N 
   --ratio R         only runs with this share of the iterations on the GPU (0 to 1), checks the result and prints the times
   --chunks C        in how many pieces then (default 4)
   --rounds N        runs of each kind that are measured (default 15)
-  --evaluations N   the search ends after so many runs at the latest (default 400)
+  --evaluations N   the loop settles after so many runs that explored at the latest (default 300)
+  --search S        what is known after so many seconds is measured (default 20)
   --server ADDRESS  of a fusion-server; "embedded" (the default): in this process
   --data DIR        where an embedded server keeps what it learns (default: a folder of its own, removed afterwards)
   --strategy NAME   of the search (default: the server's)
@@ -42,9 +44,9 @@ struct Options {
   std::string routine;
   std::vector<int64_t> sizes;
   double ratio = -1;
-  int chunks = 4, rounds = 15, evaluations = 400;
+  int chunks = 4, rounds = 15, evaluations = 300;
   std::string server = "embedded", data, strategy;
-  double sequential_seconds = 10;
+  double sequential_seconds = 10, search_seconds = 20;
 };
 
 // Best speed-ups of the seed and where it has them; 0 for other sizes.
@@ -104,13 +106,15 @@ std::string JsonTimes(const std::vector<double>& seconds) {
 
 [[noreturn]] void Fail(const std::string& message) {
   std::fprintf(stderr, "polybench_tuned: %s\n", message.c_str());
-  std::exit(1);
+  std::_Exit(1);  // threads of the tuner may run
 }
 
 class Measurement {
  public:
   explicit Measurement(const Options& options)
-      : options_(options), routine_(Routine::Make(options.routine, options.sizes)), loop_(&device_, &split_, LoopOptions()) {
+      : options_(options),
+        routine_(Routine::Make(options.routine, options.sizes)),
+        loop_(&device_, &split_, LoopOptions()) {
     if (routine_ == nullptr) {
       std::fputs(kUsage, stderr);
       std::exit(2);
@@ -119,7 +123,14 @@ class Measurement {
     without_gpu_ = loop_.Prepare();
     if (!without_gpu_.empty()) std::fprintf(stderr, "On the host alone: %s\n", without_gpu_.c_str());
     // Those are small.
-    for (int array : loop_.staged()) std::fprintf(stderr, "Array %d goes through memory of the loop\n", array);
+    for (int array : loop_.staged())
+      std::fprintf(stderr, "Array %d goes through memory of the loop\n", array);
+  }
+
+  ~Measurement() {
+    tuned_.reset();
+    tuner_.reset();
+    if (options_.data.empty() && !data_.empty()) std::filesystem::remove_all(data_);
   }
 
   void RunRatio() {
@@ -133,15 +144,16 @@ class Measurement {
     }
     PrintHead();
     std::printf(" \"device_iterations\": %lld, \"chunks\": %d, \"times\": %s,\n \"verified\": %s}\n",
-                static_cast<long long>(run.partition.device_iterations), run.partition.chunks, JsonTimes(seconds).c_str(),
-                JsonVerified().c_str());
+                static_cast<long long>(run.partition.device_iterations), run.partition.chunks,
+                JsonTimes(seconds).c_str(), JsonVerified().c_str());
   }
 
   void Bench() {
     Say("sequential");
     std::vector<double> sequential;
     double spent = 0;
-    while (sequential.size() < 15 && (sequential.empty() || spent + sequential.back() < options_.sequential_seconds)) {
+    while (sequential.size() < 15 &&
+           (sequential.empty() || spent + sequential.back() < options_.sequential_seconds)) {
       sequential.push_back(routine_->RunSequential());
       spent += sequential.back();
     }
@@ -166,14 +178,21 @@ class Measurement {
       for (int kind = 0; kind < 3; ++kind) {
         // Each kind follows each other one as often.
         switch ((round % 2 == 0 ? round + kind : round + 3 - kind) % 3) {
-          case 0: cpu.push_back(RunFixed(0, 1).seconds); break;
-          case 1: gpu.push_back(RunFixed(1, gpu_chunks).seconds); break;
-          case 2: tuned.push_back(RunTuned().seconds); break;
+          case 0:
+            cpu.push_back(RunFixed(0, 1).seconds);
+            break;
+          case 1:
+            gpu.push_back(RunFixed(1, gpu_chunks).seconds);
+            break;
+          case 2:
+            tuned.push_back(RunTuned().seconds);
+            break;
         }
       }
     }
     const Partition found = tuned_->Best(routine_->iterations);
-    const double ratio = static_cast<double>(found.device_iterations) / static_cast<double>(routine_->iterations);
+    const double ratio =
+        static_cast<double>(found.device_iterations) / static_cast<double>(routine_->iterations);
     Verify(ratio, found.chunks);
 
     Say("ratios from 0 to 1");
@@ -182,43 +201,53 @@ class Measurement {
       const int chunks = tenth == 10 ? gpu_chunks : ratio > 0 ? found.chunks : 4;
       Verify(tenth / 10.0, chunks);
       char line[128];
-      std::snprintf(line, sizeof line, "%s\n  {\"ratio\": %.1f, \"chunks\": %d, \"median_seconds\": %.6g}", tenth > 0 ? "," : "",
-                    tenth / 10.0, chunks, MedianOf(7, tenth / 10.0, chunks));
+      std::snprintf(line, sizeof line, "%s\n  {\"ratio\": %.1f, \"chunks\": %d, \"median_seconds\": %.6g}",
+                    tenth > 0 ? "," : "", tenth / 10.0, chunks, MedianOf(7, tenth / 10.0, chunks));
       sweep += line;
     }
 
     const double one = Median(sequential), faster = std::min(Median(cpu), Median(gpu));
     PrintHead();
-    std::printf(" \"sequential\": %s,\n \"cpu_alone\": %s,\n \"gpu_alone\": %s,\n \"gpu_alone_chunks\": %d,\n \"tuned\": %s,\n",
-                JsonTimes(sequential).c_str(), JsonTimes(cpu).c_str(), JsonTimes(gpu).c_str(), gpu_chunks,
-                JsonTimes(tuned).c_str());
+    std::printf(
+        " \"sequential\": %s,\n \"cpu_alone\": %s,\n \"gpu_alone\": %s,\n \"gpu_alone_chunks\": %d,\n "
+        "\"tuned\": %s,\n",
+        JsonTimes(sequential).c_str(), JsonTimes(cpu).c_str(), JsonTimes(gpu).c_str(), gpu_chunks,
+        JsonTimes(tuned).c_str());
     std::printf(" \"found\": {\"ratio\": %.4f, \"device_iterations\": %lld, \"chunks\": %d},\n", ratio,
                 static_cast<long long>(found.device_iterations), found.chunks);
-    std::printf(" \"search\": {\"server\": \"%s\", \"evaluations\": %d, \"converged\": %s, \"seconds\": %.4g, \"explored\": %llu},\n",
-                options_.server.c_str(), search.evaluations, search.converged ? "true" : "false", search.seconds,
-                static_cast<unsigned long long>(search.explored));
+    std::printf(
+        " \"search\": {\"server\": \"%s\", \"evaluations\": %llu, \"runs\": %d, \"settled\": %s, "
+        "\"converged\": %s, \"seconds\": %.4g},\n",
+        options_.server.c_str(), static_cast<unsigned long long>(search.evaluations), search.runs,
+        search.settled ? "true" : "false", search.converged ? "true" : "false", search.seconds);
     std::printf(" \"sweep\": [%s],\n \"verified\": %s,\n", sweep.c_str(), JsonVerified().c_str());
-    std::printf(" \"speedup\": {\"cpu_alone\": %.4g, \"gpu_alone\": %.4g, \"tuned\": %.4g},\n", one / Median(cpu),
-                one / Median(gpu), one / Median(tuned));
+    std::printf(" \"speedup\": {\"cpu_alone\": %.4g, \"gpu_alone\": %.4g, \"tuned\": %.4g},\n",
+                one / Median(cpu), one / Median(gpu), one / Median(tuned));
     PrintSeed();
     std::printf(" \"tuned_over_faster_end\": %.4f}\n", Median(tuned) / faster);
   }
 
  private:
   struct Search {
-    int evaluations = 0;
-    bool converged = false;
+    int runs = 0;              // in all
+    uint64_t evaluations = 0;  // of these, with what the search wanted to know
+    bool settled = false, converged = false;
     double seconds = 0;
-    uint64_t explored = 0;
   };
 
   struct DestroyTuner {
     void operator()(fusion_tuner* tuner) const { fusion_tuner_destroy(tuner); }
   };
+  static std::string TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "polybench_tuned.XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+      Fail("no folder can be made in " + std::filesystem::temp_directory_path().string());
+    return name;
+  }
 
   static fusion::PartitionedLoopOptions LoopOptions() {
     fusion::PartitionedLoopOptions options;
-    options.host_threads = 0;  // the host's parts are OpenMP
+    options.host_threads = 0;        // the host's parts are OpenMP
     options.device_alignment = 128;  // rows of a kernel's tile
     return options;
   }
@@ -254,8 +283,8 @@ class Measurement {
     ++verified_;
     largest_error_ = std::max(largest_error_, error);
     if (!(error <= routine_->error_bound)) {
-      Fail("wrong at ratio " + std::to_string(ratio) + " in " + std::to_string(chunks) + " chunks: relative error " +
-           std::to_string(error));
+      Fail("wrong at ratio " + std::to_string(ratio) + " in " + std::to_string(chunks) +
+           " chunks: relative error " + std::to_string(error));
     }
   }
 
@@ -266,34 +295,37 @@ class Measurement {
     std::vector<double> cpu;
     for (int round = 0; round < options_.rounds; ++round) cpu.push_back(RunFixed(0, 1).seconds);
     PrintHead();
-    std::printf(" \"sequential\": %s,\n \"cpu_alone\": %s,\n \"verified\": %s,\n", JsonTimes(sequential).c_str(),
-                JsonTimes(cpu).c_str(), JsonVerified().c_str());
+    std::printf(" \"sequential\": %s,\n \"cpu_alone\": %s,\n \"verified\": %s,\n",
+                JsonTimes(sequential).c_str(), JsonTimes(cpu).c_str(), JsonVerified().c_str());
     PrintSeed();
     std::printf(" \"speedup\": {\"cpu_alone\": %.4g}}\n", Median(sequential) / Median(cpu));
   }
 
   void PrintHead() const {
-    std::printf("{\"schema\": \"fusion.polybench/1\", \"routine\": \"%s\", \"sizes\": {", routine_->name.c_str());
+    std::printf("{\"schema\": \"fusion.polybench/1\", \"routine\": \"%s\", \"sizes\": {",
+                routine_->name.c_str());
     for (size_t i = 0; i < routine_->sizes.size(); ++i) {
       std::printf("%s\"%s\": %lld", i > 0 ? ", " : "", routine_->sizes[i].first.c_str(),
                   static_cast<long long>(routine_->sizes[i].second));
     }
-    std::printf("},\n \"device\": \"%s\", \"without_gpu\": \"%s\", \"host_threads\": %d, \"host_instructions\": \"%s\",\n",
-                device_.Name().c_str(), without_gpu_.c_str(), omp_get_max_threads(), HostInstructions());
-    std::printf(" \"flops\": %.6g, \"bytes_up\": %.6g, \"bytes_down\": %.6g,\n", routine_->flops, routine_->bytes_up,
-                routine_->bytes_down);
+    std::printf(
+        "},\n \"device\": \"%s\", \"without_gpu\": \"%s\", \"host_threads\": %d, \"host_instructions\": "
+        "\"%s\",\n",
+        device_.Name().c_str(), without_gpu_.c_str(), omp_get_max_threads(), HostInstructions());
+    std::printf(" \"flops\": %.6g, \"bytes_up\": %.6g, \"bytes_down\": %.6g,\n", routine_->flops,
+                routine_->bytes_up, routine_->bytes_down);
   }
   void PrintSeed() const {
     for (const SeedResult& result : SeedResults()) {
       if (routine_->name != result.routine || options_.sizes != result.sizes) continue;
-      std::printf(" \"seed\": {\"best_speedup\": %.8g, \"ratio\": %.1f, \"source\": \"%s\"},\n", result.speedup, result.ratio,
-                  result.source);
+      std::printf(" \"seed\": {\"best_speedup\": %.8g, \"ratio\": %.1f, \"source\": \"%s\"},\n",
+                  result.speedup, result.ratio, result.source);
     }
   }
   std::string JsonVerified() const {
     char text[128];
-    std::snprintf(text, sizeof text, "{\"runs\": %d, \"largest_relative_error\": %.3g, \"bound\": %.3g}", verified_, largest_error_,
-                  routine_->error_bound);
+    std::snprintf(text, sizeof text, "{\"runs\": %d, \"largest_relative_error\": %.3g, \"bound\": %.3g}",
+                  verified_, largest_error_, routine_->error_bound);
     return text;
   }
 
@@ -306,6 +338,7 @@ class Measurement {
   std::unique_ptr<fusion_tuner, DestroyTuner> tuner_;
   std::unique_ptr<fusion::TunedPartition> tuned_;
   std::string without_gpu_;
+  std::string data_;
   int64_t runs_ = 0;
   int verified_ = 0;
   double largest_error_ = 0;
@@ -317,32 +350,43 @@ Measurement::Search Measurement::Tune() {
   options.program = "polybench_tuned";
   options.server = options_.server.c_str();
   // What is learned here holds for this pair of processors and GPU.
-  const std::string device_class = device_.Name() + " with " + std::to_string(omp_get_max_threads()) + " threads";
+  const std::string device_class =
+      device_.Name() + " with " + std::to_string(omp_get_max_threads()) + " threads";
   options.device_class = device_class.c_str();
-  if (!options_.data.empty()) options.data_directory = options_.data.c_str();
+  // "without limit": what is shown is what the search comes to, not what a program pays for it.
+  options.exploration_share = 1;
+  data_ = options_.data.empty() ? TemporaryFolder() : options_.data;
+  options.data_directory = data_.c_str();
   if (!options_.strategy.empty()) options.strategy = options_.strategy.c_str();
   fusion_tuner* tuner = nullptr;
   if (fusion_tuner_create(&options, &tuner) != FUSION_TUNER_OK) Fail(fusion_tuner_message());
   tuner_.reset(tuner);
-  tuned_ = std::make_unique<fusion::TunedPartition>(tuner, routine_->name, routine_->sizes);
+  tuned_ = std::make_unique<fusion::TunedPartition>(tuner, routine_->name, routine_->sizes, 1000,
+                                                    options_.evaluations);
 
   Say("tuning");
   Search search;
   const auto start = std::chrono::steady_clock::now();
-  while (search.evaluations < options_.evaluations && !search.converged) {
+  // A search that thinks longer than a run takes has some runs pass with the best known split.
+  while (!search.settled && search.seconds < options_.search_seconds) {
     const PartitionedRun run = RunTuned();
     if (!tuned_->message().empty()) Fail(tuned_->message());
-    ++search.evaluations;
+    ++search.runs;
+    search.settled = tuned_->Settled(routine_->iterations);
     search.converged = tuned_->Converged(routine_->iterations);
     search.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    char line[96];
-    std::snprintf(line, sizeof line, "run %d: %lld on the device in %d chunks, %.4g ms", search.evaluations,
-                  static_cast<long long>(run.partition.device_iterations), run.partition.chunks, run.seconds * 1e3);
-    Say(line);
+    fusion_tuner_counters_t counters = {};
+    counters.size = sizeof counters;
+    if (fusion_tuner_counters(tuner, &counters) != FUSION_TUNER_OK) Fail(fusion_tuner_message());
+    if (counters.explored > search.evaluations) {
+      char line[96];
+      std::snprintf(line, sizeof line, "run %d: %lld on the device in %d chunks, %.4g ms", search.runs,
+                    static_cast<long long>(run.partition.device_iterations), run.partition.chunks,
+                    run.seconds * 1e3);
+      Say(line);
+    }
+    search.evaluations = counters.explored;
   }
-  fusion_tuner_counters_t counters = {};
-  counters.size = sizeof counters;
-  if (fusion_tuner_counters(tuner, &counters) == FUSION_TUNER_OK) search.explored = counters.explored;
   return search;
 }
 
@@ -363,15 +407,26 @@ bool Parse(int argc, char** argv, Options* options) {
     const char* value = argv[++i];
     const double number = std::strtod(value, &end);
     const bool is_number = end != value && *end == '\0';
-    if (argument == "--ratio" && is_number && number >= 0 && number <= 1) options->ratio = number;
-    else if (argument == "--chunks" && is_number && number >= 1) options->chunks = static_cast<int>(number);
-    else if (argument == "--rounds" && is_number && number >= 1) options->rounds = static_cast<int>(number);
-    else if (argument == "--evaluations" && is_number && number >= 1) options->evaluations = static_cast<int>(number);
-    else if (argument == "--sequential" && is_number && number >= 0) options->sequential_seconds = number;
-    else if (argument == "--server") options->server = value;
-    else if (argument == "--data") options->data = value;
-    else if (argument == "--strategy") options->strategy = value;
-    else return false;
+    if (argument == "--ratio" && is_number && number >= 0 && number <= 1)
+      options->ratio = number;
+    else if (argument == "--chunks" && is_number && number >= 1)
+      options->chunks = static_cast<int>(number);
+    else if (argument == "--rounds" && is_number && number >= 1)
+      options->rounds = static_cast<int>(number);
+    else if (argument == "--evaluations" && is_number && number >= 1)
+      options->evaluations = static_cast<int>(number);
+    else if (argument == "--sequential" && is_number && number >= 0)
+      options->sequential_seconds = number;
+    else if (argument == "--search" && is_number && number >= 0)
+      options->search_seconds = number;
+    else if (argument == "--server")
+      options->server = value;
+    else if (argument == "--data")
+      options->data = value;
+    else if (argument == "--strategy")
+      options->strategy = value;
+    else
+      return false;
   }
   return !options->routine.empty();
 }

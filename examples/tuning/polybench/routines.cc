@@ -37,7 +37,8 @@ double Difference(const HostArray& found, const HostArray& expected) {
 #pragma omp parallel for schedule(static) reduction(max : largest)
   for (int64_t i = 0; i < found.count(); ++i) {
     const double is = found.data()[i], should = expected.data()[i];
-    double difference = std::abs(is - should) / std::max(std::abs(should), std::numeric_limits<double>::min());
+    double difference =
+        std::abs(is - should) / std::max(std::abs(should), std::numeric_limits<double>::min());
     if (!(difference >= 0)) difference = std::numeric_limits<double>::infinity();  // not a number
     if (is == should) difference = 0;
     largest = std::max(largest, difference);
@@ -52,7 +53,9 @@ double Seconds(Body&& body) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double BoundOfSums(int64_t terms) { return 2 * static_cast<double>(terms + 4) * std::numeric_limits<double>::epsilon(); }
+double BoundOfSums(int64_t terms) {
+  return 2 * static_cast<double>(terms + 4) * std::numeric_limits<double>::epsilon();
+}
 
 class Gemm : public Routine {
  public:
@@ -65,16 +68,20 @@ class Gemm : public Routine {
     bytes_up = 8.0 * static_cast<double>(a_.count() + b_.count() + c_.count());
     bytes_down = 8.0 * static_cast<double>(c_.count());
     error_bound = BoundOfSums(nk);
-    Fill(a_, nk, [&](int64_t i, int64_t k) { return static_cast<double>(i * (k + 1) % nk) / static_cast<double>(nk); });
-    Fill(b_, nj, [&](int64_t k, int64_t j) { return static_cast<double>(k * (j + 2) % nj) / static_cast<double>(nj); });
+    Fill(a_, nk, [&](int64_t i, int64_t k) {
+      return static_cast<double>(i * (k + 1) % nk) / static_cast<double>(nk);
+    });
+    Fill(b_, nj, [&](int64_t k, int64_t j) {
+      return static_cast<double>(k * (j + 2) % nj) / static_cast<double>(nj);
+    });
     Restore(c_);
   }
   void RestoreOutputs() override { Restore(c_); }
   double RunSequential() override {
     Restore(expected_);
     return Seconds([&] {
-      sequential_gemm(static_cast<int>(ni_), static_cast<int>(nj_), static_cast<int>(nk_), kAlpha, kBeta, expected_.data(),
-                      a_.data(), b_.data());
+      sequential_gemm(static_cast<int>(ni_), static_cast<int>(nj_), static_cast<int>(nk_), kAlpha, kBeta,
+                      expected_.data(), a_.data(), b_.data());
     });
   }
   void AddTo(PartitionedLoop& loop) override {
@@ -89,10 +96,13 @@ class Gemm : public Routine {
     loop.MarkChanged(in_b_);
     return fusion::partitioned_for(
         loop, ni_,
-        [&](int64_t begin, int64_t end) { MultiplyOnHost(begin, end, product(a_.data(), b_.data(), c_.data())); },
+        [&](int64_t begin, int64_t end) {
+          MultiplyOnHost(begin, end, product(a_.data(), b_.data(), c_.data()));
+        },
         [&](cudaStream_t stream, int64_t begin, int64_t end, const DevicePointers& on_device) {
           MultiplyOnDevice(stream, begin, end,
-                           product(on_device.Get<double>(in_a_), on_device.Get<double>(in_b_), on_device.Get<double>(out_c_)));
+                           product(on_device.Get<double>(in_a_), on_device.Get<double>(in_b_),
+                                   on_device.Get<double>(out_c_)));
           return std::string();
         });
   }
@@ -100,7 +110,9 @@ class Gemm : public Routine {
 
  private:
   void Restore(const HostArray& c) {
-    Fill(c, nj_, [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 1) % ni_) / static_cast<double>(ni_); });
+    Fill(c, nj_, [&](int64_t i, int64_t j) {
+      return static_cast<double>((i * j + 1) % ni_) / static_cast<double>(ni_);
+    });
   }
   const int64_t ni_, nj_, nk_;
   HostArray a_, b_, c_, expected_;
@@ -118,8 +130,10 @@ class Gesummv : public Routine {
     bytes_up = 8.0 * static_cast<double>(2 * a_.count() + n);
     bytes_down = 16.0 * static_cast<double>(n);
     error_bound = BoundOfSums(n);
-    Fill(a_, n, [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 1) % n) / static_cast<double>(n); });
-    Fill(b_, n, [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 2) % n) / static_cast<double>(n); });
+    Fill(a_, n,
+         [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 1) % n) / static_cast<double>(n); });
+    Fill(b_, n,
+         [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 2) % n) / static_cast<double>(n); });
     Fill(x_, 1, [&](int64_t i, int64_t) { return static_cast<double>(i % n) / static_cast<double>(n); });
     RestoreOutputs();
   }
@@ -129,8 +143,8 @@ class Gesummv : public Routine {
   }
   double RunSequential() override {
     return Seconds([&] {
-      sequential_gesummv(static_cast<int>(n_), kAlpha, kBeta, a_.data(), b_.data(), expected_tmp_.data(), x_.data(),
-                         expected_y_.data());
+      sequential_gesummv(static_cast<int>(n_), kAlpha, kBeta, a_.data(), b_.data(), expected_tmp_.data(),
+                         x_.data(), expected_y_.data());
     });
   }
   void AddTo(PartitionedLoop& loop) override {
@@ -145,16 +159,20 @@ class Gesummv : public Routine {
     return fusion::partitioned_for(
         loop, n_,
         [&](int64_t begin, int64_t end) {
-          SumRowsOnHost(begin, end, {n_, kAlpha, kBeta, a_.data(), b_.data(), x_.data(), tmp_.data(), y_.data()});
+          SumRowsOnHost(begin, end,
+                        {n_, kAlpha, kBeta, a_.data(), b_.data(), x_.data(), tmp_.data(), y_.data()});
         },
         [&](cudaStream_t stream, int64_t begin, int64_t end, const DevicePointers& on_device) {
-          SumRowsOnDevice(stream, begin, end,
-                          {n_, kAlpha, kBeta, on_device.Get<double>(in_a_), on_device.Get<double>(in_b_),
-                           on_device.Get<double>(in_x_), on_device.Get<double>(out_tmp_), on_device.Get<double>(out_y_)});
+          SumRowsOnDevice(
+              stream, begin, end,
+              {n_, kAlpha, kBeta, on_device.Get<double>(in_a_), on_device.Get<double>(in_b_),
+               on_device.Get<double>(in_x_), on_device.Get<double>(out_tmp_), on_device.Get<double>(out_y_)});
           return std::string();
         });
   }
-  double LargestError() const override { return std::max(Difference(tmp_, expected_tmp_), Difference(y_, expected_y_)); }
+  double LargestError() const override {
+    return std::max(Difference(tmp_, expected_tmp_), Difference(y_, expected_y_));
+  }
 
  private:
   const int64_t n_;
@@ -173,7 +191,8 @@ class Syrk : public Routine {
     bytes_up = 8 * (static_cast<double>(a_.count()) + triangle);
     bytes_down = 8 * triangle;
     error_bound = BoundOfSums(m);
-    Fill(a_, m, [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 1) % n) / static_cast<double>(n); });
+    Fill(a_, m,
+         [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 1) % n) / static_cast<double>(n); });
     Restore(c_);
   }
   void RestoreOutputs() override { Restore(c_); }
@@ -193,9 +212,11 @@ class Syrk : public Routine {
       return Product{n_, m_, kAlpha, kBeta, a, m_, nullptr, 0, c, n_, /*symmetric=*/true};
     };
     return fusion::partitioned_for(
-        loop, n_, [&](int64_t begin, int64_t end) { MultiplyOnHost(begin, end, product(a_.data(), c_.data())); },
+        loop, n_,
+        [&](int64_t begin, int64_t end) { MultiplyOnHost(begin, end, product(a_.data(), c_.data())); },
         [&](cudaStream_t stream, int64_t begin, int64_t end, const DevicePointers& on_device) {
-          MultiplyOnDevice(stream, begin, end, product(on_device.Get<double>(in_a_), on_device.Get<double>(out_c_)));
+          MultiplyOnDevice(stream, begin, end,
+                           product(on_device.Get<double>(in_a_), on_device.Get<double>(out_c_)));
           return std::string();
         });
   }
@@ -203,7 +224,9 @@ class Syrk : public Routine {
 
  private:
   void Restore(const HostArray& c) {
-    Fill(c, n_, [&](int64_t i, int64_t j) { return static_cast<double>((i * j + 2) % m_) / static_cast<double>(m_); });
+    Fill(c, n_, [&](int64_t i, int64_t j) {
+      return static_cast<double>((i * j + 2) % m_) / static_cast<double>(m_);
+    });
   }
   const int64_t n_, m_;
   HostArray a_, c_, expected_;

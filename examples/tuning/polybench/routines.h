@@ -1,5 +1,5 @@
-// gemm, gesummv and syrk of PolyBench/C 4.2 as partitioned loops: their inputs, their sequential results, and what each
-// iteration touches (seed 002, chapter 6).
+// gemm, gesummv and syrk of PolyBench/C 4.2 as partitioned loops: their inputs, their sequential results, and
+// what each iteration touches (seed 002, chapter 6).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace polybench {
 
-// Doubles in memory of their own pages, on huge pages where the system has them: what the GPU reads by itself is pinned, and
-// pinning four thousand bytes at a time takes long.
+// Doubles in memory of their own pages, on huge pages where the system has them: what the GPU reads by itself
+// is pinned, and pinning four thousand bytes at a time takes long.
 class HostArray {
  public:
   explicit HostArray(int64_t count);
@@ -32,7 +32,8 @@ class Routine {
  public:
   virtual ~Routine() = default;
 
-  // By name and PolyBench's sizes in its order (gemm: ni nj nk, gesummv: n, syrk: n m); null: there is none, or the sizes are wrong.
+  // By name and PolyBench's sizes in its order (gemm: ni nj nk, gesummv: n, syrk: n m); null: there is none,
+  // or the sizes are wrong.
   static std::unique_ptr<Routine> Make(const std::string& name, const std::vector<int64_t>& sizes);
 
   std::string name;
@@ -50,7 +51,8 @@ class Routine {
   virtual fusion::PartitionedRun Run(fusion::PartitionedLoop& loop) = 0;
   // Largest relative difference from the sequential results, after RestoreOutputs and one Run.
   virtual double LargestError() const = 0;
-  // The sums are in another order. All terms are positive, so that each addition adds half a unit of the last place at most.
+  // The sums are in another order. All terms are positive, so that each addition adds half a unit of the last
+  // place at most.
   double error_bound = 0;
 };
 

@@ -1,8 +1,9 @@
 #include "sequential.h"
 
-/* PolyBench's own loops and loop order; restrict as with its -DPOLYBENCH_USE_RESTRICT, which the seed uses. */
-static void gemm(int ni, int nj, int nk, double alpha, double beta, double C[restrict ni][nj], const double A[restrict ni][nk],
-                 const double B[restrict nk][nj]) {
+/* PolyBench's own loops and loop order; restrict as with its -DPOLYBENCH_USE_RESTRICT, which the seed uses.
+ */
+static void gemm(int ni, int nj, int nk, double alpha, double beta, double C[restrict ni][nj],
+                 const double A[restrict ni][nk], const double B[restrict nk][nj]) {
   for (int i = 0; i < ni; i++) {
     for (int j = 0; j < nj; j++) C[i][j] *= beta;
     for (int k = 0; k < nk; k++) {
@@ -11,8 +12,9 @@ static void gemm(int ni, int nj, int nk, double alpha, double beta, double C[res
   }
 }
 
-static void gesummv(int n, double alpha, double beta, const double A[restrict n][n], const double B[restrict n][n],
-                    double tmp[restrict n], const double x[restrict n], double y[restrict n]) {
+static void gesummv(int n, double alpha, double beta, const double A[restrict n][n],
+                    const double B[restrict n][n], double tmp[restrict n], const double x[restrict n],
+                    double y[restrict n]) {
   for (int i = 0; i < n; i++) {
     tmp[i] = 0.0;
     y[i] = 0.0;
@@ -24,7 +26,8 @@ static void gesummv(int n, double alpha, double beta, const double A[restrict n]
   }
 }
 
-static void syrk(int n, int m, double alpha, double beta, double C[restrict n][n], const double A[restrict n][m]) {
+static void syrk(int n, int m, double alpha, double beta, double C[restrict n][n],
+                 const double A[restrict n][m]) {
   for (int i = 0; i < n; i++) {
     for (int j = 0; j <= i; j++) C[i][j] *= beta;
     for (int k = 0; k < m; k++) {
@@ -33,11 +36,13 @@ static void syrk(int n, int m, double alpha, double beta, double C[restrict n][n
   }
 }
 
-void sequential_gemm(int ni, int nj, int nk, double alpha, double beta, double* c, const double* a, const double* b) {
+void sequential_gemm(int ni, int nj, int nk, double alpha, double beta, double* c, const double* a,
+                     const double* b) {
   gemm(ni, nj, nk, alpha, beta, (double(*)[nj])c, (const double(*)[nk])a, (const double(*)[nj])b);
 }
 
-void sequential_gesummv(int n, double alpha, double beta, const double* a, const double* b, double* tmp, const double* x, double* y) {
+void sequential_gesummv(int n, double alpha, double beta, const double* a, const double* b, double* tmp,
+                        const double* x, double* y) {
   gesummv(n, alpha, beta, (const double(*)[n])a, (const double(*)[n])b, tmp, x, y);
 }
 

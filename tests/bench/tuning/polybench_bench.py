@@ -102,7 +102,9 @@ def print_row(row):
     if "tuned" in row:
         search, found = row["search"], row["found"]
         line += (f" {milliseconds(row, 'tuned')}  {found['ratio']:6.3f} {found['chunks']:6d} {search['evaluations']:5d}"
-                 f"{' ' if search['converged'] else '+'} {row['tuned_over_faster_end']:7.3f} {row['speedup']['tuned']:8.1f}")
+                 f"{' ' if search['converged'] else '+' if search['settled'] else '?'} {row['tuned_over_faster_end']:7.3f} {row['speedup']['tuned']:8.1f}")
+    else:
+        line += " " * 40
     line += f" {row['seed']['best_speedup']:6.2f}" if "seed" in row else ""
     print(line, flush=True)
 
@@ -121,7 +123,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, help="where the JSON goes")
     parser.add_argument("--server", help="of the tuner; default: embedded")
     parser.add_argument("--strategy", help="of the search")
-    parser.add_argument("--evaluations", type=int, help="the search ends after so many runs at the latest")
+    parser.add_argument("--evaluations", type=int, help="the loop settles after so many runs that explored")
     parser.add_argument("--time-limit", type=float, default=350, help="seconds; no case starts later")
     arguments = parser.parse_args()
     start = time.monotonic()

@@ -1,8 +1,8 @@
-// The split that the tuner finds for loops whose times are a formula: a server in this process, nothing is measured.
+// The split that the tuner finds for loops whose times are a formula: a server in this process, nothing is
+// measured.
 #include "client/tuner/tuned_partition.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace fusion {
 namespace {
 
-// Seconds of a run with this split: both parts at once, and a little for each chunk; chunks overlap copies with kernels.
+// Seconds of a run with this split: both parts at once, and a little for each chunk; chunks overlap copies
+// with kernels.
 struct SimulatedLoop {
   const char* name;
   int64_t n;
@@ -25,13 +26,15 @@ struct SimulatedLoop {
   double Seconds(const Partition& split) const {
     const double share = static_cast<double>(split.device_iterations) / static_cast<double>(n);
     if (split.device_iterations == 0) return host_seconds;
-    const double device = share * device_seconds * (0.5 + 0.5 / split.chunks) + (2 + split.chunks) * launch_seconds;
+    const double device =
+        share * device_seconds * (0.5 + 0.5 / split.chunks) + (2 + split.chunks) * launch_seconds;
     return std::max(device, (1 - share) * host_seconds + split.chunks * launch_seconds / 4);
   }
   double CpuAlone() const { return Seconds({0, 1}); }
   double GpuAlone() const {
     double best = HUGE_VAL;
-    for (int chunks = 1; chunks <= kMaxPartitionChunks; chunks *= 2) best = std::min(best, Seconds({n, chunks}));
+    for (int chunks = 1; chunks <= kMaxPartitionChunks; chunks *= 2)
+      best = std::min(best, Seconds({n, chunks}));
     return best;
   }
 };
@@ -55,18 +58,19 @@ class TunedPartitionTest : public ::testing::Test {
     std::filesystem::remove_all(data_);
   }
 
-  // Runs until the tuner expects nothing better; the number of runs.
-  int Converge(const SimulatedLoop& loop, TunedPartition* split) {
+  // Runs until the ends have been compared with what was found; the number of runs.
+  int Settle(const SimulatedLoop& loop, TunedPartition* split) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     int runs = 0;
-    while (!split->Converged(loop.n) && std::chrono::steady_clock::now() < end) {
+    while (!split->Settled(loop.n) && std::chrono::steady_clock::now() < end) {
       split->Done(loop.Seconds(split->Next(loop.n)));
       EXPECT_EQ(split->message(), "");
       ++runs;
       // The library answers at once; a loop that takes time gives the server the time that it needs.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    EXPECT_TRUE(split->Converged(loop.n)) << loop.name << " after " << runs << " runs";
+    EXPECT_TRUE(split->Settled(loop.n)) << loop.name << " after " << runs << " runs";
+    std::printf("%s, %lld iterations: %d runs\n", loop.name, static_cast<long long>(loop.n), runs);
     return runs;
   }
 
@@ -83,11 +87,11 @@ TEST_F(TunedPartitionTest, IsNotSlowerThanTheFasterEnd) {
   };
   for (const SimulatedLoop& loop : loops) {
     TunedPartition split(tuner_, loop.name);
-    const int runs = Converge(loop, &split);
+    const int runs = Settle(loop, &split);
     const Partition best = split.Best(loop.n);
     const double faster = std::min(loop.CpuAlone(), loop.GpuAlone());
-    EXPECT_LE(loop.Seconds(best), 1.03 * faster)
-        << loop.name << ": " << best.device_iterations << " of " << loop.n << " in " << best.chunks << " chunks";
+    EXPECT_LE(loop.Seconds(best), 1.03 * faster) << loop.name << ": " << best.device_iterations << " of "
+                                                 << loop.n << " in " << best.chunks << " chunks";
     RecordProperty(loop.name, runs);
     std::printf("%s: %d runs, %lld of %lld in %d chunks, %.3f of the faster end\n", loop.name, runs,
                 static_cast<long long>(best.device_iterations), static_cast<long long>(loop.n), best.chunks,
@@ -98,11 +102,11 @@ TEST_F(TunedPartitionTest, IsNotSlowerThanTheFasterEnd) {
 TEST_F(TunedPartitionTest, OtherNumbersOfIterationsAreOtherSizesOfTheSection) {
   SimulatedLoop loop{"sizes", 5000, 50e-3, 5e-3, 1e-5};
   TunedPartition split(tuner_, loop.name, {{"columns", 7}});
-  Converge(loop, &split);
+  Settle(loop, &split);
   EXPECT_GT(split.Best(5000).device_iterations, 4000);
   // Few iterations: the host alone.
   loop = {"sizes", 40, 1e-5, 5e-3, 1e-4};
-  Converge(loop, &split);
+  Settle(loop, &split);
   EXPECT_EQ(split.Best(40).device_iterations, 0);
   EXPECT_GT(split.Best(5000).device_iterations, 4000);
 }

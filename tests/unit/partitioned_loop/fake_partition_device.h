@@ -1,5 +1,5 @@
-// A device that computes on the host, in any order that its streams and events allow: what is missing in the order that a
-// loop asks for shows as a wrong result for some seed.
+// A device that computes on the host, in any order that its streams and events allow: what is missing in the
+// order that a loop asks for shows as a wrong result for some seed.
 #pragma once
 
 #include <cstdint>
@@ -135,10 +135,12 @@ class FakePartitionDevice {
 
  private:
   std::string Step() { return ++calls == fails_at ? "call " + std::to_string(calls) + " fails" : ""; }
-  std::string Copy(PartitionStream stream, void* to, const void* from, size_t width, size_t rows, size_t stride) {
+  std::string Copy(PartitionStream stream, void* to, const void* from, size_t width, size_t rows,
+                   size_t stride) {
     streams_[static_cast<int>(stream)].Launch([=] {
       for (size_t row = 0; row < rows; ++row) {
-        std::memcpy(static_cast<char*>(to) + row * stride, static_cast<const char*>(from) + row * stride, width);
+        std::memcpy(static_cast<char*>(to) + row * stride, static_cast<const char*>(from) + row * stride,
+                    width);
       }
     });
     return Step();

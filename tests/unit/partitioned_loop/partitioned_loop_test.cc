@@ -17,13 +17,20 @@ using Queue = FakePartitionDevice::Stream;
 
 constexpr double kUntouched = -7;
 
-// out[i, 0..2) = scale[0] * in[i, 0] + in[i / 2, 1], with rows that are longer than what is touched of them; counts[i] counts.
+// out[i, 0..2) = scale[0] * in[i, 0] + in[i / 2, 1], with rows that are longer than what is touched of them;
+// counts[i] counts.
 class RowsLoop {
  public:
   static constexpr int64_t kStride = 5, kLength = 2;
 
   RowsLoop(int64_t n, unsigned seed, PartitionedLoopOptions options)
-      : device(seed), loop(&device, &split, options), n_(n), in(n * kStride), out(n * kStride, kUntouched), scale{3}, counts(n) {
+      : device(seed),
+        loop(&device, &split, options),
+        n_(n),
+        in(n * kStride),
+        out(n * kStride, kUntouched),
+        scale{3},
+        counts(n) {
     for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>(i);
     in_ = loop.AddArray(PartitionArray::ReadRows(in.data(), n, kLength, kStride));
     out_ = loop.AddArray(PartitionArray::WriteRows(out.data(), n, kLength, kStride));
@@ -36,7 +43,8 @@ class RowsLoop {
         [this](Queue stream, int64_t begin, int64_t end, const DevicePointers& pointers) {
           chunk_begins.push_back(begin);
           stream->Launch([=, this] {
-            Body(begin, end, pointers.Get<double>(in_), pointers.Get<double>(out_), pointers.Get<double>(scale_));
+            Body(begin, end, pointers.Get<double>(in_), pointers.Get<double>(out_),
+                 pointers.Get<double>(scale_));
           });
           return std::string();
         });
@@ -46,7 +54,8 @@ class RowsLoop {
       ASSERT_EQ(counts[i], 1) << "iteration " << i << " of " << n_;
       const double expected = scale[0] * in[i * kStride] + in[i / 2 * kStride + 1];
       for (int64_t j = 0; j < kStride; ++j) {
-        ASSERT_EQ(out[i * kStride + j], j < kLength ? expected + static_cast<double>(j) : kUntouched) << i << ", " << j;
+        ASSERT_EQ(out[i * kStride + j], j < kLength ? expected + static_cast<double>(j) : kUntouched)
+            << i << ", " << j;
       }
     }
     EXPECT_EQ(device.misuses, 0);
@@ -95,7 +104,8 @@ TEST(PartitionedLoopTest, DoesEachIterationOnceForAllRatiosSizesAndChunks) {
           ASSERT_EQ(run.status.code, PartitionCode::kOk) << run.status.message;
           rows.ExpectRight();
           if (::testing::Test::HasFatalFailure()) return;
-          for (size_t i = 0; i < rows.chunk_begins.size(); ++i) EXPECT_EQ(rows.chunk_begins[i] % alignment, 0);
+          for (size_t i = 0; i < rows.chunk_begins.size(); ++i)
+            EXPECT_EQ(rows.chunk_begins[i] % alignment, 0);
           EXPECT_GT(run.seconds, 0);
         }
       }
@@ -210,7 +220,8 @@ class Recorder : public PartitionChooser {
   int asked = 0, done = 0, failed = 0;
 };
 
-// Whatever call fails, the run says so, the host's iterations are done, nothing is left behind and later runs are right.
+// Whatever call fails, the run says so, the host's iterations are done, nothing is left behind and later runs
+// are right.
 TEST(PartitionedLoopTest, EveryErrorOfTheDeviceIsReportedAndTheHostGoesOn) {
   bool failed_once = false;
   for (int fails_at = 1; fails_at < 100; ++fails_at) {
@@ -224,10 +235,14 @@ TEST(PartitionedLoopTest, EveryErrorOfTheDeviceIsReportedAndTheHostGoesOn) {
       loop.AddArray(PartitionArray::WriteRows(out.data(), 64, 1));
       const auto run = [&] {
         return loop.Run(
-            64, [&](int64_t begin, int64_t end) { std::copy(&in[begin], &in[begin] + (end - begin), &out[begin]); },
+            64,
+            [&](int64_t begin, int64_t end) {
+              std::copy(&in[begin], &in[begin] + (end - begin), &out[begin]);
+            },
             [](Queue stream, int64_t begin, int64_t end, const DevicePointers& pointers) {
               stream->Launch([=] {
-                std::copy(pointers.Get<double>(0) + begin, pointers.Get<double>(0) + end, pointers.Get<double>(1) + begin);
+                std::copy(pointers.Get<double>(0) + begin, pointers.Get<double>(0) + end,
+                          pointers.Get<double>(1) + begin);
               });
               return std::string();
             });
@@ -274,7 +289,9 @@ TEST(PartitionedLoopTest, ErrorsOfKernelsAndOfTheProgramsPartAreReported) {
   loop.ClearArrays();
   EXPECT_EQ(loop.Run(8, nothing, launched).status.code, PartitionCode::kOk);
   EXPECT_EQ(recorder.done, 1);
-  const auto refuses = [](Queue, int64_t, int64_t, const DevicePointers&) { return std::string("no workspace"); };
+  const auto refuses = [](Queue, int64_t, int64_t, const DevicePointers&) {
+    return std::string("no workspace");
+  };
   EXPECT_EQ(loop.Run(8, nothing, refuses).status.message, "no workspace");
 }
 
@@ -288,7 +305,10 @@ TEST(PartitionedLoopTest, WhatTheHostPartThrowsArrivesWhenTheDeviceIsAtRest) {
     EXPECT_THROW(loop.Run(100, throws, launched), std::runtime_error);
     EXPECT_EQ(device.synchronizations, 1);
     EXPECT_EQ(recorder.failed, 1);
-    EXPECT_EQ(loop.Run(100, [](int64_t, int64_t) {}, launched).status.code, PartitionCode::kOk);
+    EXPECT_EQ(loop.Run(
+                      100, [](int64_t, int64_t) {}, launched)
+                  .status.code,
+              PartitionCode::kOk);
   }
 }
 
@@ -307,12 +327,14 @@ TEST(PartitionedLoopTest, WrongArraysAreSaidBeforeAnythingRuns) {
     EXPECT_EQ(ran, 0);
     return run.status.message;
   };
-  EXPECT_EQ(message(PartitionArray::ReadRows(data.data(), 10, 10), 11), "array 0 has 10 rows for 11 iterations");
+  EXPECT_EQ(message(PartitionArray::ReadRows(data.data(), 10, 10), 11),
+            "array 0 has 10 rows for 11 iterations");
   EXPECT_EQ(message(PartitionArray::ReadRows(data.data(), 10, 10, 9), 10),
             "array 0 has rows that overlap: its stride is less than its length");
   EXPECT_EQ(message(PartitionArray::WriteRows(data.data(), 10, 10).LowerTriangle(), 10),
             "array 0 is a triangle and is not read by rows");
-  EXPECT_EQ(message(PartitionArray::ReadWhole<double>(nullptr, 10), 10), "array 0 has no memory, or a negative size");
+  EXPECT_EQ(message(PartitionArray::ReadWhole<double>(nullptr, 10), 10),
+            "array 0 has no memory, or a negative size");
   EXPECT_EQ(message(PartitionArray::ReadRows(data.data(), 10, 10), -1), "a loop of -1 iterations");
 }
 
