@@ -7,7 +7,7 @@
 #     --allow-newer-glibc    accept programs that need a glibc newer than 2.36 (built on Debian 13 or Ubuntu 24.04)
 #
 # Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, tests/gpu/ checks of all kernels,
-# tests/bench/peers/ the comparison with cuBLAS, torch and JAX, examples/, deploy/ units and the
+# tests/bench/ the comparison with cuBLAS, torch and JAX and other measurements, examples/, deploy/ units and the
 # script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/ the libraries.
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
@@ -57,7 +57,7 @@ mkdir "$work/bin" "$work/lib"
 
 for program in "${programs[@]}"; do cp "$build/bin/$program" "$work/bin/"; done
 shopt -s nullglob
-for test in "$build"/tests/gpu_*_test "$build"/tests/bench_*; do
+for test in "$build"/tests/gpu_*_test "$build"/tests/bench_* "$build"/tests/polybench_tuned; do
   if [[ -f $test && -x $test ]]; then
     mkdir -p "$work/tests"
     cp "$test" "$work/tests/"
@@ -73,8 +73,8 @@ cp -R deploy/systemd deploy/make-certificates.sh "$work/deploy/"
 binaries=("$work"/bin/*)
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
 # The comparison and the checks: scripts, and the cuBLAS sequences where they were built. No test of them is needed there.
-mkdir -p "$work/tests/bench/peers" "$work/tests/gpu"
-for script in tests/bench/peers/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/README.md tests/gpu/*.py; do
+mkdir -p "$work/tests/bench/peers" "$work/tests/bench/tuning" "$work/tests/gpu"
+for script in tests/bench/peers/*.py tests/bench/tuning/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/farm_bench.py tests/bench/README.md tests/gpu/*.py; do
   if [[ $script != *_test.py ]]; then cp "$script" "$work/${script%/*}/"; fi
 done
 readonly cublas_sequences=$build/tests/bench/peers/libfusion_cublas_sequences.so
@@ -115,6 +115,7 @@ Start here: bin/fusion-client submit examples/function1.fuse
 Copy the folder anywhere. It needs glibc $oldest_glibc or later; for --target host also a C++ compiler with OpenMP,
 and for --target cuda the NVIDIA driver and NVRTC (libnvrtc.so, part of the CUDA Toolkit).
 Comparison with cuBLAS, torch and JAX: python3 tests/bench/peers/peers_bench.py --output peers.json --plot peers.svg
+Throughput of a farm of this machine: python3 tests/bench/farm_bench.py --target cuda --output farm.json
 TEXT
 
 # Which glibc is asked for, and by which file.

@@ -6,6 +6,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <random>
 #include <utility>
@@ -27,6 +28,8 @@ using std::chrono::steady_clock;
 constexpr seconds kConnectTime{5};
 constexpr seconds kRefusedTime{1};
 constexpr int kSubmitAttempts = 5;
+// However long a server says.
+constexpr double kLongestRetryDelaySeconds = 60;
 
 // 128 random bits in hex.
 std::string RandomId() {
@@ -34,6 +37,15 @@ std::string RandomId() {
   std::string id;
   for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&id, "%08x", device());
   return id;
+}
+
+// Seconds until the server that refused a call should be asked again; 0: it does not say. A little longer than it says, and not the
+// same for all: clients that were refused together should not come back together.
+double RetryDelay(const absl::Status& refusal) {
+  const double seconds = std::min(RetrySeconds(refusal), kLongestRetryDelaySeconds);
+  if (!(seconds > 0)) return 0;
+  std::random_device device;
+  return seconds * (1 + 0.2 * device() / std::random_device::max());
 }
 
 // What stands between a channel that does not work and the server, by a call that needs no role: the empty
@@ -175,12 +187,28 @@ absl::StatusOr<Response> Client::Unary(Stub& stub,
   return response;
 }
 
-absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request) {
+absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request,
+                                       const std::function<void(const absl::Status&)>& on_wait) {
   if (request.request_id().empty()) request.set_request_id(RandomId());
-  for (int attempt = 1;; ++attempt) {
+  const double limit = request.time_limit_seconds();
+  const auto start = steady_clock::now();
+  for (int attempt = 1, refusals = 0;;) {
     auto job = Unary(*optimizer_, &v1::OptimizerService::Stub::Submit, request);
-    if (job.ok() || !absl::IsUnavailable(job.status()) || attempt == kSubmitAttempts) return job;
-    if (!WaitUnlessInterrupted(milliseconds(200) * attempt)) return absl::CancelledError("interrupted");
+    if (absl::IsUnavailable(job.status()) && attempt < kSubmitAttempts) {
+      if (!WaitUnlessInterrupted(milliseconds(200) * attempt++)) return absl::CancelledError("interrupted");
+      continue;
+    }
+    const double delay = absl::IsResourceExhausted(job.status()) ? RetryDelay(job.status()) : 0;
+    if (delay == 0 || ++refusals > kRefusals) return job;
+    const double spent = std::chrono::duration<double>(steady_clock::now() - start).count();
+    if (limit > 0 && spent + delay >= limit)
+      return absl::DeadlineExceededError(
+          absl::StrCat("the time limit of ", limit, " s ends before the server has room: ", job.status().message()));
+    if (on_wait) on_wait(job.status());
+    if (!WaitUnlessInterrupted(milliseconds(static_cast<int64_t>(std::ceil(delay * 1e3)))))
+      return absl::CancelledError("interrupted");
+    // The server counts from the submission on.
+    if (limit > 0) request.set_time_limit_seconds(limit - spent - delay);
   }
 }
 

@@ -46,8 +46,13 @@ class Client {
     if (backend_) backend_->StartWorker(target);
   }
 
-  // Repeated on a lost connection; request_id (filled in when empty) makes that safe.
-  absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request);
+  // Repeated on a lost connection; request_id (filled in when empty) makes that safe. A server that has no room and says when to
+  // try again (google.rpc.RetryInfo) is asked again then, kRefusals times at most; on_wait, if given, is called before each wait.
+  // Waiting is part of the request's time limit: DeadlineExceeded when that would end first, ResourceExhausted when the server
+  // still has no room.
+  static constexpr int kRefusals = 20;
+  absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request,
+                                 const std::function<void(const absl::Status& refusal)>& on_wait = nullptr);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
   // One page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int page_size, const std::string& page_token);

@@ -103,4 +103,12 @@ absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation,
   return Client::Embedded(options);
 }
 
+std::function<void(const absl::Status&)> SayOnceThatTheServerIsFull() {
+  return [said = false](const absl::Status& refusal) mutable {
+    if (std::exchange(said, true)) return;
+    std::cerr << "note: the server has no room (" << refusal.message() << "); waiting, and trying again up to "
+              << Client::kRefusals << " times\n";
+  };
+}
+
 }  // namespace fusion

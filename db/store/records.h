@@ -176,6 +176,14 @@ struct BuildRecord {
   Timestamp created{};
 };
 
+// What became of the binaries of the build cache.
+struct BuildCacheTrim {
+  int64_t bytes = 0;  // that are left
+  int64_t blobs = 0;
+  int64_t evicted_bytes = 0;
+  int64_t evicted = 0;
+};
+
 // How often a task is tried.
 struct RetryPolicy {
   int lost_workers = 2;  // FAILED with kWorkerLost when so many workers were lost to it

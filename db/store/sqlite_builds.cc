@@ -7,12 +7,10 @@
 
 namespace fusion {
 
-absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::FindBuilds(
-    const std::vector<std::string>& keys) {
-  Reader reader(*this);
+absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database, const std::vector<std::string>& keys) {
   std::map<std::string, BuildRecord> builds;
   for (const std::string& key : keys) {
-    Statement query = reader->Query(
+    Statement query = database.Query(
         "SELECT outcome, binary_digest, seconds, created_micros, log FROM builds WHERE key = ?1 "
         "AND (binary_digest = '' OR binary_digest IN (SELECT digest FROM blobs))",
         key);
@@ -27,6 +25,11 @@ absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::FindBuilds(
                               .created = query.Time(3)};
   }
   return builds;
+}
+
+absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::FindBuilds(const std::vector<std::string>& keys) {
+  Reader reader(*this);
+  return SelectBuilds(*reader, keys);
 }
 
 absl::Status InsertBuild(Database& database, const BuildRecord& build) {
@@ -51,12 +54,17 @@ absl::StatusOr<std::string> SqliteStore::PutBlob(std::string_view data, const st
   }
   absl::Status stored = Write([&](Database& database) -> absl::Status {
     // Written even when the digest is known: that repairs bytes that were damaged on the disk.
+    absl::Status written =
+        database
+            .Query(
+                "INSERT INTO blobs (digest, size_bytes, created_micros, data) VALUES (?1, ?2, ?3, ?4) "
+                "ON CONFLICT (digest) DO UPDATE SET size_bytes = excluded.size_bytes, data = excluded.data "
+                "WHERE data <> excluded.data",
+                digest, data.size(), now, Bytes{data})
+            .Run();
+    if (!written.ok()) return written;
     return database
-        .Query(
-            "INSERT INTO blobs (digest, size_bytes, created_micros, data) VALUES (?1, ?2, ?3, ?4) "
-            "ON CONFLICT (digest) DO UPDATE SET size_bytes = excluded.size_bytes, data = excluded.data "
-            "WHERE data <> excluded.data",
-            digest, data.size(), now, Bytes{data})
+        .Query("UPDATE blob_uses SET used_micros = ?2 WHERE digest = ?1 AND used_micros < ?2", digest, now)
         .Run();
   });
   if (!stored.ok()) return stored;

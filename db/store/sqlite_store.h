@@ -1,6 +1,6 @@
 // The SQLite implementation of Store. Private to db/store; its parts are in sqlite_jobs.cc, sqlite_tasks.cc,
-// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc, sqlite_measurements.cc, sqlite_tunings.cc,
-// sqlite_tuning_reports.cc and sqlite_identity.cc.
+// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc, sqlite_build_cache.cc, sqlite_measurements.cc,
+// sqlite_tunings.cc, sqlite_tuning_reports.cc and sqlite_identity.cc.
 #pragma once
 
 #include <condition_variable>
@@ -70,6 +70,9 @@ class SqliteStore final : public Store {
 
   absl::StatusOr<std::map<std::string, BuildRecord>> FindBuilds(
       const std::vector<std::string>& keys) override;
+  absl::StatusOr<std::map<std::string, BuildRecord>> UseBuilds(const std::string& job, const std::vector<std::string>& keys,
+                                                               Timestamp now) override;
+  absl::StatusOr<BuildCacheTrim> TrimBuildCache(int64_t max_bytes, Timestamp unreported_before, int limit) override;
   absl::Status PutBuild(const BuildRecord& build) override;
   absl::StatusOr<std::string> PutBlob(std::string_view data, const std::string& expected_digest,
                                       Timestamp now) override;
@@ -186,6 +189,9 @@ const char* TaskKindName(TaskKind kind);
 
 // Notes the traceparent of a new job, inside the caller's transaction.
 absl::Status SetTraceParent(Database& database, const JobRecord& job);
+
+// As Store::FindBuilds, by any connection.
+absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database, const std::vector<std::string>& keys);
 
 // Adds or replaces a line of the build cache, inside the caller's transaction.
 absl::Status InsertBuild(Database& database, const BuildRecord& build);

@@ -136,6 +136,16 @@ class Store {
   // not known.
   virtual absl::StatusOr<std::map<std::string, BuildRecord>> FindBuilds(
       const std::vector<std::string>& keys) = 0;
+  // The same; they count as used now, and stay until the job has ended.
+  virtual absl::StatusOr<std::map<std::string, BuildRecord>> UseBuilds(const std::string& job,
+                                                                       const std::vector<std::string>& keys,
+                                                                       Timestamp now) = 0;
+  // Removes binaries of builds, the least recently used first, until they have max_bytes together, and the builds with them; at
+  // most `limit`, so that other changes need not wait long. Stay: those that an unfinished job found in the cache or has a
+  // task for; artifacts, which are not counted either; and bytes without a build unless they are from before
+  // `unreported_before`: a worker stores what it built first and reports it then. The file does not become smaller: what is
+  // free in it is used again.
+  virtual absl::StatusOr<BuildCacheTrim> TrimBuildCache(int64_t max_bytes, Timestamp unreported_before, int limit) = 0;
   // Adds or replaces.
   virtual absl::Status PutBuild(const BuildRecord& build) = 0;
 

@@ -23,7 +23,7 @@ double LogAxis::At(double value) const {
 std::vector<double> LinearTicks(double low, double high, int most) {
   double step = std::pow(10.0, std::floor(std::log10((high - low) / most)));
   for (const double factor : {2.0, 2.5, 2.0, 2.0}) {
-    if ((high - low) / step <= most - 1) break;
+    if ((high - low) / step < most) break;
     step *= factor;
   }
   std::vector<double> ticks;

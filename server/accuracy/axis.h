@@ -29,7 +29,7 @@ class LinearAxis {
   double low_, high_, from_, to_;
 };
 
-// Round values from low to high, ascending: multiples of 1, 2 or 5 times a power of ten, 2 to `most` of them (most: 4 or more).
+// Round values from low to high, ascending: multiples of 1, 2 or 5 times a power of ten, at most `most` of them (most: 4 or more).
 std::vector<double> LinearTicks(double low, double high, int most);
 
 // Ticks from low to high, ascending, at most 12: round values in each power of ten, fewer of them over more powers. At least

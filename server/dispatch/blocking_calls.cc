@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<BuildOutcome>> Dispatcher::Build(const std::string& j
 
   std::vector<std::string> keys;
   for (const v1::BuildTask& task : tasks) keys.push_back(task.key());
-  absl::StatusOr<std::map<std::string, BuildRecord>> cached = store_.FindBuilds(keys);
+  absl::StatusOr<std::map<std::string, BuildRecord>> cached = store_.UseBuilds(job, keys, clock_.Now());
   if (!cached.ok()) return cached.status();
 
   std::vector<TaskSpec> specs;
@@ -121,12 +121,16 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     if (first) {
       entry->second.task = known.task.id;
       entry->second.reused = !known.created;
-      needs[specs[i].key] = Need{specs[i].kind, specs[i].requirements};
+      needs[specs[i].key] = Need{known.task.id, specs[i].kind, specs[i].requirements};
       if (IsTerminal(known.task.state)) look_at.push_back(specs[i].key);
     }
     entry->second.indices.push_back(static_cast<int>(i));
   }
 
+  const auto cancel_tasks = [&] {
+    if (absl::Status cancelled = CancelJob(job); !cancelled.ok())
+      spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+  };
   const auto turn = std::min(options_.no_worker_patience, std::chrono::milliseconds(1000));
   auto last_able = std::chrono::steady_clock::now();
   while (true) {
@@ -140,8 +144,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
         return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
       }
       if (task->failure == TaskFailure::kQueueTimeout) {
-        absl::Status cancelled = CancelJob(job);
-        if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+        cancel_tasks();
         return absl::DeadlineExceededError(
             absl::StrCat(task->failure_message, "; connected: ", registry_.Describe(clock_.Now())));
       }
@@ -156,40 +159,53 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     if (waiting.empty()) return absl::OkStatus();
     if (stopped()) return Stopped();
     if (token.cancelled()) {
-      absl::Status cancelled = CancelJob(job);
-      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      cancel_tasks();
       return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
     }
-    if (SomeoneCanRun(needs)) {
+    std::map<std::string, Need> queued;
+    if (!SomeoneCanRun(needs)) {
+      absl::StatusOr<std::map<std::string, Need>> found = Queued(needs);
+      if (!found.ok()) return found.status();
+      queued = *std::move(found);
+    }
+    if (queued.empty()) {
       last_able = std::chrono::steady_clock::now();
-    } else if (std::optional<v1::DeviceDescription> lost = LostDevice(needs); lost.has_value()) {
+    } else if (std::optional<v1::DeviceDescription> lost = LostDevice(queued); lost.has_value()) {
       {
         std::lock_guard<std::mutex> lock(mutex_);
         lost_devices_[job].insert(lost->uuid());
       }
-      absl::Status cancelled = CancelJob(job);
-      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+      cancel_tasks();
       return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
     } else if (std::chrono::steady_clock::now() - last_able >= options_.no_worker_patience) {
-      absl::Status cancelled = CancelJob(job);
-      if (!cancelled.ok()) spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
-      const TaskRequirements& need = needs.begin()->second.requirements;
+      cancel_tasks();
+      const TaskRequirements& need = queued.begin()->second.requirements;
       v1::Target target = v1::TARGET_AUTO;
       v1::Target_Parse(need.target, &target);
       return absl::UnavailableError(
           absl::StrCat("no worker with ", Wanted(target, need.arch), " has been connected for ",
-                       options_.no_worker_patience.count() / 1000, " s, and ", waiting.size(),
+                       options_.no_worker_patience.count() / 1000, " s, and ", queued.size(),
                        " tasks wait for one; connected: ", registry_.Describe(clock_.Now())));
     }
     look_at = watch->Wait(turn);
   }
 }
 
-std::optional<v1::DeviceDescription> Dispatcher::LostDevice(const std::map<std::string, Need>& waiting) const {
-  const Timestamp now = clock_.Now();
+absl::StatusOr<std::map<std::string, Dispatcher::Need>> Dispatcher::Queued(const std::map<std::string, Need>& waiting) const {
+  std::map<std::string, Need> queued;
   for (const auto& [key, need] : waiting) {
+    absl::StatusOr<TaskRecord> task = store_.GetTask(need.task);
+    if (!task.ok()) return task.status();
+    if (task->state == TaskState::kQueued) queued[key] = need;
+  }
+  return queued;
+}
+
+std::optional<v1::DeviceDescription> Dispatcher::LostDevice(const std::map<std::string, Need>& queued) const {
+  const Timestamp now = clock_.Now();
+  for (const auto& [key, need] : queued) {
     const std::string& uuid = need.requirements.device_uuid;
-    if (need.kind != TaskKind::kTime || uuid.empty() || !registry_.DeviceIsLost(uuid, now)) continue;
+    if (need.kind != TaskKind::kTime || uuid.empty() || !registry_.DeviceIsLost(uuid, now, options_.out_patience)) continue;
     std::optional<v1::DeviceDescription> device = registry_.KnownDevice(uuid);
     if (device.has_value() && AnotherDevice(*device).has_value()) return device;
   }

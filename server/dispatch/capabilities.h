@@ -13,7 +13,7 @@ namespace fusion {
 std::vector<Capability> BuildCapabilities(const v1::SynchronizeRequest& request);
 // What it can time: on devices that it has in order; those alone whose lane is idle, if it says which.
 std::vector<Capability> TimeCapabilities(const v1::SynchronizeRequest& request);
-// The rule by which the store gives out tasks.
+// The rule by which the ready queue gives out tasks.
 bool Matches(const Capability& capability, const TaskRequirements& requirements);
 // The capabilities of the kind.
 std::vector<Capability> CapabilitiesFor(TaskKind kind, const v1::SynchronizeRequest& request);

@@ -94,8 +94,9 @@ class Dispatcher {
 
   using TimeResultCallback = std::function<void(int index, const v1::TimeResult& result, bool reused)>;
   // Queues all for the device and hands over results as they come, in the calling thread. A timing given up
-  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build. ABORTED: the device is lost and another of its
-  // kind is there, which ChooseDevice gives the job from now on; the job's tasks have been cancelled.
+  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build. ABORTED: the device is lost (its workers
+  // are gone or draining, or have taken it out) and another of its kind is there, which ChooseDevice gives the job from now on; the
+  // job's tasks have been cancelled.
   absl::Status Time(const std::string& job, const std::vector<v1::TimeTask>& tasks,
                     const v1::DeviceDescription& device, CancellationToken token,
                     const TimeResultCallback& on_result);
@@ -134,11 +135,14 @@ class Dispatcher {
                         const CancellationToken& token, const TaskEnded& ended);
   // What a task that is waited for needs of a worker.
   struct Need {
+    std::string task;
     TaskKind kind = TaskKind::kBuild;
     TaskRequirements requirements;
   };
-  // The device that a waiting timing of the job is bound to, if that is lost and another of its kind is there.
-  std::optional<v1::DeviceDescription> LostDevice(const std::map<std::string, Need>& waiting) const;
+  // Those that no worker has: a worker that takes nothing new finishes what it has.
+  absl::StatusOr<std::map<std::string, Need>> Queued(const std::map<std::string, Need>& waiting) const;
+  // The device that a queued timing of the job is bound to, if that is lost and another of its kind is there.
+  std::optional<v1::DeviceDescription> LostDevice(const std::map<std::string, Need>& queued) const;
   bool SomeoneCanRun(const std::map<std::string, Need>& waiting) const;
   bool stopped() const;
   void ArmExpiryTimer();

@@ -149,13 +149,22 @@ void ReadyQueue::LeaveLane(const std::string& lane) {
 void ReadyQueue::GiveBack(const std::vector<ReadyTask>& tasks) {
   std::lock_guard lock(mutex_);
   for (const ReadyTask& task : tasks) {
-    if (auto out = handed_out_.find(task.id); out != handed_out_.end()) {
-      shares_.Refund(out->second.user, out->second.charged_seconds);
-      LeaveLane(out->second.lane);
-      handed_out_.erase(out);
-    }
+    Refund(task.id);
     if (!places_.contains(task.id)) Insert(task);
   }
+}
+
+void ReadyQueue::Released(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  Refund(id);
+}
+
+void ReadyQueue::Refund(const std::string& id) {
+  auto out = handed_out_.find(id);
+  if (out == handed_out_.end()) return;
+  shares_.Refund(out->second.user, out->second.charged_seconds);
+  LeaveLane(out->second.lane);
+  handed_out_.erase(out);
 }
 
 void ReadyQueue::Resume(const ReadyTask& task, const std::string& worker) {

@@ -30,7 +30,8 @@ struct ReadyTask {
 ReadyTask ReadyTaskOf(const TaskRecord& task);
 
 // Of the users with tasks that a worker can do, the one who has had the least of the farm comes first (FairShare); of his
-// tasks that of the highest priority, of these the oldest. The lane of a device belongs to one worker at a time, who says how many tasks he takes for it.
+// tasks that of the highest priority, of these the oldest. The lane of a device belongs to one worker at a time, who says how
+// many tasks he takes for it.
 // Thread safe.
 class ReadyQueue {
  public:
@@ -53,9 +54,11 @@ class ReadyQueue {
 
   // A task that was handed out before this object was made, and still runs.
   void Resume(const ReadyTask& task, const std::string& worker);
-  // A task that was handed out has ended, or is queued again: it leaves its lane, and its user is charged for the time that it
-  // took.
+  // A task that was handed out has ended: it leaves its lane, and its user is charged for the time that it took.
   void Ended(const std::string& id, double seconds);
+  // The same of one that ended for reasons that are not its own: its user is charged nothing, and how long it was with a
+  // worker says nothing of how long tasks of its kind take.
+  void Released(const std::string& id);
 
   // Removes the tasks that have waited too long.
   std::vector<ReadyTask> TakeOverdue(Timestamp now);
@@ -105,6 +108,7 @@ class ReadyQueue {
   std::vector<const TasksOfClass*> Choices(const Demand& demand) const;
   const ReadyTask* Best(const Demand& demand, Timestamp now) const;
   void HandOut(const ReadyTask& task, const std::string& worker);
+  void Refund(const std::string& id);
   void LeaveLane(const std::string& lane);
 
   mutable std::mutex mutex_;

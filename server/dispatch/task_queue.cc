@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -15,14 +16,15 @@ namespace {
 
 // Beyond the deadline of a build, for fetching and storing what belongs to it.
 constexpr std::chrono::seconds kBuildSlack{60};
-constexpr double kUsualBuildSeconds = 120;
+// What workers allow a build that says no deadline (worker/build/builder.h).
+constexpr double kDefaultBuildDeadlineSeconds = 120;
 // A timing that is not done after this long is not going to be.
 constexpr std::chrono::hours kLongestTiming{1};
 
 }  // namespace
 
 TaskSpec SpecOf(const v1::BuildTask& task) {
-  const double seconds = task.deadline_seconds() > 0 ? task.deadline_seconds() : kUsualBuildSeconds;
+  const double seconds = task.deadline_seconds() > 0 ? task.deadline_seconds() : kDefaultBuildDeadlineSeconds;
   return TaskSpec{.key = task.key(),
                   .kind = TaskKind::kBuild,
                   .requirements = {v1::Target_Name(task.target()), task.arch(), ""},
@@ -141,13 +143,13 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
   }
   // Cancelled in between.
   for (const std::string& id : ids)
-    if (!claimed.contains(id)) ready_.Ended(id, 0);
+    if (!claimed.contains(id)) ready_.Released(id);
   return assignments;
 }
 
 void TaskQueue::LeaveHolder(const TaskRecord& task) {
   // What a worker failed at, or took with it, is not charged to the user.
-  ready_.Ended(task.id, 0);
+  ready_.Released(task.id);
   if (task.state == TaskState::kQueued) ready_.Add(ReadyTaskOf(task));
   if (IsTerminal(task.state)) board_.Ended(task.key);
 }

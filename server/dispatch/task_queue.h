@@ -66,7 +66,6 @@ class TaskQueue {
 
   // What could be given out now, were there a worker.
   std::vector<ReadyQueue::Waiting> Waiting() const { return ready_.Summary(); }
-  int64_t queued(TaskKind kind) const { return ready_.size(kind); }
 
   // Cancels what no other job wants; returns the workers that hold such tasks.
   absl::StatusOr<std::vector<std::string>> CancelJob(const std::string& job);

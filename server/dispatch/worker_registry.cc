@@ -32,6 +32,13 @@ std::string ProblemOf(const v1::SynchronizeRequest& offer, const v1::DeviceDescr
   return "";
 }
 
+// How long the device had been out when the worker said so; none: it is sound.
+std::optional<std::chrono::duration<double>> OutFor(const v1::SynchronizeRequest& offer, const v1::DeviceDescription& device) {
+  for (const v1::DeviceProblem& problem : offer.problems())
+    if (problem.device_uuid() == device.uuid()) return std::chrono::duration<double>(problem.seconds());
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string LowerCaseName(v1::Target target) {
@@ -93,14 +100,17 @@ void WorkerRegistry::Lose(const std::string& worker) {
   if (auto found = workers_.find(worker); found != workers_.end()) found->second.lost = true;
 }
 
-bool WorkerRegistry::DeviceIsLost(const std::string& device_uuid, Timestamp now) const {
+bool WorkerRegistry::DeviceIsLost(const std::string& device_uuid, Timestamp now,
+                                  std::chrono::microseconds out_patience) const {
   std::lock_guard<std::mutex> lock(mutex_);
   bool known = false;
   for (const auto& [name, entry] : workers_)
     for (const v1::DeviceDescription& device : entry.offer.devices()) {
       if (device.uuid() != device_uuid || !entry.greeted) continue;
-      if (Connected(entry, now)) return false;
       known = true;
+      if (!Connected(entry, now) || entry.told_to_drain || entry.says_draining) continue;
+      const auto out = OutFor(entry.offer, device);
+      if (!out.has_value() || *out + (now - entry.last_contact) <= out_patience) return false;
     }
   return known;
 }

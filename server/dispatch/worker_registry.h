@@ -39,8 +39,9 @@ class WorkerRegistry {
   std::vector<std::string> TakeSilentSince(Timestamp then);
   // The worker let its leases end: it counts as disconnected until it calls again.
   void Lose(const std::string& worker);
-  // A worker that has called since the server started has the device, and none that has it is connected.
-  bool DeviceIsLost(const std::string& device_uuid, Timestamp now) const;
+  // A worker that has called since the server started has the device, and none offers it: those that have it are disconnected or
+  // draining, or have taken it out for longer than `out_patience`.
+  bool DeviceIsLost(const std::string& device_uuid, Timestamp now, std::chrono::microseconds out_patience) const;
   // The worker was answered; it was there at least until now.
   void Answered(const std::string& worker, const std::string& instance, Timestamp now);
 

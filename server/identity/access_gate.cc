@@ -2,34 +2,21 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "google/rpc/error_details.pb.h"
 #include "server/identity/listening.h"
 #include "server/identity/method_access.h"
+#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {
 
 constexpr size_t kMaximumIdentities = 4096;
-constexpr char kRetryInfoTypeUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
 constexpr std::string_view kBearer = "Bearer ";
-
-absl::Status TryAgain(std::string message, std::chrono::duration<double> delay) {
-  google::rpc::RetryInfo retry;
-  const auto nanos = std::max<int64_t>(std::llround(delay.count() * 1e9), 1);
-  retry.mutable_retry_delay()->set_seconds(nanos / 1'000'000'000);
-  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-  absl::Status status = absl::ResourceExhaustedError(std::move(message));
-  status.SetPayload(kRetryInfoTypeUrl, absl::Cord(retry.SerializeAsString()));
-  return status;
-}
 
 std::string KeyOf(const Principal& principal) {
   return absl::StrCat(RoleName(principal.role), " ", principal.name);
@@ -137,9 +124,9 @@ absl::StatusOr<Principal> AccessGate::Admit(const ShownCredentials& shown, std::
   const std::chrono::duration<double> delay =
       rates_.Take(KeyOf(*principal), limit, std::chrono::steady_clock::now());
   if (delay.count() > 0)
-    return TryAgain(absl::StrCat(principal->name, " sends more than ", limit.per_second,
-                                 " requests a second; try again in ", std::ceil(delay.count() * 1000), " ms"),
-                    delay);
+    return RetryLater(absl::StrCat(principal->name, " sends more than ", limit.per_second,
+                                   " requests a second; try again in ", std::ceil(delay.count() * 1000), " ms"),
+                      delay);
   return principal;
 }
 
@@ -147,16 +134,16 @@ absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitStream(const Principal& p
   if (principal.how == Principal::How::kOperator) return std::make_shared<int>(0);
   std::shared_ptr<void> ticket = streams_.Enter(KeyOf(principal), options_.watched_jobs);
   if (ticket) return ticket;
-  return TryAgain(absl::StrCat(principal.name, " watches ", options_.watched_jobs,
-                               " jobs already, which is as many as may be; end one first"),
-                  std::chrono::seconds(1));
+  return RetryLater(absl::StrCat(principal.name, " watches ", options_.watched_jobs,
+                                 " jobs already, which is as many as may be; end one first"),
+                    std::chrono::seconds(1));
 }
 
 absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitProgram(const Principal& principal) {
   if (principal.how == Principal::How::kOperator) return std::make_shared<int>(0);
   std::shared_ptr<void> ticket = streams_.Enter(absl::StrCat("tuning ", KeyOf(principal)), options_.tuning_programs);
   if (ticket) return ticket;
-  return TryAgain(absl::StrCat(principal.name, " has ", options_.tuning_programs,
+  return RetryLater(absl::StrCat(principal.name, " has ", options_.tuning_programs,
                                " programs that tune already, which is as many as may be"),
                   std::chrono::seconds(10));
 }

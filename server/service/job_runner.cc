@@ -21,7 +21,7 @@
 namespace fusion {
 namespace {
 
-constexpr double kRetrySeconds = 5;
+constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
 
@@ -43,11 +43,11 @@ absl::Status JobRunner::CheckRoom(const std::string& user) {
   std::lock_guard lock(mutex_);
   const bool too_many_of_user = line_.size(user) >= options_.most_jobs_of_user;
   if (!too_many_of_user && line_.size() < options_.most_jobs) return absl::OkStatus();
-  return RetryLater(kRetrySeconds,
-                    too_many_of_user
-                        ? absl::StrCat("you have ", options_.most_jobs_of_user,
-                                       " unfinished jobs, which is the most that the server takes of one user")
-                        : absl::StrCat("the server has ", options_.most_jobs, " unfinished jobs, which is the most it takes"));
+  const std::string full =
+      too_many_of_user ? absl::StrCat("you have ", options_.most_jobs_of_user,
+                                      " unfinished jobs, which is the most that the server takes of one user")
+                       : absl::StrCat("the server has ", options_.most_jobs, " unfinished jobs, which is the most it takes");
+  return RetryLater(absl::StrCat(full, "; try again in ", kRetryDelay.count(), " s"), kRetryDelay);
 }
 
 absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
@@ -132,25 +132,31 @@ void JobRunner::RunNext() {
 }
 
 void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds) {
-  bool started;
+  bool waited;
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     active->timed_out = true;
-    started = active->started;
+    waited = line_.Remove(job);
   }
   active->cancellation.Cancel();
   // A job that waits for a thread ends now; a running one ends when its pipeline has put its work down.
-  if (!started)
-    Finish(job, absl::DeadlineExceededError(absl::StrCat(
-                    "the time limit of ", seconds, " s ended before a thread of ", "the server was free")));
+  if (!waited) return;
+  Finish(job, absl::DeadlineExceededError(
+                  absl::StrCat("the time limit of ", seconds, " s ended before a thread of the server was free")));
+  // Not before its end is stored: nobody starts it again meanwhile.
+  std::lock_guard lock(mutex_);
+  active_.erase(job);
+}
+
+void JobRunner::StopTimer(std::shared_ptr<Active> active) {
+  boost::asio::post(timers_, [active = std::move(active)] { active->time_limit.cancel(); });
 }
 
 void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& active) {
   bool stopped;
   {
     std::lock_guard lock(mutex_);
-    active->started = true;
     stopped = stopping_;
   }
   if (!stopped) {
@@ -167,7 +173,7 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
     // An interrupted job is not a failed one: it goes on after the restart.
     if (!stopped) Finish(job, result);
   }
-  boost::asio::post(timers_, [active] { active->time_limit.cancel(); });
+  StopTimer(active);
   std::lock_guard lock(mutex_);
   active_.erase(job);
   line_.Ended(job);
@@ -285,7 +291,10 @@ absl::StatusOr<JobRecord> JobRunner::Cancel(const std::string& job) {
     if (found != active_.end()) active = found->second;
     if (line_.Remove(job)) active_.erase(job);
   }
-  if (active) active->cancellation.Cancel();
+  if (active) {
+    active->cancellation.Cancel();
+    StopTimer(active);
+  }
   watchers_.Notify(job);
   if (absl::Status status = dispatcher_.CancelJob(job); !status.ok()) return status;
   return store_.GetJob(job);
@@ -303,7 +312,7 @@ void JobRunner::Stop() {
   dispatcher_.Stop();
   for (auto& entry : active) {
     entry->cancellation.Cancel();
-    boost::asio::post(timers_, [entry] { entry->time_limit.cancel(); });
+    StopTimer(entry);
   }
   pool_.join();
   timers_.stop();

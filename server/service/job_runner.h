@@ -60,7 +60,6 @@ class JobRunner {
     explicit Active(boost::asio::thread_pool& pool) : time_limit(pool) {}
     CancellationToken cancellation;
     boost::asio::steady_timer time_limit;
-    bool started = false;    // guarded by JobRunner::mutex_
     bool timed_out = false;  // guarded by JobRunner::mutex_
   };
 
@@ -71,6 +70,8 @@ class JobRunner {
   void RunNext();
   void Run(const std::string& job, const std::shared_ptr<Active>& active);
   absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, const Active& active);
+  // Its time limit means nothing any more.
+  void StopTimer(std::shared_ptr<Active> active);
   void OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds);
   void Finish(const std::string& job, const absl::StatusOr<v1::JobResult>& result);
   absl::Status StoreEnd(const std::string& job, JobUpdate update);

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   fusion::ServerOptions options;
   options.address = "127.0.0.1:50051";
   options.data_directory = fusion::DefaultDataDirectory();
+  uint64_t cache_bytes = static_cast<uint64_t>(options.build_cache.max_bytes);
   std::string log_level = "info", log_format = "text";
   std::function<int()> maintenance;
 
@@ -42,6 +44,11 @@ int main(int argc, char** argv) {
   app.add_option("--job-threads", options.runner.threads, "Jobs that run at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  app.add_option("--cache-size", cache_bytes,
+                 "Bytes that the binaries of the build cache may have together, as 500M or 20G; those that were not used for the "
+                 "longest time are removed; 0: no bound (default: 20G)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62));
   app.add_option("--dump-dir", options.runner.dump_directory,
                  "Folder for the text of every stage of every job");
   app.add_option("--log-level", log_level, "debug, info, warn or error")
@@ -59,6 +66,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (maintenance) return maintenance();
+  options.build_cache.max_bytes = static_cast<int64_t>(cache_bytes);
   fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
                        "fusion-server");
   if (options.address.empty()) {

@@ -68,6 +68,7 @@ struct Server::Parts {
   boost::asio::thread_pool searches{kSearchThreads};
   boost::asio::thread_pool tuners{kTunerThreads};
   std::unique_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<BuildCacheKeeper> build_cache;
   std::unique_ptr<JobRunner> runner;
   TunerMetrics tuner_metrics{metrics.registry};
   std::unique_ptr<TuningRegistry> tunings;
@@ -149,6 +150,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                    options.dispatcher);
   if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
   if (absl::Status status = parts->metrics.Watch(*parts->store, *parts->dispatcher); !status.ok()) return status;
+  parts->build_cache = std::make_unique<BuildCacheKeeper>(*parts->store, parts->timers.get_executor(), options.build_cache,
+                                                          &parts->metrics);
+  parts->build_cache->Start();
   parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog,
                                               parts->watchers, options.runner, &parts->metrics);
   const ServiceContext context{*parts->store,   *parts->dispatcher, parts->catalog,
@@ -233,6 +237,7 @@ void Server::Shutdown() {
   parts_->watchers.Close();
   parts_->tunings->Stop();
   parts_->runner->Stop();
+  parts_->build_cache->Stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
   parts_->grpc_server->Wait();
   for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->tuners, &parts_->timers}) {

@@ -12,6 +12,7 @@
 #include "server/identity/audit_log.h"
 #include "server/identity/access_gate.h"
 #include "server/identity/tls_files.h"
+#include "server/service/build_cache_keeper.h"
 #include "server/service/job_runner.h"
 #include "server/tuner/tuning_registry.h"
 
@@ -28,6 +29,7 @@ struct ServerOptions {
   AccessOptions gate;                   // `tls` is set by the server
   AuditOptions audit;
   DispatcherOptions dispatcher;
+  BuildCacheOptions build_cache;
   JobRunnerOptions runner;
   TunerOptions tuner;
 };

@@ -188,6 +188,12 @@ ServerMetrics::ServerMetrics()
                               "Builds that jobs needed and that were known, or under way for another.")),
       build_cache_misses(registry.AddCounter("fusion_build_cache_misses_total",
                                              "Builds that jobs needed and that workers had to do.")),
+      build_cache_bytes(registry.AddGauge("fusion_build_cache_bytes",
+                                          "Binaries of builds in the cache, as of the last look at its size.")),
+      build_cache_evictions(registry.AddCounter("fusion_build_cache_evictions_total",
+                                                "Binaries removed from the build cache to keep its size.")),
+      build_cache_evicted_bytes(
+          registry.AddCounter("fusion_build_cache_evicted_bytes_total", "Bytes of these binaries.")),
       build_seconds(registry.AddHistogram("fusion_build_seconds",
                                           "Time that workers' compilers took for a build.", DurationBounds(),
                                           {"outcome"})),

@@ -26,6 +26,9 @@ class ServerMetrics {
   MetricFamily<Counter>& jobs_ended;  // {state}
   MetricFamily<Counter>& build_cache_hits;
   MetricFamily<Counter>& build_cache_misses;
+  MetricFamily<Gauge>& build_cache_bytes;
+  MetricFamily<Counter>& build_cache_evictions;
+  MetricFamily<Counter>& build_cache_evicted_bytes;
   MetricFamily<Histogram>& build_seconds;  // {outcome}; of builds that workers did, as they say
   MetricFamily<Histogram>& stage_seconds;  // {stage}
   MetricFamily<Histogram>& rpc_seconds;    // {method,code}

@@ -1,5 +1,6 @@
 #include "server/service/status_conversion.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/cord.h"
@@ -95,11 +96,12 @@ std::vector<google::rpc::BadRequest::FieldViolation> FieldViolations(const absl:
   return result;
 }
 
-absl::Status RetryLater(double seconds, absl::string_view message) {
+absl::Status RetryLater(absl::string_view message, std::chrono::duration<double> delay) {
   google::rpc::RetryInfo info;
-  info.mutable_retry_delay()->set_seconds(static_cast<int64_t>(seconds));
-  info.mutable_retry_delay()->set_nanos(static_cast<int32_t>((seconds - std::floor(seconds)) * 1e9));
-  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(message, "; try again in ", seconds, " s"));
+  const auto nanos = std::max<int64_t>(std::llround(delay.count() * 1e9), 1);
+  info.mutable_retry_delay()->set_seconds(nanos / 1'000'000'000);
+  info.mutable_retry_delay()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  absl::Status status = absl::ResourceExhaustedError(message);
   status.SetPayload(kRetryInfoTypeUrl, absl::Cord(info.SerializeAsString()));
   return status;
 }

@@ -4,6 +4,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,8 @@ absl::Status FromRpcStatus(const google::rpc::Status& status);
 // The violations that a status carries, in order; empty when it carries none.
 std::vector<google::rpc::BadRequest::FieldViolation> FieldViolations(const absl::Status& status);
 
-// A ResourceExhausted with a google.rpc.RetryInfo: there is no room now, but there may be in so many seconds.
-absl::Status RetryLater(double seconds, absl::string_view message);
+// A ResourceExhausted with a google.rpc.RetryInfo: there is no room now, but there may be after the delay.
+absl::Status RetryLater(absl::string_view message, std::chrono::duration<double> delay);
 // The seconds of the RetryInfo that a status carries; 0: none.
 double RetrySeconds(const absl::Status& status);
 

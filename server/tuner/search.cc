@@ -26,14 +26,15 @@ constexpr NamedStrategy kStrategies[] = {
 
 // Runs after which a difference between two configurations has been found, or there is none worth finding.
 constexpr uint64_t kMostRepeats = 10;
-// While the search goes on one candidate in so many is a repetition, where a choice is not separated from noise.
-constexpr uint64_t kRepeatEvery = 3;
+// While the search goes on one candidate in so many is a repetition, where a choice is not separated from noise; more often when the
+// best is probably among those that ran: after so many candidates, for each parameter.
+constexpr uint64_t kRepeatEvery = 3, kRepeatEveryLater = 2, kLater = 16;
 // Two configurations are told apart when their costs differ by so many standard errors of the difference, and alike when that error
 // is below kTie.
-constexpr double kSeparated = 1.5;
+constexpr double kSeparated = 2;
 constexpr double kTie = 0.01;
 // In standard errors: how much worse than it was a single run is believed to be, and how far an arm may be from what the model expects of it.
-constexpr double kLucky = 1.5, kContradicted = 2;
+constexpr double kLucky = 2.5, kContradicted = 2;
 // Of configurations of earlier runs that are tried first.
 constexpr size_t kMostRemembered = 5;
 
@@ -93,10 +94,10 @@ struct TuningSearch::Parts {
     const TuningArm& arm = knowledge.arms()[index];
     if (!arm.works()) return std::numeric_limits<double>::infinity();
     const double error = StandardError(arm);
-    const double own = arm.cost + (arm.count == 1 ? kLucky : 0.5) * error;
+    const double own = arm.cost + (arm.count == 1 ? kLucky : 0.75) * error;
     if (arm.count >= kMostRepeats) return own;
     const std::optional<double> expected = strategy->ExpectedCost(index);
-    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.25 * error : own;
+    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.5 * error : own;
   }
 
   int64_t Best() const {
@@ -127,16 +128,21 @@ struct TuningSearch::Parts {
     if (state.provenance == v1::PROVENANCE_UNSPECIFIED) state.provenance = v1::MEASURED;
   }
 
-  // The one of two or more configurations, not told apart, that ran less.
+  // While the best is not told apart from all others: the one that may be the lowest of all, if it was lucky so far or unlucky. That is
+  // the best itself until it has proved what it promises.
   std::optional<TuningPoint> Unseparated() const {
     const int64_t best = Best();
     if (best < 0) return std::nullopt;
     const std::vector<TuningArm>& arms = knowledge.arms();
     const TuningArm& chosen = arms[static_cast<size_t>(best)];
-    const TuningArm* least = nullptr;
+    const TuningArm* lowest = nullptr;
+    double lowest_cost = std::numeric_limits<double>::infinity();
     const auto consider = [&](const TuningArm& arm) {
       if (arm.count + arm.failures >= kMostRepeats || knowledge.IsOutstanding(arm.point)) return;
-      if (!least || arm.count < least->count) least = &arm;
+      const double cost = arm.cost - kSeparated * StandardError(arm);
+      if (cost >= lowest_cost) return;
+      lowest_cost = cost;
+      lowest = &arm;
     };
     for (size_t index : knowledge.top()) {
       const TuningArm& arm = arms[index];
@@ -146,9 +152,9 @@ struct TuningSearch::Parts {
       consider(arm);
       consider(chosen);
     }
-    if (!least && chosen.count < 2) consider(chosen);
-    if (!least) return std::nullopt;
-    return least->point;
+    if (!lowest && chosen.count < 2) consider(chosen);
+    if (!lowest) return std::nullopt;
+    return lowest->point;
   }
 
   TuningCandidate Issue(TuningPoint point) {
@@ -227,12 +233,14 @@ std::optional<TuningCandidate> TuningSearch::Propose() {
   }
   ++p.turn;
   const bool begun = p.knowledge.arms().size() > p.space->dimensions() + 2;
-  if (begun && p.turn % kRepeatEvery == 0)
+  const uint64_t every = p.state.evaluations < kLater * p.space->dimensions() ? kRepeatEvery : kRepeatEveryLater;
+  if (begun && p.turn % every == 0)
     if (std::optional<TuningPoint> point = p.Unseparated()) return p.Issue(*std::move(point));
   std::optional<TuningPoint> point = p.strategy->finished() ? std::nullopt : p.strategy->Propose(p.knowledge);
   p.Choose();  // the model may have changed
   if (point && !p.strategy->finished()) return p.Issue(*std::move(point));
-  if (!p.strategy->finished()) return std::nullopt;
+  // A strategy that waits for results has none to wait for when nothing is outstanding: all points have run.
+  if (!p.strategy->finished() && !p.outstanding.empty()) return std::nullopt;
   // At the end what cannot be told apart is run again until it can, or is alike.
   if ((point = p.Unseparated())) return p.Issue(*std::move(point));
   if (p.outstanding.empty() && p.Best() >= 0) p.state.phase = v1::CONVERGED;

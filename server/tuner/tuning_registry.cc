@@ -556,6 +556,10 @@ absl::StatusOr<v1::TuningDetails> TuningRegistry::Details(const std::string& nam
   absl::StatusOr<std::vector<TuningConvergenceRecord>> points = store_.TuningConvergence(record->number, generation);
   if (!points.ok()) return points.status();
   for (const TuningConvergenceRecord& point : *points) *details.add_convergence() = ConvergenceMessage(point);
+  // Where it stands now, so that one sees since when nothing has changed.
+  const TuningProgress& progress = record->progress;
+  if (progress.best_value > 0 && (points->empty() || progress.evaluations > points->back().evaluations))
+    *details.add_convergence() = ConvergenceMessage({progress.evaluations, progress.best, progress.best_value});
   return details;
 }
 

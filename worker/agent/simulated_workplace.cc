@@ -75,12 +75,12 @@ bool SimulatedWorkplace::Happens(double share) {
 bool SimulatedWorkplace::Wait(double seconds, std::stop_token stop) {
   std::mutex mutex;
   std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  // Wakes for either.
+  // Wakes for either. Made and ended without the lock: it may run in this thread, or be waited for.
   std::stop_callback ending(ending_.get_token(), [&] {
     std::lock_guard wake(mutex);
     changed.notify_all();
   });
+  std::unique_lock lock(mutex);
   changed.wait_for(lock, stop, std::chrono::duration<double>(seconds), [&] { return ending_.stop_requested(); });
   return !stop.stop_requested() && !ending_.stop_requested();
 }

@@ -12,6 +12,9 @@ namespace fusion {
 
 namespace {
 
+// Device code of a kernel has kilobytes to some megabytes.
+constexpr uint32_t kMostBuildReplyBytes = 64 << 20;
+
 SandboxPolicy CompilerPolicy() {
   SandboxPolicy policy;
   policy.kind = SandboxKind::kDeviceCompiler;
@@ -59,6 +62,7 @@ BuildOutput IsolatedBuilder::Build(const v1::BuildTask& task, std::stop_token st
   limits.total_seconds =
       1 + (task.deadline_seconds() > 0 ? task.deadline_seconds() : kDefaultBuildDeadlineSeconds);
   limits.set_up_seconds = 0;
+  limits.reply_bytes = kMostBuildReplyBytes;
   RunnerDeath death;
   absl::StatusOr<v1::RunnerReply> reply = runner->Call(request, limits, &death, stop);
   BuildOutput output;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -15,6 +16,7 @@ namespace fusion {
 namespace {
 
 constexpr int kPollMilliseconds = 20;
+constexpr size_t kFirstPartBytes = 64 << 10;
 
 // Waits until something can be read or written.
 absl::Status WaitFor(int descriptor, short events, const KeepWaiting& keep_waiting) {
@@ -47,6 +49,8 @@ absl::Status ReadBytes(int descriptor, char* data, size_t bytes, const KeepWaiti
     if (count <= 0) return absl::CancelledError("the other end of the pipe is closed");
     data += count;
     bytes -= count;
+    // Somebody who sends a byte now and then is not waited for longer than one who sends none.
+    if (bytes > 0 && keep_waiting) FUSION_RETURN_IF_ERROR(keep_waiting());
   }
   return absl::OkStatus();
 }
@@ -64,15 +68,19 @@ absl::Status WriteMessage(int descriptor, const google::protobuf::MessageLite& m
   return WriteBytes(descriptor, bytes.data(), bytes.size(), keep_waiting);
 }
 
-absl::Status ReadMessage(int descriptor, google::protobuf::MessageLite* message,
-                         const KeepWaiting& keep_waiting) {
+absl::Status ReadMessage(int descriptor, google::protobuf::MessageLite* message, const KeepWaiting& keep_waiting,
+                         uint32_t most_bytes) {
   unsigned char prefix[4];
   FUSION_RETURN_IF_ERROR(ReadBytes(descriptor, reinterpret_cast<char*>(prefix), 4, keep_waiting));
   uint32_t length = 0;
   for (int i = 0; i < 4; ++i) length |= static_cast<uint32_t>(prefix[i]) << (8 * i);
-  if (length > kMaximumPipeMessageBytes) return absl::DataLossError("not a message");
-  std::string bytes(length, '\0');
-  FUSION_RETURN_IF_ERROR(ReadBytes(descriptor, bytes.data(), bytes.size(), keep_waiting));
+  if (length > most_bytes) return absl::DataLossError(absl::StrCat("a message of ", length, " bytes"));
+  std::string bytes;
+  while (bytes.size() < length) {
+    const size_t read = bytes.size();
+    bytes.resize(std::min<size_t>(length, std::max<size_t>(2 * read, kFirstPartBytes)));
+    FUSION_RETURN_IF_ERROR(ReadBytes(descriptor, bytes.data() + read, bytes.size() - read, keep_waiting));
+  }
   if (!message->ParseFromString(bytes)) return absl::DataLossError("not a message");
   return absl::OkStatus();
 }

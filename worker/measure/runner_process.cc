@@ -99,10 +99,11 @@ absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
 
   absl::Status status = WriteMessage(child_->input(), request, keep_waiting);
   v1::RunnerReply reply;
-  while (status.ok()) {
-    status = ReadMessage(child_->output(), &reply, keep_waiting);
+  for (int progress = 0; status.ok(); ++progress) {
+    status = ReadMessage(child_->output(), &reply, keep_waiting, limits.reply_bytes);
     if (!status.ok() || !reply.has_finished()) break;
-    if (on_progress) on_progress(reply);
+    if (progress == limits.progress_replies) status = absl::DataLossError("more replies than there is to tell");
+    if (status.ok() && on_progress) on_progress(reply);
   }
   if (cause != RunnerDeath::Cause::kNone) return Died(cause, reason, death);
   if (absl::IsDataLoss(status))

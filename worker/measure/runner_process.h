@@ -2,6 +2,7 @@
 // it was doing when it died. Nothing that a candidate does reaches the worker.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -24,6 +25,9 @@ struct RunnerLimits {
   double load_seconds = 60;
   double run_seconds = 0;  // one run of a program
   double total_seconds = 0;
+  // What a hostile runner can make the worker read.
+  uint32_t reply_bytes = 1 << 20;
+  int progress_replies = 0;
 };
 
 // How a request ended without a reply.

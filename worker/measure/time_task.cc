@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/measure/message_pipe.h"
 #include "worker/measure/status_macros.h"
 #include "worker/measure/timing.h"
 
@@ -97,6 +98,21 @@ class Remainder {
   bool unfused_ = false;
 };
 
+// Of the reply about the programs: names, samples, what is known of each launch, and messages, which are short. No more, since a
+// few bytes on the pipe can be a hundred times as many in memory.
+uint32_t MostReplyBytes(const v1::TimeTask& task, const v1::MeasurementMethod& method) {
+  constexpr int64_t kWithoutPrograms = 64 << 10, kOfProgram = 16 << 10, kOfLaunch = 128;
+  int64_t bytes = kWithoutPrograms;
+  const auto add = [&](const v1::Program& program) {
+    bytes += kOfProgram + static_cast<int64_t>(program.name().size());
+    bytes += 2 * static_cast<int64_t>(sizeof(double)) * method.maximum_samples();
+    for (const v1::Launch& launch : program.launches()) bytes += kOfLaunch + static_cast<int64_t>(launch.kernel().size());
+  };
+  add(task.session().unfused());
+  for (const v1::Program& program : task.programs()) add(program);
+  return static_cast<uint32_t>(std::min<int64_t>(bytes, kMaximumPipeMessageBytes));
+}
+
 // Checks, warming up, the last series: more than any honest program has.
 constexpr double kMostRunsBeyondSampling = 50;
 
@@ -114,6 +130,8 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
       limits.set_up_seconds + limits.reference_seconds +
       (task.programs_size() + 1) * (limits.set_up_seconds + limits.load_seconds + method.seconds_limit() +
                                     kMostRunsBeyondSampling * limits.run_seconds);
+  limits.reply_bytes = MostReplyBytes(task, method);
+  limits.progress_replies = 2 * (task.programs_size() + 1);  // each is told once; twice is no attack
   v1::TimeResult result;
   Remainder remainder(task, &result);
   // Every round ends the task or takes at least one program out.

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "fusion/v1/tuner.pb.h"
 #include "tests/fault/identity/farm_fixture.h"
 
 namespace fusion::testing {
@@ -28,6 +29,12 @@ const std::map<std::string, std::string> kExpected = {
     {"/fusion.v1.OptimizerService/Submit", "ua"},
     {"/fusion.v1.OptimizerService/TraceJob", "ua"},
     {"/fusion.v1.OptimizerService/WatchJob", "ua"},
+    {"/fusion.v1.TunerService/GetTuning", "ua"},
+    {"/fusion.v1.TunerService/ListTuningReports", "ua"},
+    {"/fusion.v1.TunerService/ListTunings", "ua"},
+    {"/fusion.v1.TunerService/ResetTuning", "ua"},
+    {"/fusion.v1.TunerService/Tune", "ua"},
+    {"/fusion.v1.TunerService/WatchTuning", "ua"},
     {"/fusion.v1.WorkerService/ReadBlob", "w"},
     {"/fusion.v1.WorkerService/Synchronize", "w"},
     {"/fusion.v1.WorkerService/WriteBlob", "w"},
@@ -41,7 +48,7 @@ std::vector<std::string> OurMethods() {
   std::vector<std::string> methods;
   for (const google::protobuf::FileDescriptor* file :
        {v1::CreateTokenRequest::descriptor()->file(), v1::SubmitRequest::descriptor()->file(),
-        v1::SynchronizeRequest::descriptor()->file()}) {
+        v1::SynchronizeRequest::descriptor()->file(), v1::TuneRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i)
       for (int j = 0; j < file->service(i)->method_count(); ++j)
         methods.push_back("/" + file->service(i)->full_name() + "/" + file->service(i)->method(j)->name());
@@ -53,7 +60,7 @@ class RoleMatrixTest : public FarmTest {};
 
 TEST_F(RoleMatrixTest, EveryMethodOfTheProtocolIsExpectedHere) {
   const std::vector<std::string> methods = OurMethods();
-  EXPECT_GE(methods.size(), 21u);
+  EXPECT_GE(methods.size(), 27u);
   for (const std::string& method : methods) EXPECT_TRUE(kExpected.contains(method)) << method;
 }
 

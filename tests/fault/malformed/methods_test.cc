@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fusion/v1/admin.pb.h"
+#include "fusion/v1/tuner.pb.h"
 #include "tests/fault/long_form.h"
 #include "tests/fault/malformed/attacked_server.h"
 #include "tests/fault/malformed/mutation.h"
@@ -25,7 +26,7 @@ class MalformedMessages : public AttackedServer {
     std::vector<Method> methods;
     for (const google::protobuf::FileDescriptor* file :
          {v1::CreateTokenRequest::descriptor()->file(), v1::SubmitRequest::descriptor()->file(),
-          v1::SynchronizeRequest::descriptor()->file()})
+          v1::SynchronizeRequest::descriptor()->file(), v1::TuneRequest::descriptor()->file()})
       for (int i = 0; i < file->service_count(); ++i)
         for (int j = 0; j < file->service(i)->method_count(); ++j) {
           const google::protobuf::MethodDescriptor* method = file->service(i)->method(j);
@@ -55,6 +56,8 @@ class MalformedMessages : public AttackedServer {
     } else if (auto* token = dynamic_cast<v1::CreateTokenRequest*>(message.get())) {
       token->set_principal("eva");
       token->set_role(v1::USER);
+    } else if (auto* tune = dynamic_cast<v1::TuneRequest*>(message.get())) {
+      tune->mutable_hello()->set_process("process");
     } else if (const auto* name = method.input->FindFieldByName("name"); name != nullptr) {
       const bool job = method.name.find("Job") != std::string::npos;
       message->GetReflection()->SetString(message.get(), name,

@@ -1,1 +1,1 @@
-set(DEPS nlohmann_json::nlohmann_json)
+set(DEPS fusion_service_status fusion_grpc gRPC::grpc++ nlohmann_json::nlohmann_json)

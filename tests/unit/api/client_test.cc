@@ -27,6 +27,9 @@ class BrokenServer : public v1::OptimizerService::Service {
  public:
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::Job* job) override {
     request_ids.insert(request->request_id());
+    time_limits.push_back(request->time_limit_seconds());
+    if (refuse_for_good) return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the disk is full");
+    if (refusals_before_success-- > 0) return ToGrpcStatus(RetryLater("full", std::chrono::milliseconds(20)));
     if (failures_before_success-- > 0) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "starting");
     if (request->source().fuse() == "bad")
       return ToGrpcStatus(InvalidField("f:1:1", std::string(20000, 'x')), kMaximumErrorBytes);
@@ -83,6 +86,9 @@ class BrokenServer : public v1::OptimizerService::Service {
   int events_per_stream = 2;
   bool repeat_events = false;
   int failures_before_success = 0;
+  int refusals_before_success = 0;
+  bool refuse_for_good = false;
+  std::vector<double> time_limits;
   std::set<std::string> request_ids;
   std::vector<int64_t> after_sequences;
   std::promise<void> watching;
@@ -107,6 +113,52 @@ class ClientTest : public ::testing::Test {
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Client> client_;
 };
+
+TEST_F(ClientTest, AServerWithoutRoomIsAskedAgainWhenItSays) {
+  service_.refusals_before_success = 3;
+  int waits = 0;
+  const auto start = std::chrono::steady_clock::now();
+  const absl::StatusOr<v1::Job> job = client_->Submit({}, [&](const absl::Status& refusal) {
+    EXPECT_EQ(refusal.message(), "full");
+    ++waits;
+  });
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(waits, 3);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(60));
+  EXPECT_EQ(service_.request_ids.size(), 1u) << "it is one request";
+}
+
+TEST_F(ClientTest, AServerThatNeverHasRoomIsNotAskedForEver) {
+  service_.refusals_before_success = 1000;
+  EXPECT_TRUE(absl::IsResourceExhausted(client_->Submit({}).status()));
+  EXPECT_EQ(service_.time_limits.size(), 1u + Client::kRefusals);
+}
+
+TEST_F(ClientTest, WaitingForRoomIsPartOfTheTimeLimit) {
+  v1::SubmitRequest request;
+  request.set_time_limit_seconds(10);
+  service_.refusals_before_success = 2;
+  ASSERT_TRUE(client_->Submit(request).ok());
+  ASSERT_EQ(service_.time_limits.size(), 3u);
+  EXPECT_EQ(service_.time_limits[0], 10);
+  EXPECT_LE(service_.time_limits[1], 9.98);
+  EXPECT_LE(service_.time_limits[2], 9.96);
+  EXPECT_GT(service_.time_limits[2], 0);
+
+  service_.time_limits.clear();
+  service_.refusals_before_success = 1000;
+  request.set_time_limit_seconds(0.05);
+  const absl::Status status = client_->Submit(request).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("before the server has room: full"));
+  EXPECT_LE(service_.time_limits.size(), 3u);
+}
+
+TEST_F(ClientTest, ARefusalWithoutATimeIsFinal) {
+  service_.refuse_for_good = true;
+  EXPECT_TRUE(absl::IsResourceExhausted(client_->Submit({}).status()));
+  EXPECT_EQ(service_.time_limits.size(), 1u);
+}
 
 TEST_F(ClientTest, WatchTakesABrokenStreamUpAfterTheLastEvent) {
   std::vector<int64_t> sequences;

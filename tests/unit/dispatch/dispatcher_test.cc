@@ -61,6 +61,33 @@ TEST_F(DispatcherTest, WhatWasBuiltOnceIsReusedWithoutAWorker) {
   EXPECT_EQ((*again)[1].result.outcome(), v1::OK);
 }
 
+TEST_F(DispatcherTest, ABuildThatWasRemovedFromTheCacheIsBuiltAnew) {
+  const std::string first = NewJob(), second = NewJob();
+  BuildFuture built = StartBuild(first, {HostBuild("k")});
+  std::vector<v1::Assignment> work = Take(Request("w"), 1);
+  Call(Request("w", {Built(work[0], v1::OK, Upload("binary"))}));
+  ASSERT_TRUE(built.get().ok());
+  const auto trim = [&] { return store_->TrimBuildCache(0, clock_.Now(), 100)->evicted; };
+  EXPECT_EQ(trim(), 0) << "its job may need it yet";
+  EXPECT_TRUE(dispatcher_->Build(second, {HostBuild("k")}, CancellationToken())->at(0).reused);
+  JobUpdate ended;
+  ended.state = JobState::kCancelled;
+  ASSERT_TRUE(store_->UpdateJob(first, ended, clock_.Now()).ok());
+  EXPECT_EQ(trim(), 0) << "and so may the one that found it in the cache";
+  ASSERT_TRUE(store_->UpdateJob(second, ended, clock_.Now()).ok());
+  EXPECT_EQ(trim(), 1);
+
+  built = StartBuild(NewJob(), {HostBuild("k")});
+  work = Take(Request("w"), 1);
+  ASSERT_EQ(work.size(), 1u);
+  Call(Request("w", {Built(work[0], v1::OK, Upload("binary"))}));
+  const absl::StatusOr<std::vector<BuildOutcome>> again = built.get();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->at(0).reused);
+  EXPECT_EQ(*store_->GetBlob(again->at(0).result.binary()), "binary");
+  EXPECT_TRUE(store_->CheckIntegrity().ok());
+}
+
 TEST_F(DispatcherTest, ABuildThatTimedOutIsNotForOtherJobs) {
   BuildFuture built = StartBuild(NewJob(), {HostBuild("slow")});
   std::vector<v1::Assignment> work = Take(Request("w"), 1);
@@ -281,6 +308,24 @@ TEST_F(DispatcherTest, WithoutAWorkerThatCanTheCallGivesUpAndSaysWhatIsMissing) 
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("no worker with a cuda device of arch sm_90"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("alpha (host x86-64-v4 Ryzen)"));
+}
+
+TEST_F(DispatcherTest, WhatWaitsLongerThanItsJobAllowsEndsTheJob) {
+  JobRecord record;
+  record.queue_limit = std::chrono::seconds(10);
+  const std::string job = store_->CreateJob(record, clock_.Now())->job.id;
+  v1::SynchronizeRequest request = Request("w");
+  request.set_free_build_slots(1);
+  BuildFuture built = StartBuild(job, {HostBuild("taken"), HostBuild("waits")});
+  const std::vector<v1::Assignment> taken = Take(request, 1);
+  clock_.Advance(std::chrono::seconds(9));
+  EXPECT_EQ(built.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout) << "it may wait for ten";
+  clock_.Advance(std::chrono::seconds(2));
+  const absl::Status status = built.get().status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no worker took it within the time that it may wait"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("w (host x86-64-v4 Ryzen)"));
+  EXPECT_EQ(store_->GetTask(taken[0].task())->state, TaskState::kCancelled) << "its other tasks are not wanted";
 }
 
 TEST_F(DispatcherTest, CudaIsBuiltByAnyWorkerWithCudaAndHostCodeOnlyByItsArch) {

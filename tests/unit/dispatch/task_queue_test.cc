@@ -68,5 +68,41 @@ TEST(TaskQueueTest, DamagedResultsAreAnError) {
   EXPECT_TRUE(absl::IsDataLoss(TimeResultOf(task).status()));
 }
 
+class TaskQueueUsersTest : public DispatchTest {
+ protected:
+  // Queues builds "<user>0", "<user>1" ... of a new job of the user.
+  std::string Queue(const std::string& user, int builds) {
+    const std::string job = store_->CreateJob(JobRecord{.user = user}, clock_.Now())->job.id;
+    std::vector<TaskSpec> specs;
+    for (int i = 0; i < builds; ++i) specs.push_back(SpecOf(HostBuild(user + std::to_string(i))));
+    EXPECT_TRUE(dispatcher_->Enqueue(job, specs).ok());
+    return job;
+  }
+};
+
+TEST_F(TaskQueueUsersTest, WhatWorkersFailedAtSaysNothingOfHowLongTasksTake) {
+  const std::string unlucky = Queue("unlucky", 40);
+  v1::SynchronizeRequest broken = Request("broken");
+  broken.set_free_build_slots(40);
+  std::vector<v1::TaskReport> failures;
+  for (const v1::Assignment& work : Take(broken, 40)) failures.push_back(Failed(work, "no space left"));
+  Call(Request("broken", failures));
+  ASSERT_TRUE(dispatcher_->CancelJob(unlucky).ok());
+
+  // Ada has had two seconds of the farm. Tasks count as one second while they run, so Ben is given two, and then both by turns.
+  Queue("ada", 8);
+  v1::SynchronizeRequest request = Request("w");
+  request.set_free_build_slots(1);
+  const std::vector<v1::Assignment> first = Take(request, 1);
+  Queue("ben", 8);
+  clock_.Advance(std::chrono::seconds(2));
+  request.set_free_build_slots(0);
+  *request.add_tasks() = Built(first[0], v1::COMPILE_ERROR);
+  Call(request);
+  int of_ada = 0;
+  for (const v1::Assignment& work : Take(Request("w"), 8)) of_ada += work.build().key().starts_with("ada") ? 1 : 0;
+  EXPECT_EQ(of_ada, 3) << "of 8";
+}
+
 }  // namespace
 }  // namespace fusion

@@ -22,6 +22,7 @@ Timestamp At(int seconds) { return Timestamp(std::chrono::seconds(seconds)); }
 
 class WorkerRegistryTest : public ::testing::Test {
  protected:
+  bool IsLost(Timestamp now) const { return registry_.DeviceIsLost("GPU-1", now, std::chrono::seconds(30)); }
   WorkerRegistry registry_{std::chrono::seconds(20)};
 };
 
@@ -60,15 +61,43 @@ TEST_F(WorkerRegistryTest, AWorkerWhoseLastCallBrokeIsSilent) {
 }
 
 TEST_F(WorkerRegistryTest, ADeviceIsLostWithAllWorkersThatHaveIt) {
-  EXPECT_FALSE(registry_.DeviceIsLost("GPU-1", At(0))) << "nobody has said so";
+  EXPECT_FALSE(IsLost(At(0))) << "nobody has said so";
   registry_.Touch(From("w", "1", {CudaDevice("GPU-1")}), At(0));
-  EXPECT_FALSE(registry_.DeviceIsLost("GPU-1", At(1)));
+  EXPECT_FALSE(IsLost(At(1)));
   registry_.Lose("w");
-  EXPECT_TRUE(registry_.DeviceIsLost("GPU-1", At(1)));
+  EXPECT_TRUE(IsLost(At(1)));
   EXPECT_TRUE(registry_.Devices(v1::CUDA, "", At(1)).empty());
   registry_.Touch(From("w", "1", {CudaDevice("GPU-1")}), At(2));
-  EXPECT_FALSE(registry_.DeviceIsLost("GPU-1", At(3)));
+  EXPECT_FALSE(IsLost(At(3)));
   EXPECT_EQ(registry_.Devices(v1::CUDA, "", At(3)).size(), 1u);
+}
+
+TEST_F(WorkerRegistryTest, ADeviceOfADrainingWorkerIsLostUnlessAnotherOffersIt) {
+  registry_.Touch(From("w", "1", {CudaDevice("GPU-1")}), At(0));
+  registry_.Touch(From("v", "1", {CudaDevice("GPU-1")}), At(0));
+  ASSERT_TRUE(registry_.Drain("w").ok());
+  EXPECT_FALSE(IsLost(At(1))) << "v has it too";
+  v1::SynchronizeRequest draining = From("v", "1", {CudaDevice("GPU-1")});
+  draining.set_draining(true);
+  registry_.Touch(draining, At(1));
+  EXPECT_TRUE(IsLost(At(2)));
+  registry_.Touch(From("w", "2", {CudaDevice("GPU-1")}), At(3));
+  EXPECT_FALSE(IsLost(At(4))) << "it has come back";
+}
+
+TEST_F(WorkerRegistryTest, ADeviceThatIsTakenOutIsLostAfterAWhile) {
+  v1::SynchronizeRequest request = From("w", "1", {CudaDevice("GPU-1"), CudaDevice("GPU-2")});
+  v1::DeviceProblem* problem = request.add_problems();
+  problem->set_device_uuid("GPU-2");
+  registry_.Touch(request, At(0));
+  EXPECT_FALSE(IsLost(At(10))) << "it is the other one";
+  problem->set_device_uuid("GPU-1");
+  problem->set_seconds(20);
+  registry_.Touch(request, At(20));
+  EXPECT_FALSE(IsLost(At(30)));
+  EXPECT_TRUE(IsLost(At(31)));
+  registry_.Touch(From("v", "1", {CudaDevice("GPU-1")}), At(31));
+  EXPECT_FALSE(IsLost(At(32))) << "another worker offers it";
 }
 
 TEST_F(WorkerRegistryTest, DevicesThatAreTakenOutAreNotOffered) {

@@ -8,6 +8,7 @@
 
 #include "fusion/v1/admin.pb.h"
 #include "fusion/v1/optimizer.pb.h"
+#include "fusion/v1/tuner.pb.h"
 #include "fusion/v1/worker.pb.h"
 
 namespace fusion {
@@ -20,7 +21,7 @@ TEST(MethodAccessTest, EveryMethodHasARowAndEveryRowAMethod) {
   std::set<std::string> methods;
   for (const google::protobuf::FileDescriptor* file :
        {v1::CreateTokenRequest::descriptor()->file(), v1::SubmitRequest::descriptor()->file(),
-        v1::SynchronizeRequest::descriptor()->file()}) {
+        v1::SynchronizeRequest::descriptor()->file(), v1::TuneRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i)
       for (int j = 0; j < file->service(i)->method_count(); ++j)
         methods.insert("/" + file->service(i)->full_name() + "/" + file->service(i)->method(j)->name());

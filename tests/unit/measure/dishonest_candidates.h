@@ -128,6 +128,16 @@ class CrashingCandidateTest : public TimeTaskTest {
              "return depth == 0 ? room[0] : sink(p, i, depth - 1) + room[depth % 64]; }",
          {v1::FAULT, v1::LAUNCH_ERROR}},
     };
+    if (host) {
+      // Into the pipe on which the runner replies, whichever descriptor that is: a length of a gigabyte; replies without end.
+      const std::string write = "extern \"C\" long write(int, const void*, unsigned long);\n";
+      crashes.push_back({"announces_a_gigabyte",
+                         "z[i] = x[i]; if (i == 9) for (int to = 4; to < 16; ++to) write(to, \"\\xff\\xff\\xff\\x3f\", 4);", write,
+                         {v1::FAULT}});
+      crashes.push_back({"replies_without_end",
+                         "z[i] = x[i]; for (int to = 4; i == 9; to = to < 15 ? to + 1 : 4) write(to, \"\\x02\\0\\0\\0\\x2a\\0\", 6);",
+                         write, {v1::FAULT}});
+    }
     if (!host) {
       crashes.push_back({"misaligned", "z[i] = x[i]; if (i == 9) *(volatile double*)((char*)z + 4) = 1;", "", {v1::FAULT}});
       crashes.push_back({"too_much_shared_memory", kAdd, "", {v1::EXCEEDS_DEVICE, v1::LAUNCH_ERROR},

@@ -1,8 +1,11 @@
 #include "worker/measure/message_pipe.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -52,6 +55,49 @@ TEST_F(MessagePipeTest, GarbageIsRefused) {
   EXPECT_EQ(ReadMessage(ends_[0], &read).code(), absl::StatusCode::kDataLoss);
   ASSERT_EQ(write(ends_[1], "\x02\0\0\0\xff\xff", 6), 6);
   EXPECT_EQ(ReadMessage(ends_[0], &read).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(MessagePipeTest, MoreThanIsAllowedIsRefused) {
+  v1::RunnerBinary message;
+  message.set_content(std::string(1000, 'x'));
+  const uint32_t size = static_cast<uint32_t>(message.ByteSizeLong());
+  v1::RunnerBinary read;
+  ASSERT_TRUE(WriteMessage(ends_[1], message).ok());
+  EXPECT_TRUE(ReadMessage(ends_[0], &read, nullptr, size).ok());
+  ASSERT_TRUE(WriteMessage(ends_[1], message).ok());
+  EXPECT_EQ(ReadMessage(ends_[0], &read, nullptr, size - 1).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(MessagePipeTest, ALengthThatIsOnlyAnnouncedTakesNoMemory) {
+  const auto peak_kilobytes = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = peak_kilobytes();
+  ASSERT_EQ(write(ends_[1], "\0\0\0\x20some bytes", 14), 14);  // of 512 MiB
+  CloseWriter();
+  v1::RunnerBinary read;
+  EXPECT_EQ(ReadMessage(ends_[0], &read).code(), absl::StatusCode::kCancelled);
+  EXPECT_LT(peak_kilobytes() - before, 64 << 10);
+}
+
+TEST_F(MessagePipeTest, AMessageThatComesByteByByteCanBeGivenUp) {
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    EXPECT_EQ(write(ends_[1], "\0\0\0\x10", 4), 4);
+    // Never a pause of the 20 ms after which the reader looks at the time.
+    while (!stop && write(ends_[1], "x", 1) == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  v1::RunnerBinary read;
+  const auto start = std::chrono::steady_clock::now();
+  const absl::Status status = ReadMessage(ends_[0], &read, [&]() -> absl::Status {
+    return std::chrono::steady_clock::now() - start < std::chrono::milliseconds(100) ? absl::OkStatus()
+                                                                                     : absl::DeadlineExceededError("enough");
+  });
+  stop = true;
+  writer.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(MessagePipeTest, WaitingEndsWhenToldTo) {

@@ -61,6 +61,25 @@ TEST(StatusConversionTest, LongErrorsAreCutToWhatTheCallerAccepts) {
   EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(ManyErrors(1000), kMaximumErrorBytes)), ManyErrors(1000));
 }
 
+TEST(StatusConversionTest, RetryLaterSaysWhenAlsoOverTheWireAndFromTheStore) {
+  for (const double seconds : {0.25, 1.0, 5.0, 61.5}) {
+    const absl::Status status = RetryLater("the server is full", std::chrono::duration<double>(seconds));
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(status.message(), "the server is full");
+    EXPECT_DOUBLE_EQ(RetrySeconds(status), seconds);
+    EXPECT_DOUBLE_EQ(RetrySeconds(FromGrpcStatus(ToGrpcStatus(status))), seconds);
+    EXPECT_DOUBLE_EQ(RetrySeconds(FromRpcStatus(ToRpcStatus(status))), seconds);
+  }
+  EXPECT_GT(RetrySeconds(RetryLater("x", std::chrono::seconds(0))), 0) << "it is a RetryInfo all the same";
+}
+
+TEST(StatusConversionTest, OtherStatusesSayNoTimeToTryAgain) {
+  EXPECT_EQ(RetrySeconds(absl::ResourceExhaustedError("the disk is full")), 0);
+  absl::Status damaged = absl::ResourceExhaustedError("x");
+  damaged.SetPayload(kRetryInfoTypeUrl, absl::Cord("\xff\xff"));
+  EXPECT_EQ(RetrySeconds(damaged), 0);
+}
+
 TEST(StatusConversionTest, StoredStatusKeepsEverything) {
   EXPECT_EQ(FromRpcStatus(ToRpcStatus(ManyErrors(1000))), ManyErrors(1000));
   EXPECT_TRUE(FromRpcStatus(ToRpcStatus(absl::OkStatus())).ok());

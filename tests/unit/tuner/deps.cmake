@@ -1,1 +1,1 @@
-set(DEPS fusion_parameter_space)
+set(DEPS fusion_tuning_search)

@@ -176,7 +176,7 @@ class TuningTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
   void Start() {
-    absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(folder_ + "/fusion.db");
+    absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(folder_ + "/fusion.db", store_options_);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     pool_ = std::make_unique<boost::asio::thread_pool>(2);
@@ -219,6 +219,7 @@ class TuningTest : public ::testing::Test {
 
   std::string folder_;
   TunerOptions options_;
+  StoreOptions store_options_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<boost::asio::thread_pool> pool_;
   std::mutex changed_mutex_;

@@ -445,6 +445,46 @@ TEST_F(TuningRegistryTest, ManyProgramsAtOnce) {
   EXPECT_EQ(StoredReports(name), static_cast<size_t>(kPrograms * kBatches));
 }
 
+TEST_F(TuningRegistryTest, FullDiskAcknowledgesNothingAndTheSearchGoesOn) {
+  store_options_.max_bytes = 400 * 1024;
+  Restart();
+  std::string name;
+  uint64_t acknowledged = 0, sent = 0;
+  {
+    TestProgram program(*registry_, "p");
+    name = program.Declare(SectionOf(kTile)).tuning();
+    auto read = [&] {
+      for (const v1::TuneResponse& response : program.Received())
+        if (response.has_acknowledged()) acknowledged = response.acknowledged().sequence();
+    };
+    // A process that is stopped by the disk: 100 reports a batch, until none is acknowledged any more.
+    std::vector<v1::TuningReport> reports(100, TestProgram::Run({8}, 2));
+    for (int quiet = 0; quiet < 50 && sent < 500; ++quiet) {
+      ASSERT_TRUE(program.Report(reports).ok());
+      sent = program.sequence;
+      const uint64_t before = acknowledged;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      read();
+      if (acknowledged > before) quiet = 0;
+    }
+    ASSERT_LT(acknowledged, sent) << "the disk is not full";
+    // Proposals need no disk.
+    ASSERT_TRUE(program.Report({}, 1).ok());
+    sent = program.sequence;
+    EXPECT_EQ(program.ExpectProposals(1).size(), 1u);
+  }
+  store_options_.max_bytes = 0;
+  Restart();
+  TestProgram again(*registry_, "p");
+  EXPECT_GE(again.last_sequence, acknowledged);
+  EXPECT_LT(again.last_sequence, sent);
+  again.Declare(SectionOf(kTile));
+  std::vector<v1::TuningReport> reports(100, TestProgram::Run({8}, 2));
+  while (again.sequence < sent) ASSERT_TRUE(again.Report(reports).ok());
+  again.ExpectAcknowledged(sent);
+  EXPECT_EQ(Get(name).runs(), 100 * sent);
+}
+
 TEST_F(TuningRegistryTest, StopEndsConnectionsAndWrites) {
   TestProgram program(*registry_, "p");
   const std::string name = program.Declare(SectionOf(kTile)).tuning();

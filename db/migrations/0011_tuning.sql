@@ -7,12 +7,9 @@ CREATE TABLE tunings (
   section             TEXT    NOT NULL,
   device_class        TEXT    NOT NULL,
   context             TEXT    NOT NULL,              -- "m=4096,n=100", names in order
-  declaration         BLOB    NOT NULL,              -- v1::SectionDeclaration
   strategy            TEXT    NOT NULL,
-  defaults            BLOB    NOT NULL,              -- a configuration: 8 bytes for each value
   loads               INTEGER NOT NULL,              -- how often a search began with it
   generation          INTEGER NOT NULL,              -- raised when what was measured counts no more
-  best                BLOB    NOT NULL,              -- a configuration; empty: none
   best_value          REAL    NOT NULL,
   best_relative_error REAL    NOT NULL,
   phase               TEXT    NOT NULL,              -- name of a v1::TuningPhase
@@ -29,6 +26,9 @@ CREATE TABLE tunings (
   total_value         REAL    NOT NULL,
   created_micros      INTEGER NOT NULL,
   reported_micros     INTEGER NOT NULL,              -- of the newest report; of creation before the first
+  defaults            BLOB    NOT NULL,              -- a configuration: 8 bytes for each value
+  best                BLOB    NOT NULL,              -- a configuration; empty: none
+  declaration         BLOB    NOT NULL,              -- v1::SectionDeclaration
   UNIQUE (program, section, device_class, context)
 ) STRICT;
 CREATE INDEX tunings_reported ON tunings (reported_micros, number);
@@ -65,12 +65,12 @@ CREATE TABLE tuning_reports (
   process            INTEGER NOT NULL,               -- number of a row of tuning_processes, which may be gone
   time_micros        INTEGER NOT NULL,
   proposal           INTEGER NOT NULL,               -- 0: the choice in force
-  configuration      BLOB    NOT NULL,
   count              INTEGER NOT NULL,
   mean               REAL    NOT NULL,
   squared_deviations REAL    NOT NULL,
   minimum            REAL    NOT NULL,
   failures           INTEGER NOT NULL,
+  configuration      BLOB    NOT NULL,
   PRIMARY KEY (tuning, number)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,223 @@
+// fusion-client tune against a server in the test.
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "server/service/data_directory.h"
+#include "server/service/server.h"
+#include "tests/integration/process.h"
+#include "tests/tuning_connection.h"
+
+namespace fusion::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class TuneCommandsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto directory = TemporaryDirectory::Create();
+    ASSERT_TRUE(directory.ok());
+    directory_ = *std::move(directory);
+    ServerOptions options;
+    options.address = "127.0.0.1:0";
+    options.data_directory = directory_->path();
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    client_.SetEnvironment("FUSION_SERVER", server_->address());
+  }
+  static v1::SectionDeclaration Section(const std::string& section, int64_t n) {
+    v1::SectionDeclaration declaration;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "program: 'solver' device_class: 'cpu' parameters { name: 'tile' power_of_two { lower: 1 upper: 64 } default_value: 1 } "
+        "parameters { name: 'order' enumeration { values: 'rows' values: 'columns' } }",
+        &declaration));
+    declaration.set_section(section);
+    v1::ContextSize* size = declaration.add_context();
+    size->set_name("n");
+    size->set_value(n);
+    return declaration;
+  }
+  // Every configuration once, 1 ms at tile 8 by columns; one of them fails. The name of the tuning.
+  std::string Measure(const v1::SectionDeclaration& declaration) {
+    TuningConnection program(TuningChannel(server_->address()));
+    static int process = 0;
+    program.Hello("p" + std::to_string(process++));
+    program.Declare(declaration);
+    const auto declared = program.Wait(&v1::TuneResponse::has_declared);
+    EXPECT_TRUE(declared);
+    uint64_t sequence = 0;
+    // Proposals, and what was not proposed as if it were.
+    program.Report(++sequence, {}, 1);
+    const auto proposed =
+        program.Wait([](const v1::TuneResponse& r) { return r.has_choice() && r.choice().proposals_size() > 0; });
+    EXPECT_TRUE(proposed);
+    uint64_t id = proposed->choice().proposals(0).id();
+    for (int repeat = 0; repeat < 3; ++repeat)
+      for (int power = 0; power <= 6; ++power)
+        for (int order = 0; order < 2; ++order) {
+          const double value = 0.001 * (1 + std::abs(power - 3) + (1 - order) * 0.5) * (1 + 0.01 * repeat);
+          program.Report(++sequence, {TuningRun({std::exp2(power), static_cast<double>(order)}, value, id)}, 0);
+        }
+    v1::TuningReport failed = TuningRun({64, 0}, 1);
+    failed.set_count(0);
+    failed.set_failures(2);
+    program.Report(++sequence, {failed});
+    EXPECT_TRUE(program.WaitAcknowledged(sequence));
+    EXPECT_TRUE(program.Close().ok());
+    return declared->declared().tuning();
+  }
+
+  std::unique_ptr<TemporaryDirectory> directory_;
+  std::unique_ptr<Server> server_;
+  ClientProgram client_;
+};
+
+TEST_F(TuneCommandsTest, Everything) {
+  ProcessResult result = client_.Run({"tune", "list"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "nothing has been tuned yet\n");
+
+  const std::string name = Measure(Section("sweep", 1000));
+  const std::string other = Measure(Section("sweep", 2000));
+  const std::string gather = Measure(Section("gather", 1000));
+
+  result = client_.Run({"tune", "list"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(name));
+  EXPECT_THAT(result.out, HasSubstr("tile=8 order=columns"));
+  result = client_.Run({"tune", "list", "--json"});
+  Json list = Json::parse(result.out);
+  EXPECT_EQ(list["schema"], "fusion.tunings/1");
+  ASSERT_EQ(list["tunings"].size(), 3u);
+  EXPECT_EQ(list["tunings"][0]["tuning"], gather);
+  EXPECT_EQ(list["tunings"][0]["best"], Json({{"tile", 8}, {"order", "columns"}}));
+  EXPECT_EQ(Json::parse(client_.Run({"tune", "list", "--json", "--program", "none"}).out)["tunings"].size(), 0u);
+  EXPECT_EQ(Json::parse(client_.Run({"tune", "list", "--json", "--program", "solver", "--limit", "2"}).out)["tunings"].size(), 2u);
+
+  // By name, by id alone, by section where there is one.
+  for (const std::string& given : {gather, gather.substr(8), std::string("solver/gather")}) {
+    result = client_.Run({"tune", "show", given, "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(Json::parse(result.out)["tuning"], gather);
+  }
+  result = client_.Run({"tune", "show", "solver/sweep"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("there are 2 tunings of solver/sweep"));
+  EXPECT_THAT(result.err, HasSubstr(name + "  n=1000"));
+  EXPECT_THAT(result.err, HasSubstr(other));
+  EXPECT_EQ(client_.Run({"tune", "show", "solver/none"}).exit_code, 2);
+  EXPECT_EQ(client_.Run({"tune", "show", "tunings/none"}).exit_code, 2);
+
+  const std::string plots = client_.folder() + "/plots";
+  result = client_.Run({"tune", "show", name, "--plot", plots});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("solver/sweep  n=1000  on cpu"));
+  EXPECT_THAT(result.out, HasSubstr("powers of two, 1 to 64"));
+  EXPECT_THAT(result.out, HasSubstr("best: tile=8 order=columns"));
+  EXPECT_THAT(result.out, HasSubstr("the best is better by 4.5"));
+  EXPECT_THAT(result.out, HasSubstr("42 runs, 2 failures, 14 configurations; generation 1"));
+  EXPECT_THAT(result.out, HasSubstr("exploring cost "));
+  EXPECT_THAT(result.out, HasSubstr("and 4 more (--all)"));
+  const std::string landscape = ReadText(plots + "/landscape.svg"), convergence = ReadText(plots + "/convergence.svg");
+  EXPECT_EQ(landscape.rfind("<svg", 0), 0u);
+  EXPECT_THAT(landscape, HasSubstr(">tile</text>"));
+  EXPECT_THAT(landscape, HasSubstr(">columns</text>"));
+  EXPECT_THAT(landscape, HasSubstr("best: tile=8 order=columns"));
+  EXPECT_EQ(convergence.rfind("<svg", 0), 0u);
+  // Over plots of before, but over nothing else.
+  EXPECT_EQ(client_.Run({"tune", "show", name, "--plot", plots}).exit_code, 0);
+  client_.Write("taken/landscape.svg", "my notes");
+  result = client_.Run({"tune", "show", name, "--plot", client_.folder() + "/taken"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(ReadText(client_.folder() + "/taken/landscape.svg"), "my notes");
+
+  result = client_.Run({"tune", "show", name, "--json", "--plot", plots});
+  const Json shown = Json::parse(result.out);
+  EXPECT_EQ(shown["schema"], "fusion.tuning/1");
+  EXPECT_EQ(shown["configurations"].size(), 14u);
+  EXPECT_EQ(shown["configurations"][0]["count"], 3);
+  EXPECT_NEAR(shown["speedup"].get<double>(), 4.5, 0.2);
+  EXPECT_EQ(shown["landscape_plot"], plots + "/landscape.svg");
+  EXPECT_GT(shown["convergence"].size(), 0u);
+  EXPECT_GT(shown["exploration_share"].get<double>(), 0);
+
+  // T4: what the schema requires of every result, and what Kernel Tuner writes.
+  result = client_.Run({"tune", "export", name});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json exported = Json::parse(result.out);
+  EXPECT_EQ(exported["schema_version"], "1.0.0");
+  ASSERT_EQ(exported["results"].size(), 43u);
+  const std::set<std::string> invalidity = {"timeout", "compile", "runtime", "correctness", "constraints", "correct"};
+  int failed = 0;
+  for (const Json& run : exported["results"]) {
+    for (const char* key : {"configuration", "times", "invalidity", "correctness"}) EXPECT_TRUE(run.contains(key)) << key;
+    EXPECT_TRUE(run["configuration"].is_object());
+    EXPECT_TRUE(run["times"].is_object());
+    EXPECT_TRUE(run["times"]["runtimes"].is_array());
+    for (const char* key : {"compilation", "framework", "search_algorithm", "validation"})
+      EXPECT_TRUE(run["times"][key].is_number()) << key;
+    EXPECT_TRUE(invalidity.count(run["invalidity"])) << run["invalidity"];
+    EXPECT_TRUE(run["correctness"].is_number());
+    EXPECT_TRUE(run["timestamp"].is_string());
+    EXPECT_EQ(run["objectives"], Json::array({"time"}));
+    for (const Json& measurement : run["measurements"]) {
+      EXPECT_TRUE(measurement["name"].is_string());
+      EXPECT_TRUE(measurement["value"].is_number());
+      EXPECT_TRUE(measurement["unit"].is_string());
+    }
+    failed += run["invalidity"] == "runtime" ? 1 : 0;
+  }
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(exported["results"][0]["configuration"], Json({{"tile", 1}, {"order", "rows"}}));
+  EXPECT_NEAR(exported["results"][0]["times"]["runtimes"][0].get<double>(), 4.5, 1e-9);
+  const std::string file = client_.folder() + "/results.json";
+  result = client_.Run({"tune", "export", name, "--output", file, "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["results"], 43);
+  EXPECT_EQ(Json::parse(ReadText(file)), exported);
+
+  result = client_.Run({"tune", "reset", "solver/gather", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["generation"], 2);
+  EXPECT_EQ(Json::parse(result.out)["runs"], 0);
+  EXPECT_EQ(client_.Run({"tune", "reset", "tunings/none"}).exit_code, 2);
+  // Without measurements there is nothing to draw.
+  EXPECT_NE(client_.Run({"tune", "show", gather, "--plot", plots}).exit_code, 0);
+}
+
+TEST_F(TuneCommandsTest, WatchEndsAtAnInterrupt) {
+  const std::string name = Measure(Section("sweep", 1000));
+  Process watch("fusion-client", {"tune", "watch", name, "--json"}, client_.environment());
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  watch.Signal(SIGINT);
+  const ProcessResult result = watch.Wait();
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  ASSERT_FALSE(result.out.empty());
+  const Json first = Json::parse(result.out.substr(0, result.out.find('\n')));
+  EXPECT_EQ(first["tuning"], name);
+}
+
+TEST_F(TuneCommandsTest, CompletionKnowsTheCommands) {
+  const ProcessResult result = client_.Run({"completion", "bash"});
+  EXPECT_THAT(result.out, HasSubstr("\"tune:export\""));
+  EXPECT_THAT(result.out, HasSubstr("--plot)"));
+}
+
+}  // namespace
+}  // namespace fusion::testing

@@ -1,0 +1,157 @@
+// Which jobs are taken and which are refused, and what becomes of those that wait for a thread.
+#include "server/service/job_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "server/dispatch/clock.h"
+#include "server/service/data_directory.h"
+#include "server/service/status_conversion.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Pipelines wait here.
+class Barrier {
+ public:
+  void Open() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  bool Wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60), [this] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+class JobRunnerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto directory = TemporaryDirectory::Create();
+    ASSERT_TRUE(directory.ok());
+    directory_ = *std::move(directory);
+    auto store = OpenSqliteStore(DatabasePath(directory_->path()));
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    dispatcher_ = std::make_unique<Dispatcher>(*store_, pool_.get_executor(), clock_);
+    ASSERT_TRUE(dispatcher_->Start().ok());
+    options_.threads = 1;
+    options_.pipeline = [this](const v1::SubmitRequest&, const PipelineContext&) -> absl::StatusOr<v1::JobResult> {
+      EXPECT_TRUE(barrier_.Wait());
+      return v1::JobResult();
+    };
+  }
+  void TearDown() override {
+    barrier_.Open();
+    runner_.reset();
+    dispatcher_.reset();
+    pool_.join();
+  }
+  void StartRunner() {
+    runner_ = std::make_unique<JobRunner>(*store_, *dispatcher_, nullptr, watchers_, options_);
+  }
+  absl::StatusOr<JobRecord> Submit(const std::string& user = "", double time_limit = 0, const std::string& request_id = "") {
+    v1::SubmitRequest request;
+    request.set_request_id(request_id);
+    request.set_time_limit_seconds(time_limit);
+    return runner_->Submit(request, v1::GraphSummary(), user);
+  }
+  // Waits until the job has ended.
+  JobRecord Ended(const std::string& job) {
+    for (int i = 0; i < 6000; ++i) {
+      absl::StatusOr<JobRecord> record = store_->GetJob(job);
+      EXPECT_TRUE(record.ok()) << record.status();
+      if (!record.ok() || IsTerminal(record->state)) return record.value_or(JobRecord());
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ADD_FAILURE() << job << " does not end";
+    return JobRecord();
+  }
+  // A thread of the runner takes note of the end of a job after the end is stored.
+  absl::StatusOr<JobRecord> SubmitWhenThereIsRoom(const std::string& user = "") {
+    absl::StatusOr<JobRecord> job = Submit(user);
+    for (int i = 0; i < 1000 && absl::IsResourceExhausted(job.status()); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      job = Submit(user);
+    }
+    return job;
+  }
+
+  std::unique_ptr<TemporaryDirectory> directory_;
+  std::unique_ptr<Store> store_;
+  SystemClock clock_;
+  JobWatchers watchers_;
+  boost::asio::thread_pool pool_{1};
+  std::unique_ptr<Dispatcher> dispatcher_;
+  Barrier barrier_;
+  JobRunnerOptions options_;
+  std::unique_ptr<JobRunner> runner_;
+};
+
+TEST_F(JobRunnerTest, RefusesWhatIsTooMuchAndSaysWhenToTryAgain) {
+  options_.most_jobs = 3;
+  options_.most_jobs_of_user = 2;
+  StartRunner();
+  const absl::StatusOr<JobRecord> first = Submit("ada", 0, "first");
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(Submit("ada").ok());
+  const absl::Status of_user = Submit("ada").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(of_user)) << of_user;
+  EXPECT_THAT(std::string(of_user.message()), HasSubstr("you have 2 unfinished jobs"));
+  EXPECT_EQ(RetrySeconds(of_user), 5);
+
+  ASSERT_TRUE(Submit("ben").ok()) << "another user has room";
+  const absl::Status of_server = Submit("ben").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(of_server)) << of_server;
+  EXPECT_THAT(std::string(of_server.message()), HasSubstr("the server has 3 unfinished jobs"));
+  EXPECT_EQ(RetrySeconds(of_server), 5);
+  EXPECT_EQ(store_->UnfinishedJobs()->size(), 3u) << "what is refused is not stored";
+
+  const absl::StatusOr<JobRecord> again = Submit("ada", 0, "first");
+  ASSERT_TRUE(again.ok()) << "it was accepted before: " << again.status();
+  EXPECT_EQ(again->id, first->id);
+
+  barrier_.Open();
+  EXPECT_EQ(Ended(first->id).state, JobState::kSucceeded);
+  EXPECT_TRUE(SubmitWhenThereIsRoom("ada").ok());
+}
+
+TEST_F(JobRunnerTest, AWaitingJobWhoseTimeLimitEndsTakesNoRoom) {
+  options_.most_jobs = 2;
+  StartRunner();
+  ASSERT_TRUE(Submit().ok());  // has the only thread
+  const absl::StatusOr<JobRecord> limited = Submit("", 0.05);
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  const JobRecord ended = Ended(limited->id);
+  EXPECT_EQ(ended.state, JobState::kFailed);
+  google::rpc::Status error;
+  ASSERT_TRUE(error.ParseFromString(ended.error));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(FromRpcStatus(error))) << error.message();
+  EXPECT_TRUE(SubmitWhenThereIsRoom().ok()) << "the first job still runs";
+}
+
+TEST_F(JobRunnerTest, ACancelledJobThatWaitedTakesNoRoomAndItsTimeLimitEndsNothing) {
+  options_.most_jobs = 2;
+  StartRunner();
+  ASSERT_TRUE(Submit().ok());
+  const absl::StatusOr<JobRecord> limited = Submit("", 3600);
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  EXPECT_EQ(runner_->Cancel(limited->id)->state, JobState::kCancelled);
+  EXPECT_TRUE(Submit().ok());
+  EXPECT_EQ(store_->GetJob(limited->id)->state, JobState::kCancelled);
+}
+
+}  // namespace
+}  // namespace fusion

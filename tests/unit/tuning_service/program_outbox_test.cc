@@ -1,0 +1,66 @@
+#include "server/tuner/program_outbox.h"
+
+#include <gtest/gtest.h>
+
+namespace fusion {
+namespace {
+
+v1::TuningChoice Choice(uint32_t section, uint64_t generation, uint64_t proposal) {
+  v1::TuningChoice choice;
+  choice.set_section(section);
+  choice.set_generation(generation);
+  if (proposal > 0) choice.add_proposals()->set_id(proposal);
+  return choice;
+}
+
+TEST(ProgramOutboxTest, OrderAndMerging) {
+  int woken = 0;
+  ProgramOutbox outbox([&] { ++woken; });
+  EXPECT_FALSE(outbox.Next());
+  outbox.AddChoice(Choice(1, 1, 11));
+  outbox.AddChoice(Choice(2, 1, 0));
+  outbox.AddChoice(Choice(1, 1, 12));
+  outbox.AddAcknowledged(3);
+  outbox.AddAcknowledged(5);
+  outbox.AddAcknowledged(4);
+  v1::Declared declared;
+  declared.set_section(1);
+  outbox.AddDeclared(declared);
+  outbox.AddWelcome(2);
+  EXPECT_EQ(woken, 1);
+  EXPECT_EQ(outbox.Next()->welcome().last_sequence(), 2u);
+  EXPECT_EQ(outbox.Next()->declared().section(), 1u);
+  EXPECT_EQ(outbox.Next()->acknowledged().sequence(), 5u);
+  const v1::TuningChoice first = outbox.Next()->choice();
+  EXPECT_EQ(first.section(), 1u);
+  ASSERT_EQ(first.proposals_size(), 2);
+  EXPECT_EQ(first.proposals(0).id(), 11u);
+  EXPECT_EQ(first.proposals(1).id(), 12u);
+  EXPECT_EQ(outbox.Next()->choice().section(), 2u);
+  EXPECT_FALSE(outbox.Next());
+  outbox.AddAcknowledged(6);
+  EXPECT_EQ(woken, 2);
+}
+
+TEST(ProgramOutboxTest, ProposalsOfAnOlderGenerationGo) {
+  ProgramOutbox outbox([] {});
+  outbox.AddChoice(Choice(1, 1, 11));
+  outbox.AddChoice(Choice(1, 2, 12));
+  const v1::TuningChoice choice = outbox.Next()->choice();
+  ASSERT_EQ(choice.proposals_size(), 1);
+  EXPECT_EQ(choice.proposals(0).id(), 12u);
+}
+
+TEST(ProgramOutboxTest, EndWakesWhoeverWaits) {
+  int woken = 0;
+  ProgramOutbox outbox([&] { ++woken; });
+  outbox.AddAcknowledged(1);
+  EXPECT_FALSE(outbox.ended());
+  outbox.End(absl::AbortedError("first"));
+  outbox.End(absl::UnavailableError("second"));
+  EXPECT_GE(woken, 2);
+  EXPECT_TRUE(absl::IsAborted(*outbox.ended()));
+}
+
+}  // namespace
+}  // namespace fusion
