@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -281,6 +283,31 @@ TEST_F(TuningTest, AProgramInCRunsWithEitherServer) {
   EXPECT_EQ(server.Tunings()[0].declaration().section(), "triangle");
   EXPECT_GT(server.Tunings()[0].runs(), 10u);
   EXPECT_EQ(Process("tuning_partition", {"--size", "1"}, client_.environment()).Wait().exit_code, 2);
+}
+
+// The tuner of these calls lives as long as the process, so its server is one that is not there.
+TEST_F(TuningTest, TheThreeCallsOfAtuneRtSayWhatIsWrong) {
+  setenv("FUSION_SERVER", "127.0.0.1:1", 1);
+  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_NOT_FOUND);
+  EXPECT_EQ(fusion_get_partition_parameter("rows", 10, 1, 1), 10) << "bounds reversed";
+  EXPECT_THAT(fusion_tuner_message(), HasSubstr("the lower bound 10 is above the upper bound 1"));
+  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 100, 0), 0) << "no step";
+  EXPECT_EQ(fusion_get_partition_parameter(nullptr, 0, 100, 10), 50);
+  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 100, 10), 50);
+  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_FAILED_PRECONDITION);
+  EXPECT_EQ(fusion_stop_measurements("rows"), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_stop_measurements("rows"), FUSION_TUNER_FAILED_PRECONDITION);
+  EXPECT_EQ(fusion_stop_measurements("row"), FUSION_TUNER_NOT_FOUND);
+  EXPECT_THAT(fusion_tuner_message(), HasSubstr("did you mean rows?"));
+  EXPECT_EQ(fusion_start_measurements(nullptr), FUSION_TUNER_INVALID_ARGUMENT);
+  // Other bounds: another section with the same name.
+  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 1000, 10), 500);
+  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_stop_measurements("rows"), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 100, 10), 50);
+  EXPECT_EQ(fusion_get_partition_parameter("columns", INT64_MIN, INT64_MAX, 1), -1) << "too many, and their middle";
+  unsetenv("FUSION_SERVER");
 }
 
 // Nothing that is linked into the shared library may stand in the way of a program's own libraries.
