@@ -225,7 +225,10 @@ TEST_F(TuningTest, AChildGoesOnWithTheChoiceAndReportsNothing) {
         if (fusion_tuner_start(section) != FUSION_TUNER_OK || fusion_tuner_stop(section) != FUSION_TUNER_OK) _exit(3);
       }
       fusion_tuner_section* later = nullptr;
+      fusion_tuner_parameter* tile = nullptr;
       if (fusion_tuner_section_create(tuner, "later", &later) != FUSION_TUNER_OK) _exit(4);
+      if (fusion_tuner_integer_range(tuner, "tile", 1, 2, 1, &tile) != FUSION_TUNER_OK) _exit(4);
+      if (fusion_tuner_section_parameter(later, tile) != FUSION_TUNER_OK) _exit(4);
       if (fusion_tuner_section_declare(later) != FUSION_TUNER_OK || fusion_tuner_next(later) == nullptr) _exit(5);
       std::thread([&] { Run(section); }).join();
       if (fusion_tuner_flush(tuner, 1) != FUSION_TUNER_FAILED_PRECONDITION) _exit(6);

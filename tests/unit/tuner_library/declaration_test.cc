@@ -138,7 +138,9 @@ TEST_F(DeclarationTest, ThereAreNotAsManySectionsAsInputs) {
     fusion_tuner_section* with_sizes = nullptr;
     code = fusion_tuner_section_with_sizes(section, &n, 1, &with_sizes);
     // Runs of each at once, while the background thread meets it.
-    if (code == FUSION_TUNER_OK) EXPECT_EQ(fusion_tuner_report(with_sizes, 1), FUSION_TUNER_OK);
+    if (code == FUSION_TUNER_OK) {
+      EXPECT_EQ(fusion_tuner_report(with_sizes, 1), FUSION_TUNER_OK);
+    }
   }
   EXPECT_EQ(n, 10'001);
   EXPECT_THAT(fusion_tuner_message(), HasSubstr("round the sizes"));
