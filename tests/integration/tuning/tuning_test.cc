@@ -288,25 +288,29 @@ TEST_F(TuningTest, AProgramInCRunsWithEitherServer) {
 
 // The tuner of these calls lives as long as the process, so its server is one that is not there.
 TEST_F(TuningTest, TheThreeCallsOfAtuneRtSayWhatIsWrong) {
+  // Names of their own when the test is repeated in one process.
+  static int repetition = 0;
+  const std::string name = "rows" + std::to_string(++repetition), similar = name + "x";
+  const char* const rows = name.c_str();
   setenv("FUSION_SERVER", "127.0.0.1:1", 1);
-  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_NOT_FOUND);
-  EXPECT_EQ(fusion_get_partition_parameter("rows", 10, 1, 1), 10) << "bounds reversed";
+  EXPECT_EQ(fusion_start_measurements(rows), FUSION_TUNER_NOT_FOUND);
+  EXPECT_EQ(fusion_get_partition_parameter(rows, 10, 1, 1), 10) << "bounds reversed";
   EXPECT_THAT(fusion_tuner_message(), HasSubstr("the lower bound 10 is above the upper bound 1"));
-  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 100, 0), 0) << "no step";
+  EXPECT_EQ(fusion_get_partition_parameter(rows, 0, 100, 0), 0) << "no step";
   EXPECT_EQ(fusion_get_partition_parameter(nullptr, 0, 100, 10), 50);
-  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 100, 10), 50);
-  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_OK);
-  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_FAILED_PRECONDITION);
-  EXPECT_EQ(fusion_stop_measurements("rows"), FUSION_TUNER_OK);
-  EXPECT_EQ(fusion_stop_measurements("rows"), FUSION_TUNER_FAILED_PRECONDITION);
-  EXPECT_EQ(fusion_stop_measurements("row"), FUSION_TUNER_NOT_FOUND);
-  EXPECT_THAT(fusion_tuner_message(), HasSubstr("did you mean rows?"));
+  EXPECT_EQ(fusion_get_partition_parameter(rows, 0, 100, 10), 50);
+  EXPECT_EQ(fusion_start_measurements(rows), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_start_measurements(rows), FUSION_TUNER_FAILED_PRECONDITION);
+  EXPECT_EQ(fusion_stop_measurements(rows), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_stop_measurements(rows), FUSION_TUNER_FAILED_PRECONDITION);
+  EXPECT_EQ(fusion_stop_measurements(similar.c_str()), FUSION_TUNER_NOT_FOUND);
+  EXPECT_THAT(fusion_tuner_message(), HasSubstr("did you mean " + name + "?"));
   EXPECT_EQ(fusion_start_measurements(nullptr), FUSION_TUNER_INVALID_ARGUMENT);
   // Other bounds: another section with the same name.
-  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 1000, 10), 500);
-  EXPECT_EQ(fusion_start_measurements("rows"), FUSION_TUNER_OK);
-  EXPECT_EQ(fusion_stop_measurements("rows"), FUSION_TUNER_OK);
-  EXPECT_EQ(fusion_get_partition_parameter("rows", 0, 100, 10), 50);
+  EXPECT_EQ(fusion_get_partition_parameter(rows, 0, 1000, 10), 500);
+  EXPECT_EQ(fusion_start_measurements(rows), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_stop_measurements(rows), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_get_partition_parameter(rows, 0, 100, 10), 50);
   EXPECT_EQ(fusion_get_partition_parameter("columns", INT64_MIN, INT64_MAX, 1), -1) << "too many, and their middle";
   unsetenv("FUSION_SERVER");
 }
