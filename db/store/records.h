@@ -411,7 +411,7 @@ struct TuningProgressUpdate {
 
 // How much of the past is kept.
 struct TuningRetention {
-  int64_t reports = 1'000'000;  // the newest of each tuning, and for a while up to a hundredth more
+  int64_t reports = 1'000'000;  // the newest of each tuning
   // A process that has sent nothing for so long is forgotten: were it to send a batch again, it would count again.
   std::chrono::microseconds processes = std::chrono::hours(24 * 30);
   int64_t generations = 4;  // whose statistics are kept, beside the present one

@@ -32,7 +32,7 @@ void Merge(const TuningConfigurationRecord& more, TuningConfigurationRecord* sum
 // What the reports of a group change in a tuning.
 struct Sums {
   int64_t generation = 0;  // the newest
-  int64_t reports_before = 0, last_number = 0;
+  int64_t last_number = 0;
   int64_t new_configurations = 0;  // of that generation
   int64_t runs = 0, failures = 0;
   double exploration_excess = 0, total_value = 0;
@@ -110,7 +110,7 @@ class ReportWriter {
       absl::StatusOr<bool> row = query.Step();
       if (!row.ok()) return row.status();
       if (!*row) return absl::NotFoundError(absl::StrCat("there is no tuning with the number ", report.tuning));
-      sums.reports_before = sums.last_number = query.Int(0);
+      sums.last_number = query.Int(0);
       sums.reported = query.Time(1);
     }
     const TuningConfigurationRecord& runs = report.runs;
@@ -180,9 +180,8 @@ class ReportWriter {
                 sums.exploration_excess, sums.total_value, sums.reported)
             .Run();
     if (!updated.ok()) return updated;
-    // Finding the end takes time, so it is done now and then only.
-    const int64_t interval = std::max<int64_t>(retention_.reports / 100, 1);
-    if (sums.reports_before / interval == sums.last_number / interval) return absl::OkStatus();
+    // As many go as come, so that no transaction has much to do.
+    if (sums.last_number <= retention_.reports) return absl::OkStatus();
     return database_
         .Query("DELETE FROM tuning_reports WHERE tuning = ?1 AND number <= ?2", tuning,
                sums.last_number - retention_.reports)

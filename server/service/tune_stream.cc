@@ -58,6 +58,8 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
     {
       std::lock_guard lock(mutex_);
       reading_ = false;
+      // It was on its way when the stream ended: nothing holds this object any more while it is handled.
+      if (finished_) return;
       handling_ = true;
     }
     if (request_.ByteSizeLong() > largest_)

@@ -61,8 +61,9 @@ class TuningWatch : public grpc::ServerWriteReactor<v1::Tuning> {
     cancelled_ = true;
     if (step_ == Step::kPausing) pause_.cancel();
     if (step_ != Step::kIdle) return;
+    step_ = Step::kEnded;  // nothing wakes it any more
     lock.unlock();
-    End(absl::CancelledError("cancelled"));
+    Finish(ToGrpcStatus(absl::CancelledError("cancelled")));
   }
   void OnDone() override {
     {

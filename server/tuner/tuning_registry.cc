@@ -283,6 +283,8 @@ absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(const TuningKey
 absl::StatusOr<std::shared_ptr<TuningRegistry::Slot>> TuningRegistry::SlotOf(const TuningKey& key) {
   std::lock_guard lock(mutex_);
   if (auto found = slots_.find(key); found != slots_.end()) return found->second;
+  // Some may have been looked at when their last program left, and stayed.
+  if (slots_.size() >= options_.tunings) std::erase_if(slots_, [](const auto& slot) { return slot.second.use_count() == 1; });
   if (slots_.size() >= options_.tunings)
     return absl::ResourceExhaustedError(
         absl::StrCat(slots_.size(), " sections are tuned now, which is as many as may be"));

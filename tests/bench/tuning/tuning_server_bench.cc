@@ -1,11 +1,13 @@
 // How fast a server takes reports of running programs, and how soon it answers: a real server on loopback, programs in a process of
 // their own that speak the raw protocol. Everything is durable as always.
 //
-//   tuning_server_bench [--programs 8] [--seconds 5] [--batch 8] [--stored 10 1000 1000000] [--strategy S] [--folder DIR]   prints JSON
+//   tuning_server_bench [--programs 8] [--seconds 5] [--batch 8] [--run-seconds 0.005] [--stored 10 1000 1000000] [--strategy S]
+//                       [--folder DIR]                                                                              prints JSON
 //
 // For each number of reports stored before: how many reports a second are acknowledged when the programs send as fast as they can
 // (batches of --batch reports, --window of them on the way), and how long it takes from sending a report of one run until it is
-// acknowledged, and until the next proposal is there, when each program waits for both.
+// acknowledged, and until the next proposal is there, when each program waits for both and then runs for --run-seconds (0: at once, so
+// that the processors, which programs and server share, are what is measured).
 #include <fcntl.h>
 #include <google/protobuf/text_format.h>
 #include <grpcpp/create_channel.h>
@@ -47,6 +49,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   int programs = 8;
   double seconds = 5;
+  double run_seconds = 0.005;
   int batch = 8;
   int window = 64;
   std::string strategy;
@@ -179,6 +182,7 @@ class Program {
       const bool explore = proposal.id() != 0;
       AddReport(explore ? proposal.configuration().values() : best_.values(), proposal.id(), request.mutable_reports());
       proposal.Clear();
+      if (options_.run_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options_.run_seconds));
       const Clock::time_point since = Clock::now();
       stream_->Write(request);
       wait(true, explore, since);
@@ -311,7 +315,7 @@ double Sum(const std::string& metrics, const std::string& name) {
 // This program again, as the programs' process; what it printed.
 absl::StatusOr<Json> InOtherProcess(const Options& options) {
   const std::string command = absl::StrCat(
-      std::filesystem::read_symlink("/proc/self/exe").string(), " --address ", options.address, " --programs ", options.programs, " --seconds ", options.seconds, " --batch ",
+      std::filesystem::read_symlink("/proc/self/exe").string(), " --address ", options.address, " --programs ", options.programs, " --seconds ", options.seconds, " --run-seconds ", options.run_seconds, " --batch ",
       options.batch, " --window ", options.window, options.strategy.empty() ? "" : absl::StrCat(" --strategy ", options.strategy));
   FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return absl::InternalError("cannot start the programs");
@@ -330,6 +334,7 @@ int Serve(Options options) {
   }
   Json result = {{"programs", options.programs},
                  {"batch", options.batch},
+                 {"run_seconds", options.run_seconds},
                  {"strategy", options.strategy.empty() ? "portfolio" : options.strategy},
                  {"processors", std::thread::hardware_concurrency()},
                  {"fdatasync", SyncTimes(options.folder)},
@@ -377,6 +382,7 @@ int Main(int argc, char** argv) {
   CLI::App app("Reports of running programs: how many a second, and how soon answered");
   app.add_option("--programs", options.programs)->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "Of each of the two measurements")->capture_default_str();
+  app.add_option("--run-seconds", options.run_seconds, "Of a run, between round trips")->capture_default_str();
   app.add_option("--batch", options.batch, "Reports of a batch")->check(CLI::Range(1, 10000))->capture_default_str();
   app.add_option("--window", options.window, "Batches on the way")->check(CLI::Range(1, 10000))->capture_default_str();
   app.add_option("--stored", options.stored, "Reports stored before")->capture_default_str();

@@ -73,6 +73,7 @@ class TuneCommandsTest : public ::testing::Test {
         for (int order = 0; order < 2; ++order) {
           const double value = 0.001 * (1 + std::abs(power - 3) + (1 - order) * 0.5) * (1 + 0.01 * repeat);
           program.Report(++sequence, {TuningRun({std::exp2(power), static_cast<double>(order)}, value, id)}, 0);
+          EXPECT_TRUE(program.WaitAcknowledged(sequence));  // what exploring cost is judged by what is known by then
         }
     v1::TuningReport failed = TuningRun({64, 0}, 1);
     failed.set_count(0);

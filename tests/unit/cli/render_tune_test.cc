@@ -69,7 +69,7 @@ TEST(RenderTuneTest, Text) {
 
 TEST(RenderTuneTest, ResultsOfAnotherObjectiveAreNoTimes) {
   v1::StoredTuningReport both;
-  both.mutable_time()->set_seconds(0);
+  both.mutable_time()->set_seconds(1);
   both.mutable_report()->mutable_configuration()->add_values(0.25);
   both.mutable_report()->mutable_configuration()->add_values(1);
   both.mutable_report()->set_count(2);
@@ -79,7 +79,7 @@ TEST(RenderTuneTest, ResultsOfAnotherObjectiveAreNoTimes) {
   const Json json = T4Json(Details().tuning(), {both});
   ASSERT_EQ(json["results"].size(), 2u);
   const Json& good = json["results"][0];
-  EXPECT_EQ(good["timestamp"], "1970-01-01T00:00:00Z");
+  EXPECT_EQ(good["timestamp"], "1970-01-01T00:00:01Z");
   EXPECT_EQ(good["invalidity"], "correct");
   EXPECT_TRUE(good["times"]["runtimes"].empty());
   EXPECT_EQ(good["measurements"][0], Json({{"name", "throughput"}, {"value", 300.0}, {"unit", "items/s"}}));
