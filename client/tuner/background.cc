@@ -1,5 +1,7 @@
 #include "client/tuner/background.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,6 +17,8 @@ namespace {
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 // Between two looks at threads that report all the time.
 constexpr uint64_t kRest = 1'000'000;
+// Where they fill a quarter of a ring in a rest.
+constexpr uint64_t kShortRest = 100'000;
 // Between batches without proposals, which nothing waits for.
 constexpr uint64_t kBetweenBatches = 50'000'000;
 // Batches on the way while proposals are reported: one that is being stored, one that is next.
@@ -50,7 +54,12 @@ Background::~Background() {
 }
 
 void Background::Start() {
+  // Signals are for the program's own threads, and those of gRPC inherit this from ours.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] { Loop(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Background::Stop() {
@@ -68,7 +77,7 @@ void Background::Loop() {
     const uint64_t now = NowNanoseconds();
     // What a flush waits for was pushed before it was asked for, so this is read before the rings.
     const uint64_t flush = tuner_.flush_requested();
-    for (Section* section : tuner_.SectionsFrom(traffic_known_)) Meet(*section, now);
+    MeetNewSections(now);
     channels_ = tuner_.ChannelsNow();
     const bool drained = Drain(now);
     RetireEndedThreads();
@@ -104,6 +113,10 @@ void Background::Publish() {
     tuner_.Flushed(0);
 }
 
+void Background::MeetNewSections(uint64_t now) {
+  for (Section* section : tuner_.SectionsFrom(traffic_known_)) Meet(*section, now);
+}
+
 void Background::Meet(Section& section, uint64_t now) {
   ++traffic_known_;
   if (traffic_.size() < section.id) traffic_.resize(section.id);
@@ -119,8 +132,12 @@ void Background::Meet(Section& section, uint64_t now) {
 
 bool Background::Drain(uint64_t now) {
   size_t drained = 0;
-  for (Channel* channel : channels_)
-    drained += channel->ring.Drain([&](const Sample& sample) { Take(*channel, sample); });
+  rest_ = kRest;
+  for (Channel* channel : channels_) {
+    const size_t count = channel->ring.Drain([&](const Sample& sample) { Take(*channel, sample); });
+    if (count > ReportRing::kCapacity / 4) rest_ = kShortRest;
+    drained += count;
+  }
   for (const std::unique_ptr<Traffic>& traffic : traffic_) {
     if (!traffic) continue;
     if (drained > 0) Offer(*traffic);
@@ -130,6 +147,8 @@ bool Background::Drain(uint64_t now) {
 }
 
 void Background::Take(const Channel& channel, const Sample& sample) {
+  // Declared and run since this round began.
+  if (sample.section > traffic_.size() || !traffic_[sample.section - 1]) MeetNewSections(NowNanoseconds());
   Traffic& traffic = *traffic_[sample.section - 1];
   if (sample.kind == Sample::Kind::kReturned) return Return(traffic, sample.proposal);
   ++traffic.window_runs;
@@ -151,8 +170,8 @@ void Background::Take(const Channel& channel, const Sample& sample) {
 }
 
 void Background::RetireEndedThreads() {
-  for (Channel* channel : channels_) {
-    if (!channel->ended.load(std::memory_order_acquire)) continue;
+  std::erase_if(channels_, [this](Channel* channel) {
+    if (!channel->ended.load(std::memory_order_acquire)) return false;
     // What it wrote last came before `ended`.
     channel->ring.Drain([&](const Sample& sample) { Take(*channel, sample); });
     for (const std::unique_ptr<Traffic>& traffic : traffic_)
@@ -162,7 +181,8 @@ void Background::RetireEndedThreads() {
       if (runner.assignment.limited) runner.section->budget().Cancelled();
       Return(*traffic_[runner.section->id - 1], runner.assignment.proposal);
     });
-  }
+    return true;
+  });
 }
 
 void Background::Answer(const v1::TuneResponse& response) {
@@ -240,6 +260,7 @@ void Background::Choose(Traffic& traffic, const v1::TuningChoice& message) {
 }
 
 void Background::Offer(Traffic& traffic) {
+  if (traffic.waiting.empty()) return;
   std::vector<fusion_tuner_value> values(traffic.section->space().dimensions());
   while (!traffic.waiting.empty()) {
     const uint64_t number = traffic.waiting.front();
@@ -292,7 +313,7 @@ uint64_t Background::SealTime(uint64_t now) const {
 void Background::Sleep(bool drained, uint64_t now) {
   uint64_t until = std::min({exchange_.next_step(), SealTime(now), now + kLongestSleep});
   if (drained) {
-    until = std::min(until, now + kRest);
+    until = std::min(until, now + rest_);
   } else {
     asleep_.store(true, std::memory_order_seq_cst);
     // Who pushed before did not see the flag.

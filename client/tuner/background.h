@@ -63,6 +63,7 @@ class Background {
 
   void Loop();
   void Publish();
+  void MeetNewSections(uint64_t now);
   void Meet(Section& section, uint64_t now);
   bool Drain(uint64_t now);
   void Take(const Channel& channel, const Sample& sample);
@@ -95,6 +96,7 @@ class Background {
   Outbox outbox_;
   bool seal_now_ = false;  // a flush is under way
   uint64_t last_seal_ = 0;
+  uint64_t rest_ = 0;  // before the next look at threads that report all the time
   Exchange exchange_;
 
   std::thread thread_;

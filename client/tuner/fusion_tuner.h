@@ -41,7 +41,7 @@ typedef enum fusion_tuner_code {
   FUSION_TUNER_DEADLINE_EXCEEDED = 4,   /* fusion_tuner_flush: the server did not answer in time */
   FUSION_TUNER_NOT_FOUND = 5,           /* no section of this name */
   FUSION_TUNER_ALREADY_EXISTS = 6,      /* declared before, and differently */
-  FUSION_TUNER_RESOURCE_EXHAUSTED = 8,
+  FUSION_TUNER_RESOURCE_EXHAUSTED = 8,  /* 10,000 sections, counted with other sizes */
   FUSION_TUNER_FAILED_PRECONDITION = 9, /* stop without start, start twice, a section changed after it was declared */
   FUSION_TUNER_INTERNAL = 13,
   FUSION_TUNER_UNAVAILABLE = 14,        /* embedded: the data directory is in use or cannot be written */
@@ -117,7 +117,8 @@ FUSION_TUNER_API int fusion_tuner_parameter_condition(fusion_tuner_parameter* pa
 
 /* ---- Sections */
 
-/* Begins a section; its parts are added, then it is declared. ALREADY_EXISTS: there is one of this name. */
+/* Begins a section; its parts are added, then it is declared. ALREADY_EXISTS: there is one of this name. RESOURCE_EXHAUSTED: there
+ * are too many. */
 FUSION_TUNER_API int fusion_tuner_section_create(fusion_tuner* tuner, const char* name, fusion_tuner_section** section);
 /* Parameters have the indices 0, 1, ... in the order in which they are added. FAILED_PRECONDITION: it is in another section. */
 FUSION_TUNER_API int fusion_tuner_section_parameter(fusion_tuner_section* section, fusion_tuner_parameter* parameter);

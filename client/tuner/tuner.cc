@@ -14,6 +14,8 @@ namespace fusion::tuning {
 namespace {
 
 constexpr double kLastFlushSeconds = 1;
+// With other sizes each. More are a program that gives every input a section of its own, and learns nothing.
+constexpr size_t kMostSections = 10'000;
 
 absl::Status DeclaredAlready(const Section& section) {
   return absl::FailedPreconditionError(
@@ -98,7 +100,10 @@ absl::Status Tuner::ChangeParameter(Parameter& parameter, const std::function<vo
   return absl::OkStatus();
 }
 
-Section* Tuner::NewSection() {
+absl::StatusOr<Section*> Tuner::NewSection() {
+  if (sections_.size() >= kMostSections)
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", kMostSections, " sections already, with their sizes: round the sizes, so that inputs share what is learned"));
   Process& process = Process::Get();
   const uint64_t serial = process.NewSerial();
   sections_.push_back(std::make_unique<Section>(this, serial, process.TakeSlot(serial),
@@ -109,15 +114,17 @@ Section* Tuner::NewSection() {
 absl::StatusOr<Section*> Tuner::CreateSection(const std::string& name) {
   if (name.empty()) return absl::InvalidArgumentError("a section needs a name");
   std::scoped_lock lock(Process::Get().mutex, mutex_);
-  Section*& named = by_name_[name];
-  if (named != nullptr)
+  if (by_name_.contains(name))
     return absl::AlreadyExistsError(absl::StrCat("there is a section ", name, " already; fusion_tuner_section_find gives it"));
-  named = NewSection();
-  named->declaration.set_program(settings_.program);
-  named->declaration.set_section(name);
-  named->declaration.set_device_class(settings_.device_class);
-  named->declaration.set_strategy(settings_.strategy);
-  return named;
+  absl::StatusOr<Section*> section = NewSection();
+  if (!section.ok()) return section;
+  v1::SectionDeclaration& declaration = (*section)->declaration;
+  declaration.set_program(settings_.program);
+  declaration.set_section(name);
+  declaration.set_device_class(settings_.device_class);
+  declaration.set_strategy(settings_.strategy);
+  by_name_[name] = *section;
+  return section;
 }
 
 absl::Status Tuner::AddToSection(Section& section, Parameter& parameter) {
@@ -202,15 +209,16 @@ absl::StatusOr<Section*> Tuner::AddSizes(Section& base, const std::vector<int64_
     return absl::Status(space.status().code(),
                         absl::StrCat("section ", declaration.section(), " with sizes ", absl::StrJoin(sizes, ", "),
                                      ": ", std::string(space.status().message())));
-  Section* added;
+  absl::StatusOr<Section*> added;
   {
     std::scoped_lock lock(Process::Get().mutex, mutex_);
-    Section*& known = base.by_sizes[sizes];
-    if (known != nullptr) return known;  // another thread was faster
-    known = added = NewSection();
-    added->declaration = std::move(declaration);
-    added->base = &base;
-    DeclareLocked(*added, *std::move(space));
+    if (auto known = base.by_sizes.find(sizes); known != base.by_sizes.end()) return known->second;  // another thread was faster
+    added = NewSection();
+    if (!added.ok()) return added;
+    (*added)->declaration = std::move(declaration);
+    (*added)->base = &base;
+    DeclareLocked(**added, *std::move(space));
+    base.by_sizes[sizes] = *added;
   }
   background_.Wake();
   return added;

@@ -98,7 +98,7 @@ class Tuner {
   }
 
  private:
-  Section* NewSection();                      // process mutex and mutex held
+  absl::StatusOr<Section*> NewSection();  // process mutex and mutex held
   void DeclareLocked(Section& section, std::shared_ptr<const ParameterSpace> space);  // mutex held
   void DropInChild(Channel& channel, bool run);
   absl::Status CheckParameter(const v1::TuningParameter& declaration) const;

@@ -128,5 +128,26 @@ TEST_F(DeclarationTest, OtherSizesAreOtherSectionsWithTheSameName) {
   EXPECT_EQ(server_.Runs(), 2u);
 }
 
+TEST_F(DeclarationTest, ThereAreNotAsManySectionsAsInputs) {
+  fusion_tuner_section* section = Section("product");
+  ASSERT_EQ(fusion_tuner_section_parameter(section, Range("tile", 1, 2)), FUSION_TUNER_OK);
+  ASSERT_EQ(fusion_tuner_section_size(section, "n", 0), FUSION_TUNER_OK);
+  ASSERT_EQ(fusion_tuner_section_declare(section), FUSION_TUNER_OK) << fusion_tuner_message();
+  int64_t n = 1;
+  for (int code = FUSION_TUNER_OK; code == FUSION_TUNER_OK; ++n) {
+    fusion_tuner_section* with_sizes = nullptr;
+    code = fusion_tuner_section_with_sizes(section, &n, 1, &with_sizes);
+    // Runs of each at once, while the background thread meets it.
+    if (code == FUSION_TUNER_OK) {
+      EXPECT_EQ(fusion_tuner_report(with_sizes, 1), FUSION_TUNER_OK);
+    }
+  }
+  EXPECT_EQ(n, 10'001);
+  EXPECT_THAT(fusion_tuner_message(), HasSubstr("round the sizes"));
+  EXPECT_EQ(fusion_tuner_report(section, 1), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_tuner_flush(tuner_, 20), FUSION_TUNER_OK);
+  EXPECT_EQ(Counters().acknowledged + Counters().dropped, 10'000u);
+}
+
 }  // namespace
 }  // namespace fusion::testing

@@ -107,10 +107,11 @@ TEST_P(BudgetOfRunsTest, ExcessIsAtMostTheShareAndOneRun) {
     // Proposals come in real time.
     if (run % 100 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  if (share > 0)
+  if (share > 0) {
     EXPECT_GT(explored, 10);
-  else
+  } else {
     EXPECT_EQ(explored, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shares, BudgetOfRunsTest, ::testing::Values(0.0, 0.02, 0.1));
