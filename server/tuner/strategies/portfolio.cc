@@ -16,6 +16,8 @@ constexpr uint64_t kTinyGrid = 12;
 // The model chooses until it expects nothing better; then the others look where it cannot see, until so many points have not gained
 // anything: the second number for each pair of parameters. A gain gives the model its turn again.
 constexpr size_t kPatience = 20, kPatienceEach = 20, kMostPatience = 500;
+// One point in so many is the best with a parameter at an end.
+constexpr uint64_t kEndsEvery = 10;
 // Smaller gains are noise.
 constexpr double kGain = 0.01;
 
@@ -43,6 +45,8 @@ class Portfolio : public TuningStrategy {
     }
     const size_t dimensions = knowledge.space().dimensions();
     finished_ = without_model_ && since_gain_ >= std::min(kMostPatience, kPatience + kPatienceEach * dimensions * dimensions);
+    if (++turn_ % kEndsEvery == 0)
+      if (std::optional<TuningPoint> point = EndOfBest(knowledge)) return point;
     const size_t first = without_model_ ? MostCredited() : size_t{kModel};
     // One that waits for results, or is at its end, gives its turn to the next.
     for (size_t i = 0; i < kMembers; ++i) {
@@ -66,6 +70,26 @@ class Portfolio : public TuningStrategy {
     std::unique_ptr<TuningStrategy> strategy;
     double uses = 0, gains = 0;  // both fade
   };
+
+  // The best with one parameter at an end: what a parameter does there (no work for one of two devices) is often not what it does near
+  // it, and neither a model nor steps see it.
+  static std::optional<TuningPoint> EndOfBest(const TuningKnowledge& knowledge) {
+    if (knowledge.lowest() < 0) return std::nullopt;
+    const ParameterSpace& space = knowledge.space();
+    const TuningPoint& best = knowledge.arms()[static_cast<size_t>(knowledge.lowest())].point;
+    for (size_t axis = 0; axis < space.dimensions(); ++axis) {
+      if (space.axis(axis).kind == ParameterSpace::Kind::kEnumeration || !space.Active(best, axis)) continue;
+      // The nearer one first.
+      const double near = space.ToUnit(axis, best[axis]) < 0.5 ? 0 : 1;
+      for (double end : {near, 1 - near}) {
+        TuningPoint point = best;
+        point[axis] = space.FromUnit(axis, end);
+        point = space.Canonical(point);
+        if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point)) return point;
+      }
+    }
+    return std::nullopt;
+  }
 
   // What came of the points that were proposed. True: something was gained.
   bool Credit(const TuningKnowledge& knowledge) {
@@ -111,6 +135,7 @@ class Portfolio : public TuningStrategy {
   std::unique_ptr<TuningStrategy> exhaustive_ = MakeExhaustive();
   absl::flat_hash_map<TuningPoint, size_t> proposed_by_;
   bool without_model_ = false;
+  uint64_t turn_ = 0;
   size_t credited_ = 0;    // arms
   size_t since_gain_ = 0;  // arms
   double lowest_ = std::numeric_limits<double>::infinity();
