@@ -11,6 +11,9 @@ namespace {
 // What noise is before anything was measured twice, and how many measurements that counts as.
 constexpr double kUsualNoise = 0.05;
 constexpr double kUsualNoiseFreedom = 2;
+// Of an arm's own noise: that of all arms counts as so many measurements.
+constexpr double kAsOthers = 8;
+constexpr uint64_t kOftenEnough = 6;
 // Degrees of freedom that one arm may bring in: one that ran a million times says nothing of the others.
 constexpr double kMostFreedom = 30;
 
@@ -34,6 +37,13 @@ int64_t TuningKnowledge::Find(const TuningPoint& point) const {
 
 double TuningKnowledge::noise() const {
   return std::sqrt((kUsualNoiseFreedom * kUsualNoise * kUsualNoise + noise_sum_) / (kUsualNoiseFreedom + noise_freedom_));
+}
+
+double TuningKnowledge::noise(const TuningArm& arm) const {
+  const double all = noise();
+  if (arm.count < kOftenEnough) return all;
+  const double own = arm.squared_deviations / (arm.mean * arm.mean), freedom = static_cast<double>(arm.count - 1);
+  return std::sqrt((own + kAsOthers * all * all) / (freedom + kAsOthers));
 }
 
 int64_t TuningKnowledge::Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations, double minimum,

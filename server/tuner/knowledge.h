@@ -48,6 +48,9 @@ class TuningKnowledge {
   // Standard deviation of single runs over their mean, over all configurations that ran twice; a guess where there are few.
   double noise() const;
 
+  // The same of one arm: its own where it ran often; some configurations are noisier than others.
+  double noise(const TuningArm& arm) const;
+
   // Adds runs of a canonical point, or of many; the index of the arm. -1: there is no room for another arm, and this one is not
   // better than all.
   int64_t Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations, double minimum, uint64_t failures);

@@ -85,7 +85,7 @@ struct TuningSearch::Parts {
   }
 
   double StandardError(const TuningArm& arm) const {
-    return knowledge.noise() / std::sqrt(std::max(1.0, arm.independent()));
+    return knowledge.noise(arm) / std::sqrt(std::max(1.0, arm.independent()));
   }
 
   // What the cost of an arm is believed to be, with what its neighbours tell where it ran seldom, and they do not contradict it; what is
@@ -121,7 +121,7 @@ struct TuningSearch::Parts {
     }
     const TuningArm& arm = knowledge.arms()[static_cast<size_t>(best)];
     if (arm.point != state.best || !drift.watching())
-      drift.Watch(arm.cost, arm.count, knowledge.noise());
+      drift.Watch(arm.cost, arm.count, std::max(knowledge.noise(), knowledge.noise(arm)));
     state.best = arm.point;
     state.value = arm.mean;
     state.relative_error = StandardError(arm);

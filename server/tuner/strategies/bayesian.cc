@@ -64,11 +64,11 @@ class CostModel {
     const auto rows = static_cast<Eigen::Index>(arms_.size());
     Eigen::MatrixXd inputs(rows, static_cast<Eigen::Index>(origin_.size()));
     Eigen::VectorXd costs(rows), variances(rows);
-    const double noise = knowledge.noise();
     for (Eigen::Index i = 0; i < rows; ++i) {
       const TuningArm& arm = knowledge.arms()[arms_[static_cast<size_t>(i)]];
       inputs.row(i) = Row(arm.units).transpose();
       costs[i] = Compressed(arm.works() ? arm.cost : highest + kLinear);
+      const double noise = knowledge.noise(arm);
       variances[i] = noise * noise / std::max(1.0, arm.independent());
     }
     // What the likelihood says changes little once there is much.
