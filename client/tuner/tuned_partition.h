@@ -20,7 +20,8 @@ namespace fusion {
 // how many pieces, a power of two, which means something only where the device has a part. The objective is
 // the time of the whole run. When the search expects nothing better, or after `settle_after` runs with what
 // it wanted to try (times that vary much can keep it going), the loop settles: the host alone and the device
-// alone run some times in turn with the best known split, and take its place if they are faster. From then on
+// alone, in all numbers of chunks, run some times in turn with the best known split, and take its place if
+// they are faster. From then on
 // one run in 32 is the tuner's, so that it notices when times change; if it does, the search goes on. The
 // number of iterations is a size of the section: another number is searched for by itself, and begins where
 // this one has come to.
@@ -53,7 +54,7 @@ class TunedPartition : public PartitionChooser {
       return Chosen(EndsCheck::kFound, proposed, proposed);
     }
     if (section.ends == nullptr) {
-      section.ends = std::make_unique<EndsCheck>(best.device_iterations > 0, best.device_iterations < n);
+      section.ends = std::make_unique<EndsCheck>(Rivals(best, n));
     }
     if (!section.ends->decided())
       return Chosen(section.ends->Next(), Split(section.ends->Next(), best, n), proposed);
@@ -113,7 +114,7 @@ class TunedPartition : public PartitionChooser {
   static bool Same(const Partition& a, const Partition& b) {
     return a.device_iterations == b.device_iterations && (a.chunks == b.chunks || a.device_iterations == 0);
   }
-  Partition Chosen(EndsCheck::Kind kind, const Partition& split, const Partition& proposed) {
+  Partition Chosen(size_t kind, const Partition& split, const Partition& proposed) {
     kind_ = kind;
     // Only of the values that it gave the tuner is told what came of them.
     is_proposed_ = Same(split, proposed);
@@ -123,10 +124,17 @@ class TunedPartition : public PartitionChooser {
     fusion_tuner_value values[2] = {};
     return fusion_tuner_best(section.section, values, 2) == FUSION_TUNER_OK ? Of(values, n) : Partition{};
   }
-  // The device alone takes the chunks that are good for its part.
-  static Partition Split(EndsCheck::Kind kind, const Partition& best, int64_t n) {
-    if (kind == EndsCheck::kHostAlone) return {0, 1};
-    return kind == EndsCheck::kDeviceAlone ? Partition{n, best.chunks} : best;
+  // Rival 1 is the host alone, the others the device alone in 1, 2, 4 ... chunks: in how many is best for a
+  // part of the iterations need not be so for all.
+  static Partition Split(size_t kind, const Partition& best, int64_t n) {
+    if (kind == EndsCheck::kFound) return best;
+    return kind == 1 ? Partition{0, 1} : Partition{n, 1 << (kind - 2)};
+  }
+  static std::vector<bool> Rivals(const Partition& best, int64_t n) {
+    std::vector<bool> rivals;
+    for (size_t kind = 1; kind == 1 || 1 << (kind - 2) <= kMaxPartitionChunks; ++kind)
+      rivals.push_back(!Same(Split(kind, best, n), best));
+    return rivals;
   }
 
   Section* SectionFor(int64_t n) {
@@ -177,7 +185,7 @@ class TunedPartition : public PartitionChooser {
   std::map<int64_t, Section> sections_;  // by the number of iterations
   // Of the run between Next and Done.
   Section* current_ = nullptr;
-  EndsCheck::Kind kind_ = EndsCheck::kFound;
+  size_t kind_ = EndsCheck::kFound;
   bool is_proposed_ = true;
   std::string message_;
 };

@@ -5,12 +5,14 @@
 namespace fusion {
 namespace {
 
+constexpr size_t kHostAlone = 1, kDeviceAlone = 2;
+
 // Runs of these times, with a disturbance of every fourth run; the number of runs until it was decided.
 int Decide(EndsCheck& check, double found, double host, double device) {
   int runs = 0;
   while (!check.decided() && runs < 100) {
-    const EndsCheck::Kind kind = check.Next();
-    const double seconds = kind == EndsCheck::kFound ? found : kind == EndsCheck::kHostAlone ? host : device;
+    const size_t kind = check.Next();
+    const double seconds = kind == EndsCheck::kFound ? found : kind == kHostAlone ? host : device;
     check.Add(kind, ++runs % 4 == 0 ? 3 * seconds : seconds);
   }
   EXPECT_TRUE(check.decided());
@@ -18,35 +20,49 @@ int Decide(EndsCheck& check, double found, double host, double device) {
 }
 
 TEST(EndsCheckTest, FasterEndsWin) {
-  EndsCheck host(true, true), device(true, true), found(true, true);
+  EndsCheck host({true, true}), device({true, true}), found({true, true});
   Decide(host, 1.0, 0.9, 1.1);
-  EXPECT_EQ(host.winner(), EndsCheck::kHostAlone);
+  EXPECT_EQ(host.winner(), kHostAlone);
   Decide(device, 1.0, 0.95, 0.9);
-  EXPECT_EQ(device.winner(), EndsCheck::kDeviceAlone);
+  EXPECT_EQ(device.winner(), kDeviceAlone);
   Decide(found, 1.0, 1.1, 1.01);
   EXPECT_EQ(found.winner(), EndsCheck::kFound);
 }
 
 TEST(EndsCheckTest, WhatIsAlmostAsFastChangesNothing) {
-  EndsCheck check(true, true);
+  EndsCheck check({true, true});
   Decide(check, 1.0, 0.995, 1.0);
   EXPECT_EQ(check.winner(), EndsCheck::kFound);
 }
 
 TEST(EndsCheckTest, EndsThatAreFarAwayCostTwoRuns) {
-  EndsCheck check(true, true);
+  EndsCheck check({true, true});
   EXPECT_LE(Decide(check, 1.0, 20, 30), 6);
   EXPECT_EQ(check.winner(), EndsCheck::kFound);
 }
 
 TEST(EndsCheckTest, TheEndThatWasFoundIsNotComparedWithItself) {
-  EndsCheck check(false, true);
+  EndsCheck check({false, true});
   for (int i = 0; i < 4; ++i) {
-    EXPECT_NE(check.Next(), EndsCheck::kHostAlone);
+    EXPECT_NE(check.Next(), kHostAlone);
     check.Add(check.Next(), 1);
   }
   Decide(check, 1, 0.1, 1.1);
   EXPECT_EQ(check.winner(), EndsCheck::kFound);
+}
+
+TEST(EndsCheckTest, TheFastestOfManyRivalsWins) {
+  EndsCheck check({true, true, false, true});
+  const double seconds[] = {1.0, 1.2, 0.97, 0.1, 0.93};
+  int runs = 0;
+  while (!check.decided() && runs < 100) {
+    const size_t next = check.Next();
+    EXPECT_NE(next, 3u) << "it takes no part";
+    check.Add(next, seconds[next]);
+    ++runs;
+  }
+  EXPECT_EQ(check.winner(), 4u);
+  EXPECT_LE(runs, 3 * 9 + 4) << "one was far away";
 }
 
 }  // namespace
