@@ -340,7 +340,7 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(con
 
   const TuningPoint wanted = space->Canonical(space->defaults_);
   if (space->Satisfies(wanted)) {
-    space->defaults_ = wanted;
+    space->SetDefaults(wanted);
     return space;
   }
   if (std::all_of(declaration.parameters().begin(), declaration.parameters().end(),
@@ -390,8 +390,13 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(con
         "no configuration satisfies ", which,
         all ? std::string() : absl::StrCat(", of ", kMostTried, " tried; defaults that satisfy it would show that there is one")));
   }
-  space->defaults_ = nearest;
+  space->SetDefaults(nearest);
   return space;
+}
+
+void ParameterSpace::SetDefaults(const TuningPoint& defaults) {
+  defaults_ = defaults;
+  for (size_t i = 0; i < axes_.size(); ++i) declaration_.mutable_parameters(static_cast<int>(i))->set_default_value(defaults[i]);
 }
 
 bool SameSpace(const v1::SectionDeclaration& a, const v1::SectionDeclaration& b) {

@@ -24,6 +24,7 @@ class ParameterSpace {
   // constraint that no configuration was found to satisfy ...; everything that is wrong, a line each.
   static absl::StatusOr<std::shared_ptr<const ParameterSpace>> Create(const v1::SectionDeclaration& declaration);
 
+  // As declared, and with the defaults of all parameters.
   const v1::SectionDeclaration& declaration() const { return declaration_; }
   size_t dimensions() const { return axes_.size(); }
   // Of a space of no parameters: 1. Grid points, with those that constraints leave out; kUncountable: too many, or real.
@@ -68,6 +69,8 @@ class ParameterSpace {
 
  private:
   ParameterSpace() = default;
+  void SetDefaults(const TuningPoint& defaults);
+
   v1::SectionDeclaration declaration_;
   std::vector<Axis> axes_;
   std::vector<double> sizes_;           // of the context, in the order of names

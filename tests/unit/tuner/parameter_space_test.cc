@@ -94,6 +94,8 @@ TEST(ParameterSpaceTest, ConstraintsMoveTheDefault) {
       "constraints: 'a * b <= n' constraints: 'a > b' context { name: 'n' value: 12 }");
   ASSERT_TRUE(space);
   EXPECT_TRUE(space->Satisfies(space->defaults())) << space->Text(space->defaults());
+  EXPECT_EQ(space->declaration().parameters(0).default_value(), space->defaults()[0]) << "people are shown it";
+  EXPECT_EQ(space->declaration().parameters(1).default_value(), space->defaults()[1]);
   EXPECT_FALSE(space->Satisfies({5, 5}));
   EXPECT_TRUE(space->Satisfies({4, 3}));
   EXPECT_THAT(std::string(space->Check({5, 4}).message()), HasSubstr("breaks a constraint"));
