@@ -57,6 +57,18 @@ absl::StatusOr<std::string> TuningName(Client& client, const std::string& given)
   return absl::InvalidArgumentError(message);
 }
 
+struct OpenTuning {
+  std::unique_ptr<Client> client;
+  std::string name;
+};
+absl::StatusOr<OpenTuning> Find(const Invocation& invocation, const std::string& given) {
+  absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
+  if (!client.ok()) return client.status();
+  absl::StatusOr<std::string> name = TuningName(**client, given);
+  if (!name.ok()) return name.status();
+  return OpenTuning{*std::move(client), *std::move(name)};
+}
+
 ExitCode List(const Invocation& invocation, const std::string& program, int limit) {
   absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
   if (!client.ok()) return invocation.Report(client.status());
@@ -69,11 +81,10 @@ ExitCode List(const Invocation& invocation, const std::string& program, int limi
 ExitCode Show(const Invocation& invocation, const std::string& given, const std::string& plots, bool all) {
   if (!plots.empty())
     if (absl::Status status = CheckTuningPlotFolder(plots); !status.ok()) return invocation.Report(status);
-  absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
-  if (!client.ok()) return invocation.Report(client.status());
-  absl::StatusOr<std::string> name = TuningName(**client, given);
-  if (!name.ok()) return invocation.Report(name.status());
-  absl::StatusOr<v1::TuningDetails> details = (*client)->GetTuning(*name);
+  absl::StatusOr<OpenTuning> open = Find(invocation, given);
+  if (!open.ok()) return invocation.Report(open.status());
+  const auto& [client, name] = *open;
+  absl::StatusOr<v1::TuningDetails> details = client->GetTuning(name);
   if (!details.ok()) return invocation.Report(details.status());
   absl::StatusOr<PlotPaths> paths = PlotPaths();
   if (!plots.empty()) {
@@ -98,12 +109,11 @@ ExitCode Show(const Invocation& invocation, const std::string& given, const std:
 }
 
 ExitCode Watch(const Invocation& invocation, const std::string& given, bool until_converged) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
-  if (!client.ok()) return invocation.Report(client.status());
-  absl::StatusOr<std::string> name = TuningName(**client, given);
-  if (!name.ok()) return invocation.Report(name.status());
-  InterruptHandler interrupt(client->get(), nullptr);
-  const absl::Status status = (*client)->WatchTuning(*name, [&](const v1::Tuning& tuning) {
+  absl::StatusOr<OpenTuning> open = Find(invocation, given);
+  if (!open.ok()) return invocation.Report(open.status());
+  const auto& [client, name] = *open;
+  InterruptHandler interrupt(client.get(), nullptr);
+  const absl::Status status = client->WatchTuning(name, [&](const v1::Tuning& tuning) {
     // A line each, so that a reader can take them as they come.
     if (invocation.json) {
       std::cout << TuningJson(tuning).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n" << std::flush;
@@ -117,11 +127,10 @@ ExitCode Watch(const Invocation& invocation, const std::string& given, bool unti
 }
 
 ExitCode Reset(const Invocation& invocation, const std::string& given) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
-  if (!client.ok()) return invocation.Report(client.status());
-  absl::StatusOr<std::string> name = TuningName(**client, given);
-  if (!name.ok()) return invocation.Report(name.status());
-  absl::StatusOr<v1::Tuning> tuning = (*client)->ResetTuning(*name);
+  absl::StatusOr<OpenTuning> open = Find(invocation, given);
+  if (!open.ok()) return invocation.Report(open.status());
+  const auto& [client, name] = *open;
+  absl::StatusOr<v1::Tuning> tuning = client->ResetTuning(name);
   if (!tuning.ok()) return invocation.Report(tuning.status());
   if (invocation.json) {
     std::cout << JsonText(TuningJson(*tuning));
@@ -146,13 +155,12 @@ absl::StatusOr<std::vector<v1::StoredTuningReport>> ReadReports(Client& client, 
 }
 
 ExitCode Export(const Invocation& invocation, const std::string& given, const std::string& output) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
-  if (!client.ok()) return invocation.Report(client.status());
-  absl::StatusOr<std::string> name = TuningName(**client, given);
-  if (!name.ok()) return invocation.Report(name.status());
-  absl::StatusOr<v1::TuningDetails> details = (*client)->GetTuning(*name);
+  absl::StatusOr<OpenTuning> open = Find(invocation, given);
+  if (!open.ok()) return invocation.Report(open.status());
+  const auto& [client, name] = *open;
+  absl::StatusOr<v1::TuningDetails> details = client->GetTuning(name);
   if (!details.ok()) return invocation.Report(details.status());
-  absl::StatusOr<std::vector<v1::StoredTuningReport>> reports = ReadReports(**client, *name);
+  absl::StatusOr<std::vector<v1::StoredTuningReport>> reports = ReadReports(*client, name);
   if (!reports.ok()) return invocation.Report(reports.status());
   const Json results = T4Json(details->tuning(), *reports);
   if (output.empty()) {
@@ -162,7 +170,7 @@ ExitCode Export(const Invocation& invocation, const std::string& given, const st
   if (absl::Status status = WriteFile(output, JsonText(results)); !status.ok()) return invocation.Report(status);
   if (invocation.json) {
     std::cout << JsonText({{"schema", "fusion.tuning_export/1"},
-                           {"tuning", *name},
+                           {"tuning", name},
                            {"results", results["results"].size()},
                            {"output", output}});
   } else {
