@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <future>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,15 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "server/tuner/declared_section.h"
 #include "server/tuner/report_check.h"
-#include "server/tuner/tuning_messages.h"
+#include "server/tuner/tuning_registry_parts.h"
 #include "server/tuner/warm_start.h"
 
 namespace fusion {
 namespace {
 
 constexpr size_t kMostProcessBytes = 128;
-constexpr int kMostListed = 10'000;  // configurations of Details
-constexpr std::chrono::seconds kFlushTime{2};
 
 Timestamp Now() {
   return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
@@ -34,25 +31,6 @@ v1::Declared DeclaredMessage(uint32_t section, const absl::Status& status) {
 }
 
 }  // namespace
-
-// What is known of a process, whichever connection it has.
-struct TuningProgram::Process {
-  std::string name;
-  mutable std::mutex mutex;
-  // Guarded by mutex.
-  uint64_t accepted = 0;  // the newest batch that was taken
-  uint64_t stored = 0;    // of these, on the disk
-  std::weak_ptr<TuningProgram> program;
-};
-
-// A key that programs tune. Whoever joins or leaves holds the mutex.
-struct TuningProgram::Slot {
-  TuningKey key;
-  std::mutex mutex;
-  // Guarded by mutex.
-  std::shared_ptr<LiveTuning> live;
-  std::set<TuningMember> members;
-};
 
 bool TuningProgram::has_unacknowledged() const { return unacknowledged() > 0; }
 
@@ -502,108 +480,6 @@ void TuningRegistry::OnCommitted(const std::vector<TuningBatch>& batches,
   }
   if (changed_)
     for (const std::string& name : names) changed_(name);
-}
-
-// ---- For people
-
-std::shared_ptr<LiveTuning> TuningRegistry::FindLive(const std::string& id) const {
-  std::lock_guard lock(mutex_);
-  auto found = live_.find(id);
-  return found == live_.end() ? nullptr : found->second.lock();
-}
-
-v1::Tuning TuningRegistry::ToMessage(const TuningRecord& record) const {
-  v1::Tuning message = TuningMessage(record);
-  std::shared_ptr<Slot> slot;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = live_.find(record.id);
-    if (found == live_.end()) return message;
-    if (auto of_key = slots_.find(record.key); of_key != slots_.end()) slot = of_key->second;
-  }
-  if (!slot) return message;
-  std::set<uint64_t> programs;
-  std::lock_guard lock(slot->mutex);
-  for (const TuningMember& member : slot->members) programs.insert(member.program);
-  message.set_programs(static_cast<uint32_t>(programs.size()));
-  return message;
-}
-
-absl::StatusOr<v1::ListTuningsResponse> TuningRegistry::List(const v1::ListTuningsRequest& request) {
-  absl::StatusOr<TuningPage> page = store_.ListTunings(request.program(), request.page_size(), request.page_token());
-  if (!page.ok()) return page.status();
-  v1::ListTuningsResponse response;
-  for (const TuningRecord& record : page->tunings) *response.add_tunings() = ToMessage(record);
-  response.set_next_page_token(page->next_page_token);
-  return response;
-}
-
-absl::StatusOr<v1::Tuning> TuningRegistry::Get(const std::string& name) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
-  if (!record.ok()) return record.status();
-  return ToMessage(*record);
-}
-
-absl::StatusOr<v1::TuningDetails> TuningRegistry::Details(const std::string& name) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
-  if (!record.ok()) return record.status();
-  v1::TuningDetails details;
-  *details.mutable_tuning() = ToMessage(*record);
-  const int64_t generation = record->progress.generation;
-  absl::StatusOr<std::vector<TuningConfigurationRecord>> configurations = store_.TuningConfigurations(
-      record->number, generation, details.tuning().declaration().objective().maximize(), kMostListed);
-  if (!configurations.ok()) return configurations.status();
-  for (const TuningConfigurationRecord& configuration : *configurations)
-    *details.add_configurations() = StatisticsMessage(configuration);
-  absl::StatusOr<std::vector<TuningConvergenceRecord>> points = store_.TuningConvergence(record->number, generation);
-  if (!points.ok()) return points.status();
-  for (const TuningConvergenceRecord& point : *points) *details.add_convergence() = ConvergenceMessage(point);
-  // Where it stands now, so that one sees since when nothing has changed.
-  const TuningProgress& progress = record->progress;
-  if (progress.best_value > 0 && (points->empty() || progress.evaluations > points->back().evaluations))
-    *details.add_convergence() = ConvergenceMessage({progress.evaluations, progress.best, progress.best_value});
-  return details;
-}
-
-absl::StatusOr<v1::Tuning> TuningRegistry::Reset(const std::string& name) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
-  if (!record.ok()) return record.status();
-  absl::StatusOr<std::shared_ptr<Slot>> slot = SlotOf(record->key);
-  if (!slot.ok()) return slot.status();
-  std::shared_ptr<LiveTuning> live;
-  absl::Status reset = absl::OkStatus();
-  {
-    // No search of it begins meanwhile.
-    std::lock_guard lock((*slot)->mutex);
-    live = (*slot)->live;
-    if (!live) {
-      committer_->Flush(kFlushTime);
-      reset = store_.ResetTuning(name).status();
-    }
-  }
-  slot->reset();
-  DropSlotIfUnused(record->key);
-  if (!reset.ok()) return reset;
-  if (live) {
-    if (live->Reset().wait_for(kFlushTime) != std::future_status::ready)
-      return absl::DeadlineExceededError("the search is busy; it is reset as soon as it is not");
-    if (!committer_->Flush(kFlushTime))
-      return absl::UnavailableError("the search has begun anew, but this is not stored yet");
-  }
-  if (changed_) changed_(name);
-  return Get(name);
-}
-
-absl::StatusOr<v1::ListTuningReportsResponse> TuningRegistry::Reports(const v1::ListTuningReportsRequest& request) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(request.name());
-  if (!record.ok()) return record.status();
-  absl::StatusOr<TuningReportPage> page =
-      store_.ListTuningReports(record->number, request.page_size(), request.page_token());
-  if (!page.ok()) return page.status();
-  v1::ListTuningReportsResponse response;
-  for (const TuningReportRecord& report : page->reports) *response.add_reports() = ReportMessage(report);
-  response.set_next_page_token(page->next_page_token);
-  return response;
 }
 
 }  // namespace fusion

@@ -113,7 +113,6 @@ class TuningRegistry {
   void DropSlotIfUnused(const TuningKey& key);
   void Refuse(TuningProgram& program, uint32_t handle, absl::Status why);
   void OnCommitted(const std::vector<TuningBatch>& batches, const std::vector<TuningProgressUpdate>& progress);
-  std::shared_ptr<LiveTuning> FindLive(const std::string& id) const;
   v1::Tuning ToMessage(const TuningRecord& record) const;
 
   Store& store_;

@@ -176,8 +176,9 @@ class Bayesian : public TuningStrategy {
     for (const TuningPoint& point : pending) model->Believe(space.ToUnit(point));
     std::vector<std::vector<double>> units;
     for (const TuningPoint& point : candidates) units.push_back(space.ToUnit(point));
-    TuningPoint chosen = std::move(candidates[model->MostPromising(units, improvement_)]);
-    negligible_ = improvement_ < kNegligible ? negligible_ + 1 : 0;
+    double improvement = 0;
+    TuningPoint chosen = std::move(candidates[model->MostPromising(units, improvement)]);
+    negligible_ = improvement < kNegligible ? negligible_ + 1 : 0;
     if (knowledge.arms().size() < kRepeatArms * space.dimensions())
       if (const TuningArm* near = SeldomRunNear(knowledge, chosen, apart)) return near->point;
     if (region) {
@@ -187,7 +188,6 @@ class Bayesian : public TuningStrategy {
     return chosen;
   }
   bool finished() const override { return negligible_ >= kNegligibleInARow; }
-  double expected_improvement() const override { return improvement_; }
   std::optional<double> ExpectedCost(size_t arm) const override { return whole_ ? whole_->ExpectedCost(arm) : std::nullopt; }
 
  private:
@@ -367,7 +367,6 @@ class Bayesian : public TuningStrategy {
   size_t failures_ = 0;              // in the region, in a row
   TuningPoint tried_in_region_;      // empty: none, or its result is known
   double cost_before_ = 0;
-  double improvement_ = -1;
   int negligible_ = 0;
 };
 

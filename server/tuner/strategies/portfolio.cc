@@ -61,7 +61,6 @@ class Portfolio : public TuningStrategy {
     return std::nullopt;
   }
   bool finished() const override { return finished_; }
-  double expected_improvement() const override { return members_[kModel].strategy->expected_improvement(); }
   std::optional<double> ExpectedCost(size_t arm) const override { return members_[kModel].strategy->ExpectedCost(arm); }
 
  private:

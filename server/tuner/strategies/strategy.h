@@ -20,8 +20,6 @@ class TuningStrategy {
   virtual std::optional<TuningPoint> Propose(TuningKnowledge& knowledge) = 0;
   // It expects nothing better; another result may change that.
   virtual bool finished() const = 0;
-  // How much lower than the lowest it expects a cost to be yet, relative; < 0: it has no opinion.
-  virtual double expected_improvement() const { return -1; }
   // The cost it expects of an arm, with what the others tell; none: no opinion.
   virtual std::optional<double> ExpectedCost(size_t /*arm*/) const { return std::nullopt; }
 };
