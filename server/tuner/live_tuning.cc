@@ -10,9 +10,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kMostAhead = 16;
-// Programs need the value to judge what a run cost, not its last digits.
-constexpr double kValueChange = 0.02;
+constexpr size_t kMostReady = 16;
 
 }  // namespace
 
@@ -24,7 +22,14 @@ uint64_t PublishedTuning::GenerationOf(uint64_t candidate) const {
 }
 
 LiveTuning::LiveTuning(Parts parts, const LiveTuningOptions& options)
-    : options_(options), parts_(std::move(parts)), space_(&parts_.search->space()), points_(parts_.convergence_points) {
+    : options_(options),
+      parts_(std::move(parts)),
+      space_(&parts_.search->space()),
+      desk_({.exploration_share = options.exploration_share,
+             .provenance_tuning = parts_.provenance_tuning,
+             .metrics = parts_.metrics},
+            parts_.search->state()),
+      points_(parts_.convergence_points) {
   last_candidate_ = parts_.first_candidate - 1;
   known_ = parts_.search->state();
   generations_ = {{parts_.first_candidate, known_.generation}};
@@ -37,30 +42,34 @@ std::shared_ptr<const PublishedTuning> LiveTuning::published() const {
 }
 
 void LiveTuning::Join(const TuningMember& member, std::shared_ptr<ProgramOutbox> outbox) {
-  Post({.kind = Event::Kind::kJoin, .member = member, .outbox = std::move(outbox)});
+  desk_.Join(member, std::move(outbox));
 }
 
-void LiveTuning::Leave(const TuningMember& member) { Post({.kind = Event::Kind::kLeave, .member = member}); }
+void LiveTuning::Leave(const TuningMember& member) { Post({.forgotten = desk_.Leave(member)}); }
 
 void LiveTuning::SetDemand(const TuningMember& member, uint32_t wanted) {
-  Post({.kind = Event::Kind::kDemand, .member = member, .wanted = wanted});
+  desk_.SetDemand(member, wanted);
+  Post({});
 }
 
 void LiveTuning::Report(const TuningMember& member, std::vector<TuningMeasurement> measured, std::vector<uint64_t> done) {
-  Post({.kind = Event::Kind::kReport, .member = member, .measured = std::move(measured), .done = std::move(done)});
+  for (const TuningMeasurement& measurement : measured)
+    if (measurement.proposal != 0) done.push_back(measurement.proposal);
+  if (!done.empty()) desk_.Done(member, done);
+  Post({.measured = std::move(measured)});
 }
 
 std::future<uint64_t> LiveTuning::Reset() {
   auto promise = std::make_shared<std::promise<uint64_t>>();
   std::future<uint64_t> future = promise->get_future();
-  Post({.kind = Event::Kind::kReset, .promise = std::move(promise)});
+  Post({.reset = std::move(promise)});
   return future;
 }
 
 void LiveTuning::Settle() {
   auto promise = std::make_shared<std::promise<uint64_t>>();
   std::future<uint64_t> future = promise->get_future();
-  Post({.kind = Event::Kind::kSettle, .promise = std::move(promise)});
+  Post({.settled = std::move(promise)});
   future.wait();
 }
 
@@ -79,20 +88,9 @@ void LiveTuning::Run() {
     std::lock_guard lock(mutex_);
     events.swap(inbox_);
   }
-  for (Event& event : events) Handle(event);
-  if (!events.empty()) {
-    Follow();
-    Distribute();
-  }
+  for (const Event& event : events) Handle(event);
+  if (!events.empty()) Follow();
   const bool more = MakeProposal();
-  // The search may find in proposing that nothing better is expected.
-  if (const TuningState& state = parts_.search->state();
-      state.phase != known_.phase || state.best != known_.best || state.value != known_.value) {
-    Follow();
-    Distribute();
-  } else if (more) {
-    Distribute();
-  }
   if (!more)
     for (const auto& promise : std::exchange(settling_, {})) promise->set_value(0);
   std::lock_guard lock(mutex_);
@@ -103,68 +101,37 @@ void LiveTuning::Run() {
   boost::asio::post(*parts_.pool, [self = shared_from_this()] { self->Run(); });
 }
 
-void LiveTuning::Handle(Event& event) {
+void LiveTuning::Handle(const Event& event) {
   TuningSearch& search = *parts_.search;
-  switch (event.kind) {
-    case Event::Kind::kJoin:
-      members_[event.member].outbox = std::move(event.outbox);
-      break;
-    case Event::Kind::kLeave: {
-      auto member = members_.extract(event.member);
-      if (member.empty()) break;
-      for (const uint64_t candidate : member.mapped().outstanding) search.Forget(candidate);
-      dry_ = false;
-      break;
-    }
-    case Event::Kind::kDemand:
-      if (auto found = members_.find(event.member); found != members_.end()) found->second.wanted = event.wanted;
-      break;
-    case Event::Kind::kReport: {
-      auto found = members_.find(event.member);
-      for (const TuningMeasurement& measurement : event.measured) {
-        search.Observe(measurement);
-        if (measurement.proposal != 0 && found != members_.end()) found->second.outstanding.erase(measurement.proposal);
-      }
-      if (found != members_.end())
-        for (const uint64_t candidate : event.done) found->second.outstanding.erase(candidate);
-      dry_ = false;
-      break;
-    }
-    case Event::Kind::kReset:
-      search.Reset();
-      reset_ = true;
-      parts_.drifts_before = 0;
-      Follow();
-      event.promise->set_value(search.state().generation);
-      dry_ = false;
-      break;
-    case Event::Kind::kSettle:
-      settling_.push_back(std::move(event.promise));
-      break;
+  for (const TuningMeasurement& measurement : event.measured) search.Observe(measurement);
+  for (const uint64_t candidate : event.forgotten) search.Forget(candidate);
+  if (!event.measured.empty() || !event.forgotten.empty()) dry_ = false;
+  if (event.reset) {
+    search.Reset();
+    reset_ = true;
+    parts_.drifts_before = 0;
+    dry_ = false;
+    Follow();
+    event.reset->set_value(search.state().generation);
   }
+  if (event.settled) settling_.push_back(event.settled);
 }
 
-// They are of an older generation, or nothing better is expected.
-void LiveTuning::ForgetProposals() {
-  for (const TuningCandidate& candidate : ahead_) parts_.search->Forget(candidate.id);
-  ahead_.clear();
+void LiveTuning::FollowIfChanged() {
+  const TuningState& state = parts_.search->state();
+  if (state.phase != known_.phase || state.best != known_.best || state.value != known_.value) Follow();
 }
 
 void LiveTuning::Follow() {
   const TuningState& state = parts_.search->state();
+  for (const uint64_t candidate : desk_.Follow(state)) parts_.search->Forget(candidate);
   if (state.generation != known_.generation) {
-    ForgetProposals();
-    for (auto& [key, member] : members_) {
-      for (const uint64_t candidate : member.outstanding) parts_.search->Forget(candidate);
-      member.outstanding.clear();
-    }
     generations_.emplace_back(last_candidate_ + 1, state.generation);
     if (generations_.size() > 100) generations_.erase(generations_.begin());
     parts_.evaluations_before = 0;
     points_ = 0;
     new_points_.clear();
   }
-  if (state.phase == v1::CONVERGED) ForgetProposals();
   if (state.value > 0 && (state.best != known_.best || state.generation != known_.generation || points_ == 0)) {
     const TuningConvergenceRecord point{static_cast<int64_t>(parts_.evaluations_before + state.evaluations),
                                         EncodePoint(state.best), state.value};
@@ -207,79 +174,23 @@ void LiveTuning::Publish() {
   parts_.store(std::move(update));
 }
 
-size_t LiveTuning::UnmetDemand() const {
-  size_t unmet = 0;
-  for (const auto& [key, member] : members_)
-    unmet += member.wanted > member.outstanding.size() ? member.wanted - member.outstanding.size() : 0;
-  return unmet;
-}
-
 bool LiveTuning::MakeProposal() {
-  size_t wanting = 0;
-  for (const auto& [key, member] : members_) wanting += member.wanted > 0 ? 1 : 0;
-  // One for each program lies ready, so that whoever reports need not wait for the search.
-  if (dry_ || wanting == 0 || ahead_.size() >= UnmetDemand() + std::min(wanting, kMostAhead)) return false;
-  if (parts_.search->configurations() >= options_.configurations) return false;
-  std::optional<TuningCandidate> candidate = parts_.search->Propose();
+  const ProposalDesk::Need need = desk_.need();
+  if (dry_ || need.programs == 0 || parts_.search->configurations() >= options_.configurations) return false;
+  // One for each program lies ready, and more where they are many and may all come while a model is fitted.
+  const size_t enough = std::min(2 * need.programs - 1, kMostReady);
+  if (need.ready >= need.waiting + enough) return false;
+  const bool hurry = need.ready + 1 < need.waiting + need.programs;
+  std::optional<TuningCandidate> candidate = hurry ? parts_.search->ProposeQuickly() : parts_.search->Propose();
+  // The search may find in proposing that nothing better is expected.
+  FollowIfChanged();
   if (!candidate) {
     dry_ = true;
     return false;
   }
   last_candidate_ = std::max(last_candidate_, candidate->id);
-  ahead_.push_back(*std::move(candidate));
+  desk_.Add(*std::move(candidate));
   return true;
-}
-
-void LiveTuning::Distribute() {
-  // In turns, so that few proposals go to as many programs as possible.
-  std::map<TuningMember, std::vector<TuningCandidate>> given;
-  for (bool any = true; any && !ahead_.empty();) {
-    any = false;
-    for (auto& [key, member] : members_) {
-      if (ahead_.empty()) break;
-      if (member.outstanding.size() >= member.wanted) continue;
-      member.outstanding.insert(ahead_.front().id);
-      given[key].push_back(std::move(ahead_.front()));
-      ahead_.pop_front();
-      any = true;
-    }
-  }
-  for (auto& [key, member] : members_) {
-    const bool changed =
-        !member.told || member.generation != known_.generation || member.phase != known_.phase ||
-        member.provenance != known_.provenance || member.best != known_.best ||
-        std::fabs(member.value - known_.value) > kValueChange * std::fabs(known_.value);
-    auto proposals = given.find(key);
-    if (!changed && proposals == given.end()) continue;
-    Tell(key, member, proposals == given.end() ? std::vector<TuningCandidate>() : std::move(proposals->second));
-  }
-}
-
-void LiveTuning::Tell(const TuningMember& key, Member& member, std::vector<TuningCandidate> proposals) {
-  member.told = true;
-  member.generation = known_.generation;
-  member.best = known_.best;
-  member.value = known_.value;
-  member.phase = known_.phase;
-  member.provenance = known_.provenance;
-  v1::TuningChoice choice;
-  choice.set_section(key.section);
-  choice.set_generation(known_.generation);
-  choice.mutable_best()->mutable_values()->Add(known_.best.begin(), known_.best.end());
-  choice.set_expected_value(known_.value);
-  choice.set_phase(known_.phase);
-  choice.set_provenance(known_.provenance);
-  if (known_.provenance == v1::NEAR || known_.provenance == v1::OTHER_DEVICE)
-    choice.set_provenance_tuning(parts_.provenance_tuning);
-  choice.set_exploration_share(options_.exploration_share);
-  for (const TuningCandidate& candidate : proposals) {
-    v1::TuningProposal* proposal = choice.add_proposals();
-    proposal->set_id(candidate.id);
-    proposal->mutable_configuration()->mutable_values()->Add(candidate.point.begin(), candidate.point.end());
-  }
-  if (parts_.metrics != nullptr && !proposals.empty())
-    parts_.metrics->proposals->Add(static_cast<double>(proposals.size()));
-  member.outbox->AddChoice(std::move(choice));
 }
 
 }  // namespace fusion

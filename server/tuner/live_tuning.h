@@ -1,16 +1,13 @@
-// One section in one context that programs tune now: its search, and who has which proposals.
+// One section in one context that programs tune now: its search, which works while programs are served from what lies ready.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +15,7 @@
 #include "db/store/records.h"
 #include "server/tuner/parameter_space.h"
 #include "server/tuner/program_outbox.h"
+#include "server/tuner/proposal_desk.h"
 #include "server/tuner/search.h"
 #include "server/tuner/tuner_metrics.h"
 
@@ -39,15 +37,8 @@ struct LiveTuningOptions {
   size_t convergence_points = 1000;  // of one generation; then the last one moves
 };
 
-// A section of one connected program.
-struct TuningMember {
-  uint64_t program = 0;  // of the connection
-  uint32_t section = 0;  // as the program calls it
-  friend auto operator<=>(const TuningMember&, const TuningMember&) = default;
-};
-
-// Thread safe. What comes is put into an inbox; a task on the pool takes it from there, one at a time, and is the only one that touches
-// the search: no caller waits for it.
+// Thread safe. A caller gets what lies ready at the desk, at once. What it brings is put into an inbox; a task on the pool takes it from
+// there, one at a time, and is the only one that touches the search: no caller waits for it.
 class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
  public:
   struct Parts {
@@ -86,38 +77,19 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
 
  private:
   struct Event {
-    enum class Kind { kJoin, kLeave, kDemand, kReport, kReset, kSettle };
-    Kind kind;
-    TuningMember member;
-    std::shared_ptr<ProgramOutbox> outbox;
-    uint32_t wanted = 0;
     std::vector<TuningMeasurement> measured;
-    std::vector<uint64_t> done;
-    std::shared_ptr<std::promise<uint64_t>> promise;
-  };
-  struct Member {
-    std::shared_ptr<ProgramOutbox> outbox;
-    uint32_t wanted = 0;
-    std::set<uint64_t> outstanding;
-    // What it was told last.
-    bool told = false;
-    uint64_t generation = 0;
-    TuningPoint best;
-    double value = 0;
-    v1::TuningPhase phase = v1::TUNING_PHASE_UNSPECIFIED;
-    v1::Provenance provenance = v1::PROVENANCE_UNSPECIFIED;
+    std::vector<uint64_t> forgotten;
+    // Of what is asked for, at most one.
+    std::shared_ptr<std::promise<uint64_t>> reset, settled;
   };
 
   void Post(Event event);
   void Run();
-  void Handle(Event& event);
-  void ForgetProposals();
+  void Handle(const Event& event);
   // What follows from a change of the search's state.
   void Follow();
-  void Distribute();
-  void Tell(const TuningMember& key, Member& member, std::vector<TuningCandidate> proposals);
-  size_t UnmetDemand() const;
-  // Makes proposals ahead of need, until something comes in. False: none is needed, or the search has none.
+  void FollowIfChanged();
+  // Makes a proposal, where one is needed or will be. False: none is, or the search has none.
   bool MakeProposal();
   void Publish();
 
@@ -126,10 +98,10 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   Parts parts_;
   const ParameterSpace* space_;
 
+  ProposalDesk desk_;
+
   // Used by the task alone.
-  std::map<TuningMember, Member> members_;
-  std::deque<TuningCandidate> ahead_;
-  bool dry_ = false;   // the search had no proposal, and nothing has come since
+  bool dry_ = false;    // the search had no proposal, and nothing has come since
   bool reset_ = false;  // to be told to the store
   uint64_t last_candidate_ = 0;
   TuningState known_;  // as of the last Follow

@@ -164,6 +164,31 @@ struct TuningSearch::Parts {
     return {id, std::move(point)};
   }
 
+  std::optional<TuningCandidate> Next(bool quickly) {
+    if (state.phase == v1::CONVERGED) return std::nullopt;
+    while (!first_tries.empty()) {
+      TuningPoint point = std::move(first_tries.front());
+      first_tries.pop_front();
+      if (knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point)) return Issue(std::move(point));
+    }
+    ++turn;
+    const bool begun = knowledge.arms().size() > space->dimensions() + 2;
+    const uint64_t every = state.evaluations < kLater * space->dimensions() ? kRepeatEvery : kRepeatEveryLater;
+    if (begun && turn % every == 0)
+      if (std::optional<TuningPoint> point = Unseparated()) return Issue(*std::move(point));
+    if (quickly)
+      if (std::optional<TuningPoint> point = strategy->ProposeAnother(knowledge)) return Issue(*std::move(point));
+    std::optional<TuningPoint> point = strategy->finished() ? std::nullopt : strategy->Propose(knowledge);
+    Choose();  // the model may have changed
+    if (point && !strategy->finished()) return Issue(*std::move(point));
+    // A strategy that waits for results has none to wait for when nothing is outstanding: all points have run.
+    if (!strategy->finished() && !outstanding.empty()) return std::nullopt;
+    // At the end what cannot be told apart is run again until it can, or is alike.
+    if ((point = Unseparated())) return Issue(*std::move(point));
+    if (outstanding.empty() && Best() >= 0) state.phase = v1::CONVERGED;
+    return std::nullopt;
+  }
+
   // Enough is known to say what is good, so that exploring must be worth what it costs.
   bool SomethingGoodIsKnown() const {
     const int64_t best = Best();
@@ -223,29 +248,8 @@ void TuningSearch::Remember(const std::vector<TuningMeasurement>& earlier, v1::P
   p.state.provenance = provenance;
 }
 
-std::optional<TuningCandidate> TuningSearch::Propose() {
-  Parts& p = *parts_;
-  if (p.state.phase == v1::CONVERGED) return std::nullopt;
-  while (!p.first_tries.empty()) {
-    TuningPoint point = std::move(p.first_tries.front());
-    p.first_tries.pop_front();
-    if (p.knowledge.Find(point) < 0 && !p.knowledge.IsOutstanding(point)) return p.Issue(std::move(point));
-  }
-  ++p.turn;
-  const bool begun = p.knowledge.arms().size() > p.space->dimensions() + 2;
-  const uint64_t every = p.state.evaluations < kLater * p.space->dimensions() ? kRepeatEvery : kRepeatEveryLater;
-  if (begun && p.turn % every == 0)
-    if (std::optional<TuningPoint> point = p.Unseparated()) return p.Issue(*std::move(point));
-  std::optional<TuningPoint> point = p.strategy->finished() ? std::nullopt : p.strategy->Propose(p.knowledge);
-  p.Choose();  // the model may have changed
-  if (point && !p.strategy->finished()) return p.Issue(*std::move(point));
-  // A strategy that waits for results has none to wait for when nothing is outstanding: all points have run.
-  if (!p.strategy->finished() && !p.outstanding.empty()) return std::nullopt;
-  // At the end what cannot be told apart is run again until it can, or is alike.
-  if ((point = p.Unseparated())) return p.Issue(*std::move(point));
-  if (p.outstanding.empty() && p.Best() >= 0) p.state.phase = v1::CONVERGED;
-  return std::nullopt;
-}
+std::optional<TuningCandidate> TuningSearch::Propose() { return parts_->Next(/*quickly=*/false); }
+std::optional<TuningCandidate> TuningSearch::ProposeQuickly() { return parts_->Next(/*quickly=*/true); }
 
 void TuningSearch::Observe(const TuningMeasurement& measurement) {
   Parts& p = *parts_;

@@ -65,6 +65,8 @@ class TuningSearch {
   // A configuration worth a run; none: nothing better is expected, or the strategies wait for results. May take
   // milliseconds. A candidate is outstanding until it is observed or forgotten.
   std::optional<TuningCandidate> Propose();
+  // The same, for programs that wait: another of the points that looked good last time, if there is one, without a new look at all.
+  std::optional<TuningCandidate> ProposeQuickly();
   // Constant work. Of candidates of an older generation, or that were forgotten, what was measured counts as well as any.
   void Observe(const TuningMeasurement& measurement);
   // The program that had it is gone.

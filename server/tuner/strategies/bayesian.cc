@@ -40,6 +40,10 @@ constexpr int kNegligibleInARow = 4;
 // Of outstanding runs: results are believed to be as expected, so that the next point is another one.
 constexpr size_t kMostBelieved = 16;
 
+// Candidates of one look that are kept for programs which wait, and their distance where the whole space was looked at.
+constexpr size_t kMostOthers = 100;
+constexpr double kOthersApart = 0.1;
+
 double NormalDensity(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI); }
 double NormalProbability(double z) { return 0.5 * std::erfc(-z / std::sqrt(2)); }
 
@@ -72,8 +76,7 @@ class CostModel {
       variances[i] = noise * noise / std::max(1.0, arm.independent());
     }
     // What the likelihood says changes little once there is much.
-    const bool choose = rows < 30 || ++fits_ % 5 == 0;
-    process_.Fit(inputs, costs, variances, choose);
+    process_.Fit(inputs, costs, variances, rows < 30 ? GaussianProcess::Choice::kAll : GaussianProcess::Choice::kOne);
     Eigen::VectorXd means, deviations;
     process_.Predict(inputs, means, deviations);
     expected_.resize(arms_.size());
@@ -84,25 +87,21 @@ class CostModel {
     }
   }
 
-  void Believe(const std::vector<double>& units) { process_.Believe(Row(units)); }
+  void Believe(const std::vector<std::vector<double>>& units) {
+    if (!units.empty()) process_.Believe(Rows(units));
+  }
 
-  // The candidate of greatest expected improvement, relative, over the best expected cost of an arm.
-  size_t MostPromising(const std::vector<std::vector<double>>& candidates, double& improvement) const {
-    Eigen::MatrixXd inputs(static_cast<Eigen::Index>(candidates.size()), static_cast<Eigen::Index>(origin_.size()));
-    for (size_t i = 0; i < candidates.size(); ++i) inputs.row(static_cast<Eigen::Index>(i)) = Row(candidates[i]).transpose();
+  // The expected improvement of each candidate, relative, over the best expected cost of an arm.
+  std::vector<double> Improvements(const std::vector<std::vector<double>>& candidates) const {
     Eigen::VectorXd means, deviations;
-    process_.Predict(inputs, means, deviations);
-    size_t chosen = 0;
-    improvement = -1;
+    process_.Predict(Rows(candidates), means, deviations);
+    std::vector<double> result(candidates.size());
     for (size_t i = 0; i < candidates.size(); ++i) {
       const double mean = means[static_cast<Eigen::Index>(i)], deviation = deviations[static_cast<Eigen::Index>(i)];
       const double z = (target_ - mean) / deviation;
-      const double expected = deviation * (z * NormalProbability(z) + NormalDensity(z));
-      if (expected <= improvement) continue;
-      improvement = expected;
-      chosen = i;
+      result[i] = deviation * (z * NormalProbability(z) + NormalDensity(z));
     }
-    return chosen;
+    return result;
   }
 
   std::optional<double> ExpectedCost(size_t arm) const {
@@ -122,11 +121,15 @@ class CostModel {
     for (size_t i = 0; i < units.size(); ++i) row[static_cast<Eigen::Index>(i)] = (units[i] - origin_[i]) / scale_;
     return row;
   }
+  Eigen::MatrixXd Rows(const std::vector<std::vector<double>>& units) const {
+    Eigen::MatrixXd rows(static_cast<Eigen::Index>(units.size()), static_cast<Eigen::Index>(origin_.size()));
+    for (size_t i = 0; i < units.size(); ++i) rows.row(static_cast<Eigen::Index>(i)) = Row(units[i]).transpose();
+    return rows;
+  }
   double Compressed(double cost) const { return lowest_ + kLinear * std::asinh((cost - lowest_) / kLinear); }
   double Uncompressed(double cost) const { return lowest_ + kLinear * std::sinh((cost - lowest_) / kLinear); }
 
   GaussianProcess process_;
-  uint64_t fits_ = 0;
   std::vector<size_t> arms_;      // ascending
   std::vector<double> expected_;  // their costs
   std::vector<double> origin_;
@@ -173,12 +176,19 @@ class Bayesian : public TuningStrategy {
     for (const auto& [point, count] : knowledge.outstanding()) pending.push_back(point);
     std::sort(pending.begin(), pending.end());  // a hash map has another order in each process
     if (pending.size() > kMostBelieved) pending.resize(kMostBelieved);
-    for (const TuningPoint& point : pending) model->Believe(space.ToUnit(point));
-    std::vector<std::vector<double>> units;
-    for (const TuningPoint& point : candidates) units.push_back(space.ToUnit(point));
-    double improvement = 0;
-    TuningPoint chosen = std::move(candidates[model->MostPromising(units, improvement)]);
-    negligible_ = improvement < kNegligible ? negligible_ + 1 : 0;
+    model->Believe(UnitsOf(space, pending));
+    const std::vector<double> improvements = model->Improvements(UnitsOf(space, candidates));
+    std::vector<size_t> order(candidates.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return improvements[a] > improvements[b]; });
+    const TuningPoint chosen = candidates[order.front()];
+    negligible_ = improvements[order.front()] < kNegligible ? negligible_ + 1 : 0;
+    others_.clear();
+    other_distance_ = region ? radius_ / 2 : kOthersApart;
+    for (size_t i : order)
+      if (improvements[i] >= kNegligible && others_.size() < kMostOthers) others_.push_back(candidates[i]);
+    given_ = {chosen};
+    std::reverse(others_.begin(), others_.end());
     if (knowledge.arms().size() < kRepeatArms * space.dimensions())
       if (const TuningArm* near = SeldomRunNear(knowledge, chosen, apart)) return near->point;
     if (region) {
@@ -186,6 +196,23 @@ class Bayesian : public TuningStrategy {
       cost_before_ = best.cost;
     }
     return chosen;
+  }
+  // The next best that is not beside one which was given: what that tells of its surroundings is not known yet.
+  std::optional<TuningPoint> ProposeAnother(TuningKnowledge& knowledge) override {
+    const ParameterSpace& space = knowledge.space();
+    while (!others_.empty()) {
+      TuningPoint point = std::move(others_.back());
+      others_.pop_back();
+      if (knowledge.Find(point) >= 0 || knowledge.IsOutstanding(point)) continue;
+      const std::vector<double> units = space.ToUnit(point);
+      if (std::any_of(given_.begin(), given_.end(), [&](const TuningPoint& given) {
+            return Distance(space.ToUnit(given), units) < other_distance_ * other_distance_;
+          }))
+        continue;
+      given_.push_back(point);
+      return point;
+    }
+    return std::nullopt;
   }
   bool finished() const override { return negligible_ >= kNegligibleInARow; }
   std::optional<double> ExpectedCost(size_t arm) const override { return whole_ ? whole_->ExpectedCost(arm) : std::nullopt; }
@@ -221,6 +248,12 @@ class Bayesian : public TuningStrategy {
       if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point)) return point;
     }
     return std::nullopt;
+  }
+
+  static std::vector<std::vector<double>> UnitsOf(const ParameterSpace& space, const std::vector<TuningPoint>& points) {
+    std::vector<std::vector<double>> units;
+    for (const TuningPoint& point : points) units.push_back(space.ToUnit(point));
+    return units;
   }
 
   static double Distance(const std::vector<double>& a, const std::vector<double>& b) {
@@ -368,6 +401,9 @@ class Bayesian : public TuningStrategy {
   TuningPoint tried_in_region_;      // empty: none, or its result is known
   double cost_before_ = 0;
   int negligible_ = 0;
+  // Of the last look at all: candidates that were not given, the best last, those that were, and how far they keep apart.
+  std::vector<TuningPoint> others_, given_;
+  double other_distance_ = 0;
 };
 
 }  // namespace

@@ -53,26 +53,30 @@ double GaussianProcess::LogLikelihood(const Parameters& parameters) const {
 }
 
 // Coordinate search with steps that become smaller: the likelihood is smooth, and has few maxima under the prior.
-void GaussianProcess::Choose() {
+void GaussianProcess::Choose(Choice choice) {
   double best = LogLikelihood(parameters_);
-  const auto try_value = [&](double& coordinate, double by) {
+  const auto improve = [&](Eigen::Index parameter, double step) {
+    const Eigen::Index axes = parameters_.lengths.size();
+    double& coordinate = parameter < axes ? parameters_.lengths[parameter]
+                         : parameter == axes ? parameters_.amplitude : parameters_.noise;
     const double old = coordinate;
-    coordinate += by;
-    const double found = LogLikelihood(parameters_);
-    if (found > best) {
-      best = found;
-      return true;
+    for (const double by : {step, -step}) {
+      coordinate = old + by;
+      const double found = LogLikelihood(parameters_);
+      if (found > best) {
+        best = found;
+        return;
+      }
     }
     coordinate = old;
-    return false;
   };
-  for (double step : {0.8, 0.4, 0.2}) {
-    const auto improve = [&](double& coordinate) {
-      if (!try_value(coordinate, step)) try_value(coordinate, -step);
-    };
-    for (Eigen::Index axis = 0; axis < parameters_.lengths.size(); ++axis) improve(parameters_.lengths[axis]);
-    improve(parameters_.amplitude);
-    improve(parameters_.noise);
+  const Eigen::Index parameters = parameters_.lengths.size() + 2;
+  if (choice == Choice::kAll) {
+    for (double step : {0.8, 0.4, 0.2})
+      for (Eigen::Index parameter = 0; parameter < parameters; ++parameter) improve(parameter, step);
+  } else {
+    const auto turn = static_cast<Eigen::Index>(turn_++ % static_cast<uint64_t>(2 * parameters));
+    improve(turn % parameters, turn < parameters ? 0.4 : 0.2);
   }
 }
 
@@ -89,14 +93,14 @@ void GaussianProcess::Factorize() {
 }
 
 void GaussianProcess::Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observations, const Eigen::VectorXd& variances,
-                          bool choose) {
+                          Choice choice) {
   inputs_ = std::move(inputs);
   mean_ = observations.mean();
   scale_ = std::sqrt((observations.array() - mean_).square().mean());
   if (!(scale_ > 1e-12)) scale_ = 1;
   targets_ = (observations.array() - mean_) / scale_;
   variances_ = variances / (scale_ * scale_);
-  if (choose) Choose();
+  Choose(choice);
   Factorize();
 }
 
@@ -107,16 +111,16 @@ void GaussianProcess::Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& me
   deviations = (std::exp(parameters_.amplitude) - half.colwise().squaredNorm().transpose().array()).max(1e-12).sqrt() * scale_;
 }
 
-void GaussianProcess::Believe(const Eigen::VectorXd& input) {
-  Eigen::VectorXd mean, deviation;
-  Predict(input.transpose(), mean, deviation);
-  const Eigen::Index n = inputs_.rows();
-  inputs_.conservativeResize(n + 1, Eigen::NoChange);
-  inputs_.row(n) = input.transpose();
-  targets_.conservativeResize(n + 1);
-  targets_[n] = (mean[0] - mean_) / scale_;
-  variances_.conservativeResize(n + 1);
-  variances_[n] = variances_.head(n).mean();
+void GaussianProcess::Believe(const Eigen::MatrixXd& inputs) {
+  Eigen::VectorXd means, deviations;
+  Predict(inputs, means, deviations);
+  const Eigen::Index n = inputs_.rows(), more = inputs.rows();
+  inputs_.conservativeResize(n + more, Eigen::NoChange);
+  inputs_.bottomRows(more) = inputs;
+  targets_.conservativeResize(n + more);
+  targets_.tail(more) = (means.array() - mean_) / scale_;
+  variances_.conservativeResize(n + more);
+  variances_.tail(more).setConstant(variances_.head(n).mean());
   Factorize();
 }
 

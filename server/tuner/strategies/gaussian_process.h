@@ -3,6 +3,7 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
+#include <cstdint>
 #include <vector>
 
 namespace fusion {
@@ -14,16 +15,18 @@ class GaussianProcess {
   // categorical[i]: axis i has categories.
   explicit GaussianProcess(std::vector<bool> categorical);
 
+  // Lengths, amplitude and a factor of the noise are chosen by their likelihood, which costs some cubes of the number of observations:
+  // all of them several times, or one, in turn, once.
+  enum class Choice { kAll, kOne };
   // inputs: a row for each observation, in the unit cube; observations: any values; variances: of the noise of each, in squared units
-  // of the observations. Chooses lengths, amplitude and a factor of the noise by their likelihood when `choose`, else keeps those of
-  // the last time.
-  void Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observations, const Eigen::VectorXd& variances, bool choose);
+  // of the observations.
+  void Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observations, const Eigen::VectorXd& variances, Choice choice);
 
   // Mean and standard deviation of the function itself, without noise, at each row.
   void Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& means, Eigen::VectorXd& deviations) const;
 
-  // As Fit with one more observation that is exactly as predicted: what is measured there now.
-  void Believe(const Eigen::VectorXd& input);
+  // As Fit with more observations that are exactly as predicted: what is measured there now.
+  void Believe(const Eigen::MatrixXd& inputs);
 
  private:
   // Logarithms.
@@ -34,10 +37,11 @@ class GaussianProcess {
   };
   Eigen::MatrixXd Kernel(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b, const Parameters& parameters) const;
   double LogLikelihood(const Parameters& parameters) const;
-  void Choose();
+  void Choose(Choice choice);
   void Factorize();
 
   std::vector<bool> categorical_;
+  uint64_t turn_ = 0;  // of the parameters that are chosen one at a time
   Parameters parameters_;
   Eigen::MatrixXd inputs_;
   Eigen::VectorXd targets_;    // observations, of mean 0 and deviation 1

@@ -60,6 +60,14 @@ class Portfolio : public TuningStrategy {
     }
     return std::nullopt;
   }
+  std::optional<TuningPoint> ProposeAnother(TuningKnowledge& knowledge) override {
+    if (without_model_ || knowledge.space().grid_points() <= kTinyGrid) return std::nullopt;
+    std::optional<TuningPoint> point = members_[kModel].strategy->ProposeAnother(knowledge);
+    if (!point) return std::nullopt;
+    members_[kModel].uses += 1;
+    proposed_by_[*point] = kModel;
+    return point;
+  }
   bool finished() const override { return finished_; }
   std::optional<double> ExpectedCost(size_t arm) const override { return members_[kModel].strategy->ExpectedCost(arm); }
 
