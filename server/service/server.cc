@@ -5,15 +5,10 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <latch>
-#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -44,19 +39,6 @@ constexpr int kWorkerThreads = 32;
 constexpr int kSearchThreads = 2;
 constexpr int kTunerThreads = 2;
 constexpr std::chrono::seconds kShutdownTime{3};
-
-// Searches for parameters use whole processors for a while: whoever waits for an answer, and the programs that are tuned here, go first.
-constexpr int kTunerNice = 5;
-
-// The pool has so many threads, and nothing to do yet.
-void LowerPriority(boost::asio::thread_pool& pool, int threads, int nice) {
-  auto all_here = std::make_shared<std::latch>(threads);
-  for (int i = 0; i < threads; ++i)
-    boost::asio::post(pool, [all_here, nice] {
-      all_here->arrive_and_wait();  // so that each thread takes one
-      setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
-    });
-}
 
 // Both are settings of the process, made before the first server.
 void EnableHealthAndReflection() {
@@ -183,7 +165,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->worker = std::make_unique<WorkerServiceImpl>(context);
   parts->admin = std::make_unique<AdminServiceImpl>(context, *parts->tokens, options.data_directory);
   Parts* const built = parts.get();
-  LowerPriority(parts->tuners, kTunerThreads, kTunerNice);
   parts->tunings = std::make_unique<TuningRegistry>(
       *parts->store, parts->tuners, options.tuner, &parts->tuner_metrics,
       [built](const std::string& tuning) { built->watchers.Notify(tuning); });
