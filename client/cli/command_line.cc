@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/invocation.h"
 #include "server/parse/similar_name.h"
 
 namespace fusion {

@@ -1,11 +1,15 @@
 // The commands of fusion-client, as one CLI11 tree.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <string>
 
-#include "client/cli/invocation.h"
+namespace CLI {
+class App;
+}
 
 namespace fusion {
+
+struct Invocation;
 
 // Registers every command. `invocation` outlives the app.
 void AddCommands(CLI::App* app, Invocation* invocation);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/command_line.h"
+#include "client/cli/invocation.h"
 
 namespace fusion {
 namespace {

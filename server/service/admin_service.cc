@@ -43,6 +43,10 @@ v1::AuditEntry ToMessage(const AuditRecord& record) {
 
 }  // namespace
 
+AdminServiceImpl::AdminServiceImpl(const ServiceContext& context, TokenRegistry& tokens, std::string data_directory)
+    : context_(context), tokens_(tokens), data_directory_(std::move(data_directory)) {}
+AdminServiceImpl::~AdminServiceImpl() = default;
+
 grpc::ServerUnaryReactor* AdminServiceImpl::CreateToken(grpc::CallbackServerContext* call,
                                                         const v1::CreateTokenRequest* request,
                                                         v1::CreateTokenResponse* response) {

@@ -13,8 +13,9 @@ namespace fusion {
 // Thread safe. The registry outlives it.
 class AdminServiceImpl : public v1::AdminService::CallbackService {
  public:
-  AdminServiceImpl(const ServiceContext& context, TokenRegistry& tokens, std::string data_directory)
-      : context_(context), tokens_(tokens), data_directory_(std::move(data_directory)) {}
+  // Not inline: whoever makes one need not compile the handlers of all methods.
+  AdminServiceImpl(const ServiceContext& context, TokenRegistry& tokens, std::string data_directory);
+  ~AdminServiceImpl() override;
 
   // InvalidArgument: the role or the principal is none, or the seconds are no time.
   grpc::ServerUnaryReactor* CreateToken(grpc::CallbackServerContext* call,

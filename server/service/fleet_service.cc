@@ -6,6 +6,9 @@
 
 namespace fusion {
 
+FleetServiceImpl::FleetServiceImpl(const ServiceContext& context) : context_(context) {}
+FleetServiceImpl::~FleetServiceImpl() = default;
+
 grpc::ServerUnaryReactor* FleetServiceImpl::ListWorkers(grpc::CallbackServerContext* call,
                                                         const v1::ListWorkersRequest* request,
                                                         v1::ListWorkersResponse* response) {

@@ -9,7 +9,9 @@ namespace fusion {
 // Thread safe.
 class FleetServiceImpl : public v1::FleetService::CallbackService {
  public:
-  explicit FleetServiceImpl(const ServiceContext& context) : context_(context) {}
+  // Not inline: whoever makes one need not compile the handlers of all methods.
+  explicit FleetServiceImpl(const ServiceContext& context);
+  ~FleetServiceImpl() override;
 
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* call,
                                         const v1::ListWorkersRequest* request,

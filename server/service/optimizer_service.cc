@@ -41,6 +41,9 @@ TraceContext TraceOf(const grpc::CallbackServerContext& call) {
 
 }  // namespace
 
+OptimizerServiceImpl::OptimizerServiceImpl(const ServiceContext& context) : context_(context) {}
+OptimizerServiceImpl::~OptimizerServiceImpl() = default;
+
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerContext* call,
                                                        const v1::SubmitRequest* request, v1::Job* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Submit", *request};

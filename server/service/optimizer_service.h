@@ -10,7 +10,9 @@ namespace fusion {
 // Thread safe.
 class OptimizerServiceImpl : public v1::OptimizerService::CallbackService {
  public:
-  explicit OptimizerServiceImpl(const ServiceContext& context) : context_(context) {}
+  // Not inline: whoever makes one need not compile the handlers of all methods.
+  explicit OptimizerServiceImpl(const ServiceContext& context);
+  ~OptimizerServiceImpl() override;
 
   // The graph is checked before the job exists, and the job is stored before the answer.
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* call, const v1::SubmitRequest* request,

@@ -19,6 +19,10 @@ absl::Status Answer(absl::StatusOr<Message> value, Message* response) {
 
 }  // namespace
 
+TunerServiceImpl::TunerServiceImpl(const ServiceContext& context, TuningRegistry& tunings)
+    : context_(context), tunings_(tunings) {}
+TunerServiceImpl::~TunerServiceImpl() = default;
+
 grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* TunerServiceImpl::Tune(grpc::CallbackServerContext* call) {
   return StartTuneStream(tunings_, context_.requests, context_.gate, *call);
 }

@@ -10,7 +10,9 @@ namespace fusion {
 // Thread safe. The registry outlives it.
 class TunerServiceImpl : public v1::TunerService::CallbackService {
  public:
-  TunerServiceImpl(const ServiceContext& context, TuningRegistry& tunings) : context_(context), tunings_(tunings) {}
+  // Not inline: whoever makes one need not compile the handlers of all methods.
+  TunerServiceImpl(const ServiceContext& context, TuningRegistry& tunings);
+  ~TunerServiceImpl() override;
 
   grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* Tune(grpc::CallbackServerContext* call) override;
   grpc::ServerUnaryReactor* ListTunings(grpc::CallbackServerContext* call, const v1::ListTuningsRequest* request,

@@ -34,6 +34,9 @@ class SynchronizeReactor : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
+WorkerServiceImpl::WorkerServiceImpl(const ServiceContext& context) : context_(context) {}
+WorkerServiceImpl::~WorkerServiceImpl() = default;
+
 grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerContext* call,
                                                          const v1::SynchronizeRequest* request,
                                                          v1::SynchronizeResponse* response) {

@@ -11,7 +11,9 @@ namespace fusion {
 // Thread safe.
 class WorkerServiceImpl : public v1::WorkerService::CallbackService {
  public:
-  explicit WorkerServiceImpl(const ServiceContext& context) : context_(context) {}
+  // Not inline: whoever makes one need not compile the handlers of all methods.
+  explicit WorkerServiceImpl(const ServiceContext& context);
+  ~WorkerServiceImpl() override;
 
   // Held by the dispatcher for up to request->wait_seconds; no thread waits.
   grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext* call,
