@@ -16,12 +16,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "client/tuner/host_threads.h"
+#include "client/tuner/partition_array.h"
+#include "client/tuner/partition_memory.h"
 
 namespace fusion {
 
@@ -70,83 +71,6 @@ class FixedPartition : public PartitionChooser {
   int chunks;
 };
 
-// What iterations touch of one array in the host's memory. Bytes that no iteration of the device touches are
-// not copied.
-class PartitionArray {
- public:
-  // Iteration i reads row i. It may also read the rows before: the device has the first iterations, so they
-  // are there. Row i begins at data + i * stride, and `length` elements of it are touched; stride 0: rows lie
-  // side by side.
-  template <class T>
-  static PartitionArray ReadRows(const T* data, int64_t rows, int64_t length, int64_t stride = 0) {
-    return Rows(const_cast<T*>(data), sizeof(T), rows, length, stride, true, false);
-  }
-  // Iteration i writes all of row i, and nothing reads what was there: it is not uploaded.
-  template <class T>
-  static PartitionArray WriteRows(T* data, int64_t rows, int64_t length, int64_t stride = 0) {
-    return Rows(data, sizeof(T), rows, length, stride, false, true);
-  }
-  // Iteration i reads and writes row i.
-  template <class T>
-  static PartitionArray ReadWriteRows(T* data, int64_t rows, int64_t length, int64_t stride = 0) {
-    return Rows(data, sizeof(T), rows, length, stride, true, true);
-  }
-  // Every iteration may read all of it. Uploaded by the first run that has iterations on the device, and
-  // again by the next such run after PartitionedLoop::MarkChanged.
-  template <class T>
-  static PartitionArray ReadWhole(const T* data, int64_t count) {
-    PartitionArray array = Rows(const_cast<T*>(data), sizeof(T), 1, count, 0, true, false);
-    array.whole = true;
-    return array;
-  }
-  // Of row i only the first i + 1 elements are touched. Not of WriteRows: copies are a little wider than the
-  // triangle, and what lies beside it must come back as it went.
-  PartitionArray LowerTriangle() const {
-    PartitionArray array = *this;
-    array.triangle_bytes = element_bytes;
-    return array;
-  }
-
-  int64_t bytes() const { return rows == 0 ? 0 : (rows - 1) * stride_bytes + row_bytes; }
-  // What iterations [.., end) touch of each row at most.
-  int64_t width_bytes(int64_t end) const {
-    return triangle_bytes == 0 ? row_bytes : std::min(row_bytes, end * triangle_bytes);
-  }
-
-  char* host = nullptr;
-  int64_t element_bytes = 0, rows = 0, row_bytes = 0, stride_bytes = 0;
-  int64_t triangle_bytes = 0;  // 0: not a triangle
-  bool read = false, written = false, whole = false;
-
- private:
-  static PartitionArray Rows(void* data, int64_t element_bytes, int64_t rows, int64_t length, int64_t stride,
-                             bool read, bool written) {
-    PartitionArray array;
-    array.host = static_cast<char*>(data);
-    array.element_bytes = element_bytes;
-    array.rows = rows;
-    array.row_bytes = length * element_bytes;
-    array.stride_bytes = (stride == 0 ? length : stride) * element_bytes;
-    array.read = read;
-    array.written = written;
-    return array;
-  }
-};
-
-// Where the arrays begin on the device, in the order in which they were added.
-class DevicePointers {
- public:
-  template <class T>
-  T* Get(int array) const {
-    return static_cast<T*>(pointers_[static_cast<size_t>(array)]);
-  }
-
- private:
-  template <class>
-  friend class BasicPartitionedLoop;
-  std::vector<void*> pointers_;
-};
-
 enum class PartitionStream { kUpload, kCompute, kDownload };
 constexpr int kMaxPartitionChunks = 16;
 
@@ -179,13 +103,15 @@ class BasicPartitionedLoop {
 
   // Neither is owned; both outlive the loop. device null: everything runs on the host.
   BasicPartitionedLoop(Device* device, PartitionChooser* chooser, PartitionedLoopOptions options = {})
-      : device_(device), chooser_(chooser), options_(options), threads_(ThreadCount(options)) {
-    device_problem_ = DeviceProblem();
-  }
+      : device_(device),
+        chooser_(chooser),
+        options_(options),
+        threads_(ThreadCount(options)),
+        memory_(device, options.pin_from_bytes) {}
   BasicPartitionedLoop(const BasicPartitionedLoop&) = delete;
   BasicPartitionedLoop& operator=(const BasicPartitionedLoop&) = delete;
   ~BasicPartitionedLoop() {
-    ReleaseDevice();
+    memory_.Clear();  // arrays may lie in what is freed next
     for (auto [memory, pinned] : owned_) {
       if (pinned) device_->FreePinned(memory);
       if (!pinned) std::free(memory);
@@ -196,44 +122,27 @@ class BasicPartitionedLoop {
   // destroyed or the arrays are cleared. The next run pins it; small arrays, and those that cannot be pinned,
   // go through pinned memory of the loop.
   int AddArray(const PartitionArray& array) {
-    arrays_.push_back(array);
-    changed_.push_back(true);
-    ready_ = false;
-    return static_cast<int>(arrays_.size()) - 1;
+    return memory_.Add(array);
   }
   // The host has written to an array that is read as a whole.
-  void MarkChanged(int array) { changed_[static_cast<size_t>(array)] = true; }
+  void MarkChanged(int array) { memory_.MarkChanged(array); }
   // Forgets all arrays; what the device had for them is given back. A device that had no room for them is
   // tried again.
-  void ClearArrays() {
-    ReleaseDevice();
-    device_problem_ = DeviceProblem();
-    arrays_.clear();
-    changed_.clear();
-  }
+  void ClearArrays() { memory_.Clear(); }
   // Pinned memory that lives as long as the loop, or where that cannot be had other memory; null when there
   // is none.
   void* Allocate(size_t bytes) {
     void* memory = nullptr;
-    const bool pinned = device_problem_.empty() && device_->AllocatePinned(bytes, &memory).empty();
+    const bool pinned = memory_.problem().empty() && device_->AllocatePinned(bytes, &memory).empty();
     if (!pinned) memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (memory != nullptr) owned_.emplace_back(memory, pinned);
     return memory;
   }
   // Allocates and pins what is new; Run does it too, before its clock starts. "" or why there is no device
   // part.
-  const std::string& Prepare() {
-    if (device_problem_.empty() && !ready_) PrepareDevice();
-    return device_problem_;
-  }
+  const std::string& Prepare() { return memory_.Prepare(); }
   // Arrays that are copied through memory of the loop.
-  std::vector<int> staged() const {
-    std::vector<int> arrays;
-    for (size_t i = 0; i < staging_.size(); ++i) {
-      if (staging_[i] != nullptr) arrays.push_back(static_cast<int>(i));
-    }
-    return arrays;
-  }
+  std::vector<int> staged() const { return memory_.staged(); }
 
   // Does iterations [0, n): host_part(begin, end) on the host, device_part(stream, begin, end, pointers) for
   // each chunk of the device's. device_part launches on the stream and returns at once, "" or what went
@@ -268,18 +177,17 @@ class BasicPartitionedLoop {
     if (split > 0) {
       const std::string late = device_->Synchronize();
       if (error.empty()) error = late;
-      if (error.empty()) TakeFromStaging(split);
+      if (error.empty()) memory_.TakeFromStaging(split);
     }
     run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!error.empty()) {
       chooser_->Failed();
-      ReleaseDevice();
-      device_problem_ = error;
+      memory_.Fail(error);
       run.status = {PartitionCode::kDeviceError, error};
     } else if (chosen) {
       chooser_->Done(run.seconds);
     } else {
-      run.status = {PartitionCode::kHostOnly, device_problem_};
+      run.status = {PartitionCode::kHostOnly, memory_.problem()};
     }
     return run;
   }
@@ -289,9 +197,6 @@ class BasicPartitionedLoop {
     if (options.host_threads >= 0) return options.host_threads;
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
-  std::string DeviceProblem() const {
-    return device_ == nullptr ? "no device was given" : device_->Problem();
-  }
   int64_t Slice(int64_t count) const {
     if (options_.host_slice > 0) return options_.host_slice;
     return std::max<int64_t>(1, count / (8 * threads_.count()));
@@ -299,8 +204,8 @@ class BasicPartitionedLoop {
 
   PartitionStatus Check(int64_t n) const {
     if (n < 0) return {PartitionCode::kInvalidArgument, "a loop of " + std::to_string(n) + " iterations"};
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const PartitionArray& array = arrays_[i];
+    for (size_t i = 0; i < memory_.arrays().size(); ++i) {
+      const PartitionArray& array = memory_.arrays()[i];
       const std::string name = "array " + std::to_string(i);
       if (array.row_bytes < 0 || array.rows < 0 || (array.host == nullptr && array.bytes() > 0)) {
         return {PartitionCode::kInvalidArgument, name + " has no memory, or a negative size"};
@@ -320,130 +225,23 @@ class BasicPartitionedLoop {
     return {};
   }
 
-  void PrepareDevice() {
-    for (size_t i = pointers_.pointers_.size(); i < arrays_.size() && device_problem_.empty(); ++i) {
-      const int64_t bytes = arrays_[i].bytes();
-      void* memory = nullptr;
-      if (bytes > 0) device_problem_ = Named(i, device_->Allocate(static_cast<size_t>(bytes), &memory));
-      if (device_problem_.empty()) pointers_.pointers_.push_back(memory);
-    }
-    if (device_problem_.empty()) PinArrays();
-    ready_ = device_problem_.empty();
-    if (!ready_) ReleaseDevice();
-  }
-  std::string Named(size_t array, const std::string& error) const {
-    if (error.empty()) return "";
-    return "array " + std::to_string(array) + " of " + std::to_string(arrays_[array].bytes()) +
-           " bytes: " + error;
-  }
-
-  // Memory is pinned by pages, and no page twice: arrays that share one are pinned together. A copy must not
-  // begin in pinned memory and end in other memory, so that an array is pinned as a whole or staged.
-  void PinArrays() {
-    Unpin();
-    struct Pages {
-      uintptr_t begin, end;
-      std::vector<size_t> arrays;
-    };
-    std::vector<Pages> ranges;
-    staging_.assign(arrays_.size(), nullptr);
-    std::vector<size_t> not_pinned;
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const auto bytes = static_cast<uintptr_t>(arrays_[i].bytes());
-      if (bytes == 0 || device_->IsPinned(arrays_[i].host, bytes)) continue;
-      const auto begin = reinterpret_cast<uintptr_t>(arrays_[i].host);
-      if (arrays_[i].bytes() < options_.pin_from_bytes) {
-        not_pinned.push_back(i);
-      } else {
-        ranges.push_back({begin / kPage * kPage, (begin + bytes + kPage - 1) / kPage * kPage, {i}});
-      }
-    }
-    std::sort(ranges.begin(), ranges.end(), [](const Pages& a, const Pages& b) { return a.begin < b.begin; });
-    std::vector<Pages> merged;
-    for (Pages& range : ranges) {
-      if (merged.empty() || range.begin >= merged.back().end) {
-        merged.push_back(std::move(range));
-        continue;
-      }
-      merged.back().end = std::max(merged.back().end, range.end);
-      merged.back().arrays.push_back(range.arrays[0]);
-    }
-    for (const Pages& range : merged) {
-      void* const memory = reinterpret_cast<void*>(range.begin);
-      if (device_->Pin(memory, range.end - range.begin).empty()) {
-        pinned_.push_back(memory);
-      } else {
-        not_pinned.insert(not_pinned.end(), range.arrays.begin(), range.arrays.end());
-      }
-    }
-    for (size_t i : not_pinned) {
-      void* memory = nullptr;
-      device_problem_ = Named(i, device_->AllocatePinned(static_cast<size_t>(arrays_[i].bytes()), &memory));
-      if (!device_problem_.empty()) return;
-      staging_[i] = static_cast<char*>(memory);
-    }
-  }
-  void Unpin() {
-    for (void* memory : pinned_) device_->Unpin(memory);
-    for (char* memory : staging_) {
-      if (memory != nullptr) device_->FreePinned(memory);
-    }
-    pinned_.clear();
-    staging_.clear();
-  }
-
-  void ReleaseDevice() {
-    for (void* memory : pointers_.pointers_) {
-      if (memory != nullptr) device_->Free(memory);
-    }
-    pointers_.pointers_.clear();
-    Unpin();
-    ready_ = false;
-  }
-
-  // What the host's side of a copy is.
-  char* HostSide(size_t array) const {
-    return staging_[array] != nullptr ? staging_[array] : arrays_[array].host;
-  }
-  static void CopyOnHost(char* to, const char* from, size_t width, int64_t rows, int64_t stride) {
-    for (int64_t row = 0; row < rows; ++row) std::memcpy(to + row * stride, from + row * stride, width);
-  }
-  void TakeFromStaging(int64_t split) {
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const PartitionArray& array = arrays_[i];
-      if (staging_[i] == nullptr || !array.written) continue;
-      for (int64_t row = 0; row < split; ++row) {
-        const int64_t offset = row * array.stride_bytes;
-        std::memcpy(array.host + offset, staging_[i] + offset,
-                    static_cast<size_t>(array.width_bytes(row + 1)));
-      }
-    }
-  }
-
   // One chunk after the other through the three streams. What fails leaves the rest out; the caller waits for
   // what was begun.
   template <class DevicePart>
   std::string Enqueue(int64_t split, int chunks, DevicePart&& device_part) {
     std::string error = device_->Begin();
-    for (size_t i = 0; i < arrays_.size() && error.empty(); ++i) {
-      const PartitionArray& array = arrays_[i];
-      if (!array.whole || !changed_[i] || array.bytes() == 0) continue;
-      const auto bytes = static_cast<size_t>(array.bytes());
-      if (staging_[i] != nullptr) std::memcpy(staging_[i], array.host, bytes);
-      error = device_->Upload(pointers_.pointers_[i], HostSide(i), bytes, 1, bytes);
-      changed_[i] = !error.empty();
-    }
+    if (error.empty()) error = memory_.UploadWhole();
     int64_t begin = 0;
     for (int chunk = 0; chunk < chunks && begin < split && error.empty(); ++chunk) {
       const int64_t end = chunk + 1 == chunks ? split : std::min(split, ChunkEnd(split, chunk, chunks));
       if (end <= begin) continue;
-      error = CopyRows(begin, end, /*upload=*/true);
+      error = memory_.CopyRows(begin, end, /*upload=*/true);
       if (error.empty()) error = device_->Follow(PartitionStream::kCompute, PartitionStream::kUpload, chunk);
-      if (error.empty()) error = device_part(device_->ComputeStream(), begin, end, pointers_);
+      if (error.empty()) error = device_part(device_->ComputeStream(), begin, end, memory_.pointers());
       if (error.empty()) error = device_->LaunchError();
       if (error.empty())
         error = device_->Follow(PartitionStream::kDownload, PartitionStream::kCompute, chunk);
-      if (error.empty()) error = CopyRows(begin, end, /*upload=*/false);
+      if (error.empty()) error = memory_.CopyRows(begin, end, /*upload=*/false);
       begin = end;
     }
     return error;
@@ -456,45 +254,11 @@ class BasicPartitionedLoop {
     return (end + alignment - 1) / alignment * alignment;
   }
 
-  std::string CopyRows(int64_t begin, int64_t end, bool upload) {
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const PartitionArray& array = arrays_[i];
-      if (array.whole || !(upload ? array.read : array.written) || array.row_bytes == 0) continue;
-      // A triangle is copied in bands, each as wide as its last row.
-      const int64_t band =
-          array.triangle_bytes == 0 ? end - begin : std::max<int64_t>(kLeastBandRows, (end + 31) / 32);
-      for (int64_t row = begin; row < end; row += band) {
-        const int64_t rows = std::min(band, end - row), offset = row * array.stride_bytes;
-        char* const on_device = static_cast<char*>(pointers_.pointers_[i]) + offset;
-        const auto width = static_cast<size_t>(array.width_bytes(row + rows));
-        const auto stride = static_cast<size_t>(array.stride_bytes);
-        char* const on_host = HostSide(i) + offset;
-        if (upload && staging_[i] != nullptr)
-          CopyOnHost(on_host, array.host + offset, width, rows, array.stride_bytes);
-        const std::string error =
-            upload ? device_->Upload(on_device, on_host, width, static_cast<size_t>(rows), stride)
-                   : device_->Download(on_host, on_device, width, static_cast<size_t>(rows), stride);
-        if (!error.empty()) return error;
-      }
-    }
-    return "";
-  }
-
-  static constexpr int64_t kLeastBandRows = 64;
-  static constexpr uintptr_t kPage = 4096;  // of x86-64; larger ones are pinned as well by these addresses
-
   Device* const device_;
   PartitionChooser* const chooser_;
   const PartitionedLoopOptions options_;
   HostThreads threads_;
-  std::string device_problem_;  // "": the device can be used
-  bool ready_ = false;          // all arrays have memory on the device
-  std::vector<PartitionArray> arrays_;
-  std::vector<bool> changed_;  // of arrays that are read as a whole
-  DevicePointers pointers_;
-  std::vector<void*> pinned_;  // ranges of pages, by this loop
-  std::vector<char*>
-      staging_;  // for each array: pinned memory of its size, or null where it is pinned itself
+  PartitionMemory<Device> memory_;
   std::vector<std::pair<void*, bool>> owned_;  // memory, is it pinned
 };
 
