@@ -92,4 +92,13 @@ void CostModel::Correct(FusionImplementation* implementation) const {
   estimate.total_seconds *= estimate.correction;
 }
 
+void CostModel::Correct(const FamilyTimes& measured, const std::string& variant, FusionImplementation* implementation) const {
+  const ResidualFeatures features = FeaturesOf(*implementation);
+  const FamilyTimes::Answer answer = measured.Of(variant, features);
+  RunTimeEstimate& estimate = implementation->estimate;
+  estimate.correction = residual_.Correction(features) * answer.factor;
+  estimate.measured = answer.measured;
+  estimate.total_seconds *= estimate.correction;
+}
+
 }  // namespace fusion

@@ -259,9 +259,11 @@ Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
   if (!sensible) *this = Residual();
 }
 
-double Residual::Correction(const FusionImplementation& kernel) const {
+double Residual::Correction(const FusionImplementation& kernel) const { return jobs_ == 0 ? 1 : Correction(FeaturesOf(kernel)); }
+
+double Residual::Correction(const ResidualFeatures& features) const {
   if (jobs_ == 0) return 1;
-  return std::clamp(std::exp(Dot(coefficients_, FeaturesOf(kernel))), 1 / kMostCorrection, kMostCorrection);
+  return std::clamp(std::exp(Dot(coefficients_, features)), 1 / kMostCorrection, kMostCorrection);
 }
 
 std::string Residual::Explain() const {

@@ -51,6 +51,7 @@ class Residual {
 
   // What to multiply the predicted time of the kernel with: within 1/3 and 3.
   double Correction(const FusionImplementation& kernel) const;
+  double Correction(const ResidualFeatures& features) const;  // of a kernel that has them
   // Standard deviation of log(measured / predicted): of candidates of one graph about their mean, and of these means.
   double deviation() const { return own_; }
   double graph_deviation() const { return graph_; }

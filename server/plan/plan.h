@@ -109,6 +109,7 @@ struct RunTimeEstimate {
   double alone_seconds = 0;        // then: of all routines one after the other, by blocks that share nothing
   double total_seconds = 0;  // with the correction
   double correction = 1;     // learned from measurements; the terms above are without it
+  bool measured = false;     // the kernel itself was measured by an earlier job, which the correction makes of it
   int registers = 0;    // estimated, per thread
   int64_t shared_bytes = 0;
   std::string ToString() const;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
 #include "server/search/fusion_shape.h"
+#include "server/search/kernel_identity.h"
 
 namespace fusion {
 
@@ -142,7 +143,13 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
       sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(answer)));
     if (!sweeps.empty()) ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all);
   }
-  for (FusionImplementation& implementation : all) model.Correct(&implementation);
+  const FamilyTimes measured = options.measured && !all.empty() ? options.measured(nodes) : FamilyTimes();
+  for (FusionImplementation& implementation : all) {
+    if (measured.empty())
+      model.Correct(&implementation);
+    else
+      model.Correct(measured, VariantOf(implementation), &implementation);
+  }
   std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
     return a.estimate.total_seconds < b.estimate.total_seconds;
   });
