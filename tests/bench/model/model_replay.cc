@@ -1,0 +1,374 @@
+// Predicts stored measurements anew, without a GPU: what a change of the model, of its corrections or of the memory of kernels would have
+// predicted for candidates that were measured before, and how well that agrees.
+//
+//   model_replay FILE... [--details] [--dump TABLE]
+//
+// FILE: of `model_accuracy.py --candidates-output`, one for each pass over the graphs, in their order; the last one is predicted.
+// Exit status: 0 done, 1 a file cannot be used, 2 bad usage.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "server/accuracy/accuracy.h"
+#include "server/model/kernel_memory.h"
+#include "server/parse/parse.h"
+#include "server/search/kernel_identity.h"
+#include "server/search/search.h"
+#include "tests/example_source.h"
+
+namespace fusion {
+namespace {
+
+// A kernel of a measured candidate as the model of this program makes it, without corrections.
+struct ReplayedKernel {
+  KernelIdentity identity;
+  FusionImplementation implementation;
+  double seconds = 0;
+  ResidualFeatures features{};
+};
+struct ReplayedCandidate {
+  std::string description;
+  std::vector<const ReplayedKernel*> kernels;
+  double measured = 0, low = 0, high = 0;
+};
+struct ReplayedGraph {
+  std::string example, sizes;
+  std::vector<ReplayedCandidate> candidates;
+  std::vector<ResidualObservation> Observations(double start_seconds) const {
+    std::vector<ResidualObservation> observations;
+    for (const ReplayedCandidate& candidate : candidates) {
+      ResidualObservation& observation = observations.emplace_back();
+      observation.measured_seconds = std::max(candidate.measured - start_seconds, candidate.measured / 4);
+      for (const ReplayedKernel* kernel : candidate.kernels) {
+        observation.kernels.push_back(kernel->features);
+        observation.predicted_seconds.push_back(kernel->seconds);
+      }
+    }
+    return observations;
+  }
+};
+
+// The kernels of the example at some sizes, by their descriptions.
+class KernelsOfExample {
+ public:
+  KernelsOfExample(std::shared_ptr<const Graph> graph, SizeValues sizes, const CostModel& model)
+      : graph_(std::move(graph)), sizes_(std::move(sizes)), model_(model), names_(*graph_, sizes_) {}
+
+  // Null: the search does not make it any more.
+  const ReplayedKernel* Find(const std::string& description) {
+    const NodeSet nodes = NodesOf(description);
+    if (searched_.insert(nodes).second) {
+      std::string reason;
+      ImplementationOptions all;
+      all.keep = 1 << 30;
+      for (FusionImplementation& implementation : ImplementFusion(*graph_, nodes, sizes_, model_, all, &reason)) {
+        const std::string name = implementation.Describe(*graph_);
+        ReplayedKernel kernel;
+        kernel.identity = names_.Of(implementation);
+        kernel.seconds = implementation.estimate.total_seconds;
+        kernel.features = FeaturesOf(implementation);
+        kernel.implementation = std::move(implementation);
+        kernels_.try_emplace(name, std::move(kernel));
+      }
+    }
+    const auto found = kernels_.find(description);
+    return found == kernels_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  // "{a b} row_panel ..." or "cooperative ({a} ... | {b} ...)".
+  NodeSet NodesOf(const std::string& description) const {
+    NodeSet nodes(graph_->node_count());
+    for (size_t open = description.find('{'); open != std::string::npos; open = description.find('{', open + 1)) {
+      const size_t close = description.find('}', open);
+      for (absl::string_view name : absl::StrSplit(description.substr(open + 1, close - open - 1), ' '))
+        for (const Node& node : graph_->nodes())
+          if (graph_->value(node.result).name == name) nodes.Add(node.id.value);
+    }
+    return nodes;
+  }
+
+  std::shared_ptr<const Graph> graph_;
+  SizeValues sizes_;
+  const CostModel& model_;
+  KernelNames names_;
+  std::set<NodeSet> searched_;
+  std::map<std::string, ReplayedKernel> kernels_;
+};
+
+class Kernels final : public KernelMemory {
+ public:
+  std::vector<RememberedKernel> Find(const std::string& family) const override {
+    std::vector<RememberedKernel> found;
+    if (const auto it = kernels_.find(family); it != kernels_.end())
+      for (const auto& [identity, kernel] : it->second) found.push_back(kernel);
+    return found;
+  }
+  // As the service learns.
+  void Learn(const ReplayedGraph& graph, const Residual& residual, double start_seconds) {
+    std::vector<const ReplayedCandidate*> covers;
+    for (const ReplayedCandidate& candidate : graph.candidates) covers.push_back(&candidate);
+    std::stable_sort(covers.begin(), covers.end(),
+                     [](const auto* a, const auto* b) { return a->kernels.size() < b->kernels.size(); });
+    for (const ReplayedCandidate* cover : covers) {
+      std::vector<KernelBelief> beliefs;
+      std::vector<RememberedKernel*> remembered;
+      for (const ReplayedKernel* kernel : cover->kernels) {
+        const KernelIdentity& identity = kernel->identity;
+        auto [it, is_new] = kernels_[identity.family].try_emplace({identity.sizes, identity.variant});
+        if (is_new)
+          it->second = {.sizes = identity.sizes, .variant = identity.variant,
+                        .seconds = kernel->seconds * residual.Correction(kernel->features), .deviation = kUnmeasuredDeviation,
+                        .predicted_seconds = kernel->seconds, .features = kernel->features};
+        remembered.push_back(&it->second);
+        beliefs.push_back({it->second.seconds, it->second.deviation});
+      }
+      LearnFromCover(std::max(cover->measured - start_seconds, cover->measured / 4), &beliefs);
+      for (size_t k = 0; k < beliefs.size(); ++k) {
+        remembered[k]->seconds = beliefs[k].seconds;
+        remembered[k]->deviation = beliefs[k].deviation;
+      }
+    }
+  }
+
+ private:
+  std::map<std::string, std::map<std::pair<std::string, std::string>, RememberedKernel>> kernels_;
+};
+
+struct Pass {
+  std::vector<ReplayedGraph> graphs;
+};
+
+class Replay {
+ public:
+  // Of the first file: device and tables.
+  bool Read(const std::string& path) {
+    std::ifstream file(path);
+    const nlohmann::json document = nlohmann::json::parse(file, nullptr, false);
+    if (document.is_discarded() || document.value("schema", "") != "fusion.measured_candidates/1") {
+      std::fprintf(stderr, "%s: no measured candidates\n", path.c_str());
+      return false;
+    }
+    if (!model_) {
+      DeviceDescription device;
+      RoutineTables tables;
+      std::string bytes;
+      if (!absl::Base64Unescape(document["device"].get<std::string>(), &bytes) || !device.ParseFromString(bytes)) return false;
+      for (const auto& text : document["routine_tables"]) {
+        v1::RoutineTable table;
+        if (!absl::Base64Unescape(text.get<std::string>(), &bytes) || !table.ParseFromString(bytes) || !tables.Add(table).ok())
+          return false;
+      }
+      model_.emplace(device, 0, Residual(), std::move(tables));
+    }
+    Pass& pass = passes_.emplace_back();
+    for (const auto& measured : document["graphs"]) {
+      ReplayedGraph graph{.example = measured["example"], .sizes = measured["sizes"].dump()};
+      KernelsOfExample& kernels = KernelsOf(graph, measured["sizes"]);
+      for (const auto& candidate : measured["candidates"]) {
+        ReplayedCandidate replayed{.description = candidate["description"], .measured = candidate["median"], .low = candidate["low"],
+                                   .high = candidate["high"]};
+        for (absl::string_view kernel : absl::StrSplit(replayed.description, "; "))
+          replayed.kernels.push_back(kernels.Find(std::string(kernel)));
+        if (std::count(replayed.kernels.begin(), replayed.kernels.end(), nullptr) > 0) {
+          ++missing_;
+          continue;
+        }
+        graph.candidates.push_back(std::move(replayed));
+      }
+      if (!graph.candidates.empty()) pass.graphs.push_back(std::move(graph));
+    }
+    return true;
+  }
+
+  const std::vector<Pass>& passes() const { return passes_; }
+  int missing() const { return missing_; }
+  double start_seconds() const { return model_->StartSeconds(); }
+
+  // Predicted with these corrections, and this memory if there is one.
+  PredictedGraph Predict(const ReplayedGraph& graph, const Residual& residual, const KernelMemory* memory) const {
+    std::map<const ReplayedKernel*, double> seconds;
+    std::map<std::string, FamilyTimes> families;
+    for (const ReplayedCandidate& candidate : graph.candidates)
+      for (const ReplayedKernel* kernel : candidate.kernels) {
+        double& predicted = seconds[kernel];
+        if (predicted > 0) continue;
+        predicted = kernel->seconds * residual.Correction(kernel->features);
+        if (!memory) continue;
+        auto [it, is_new] = families.try_emplace(kernel->identity.family);
+        if (is_new) it->second = FamilyTimes(memory->Find(kernel->identity.family), kernel->identity.sizes, residual);
+        if (!it->second.empty()) predicted *= it->second.Of(kernel->identity.variant, kernel->features).factor;
+      }
+    PredictedGraph predicted{.name = graph.example, .sizes = graph.sizes};
+    for (const ReplayedCandidate& candidate : graph.candidates) {
+      double total = start_seconds();
+      for (const ReplayedKernel* kernel : candidate.kernels) total += seconds[kernel];
+      predicted.candidates.push_back({.key = candidate.description, .predicted_seconds = total, .measured_seconds = candidate.measured,
+                                      .low_seconds = candidate.low, .high_seconds = candidate.high});
+    }
+    std::vector<PredictedCandidate*> order;
+    for (PredictedCandidate& candidate : predicted.candidates) order.push_back(&candidate);
+    std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->predicted_seconds < b->predicted_seconds; });
+    for (size_t i = 0; i < order.size(); ++i) order[i]->predicted_rank = static_cast<int>(i) + 1;
+    return predicted;
+  }
+
+ private:
+  KernelsOfExample& KernelsOf(const ReplayedGraph& graph, const nlohmann::json& values) {
+    std::unique_ptr<KernelsOfExample>& kernels = kernels_[graph.example + graph.sizes];
+    if (!kernels) {
+      auto parsed = ParseSource(testing::ExampleSource(graph.example), *Catalog::BuiltIn());
+      if (!parsed.ok()) std::fprintf(stderr, "%s: %s\n", graph.example.c_str(), parsed.status().ToString().c_str()), std::exit(1);
+      kernels = std::make_unique<KernelsOfExample>(*parsed, values.get<SizeValues>(), *model_);
+    }
+    return *kernels;
+  }
+
+  std::optional<CostModel> model_;
+  std::map<std::string, std::unique_ptr<KernelsOfExample>> kernels_;
+  std::vector<Pass> passes_;
+  int missing_ = 0;
+};
+
+void Print(const char* name, const std::vector<PredictedGraph>& graphs, bool details) {
+  const auto accuracy = AssessPredictions(graphs);
+  if (!accuracy.ok()) {
+    std::printf("%-44s %s\n", name, accuracy.status().ToString().c_str());
+    return;
+  }
+  const AccuracySummary& s = accuracy->summary;
+  std::printf("%-44s error %5.1f %%  tau %.2f (mean %.2f, least %.2f)  first 5: %5.1f %%  first 3 within 2 %%: %5.1f %%  loss of 1, 3: "
+              "%.1f, %.1f %% (most %.0f, %.0f)\n",
+              name, 100 * s.median_absolute_error, s.median_tau.value_or(0), s.mean_tau.value_or(0), s.min_tau.value_or(0),
+              100 * s.best_in_first_5_with_ties, 100 * s.first_3_within_2_percent, 100 * s.median_regret.first,
+              100 * s.median_regret.first_3, 100 * s.max_regret.first, 100 * s.max_regret.first_3);
+  if (!details) return;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const GraphAccuracy& graph = accuracy->graphs[i];
+    std::printf("    %-20s %-26s %3d  error %5.1f %%  bias %.2f  tau %5.2f  best at %2d  first 3 lose %4.1f %%\n", graphs[i].name.c_str(),
+                graphs[i].sizes.c_str(), graph.candidates, 100 * graph.median_absolute_error, graph.bias, graph.kendall_tau.value_or(0),
+                graph.best_position_with_ties, 100 * graph.regret.first_3);
+  }
+}
+
+// One line for each kernel of each candidate.
+void Dump(const Pass& pass, const std::string& path) {
+  std::ofstream table(path);
+  table << "graph\tcandidate\tmeasured\tkernels\tpredicted\tdescription\tvariant\tmemory\tcompute\tbarrier\tlaunch\tbytes\tflops\toccupancy\t"
+           "registers\tshared\t"
+        << absl::StrJoin(ResidualFeatureNames(), "\t") << "\n";
+  for (const ReplayedGraph& graph : pass.graphs)
+    for (size_t i = 0; i < graph.candidates.size(); ++i)
+      for (const ReplayedKernel* kernel : graph.candidates[i].kernels) {
+        const RunTimeEstimate& e = kernel->implementation.estimate;
+        table << graph.example << graph.sizes << "\t" << i << "\t" << graph.candidates[i].measured << "\t"
+              << graph.candidates[i].kernels.size() << "\t" << kernel->seconds << "\t" << graph.candidates[i].description << "\t"
+              << kernel->identity.variant << "\t" << e.memory_seconds << "\t" << e.compute_seconds << "\t" << e.barrier_seconds << "\t"
+              << e.launch_seconds << "\t" << e.bytes << "\t" << e.flops << "\t" << e.occupancy << "\t" << e.registers << "\t"
+              << e.shared_bytes << "\t" << absl::StrJoin(kernel->features, "\t") << "\n";
+      }
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Predicts stored measurements anew");
+  std::vector<std::string> files;
+  std::string dump;
+  bool details = false;
+  app.add_option("files", files, "Measured candidates, a pass each")->required();
+  app.add_flag("--details", details, "A line for each graph");
+  app.add_option("--dump", dump, "Table of all kernels of the last pass");
+  CLI11_PARSE(app, argc, argv);
+  Replay replay;
+  for (const std::string& file : files)
+    if (!replay.Read(file)) return 1;
+  const Pass& last = replay.passes().back();
+  if (!dump.empty()) Dump(last, dump);
+  int candidates = 0;
+  for (const ReplayedGraph& graph : last.graphs) candidates += static_cast<int>(graph.candidates.size());
+  std::printf("%zu graphs, %d candidates; %d of all files are no longer made\n", last.graphs.size(), candidates, replay.missing());
+
+  const double start = replay.start_seconds();
+  const auto all = [&](const auto& predict) {
+    std::vector<PredictedGraph> predicted;
+    for (const ReplayedGraph& graph : last.graphs) predicted.push_back(predict(graph));
+    return predicted;
+  };
+  const auto learned = [&](const Pass& pass, const std::string& without) {
+    v1::ResidualStatistics statistics;
+    for (const ReplayedGraph& graph : pass.graphs)
+      if (graph.example != without) AddJob(graph.Observations(start), &statistics);
+    return Residual(statistics);
+  };
+  Print("the model alone", all([&](const ReplayedGraph& graph) { return replay.Predict(graph, Residual(), nullptr); }), details);
+  Print("corrections, the example left out", all([&](const ReplayedGraph& graph) {
+          return replay.Predict(graph, learned(last, graph.example), nullptr);
+        }),
+        details);
+  Print("the same, other graphs' kernels remembered", all([&](const ReplayedGraph& graph) {
+          const Residual residual = learned(last, graph.example);
+          Kernels memory;
+          for (const ReplayedGraph& other : last.graphs)
+            if (other.example != graph.example) memory.Learn(other, residual, start);
+          return replay.Predict(graph, residual, &memory);
+        }),
+        details);
+  Print("the same, at other sizes known", all([&](const ReplayedGraph& graph) {
+          v1::ResidualStatistics statistics;
+          for (const ReplayedGraph& other : last.graphs)
+            if (other.example + other.sizes != graph.example + graph.sizes) AddJob(other.Observations(start), &statistics);
+          const Residual residual(statistics);
+          Kernels memory;
+          for (const ReplayedGraph& other : last.graphs)
+            if (other.example + other.sizes != graph.example + graph.sizes) memory.Learn(other, residual, start);
+          return replay.Predict(graph, residual, &memory);
+        }),
+        details);
+  Print("corrections, in sample", all([&](const ReplayedGraph& graph) { return replay.Predict(graph, learned(last, ""), nullptr); }),
+        details);
+  // Every second candidate was measured before: how well those foretell the others.
+  Print("half of the candidates known", all([&](const ReplayedGraph& graph) {
+          const Residual residual = learned(last, graph.example);
+          ReplayedGraph known = graph, others = graph;
+          known.candidates.clear(), others.candidates.clear();
+          for (size_t i = 0; i < graph.candidates.size(); ++i)
+            (i % 2 == 0 ? known : others).candidates.push_back(graph.candidates[i]);
+          Kernels memory;
+          memory.Learn(known, residual, start);
+          return replay.Predict(others, residual, &memory);
+        }),
+        details);
+  if (replay.passes().size() < 2) return 0;
+  v1::ResidualStatistics statistics;
+  Kernels memory;
+  for (size_t i = 0; i + 1 < replay.passes().size(); ++i)
+    for (const ReplayedGraph& graph : replay.passes()[i].graphs) {
+      memory.Learn(graph, Residual(statistics), start);
+      AddJob(graph.Observations(start), &statistics);
+    }
+  const Residual residual(statistics);
+  Print("corrections of the passes before", all([&](const ReplayedGraph& graph) { return replay.Predict(graph, residual, nullptr); }),
+        details);
+  Print("kernels of the passes before remembered", all([&](const ReplayedGraph& graph) { return replay.Predict(graph, residual, &memory); }),
+        details);
+  return 0;
+}
+
+}  // namespace
+}  // namespace fusion
+
+int main(int argc, char** argv) { return fusion::Main(argc, argv); }
