@@ -27,6 +27,7 @@ struct KernelTraits {
   double bytes_read = 0;
   double bytes_written = 0;
   double flops = 0;
+  double instructions = 0;  // of all threads, estimated; 0: not known
   int launches = 1;
   int threads = 128;        // per block
   int64_t blocks = 1;       // of the grid

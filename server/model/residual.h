@@ -20,9 +20,9 @@
 namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test notices.
-inline constexpr int kCostModelVersion = 2;
+inline constexpr int kCostModelVersion = 3;
 
-inline constexpr int kResidualFeatures = 42;
+inline constexpr int kResidualFeatures = 64;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 // What each says, for people: "bulk copies".
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();

@@ -22,6 +22,7 @@ struct FusionShape {
   SkeletonAnswer skeleton;
   std::vector<ValueId> loads, stores;
   double bytes_read = 0, bytes_written = 0, flops = 0;
+  double instructions = 0;      // of the computations, without loads and stores
   int entry_bytes = 4;          // of the widest data type
   int grid_reductions = 0;      // reductions that the finish kernel completes
 

@@ -55,6 +55,10 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   const int threads = traits.threads = parameters.threads, width = parameters.vector_width, unroll = parameters.unroll;
   traits.registers = 24 + MostLive(shape) * width * unroll * shape.entry_bytes / 4;
   traits.compute_efficiency = kLoopComputeEfficiency;
+  // Address, load or store, guard.
+  int stored = 0;
+  for (ValueId value : shape.stores) stored += !shape.graph.value(value).type.is_scalar();
+  traits.instructions = shape.instructions + length * (2.0 * (vectors + stored) / width + 2.0 / (width * unroll));
   const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
   if (resident == 0) return std::nullopt;
   const double tile = double(threads) * width * unroll, tiles = std::ceil(length / tile);
