@@ -11,7 +11,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kOfOthers = 50;  // features of kernels that are not over elements; those of elements follow
+constexpr size_t kOfOthers = 53;  // features of kernels that are not over elements; those of elements follow
 constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
 // Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a graph's. The latter two
 // count as so many observations.
@@ -113,7 +113,8 @@ const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
       "few loads of single entries under way", "the last wave", "few waves",
       // Structures of single entries, and bounds of registers.
       "one tile a block of single entries", "staged copies of single entries", "chunks of single entries", "registers bounded",
-      "registers bounded: registers", "one warp a row", "partial results",
+      "registers bounded: registers", "one warp a row", "partial results", "bulk copies: threads", "bulk copies of single entries: threads",
+      "bulk copies of several rows of single entries",
       // Of kernels over elements.
       "every element kernel", "elements: staged", "elements: one tile a block", "elements: several threads each",
       "elements: computation", "elements: launches", "elements: low occupancy", "elements: threads a block", "elements: registers",
@@ -217,7 +218,10 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
                               double(p.resident_blocks > 1),
                               p.resident_blocks > 1 ? registers : 0,
                               double(panel && rows.threads_per_row == 32),
-                              double(panel && e.launch_seconds > 0 && p.atomic == false && kernel.skeleton == Skeleton::kCooperative)};
+                              double(kernel.skeleton == Skeleton::kCooperative && !p.atomic),
+                              bulk ? threads : 0,
+                              bulk && single ? threads : 0,
+                              bulk && single ? Logarithm(rows.rows_per_step, 1) / 3 : 0};
   static_assert(std::size(of_others) == kOfOthers);
   std::copy(std::begin(of_others), std::end(of_others), features.begin());
   return features;

@@ -66,7 +66,6 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   if (!one_shot) parameters.blocks_per_multiprocessor = std::min(resident, parameters.blocks_per_multiprocessor);
   traits.blocks = static_cast<int64_t>(
       one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor));
-  if (shape.cuda() && !one_shot) traits.access_efficiency = kPersistentEfficiency;
   // Loads of one step are under way together; half of the time the warp waits for them.
   traits.bytes_in_flight_per_block = 0.5 * tile * vectors * shape.entry_bytes;
   // One partial result a block, to the workspace and back.

@@ -1,7 +1,9 @@
 // Whole jobs on the host: what was measured is remembered, also across a restart and in other graphs.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "tests/integration/service/embedded_fixture.h"
 
@@ -24,9 +26,16 @@ class RememberedKernelsTest : public EmbeddedTest {
     request.set_target(v1::HOST);
     request.set_candidates(100);
     request.set_cache(cache);
-    auto response = client_->Explain(request);
-    EXPECT_TRUE(response.ok()) << response.status();
-    return response.ok() ? *response : v1::ExplainResponse();
+    // Until the worker of this process has said what device it has.
+    for (int attempt = 0; attempt < 300; ++attempt) {
+      auto response = client_->Explain(request);
+      EXPECT_TRUE(response.ok()) << response.status();
+      if (!response.ok()) break;
+      if (response->text().find("no such device is connected") == std::string::npos) return *response;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    ADD_FAILURE() << "no device";
+    return v1::ExplainResponse();
   }
 };
 
