@@ -100,8 +100,9 @@ TEST(PlanCovers, StructuresThatAreNotAmongTheBestPredictedCompete) {
                                 competing = StructuresOf(plans->space, plans->covers.covers, fused);
       EXPECT_GE(competing.size(), usual.size()) << name << ", " << count;
       more += competing.size() - usual.size();
-      if (count == kCounts[0])
+      if (count == kCounts[0]) {
         EXPECT_TRUE(std::includes(competing.begin(), competing.end(), usual.begin(), usual.end())) << name;
+      }
     }
     EXPECT_GT(more, 0u) << name;
   }

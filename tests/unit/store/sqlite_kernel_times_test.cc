@@ -17,11 +17,8 @@ class SqliteKernelTimesTest : public StoreTest {
 
   void Put(const KernelTimesKey& key, const std::string& family, const std::string& sizes, const std::string& variant,
            const std::string& content, int64_t seconds, int64_t most = 100) {
-    EXPECT_TRUE(store_
-                    ->UpdateKernelTimes(
-                        key, {{family, sizes, variant, ""}}, [&](std::vector<KernelTimeRecord>* kernels) { (*kernels)[0].content = content; },
-                        most, At(seconds))
-                    .ok());
+    const auto set = [&](std::vector<KernelTimeRecord>* kernels) { (*kernels)[0].content = content; };
+    EXPECT_TRUE(store_->UpdateKernelTimes(key, {{family, sizes, variant, ""}}, set, most, At(seconds)).ok());
   }
   // Sizes, variants and contents.
   std::vector<std::string> Get(const KernelTimesKey& key, const std::string& family, int limit = 100) {
