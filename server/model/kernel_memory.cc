@@ -68,25 +68,30 @@ FamilyTimes::FamilyTimes(std::vector<RememberedKernel> kernels, std::string size
 }
 
 FamilyTimes::Answer FamilyTimes::Of(const std::string& variant, const ResidualFeatures& features) const {
-  const size_t n = kernels_.size();
   const RememberedKernel asked{.sizes = sizes_, .variant = variant, .features = features};
   Answer answer;
-  std::vector<double> covariances(n);
-  double mean = 0, variance = Covariance(asked, asked);
-  for (size_t i = 0; i < n; ++i) {
+  double mean = 0;
+  for (size_t i = 0; i < kernels_.size(); ++i) {
     const RememberedKernel& kernel = kernels_[i];
-    covariances[i] = Covariance(kernel, asked);
-    mean += covariances[i] * weights_[i];
+    mean += Covariance(kernel, asked) * weights_[i];
     answer.measured |= kernel.sizes == sizes_ && kernel.variant == variant && kernel.deviation <= kKnownDeviation;
   }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) covariances[i] -= factor_[i * n + k] * covariances[k];
-    covariances[i] /= factor_[i * n + i];
-    variance -= Square(covariances[i]);
-  }
   answer.factor = std::exp(mean);
-  answer.deviation = std::sqrt(std::max(variance, Square(kLeastDeviation)));
   return answer;
+}
+
+double FamilyTimes::DeviationOf(const std::string& variant, const ResidualFeatures& features) const {
+  const size_t n = kernels_.size();
+  const RememberedKernel asked{.sizes = sizes_, .variant = variant, .features = features};
+  double variance = Covariance(asked, asked);
+  std::vector<double> shares(n);
+  for (size_t i = 0; i < n; ++i) {
+    shares[i] = Covariance(kernels_[i], asked);
+    for (size_t k = 0; k < i; ++k) shares[i] -= factor_[i * n + k] * shares[k];
+    shares[i] /= factor_[i * n + i];
+    variance -= Square(shares[i]);
+  }
+  return std::sqrt(std::max(variance, Square(kLeastDeviation)));
 }
 
 void LearnFromCover(double measured_seconds, std::vector<KernelBelief>* kernels) {

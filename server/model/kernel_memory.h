@@ -55,11 +55,12 @@ class FamilyTimes {
 
   struct Answer {
     double factor = 1;      // on the predicted time with the regression's correction
-    double deviation = 0;   // standard deviation of log(measured / predicted) that is left
     bool measured = false;  // this kernel was measured by itself
   };
   // Of the kernel of this variant, these features, at the sizes of the constructor.
   Answer Of(const std::string& variant, const ResidualFeatures& features) const;
+  // Standard deviation of log(measured / predicted) that is left then; costs as much as the number of relatives times Of.
+  double DeviationOf(const std::string& variant, const ResidualFeatures& features) const;
 
  private:
   double Covariance(const RememberedKernel& a, const RememberedKernel& b) const;

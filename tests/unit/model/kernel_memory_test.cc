@@ -30,7 +30,7 @@ TEST(FamilyTimes, AKernelThatWasMeasuredIsPredictedByItsTime) {
   EXPECT_NEAR(a.factor, 2, 0.1);
   EXPECT_NEAR(b.factor, 0.5, 0.03);
   EXPECT_TRUE(a.measured);
-  EXPECT_LT(a.deviation, 0.02);
+  EXPECT_LT(times.DeviationOf("a", Features(1)), 0.02);
 }
 
 TEST(FamilyTimes, OthersAreCorrectedByTheirNeighboursTheMoreTheNearerTheyAre) {
@@ -40,7 +40,7 @@ TEST(FamilyTimes, OthersAreCorrectedByTheirNeighboursTheMoreTheNearerTheyAre) {
   EXPECT_GT(near_slow.factor, 1.5);
   EXPECT_LT(near_fast.factor, 1.3);
   EXPECT_FALSE(near_slow.measured);
-  EXPECT_LT(near_slow.deviation, far.deviation);
+  EXPECT_LT(times.DeviationOf("x", Features(1, 0.2)), times.DeviationOf("x", Features(5, 5)));
   // What the family has in common remains.
   EXPECT_GT(far.factor, 1.05);
   EXPECT_LT(far.factor, near_slow.factor);
