@@ -101,8 +101,9 @@ void CostModel::Correct(const FamilyTimes& measured, const std::string& variant,
   const ResidualFeatures features = FeaturesOf(*implementation);
   const FamilyTimes::Answer answer = measured.Of(variant, features);
   RunTimeEstimate& estimate = implementation->estimate;
-  estimate.correction = residual_.Correction(features) * answer.factor;
-  estimate.measured = answer.measured;
+  estimate.correction =
+      answer.seconds ? *answer.seconds / estimate.total_seconds : residual_.Correction(features) * answer.factor;
+  estimate.measured = answer.seconds.has_value();
   estimate.total_seconds *= estimate.correction;
 }
 

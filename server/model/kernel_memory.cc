@@ -73,8 +73,9 @@ FamilyTimes::Answer FamilyTimes::Of(const std::string& variant, const ResidualFe
   double mean = 0;
   for (size_t i = 0; i < kernels_.size(); ++i) {
     const RememberedKernel& kernel = kernels_[i];
+    // Kernels that the features cannot tell apart differ by more than measurements of one do: its own time says more than theirs.
+    if (kernel.sizes == sizes_ && kernel.variant == variant && kernel.deviation <= kKnownDeviation) answer.seconds = kernel.seconds;
     mean += Covariance(kernel, asked) * weights_[i];
-    answer.measured |= kernel.sizes == sizes_ && kernel.variant == variant && kernel.deviation <= kKnownDeviation;
   }
   answer.factor = std::exp(mean);
   return answer;

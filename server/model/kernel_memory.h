@@ -8,6 +8,7 @@
 // by the means of their neighbours.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,8 +55,8 @@ class FamilyTimes {
   bool empty() const { return kernels_.empty(); }
 
   struct Answer {
-    double factor = 1;      // on the predicted time with the regression's correction
-    bool measured = false;  // this kernel was measured by itself
+    double factor = 1;  // on the predicted time with the regression's correction, as far as nothing better is known
+    std::optional<double> seconds;  // of this kernel itself, where it was measured: whatever the model says
   };
   // Of the kernel of this variant, these features, at the sizes of the constructor.
   Answer Of(const std::string& variant, const ResidualFeatures& features) const;
@@ -67,7 +68,7 @@ class FamilyTimes {
 
   std::string sizes_;
   std::vector<RememberedKernel> kernels_;
-  std::vector<double> weights_;  // inverse of the covariances times the errors
+  std::vector<double> weights_;  // of their errors: inverse of the covariances times the errors
   std::vector<double> factor_;   // Cholesky's, row by row
   double of_family_ = 0, of_sizes_ = 0, own_ = 0;  // variances
 };

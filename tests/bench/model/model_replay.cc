@@ -218,7 +218,9 @@ class Replay {
         if (!memory) continue;
         auto [it, is_new] = families.try_emplace(kernel->identity.family);
         if (is_new) it->second = FamilyTimes(memory->Find(kernel->identity.family), kernel->identity.sizes, residual);
-        if (!it->second.empty()) predicted *= it->second.Of(kernel->identity.variant, kernel->features).factor;
+        if (it->second.empty()) continue;
+        const FamilyTimes::Answer answer = it->second.Of(kernel->identity.variant, kernel->features);
+        predicted = answer.seconds.value_or(predicted * answer.factor);
       }
     PredictedGraph predicted{.name = graph.example, .sizes = graph.sizes};
     for (const ReplayedCandidate& candidate : graph.candidates) {
