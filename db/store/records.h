@@ -269,6 +269,20 @@ struct ModelStatisticsKey {
   int model_version = 0;
 };
 
+// What measured times of kernels are of.
+struct KernelTimesKey {
+  std::string device_class;
+  std::string cache;  // name of a v1::CacheState
+  std::string library_hash;
+  std::string toolkit;
+};
+struct KernelTimeRecord {
+  std::string family;
+  std::string sizes;
+  std::string variant;
+  std::string content;  // v1::KernelTime; empty: not known
+};
+
 // A claim of a task by a worker.
 struct AttemptRecord {
   int64_t number = 0;  // ascending with every claim

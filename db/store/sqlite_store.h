@@ -90,6 +90,11 @@ class SqliteStore final : public Store {
                                                                       const std::string& driver) override;
   absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table, Timestamp now) override;
   absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) override;
+  absl::StatusOr<std::vector<std::string>> KernelFamilies(const KernelTimesKey& key) override;
+  absl::StatusOr<std::vector<KernelTimeRecord>> KernelTimes(const KernelTimesKey& key, const std::string& family, int limit) override;
+  absl::Status UpdateKernelTimes(const KernelTimesKey& key, std::vector<KernelTimeRecord> kernels,
+                                 const std::function<void(std::vector<KernelTimeRecord>*)>& change, int64_t most,
+                                 Timestamp now) override;
   absl::StatusOr<std::string> ModelStatistics(const ModelStatisticsKey& key) override;
   absl::Status UpdateModelStatistics(const ModelStatisticsKey& key,
                                      const std::function<std::string(const std::string&)>& change,

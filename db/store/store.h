@@ -191,6 +191,17 @@ class Store {
   // By routine.
   virtual absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) = 0;
 
+  // Families of which there are measured kernels; in order.
+  virtual absl::StatusOr<std::vector<std::string>> KernelFamilies(const KernelTimesKey& key) = 0;
+  // Those of the family, newest first, at most `limit`.
+  virtual absl::StatusOr<std::vector<KernelTimeRecord>> KernelTimes(const KernelTimesKey& key, const std::string& family, int limit) = 0;
+  // Replaces the contents of the kernels by what `change` makes of them: it is given the records with their contents, as far as they
+  // are known, and leaves empty what is not to be stored. No other change comes between; `change` must not call the store. Then the oldest
+  // kernels of all are removed until `most` are left.
+  virtual absl::Status UpdateKernelTimes(const KernelTimesKey& key, std::vector<KernelTimeRecord> kernels,
+                                         const std::function<void(std::vector<KernelTimeRecord>*)>& change, int64_t most,
+                                         Timestamp now) = 0;
+
   // ---- What happened ----
 
   // Everything that is known of when the parts of the job ran. NOT_FOUND: no such job.

@@ -54,6 +54,9 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
     // A sharp knee: WAXPBY of 2^26 entries on an H200 reached 0.59, 1.00 and 1.00 of the rate with 0.55, 1.65 and 2.2 of these bytes,
     // SSCAL 0.98 with 1.44.
     const double load = in_flight / std::max(needed, 1.0);
+    estimate.load = load > 0 ? load : 1;
+    estimate.resident_blocks = resident;
+    estimate.waves = std::max(1.0, double(traits.blocks) / (double(device_.multiprocessors()) * resident));
     share = load / std::pow(1 + std::pow(load, kKnee), 1 / kKnee);
     if (traits.bytes_in_flight_per_block <= 0) share = 1;
     share = std::clamp(share * busy, kLeastShare, 1.0);
@@ -67,6 +70,8 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
       (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
   estimate.compute_seconds =
       traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
+  // Two operations an instruction at the peak.
+  estimate.issue_seconds = traits.instructions / (device_.peak_flops() / 2 * std::max(busy, 1e-3));
   if (traits.routines) {
     // Loads and stores were measured where nothing was in the caches.
     if (!warm_) estimate.memory_seconds = traits.routines->memory;
@@ -89,6 +94,16 @@ double CostModel::StartSeconds() const { return device_.target() == v1::CUDA && 
 void CostModel::Correct(FusionImplementation* implementation) const {
   RunTimeEstimate& estimate = implementation->estimate;
   estimate.correction = residual_.Correction(*implementation);
+  estimate.total_seconds *= estimate.correction;
+}
+
+void CostModel::Correct(const FamilyTimes& measured, const std::string& variant, FusionImplementation* implementation) const {
+  const ResidualFeatures features = FeaturesOf(*implementation);
+  const FamilyTimes::Answer answer = measured.Of(variant, features);
+  RunTimeEstimate& estimate = implementation->estimate;
+  estimate.correction =
+      answer.seconds ? *answer.seconds / estimate.total_seconds : residual_.Correction(features) * answer.factor;
+  estimate.measured = answer.seconds.has_value();
   estimate.total_seconds *= estimate.correction;
 }
 

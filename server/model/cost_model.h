@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "server/model/device_description.h"
+#include "server/model/kernel_memory.h"
 #include "server/model/residual.h"
 #include "server/model/routine_tables.h"
 #include "server/plan/plan.h"
@@ -26,6 +27,7 @@ struct KernelTraits {
   double bytes_read = 0;
   double bytes_written = 0;
   double flops = 0;
+  double instructions = 0;  // of all threads, estimated; 0: not known
   int launches = 1;
   int threads = 128;        // per block
   int64_t blocks = 1;       // of the grid
@@ -48,27 +50,34 @@ class CostModel {
  public:
   // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as they fit; 0: they
   // are not.
-  explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {}, RoutineTables routines = {})
+  // `memory`: of measured kernels; null: nothing is remembered.
+  explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {}, RoutineTables routines = {},
+                     std::shared_ptr<const KernelMemory> memory = nullptr)
       : device_(WithDefaults(std::move(device))),
         cold_(warm_bytes <= 0),
         warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
         residual_(std::move(residual)),
-        routines_(std::make_shared<const RoutineTables>(std::move(routines))) {}
+        routines_(std::make_shared<const RoutineTables>(std::move(routines))),
+        memory_(std::move(memory)) {}
   // Without corrections.
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
   // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
   double StartSeconds() const;
-  // Applies what was learned from measurements to the estimate of the finished implementation; once.
+  // Applies what was learned from measurements to the estimate of the finished implementation; once. `variant`: its name in `measured`,
+  // what is known of its family.
   void Correct(FusionImplementation* implementation) const;
+  void Correct(const FamilyTimes& measured, const std::string& variant, FusionImplementation* implementation) const;
   const DeviceDescription& device() const { return device_; }
   const Residual& residual() const { return residual_; }
   const RoutineTables& routines() const { return *routines_; }
+  const KernelMemory* memory() const { return memory_.get(); }
 
  private:
   DeviceDescription device_;
   bool cold_, warm_;
   Residual residual_;
   std::shared_ptr<const RoutineTables> routines_;
+  std::shared_ptr<const KernelMemory> memory_;
 };
 
 }  // namespace fusion

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
@@ -11,7 +10,6 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kOfOthers = 28;  // features of kernels that are not over elements; those of elements follow
 constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
 // Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a graph's. The latter two
 // count as so many observations.
@@ -92,97 +90,9 @@ ResidualFeatures Solve(std::vector<double> matrix, ResidualFeatures right) {
   return right;
 }
 
-double Logarithm(double value, double of_one) { return value > 0 ? std::log2(value / of_one) : 0; }
-
 double Dot(const ResidualFeatures& a, const ResidualFeatures& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
 }  // namespace
-
-const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
-  static constexpr std::array<const char*, kResidualFeatures> kNames = {
-      "every kernel", "row panels", "cooperative", "staged copies", "bulk copies", "one tile a block", "rows together in registers",
-      "rows read again", "rows kept on chip", "atomic sums", "clusters", "single entries a load", "computation", "barriers",
-      "launches", "low occupancy", "columns held", "threads a block", "rows a step", "stages", "registers", "vectors a thread",
-      "short kernels", "chunks a row", "shared memory", "bulk copies of single entries",
-      "rows of single entries together in registers", "bulk copies of several rows",
-      // Of kernels over elements.
-      "every element kernel", "elements: staged", "elements: one tile a block", "elements: several threads each",
-      "elements: computation", "elements: launches", "elements: low occupancy", "elements: threads a block", "elements: registers",
-      "elements: short kernels", "elements: tile", "elements: shared memory", "elements: measured routines",
-      "elements: one after the other"};
-  return kNames;
-}
-
-ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
-  const SkeletonParameters& p = kernel.parameters;
-  const RunTimeEstimate& e = kernel.estimate;
-  const double seconds = e.memory_seconds + e.compute_seconds + e.barrier_seconds + e.launch_seconds;
-  const auto share = [&](double part) { return seconds > 0 ? part / seconds : 0; };
-  // The sweeps of a cooperative kernel have what it has not itself.
-  const SkeletonParameters& rows = kernel.sweeps.empty() ? p : kernel.sweeps.front().parameters;
-  bool keeps = false, several = false;
-  for (const FusionImplementation& sweep : kernel.sweeps) keeps |= sweep.kept.rows > 0;
-  for (int choice : kernel.implementations) several |= choice > 0;
-  constexpr double kShortSeconds = 10e-6, kLargeShared = 200e3;
-  const double total = e.total_seconds / std::max(e.correction, 1e-3);  // as the model made it
-  const double is_short = kShortSeconds / (kShortSeconds + total), threads = Logarithm(rows.threads, 256) / 2,
-               registers = e.registers / 255.0, shared = e.shared_bytes / kLargeShared,
-               one_tile = p.blocks_per_multiprocessor == 0, staged = rows.load_path == LoadPath::kStaged;
-  ResidualFeatures features{};
-  if (kernel.skeleton == Skeleton::kElement) {
-    const double of_elements[] = {1,
-                                  staged,
-                                  one_tile,
-                                  double(several),
-                                  share(e.compute_seconds),
-                                  share(e.launch_seconds),
-                                  1 - e.occupancy,
-                                  threads,
-                                  registers,
-                                  is_short,
-                                  Logarithm(p.elements_per_block, 32) / 3,
-                                  shared,
-                                  double(e.measured_routines),
-                                  total > 0 ? e.alone_seconds / total : 0};
-    static_assert(kOfOthers + std::size(of_elements) == kResidualFeatures);
-    std::copy(std::begin(of_elements), std::end(of_elements), features.begin() + kOfOthers);
-    return features;
-  }
-  const bool panel = kernel.skeleton == Skeleton::kRowPanel || kernel.skeleton == Skeleton::kCooperative;
-  const bool bulk = rows.load_path == LoadPath::kBulk, together = panel && rows.stages == 0 && rows.rows_per_step > 1,
-             single = rows.vector_width == 1;
-  const double of_others[] = {1,
-                              double(kernel.skeleton == Skeleton::kRowPanel),
-                              double(kernel.skeleton == Skeleton::kCooperative),
-                              staged,
-                              double(bulk),
-                              one_tile,
-                              double(together),
-                              double(kernel.skeleton == Skeleton::kRowPanel && p.chunks == 0),
-                              double(keeps),
-                              double(p.atomic),
-                              double(p.cluster_blocks > 1),
-                              double(single),
-                              share(e.compute_seconds),
-                              share(e.barrier_seconds),
-                              share(e.launch_seconds),
-                              1 - e.occupancy,
-                              double(rows.hold_columns),
-                              threads,
-                              panel ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
-                              rows.stages > 0 ? (rows.stages - 2) / 2.0 : 0,
-                              registers,
-                              panel ? 0 : Logarithm(p.unroll, 1) / 2,
-                              is_short,
-                              panel ? Logarithm(rows.chunks, 4) / 3 : 0,
-                              shared,
-                              double(bulk && single),
-                              double(together && single),
-                              bulk ? Logarithm(rows.rows_per_step, 1) / 3 : 0};
-  static_assert(std::size(of_others) == kOfOthers);
-  std::copy(std::begin(of_others), std::end(of_others), features.begin());
-  return features;
-}
 
 void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics) {
   std::vector<ResidualFeatures> features;
@@ -259,9 +169,11 @@ Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
   if (!sensible) *this = Residual();
 }
 
-double Residual::Correction(const FusionImplementation& kernel) const {
+double Residual::Correction(const FusionImplementation& kernel) const { return jobs_ == 0 ? 1 : Correction(FeaturesOf(kernel)); }
+
+double Residual::Correction(const ResidualFeatures& features) const {
   if (jobs_ == 0) return 1;
-  return std::clamp(std::exp(Dot(coefficients_, FeaturesOf(kernel))), 1 / kMostCorrection, kMostCorrection);
+  return std::clamp(std::exp(Dot(coefficients_, features)), 1 / kMostCorrection, kMostCorrection);
 }
 
 std::string Residual::Explain() const {

@@ -20,9 +20,9 @@
 namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test notices.
-inline constexpr int kCostModelVersion = 2;
+inline constexpr int kCostModelVersion = 3;
 
-inline constexpr int kResidualFeatures = 42;
+inline constexpr int kResidualFeatures = 67;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 // What each says, for people: "bulk copies".
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();
@@ -51,6 +51,7 @@ class Residual {
 
   // What to multiply the predicted time of the kernel with: within 1/3 and 3.
   double Correction(const FusionImplementation& kernel) const;
+  double Correction(const ResidualFeatures& features) const;  // of a kernel that has them
   // Standard deviation of log(measured / predicted): of candidates of one graph about their mean, and of these means.
   double deviation() const { return own_; }
   double graph_deviation() const { return graph_; }

@@ -32,7 +32,7 @@ std::string RunTimeEstimate::ToString() const {
       measured_routines ? absl::StrFormat(", both in turn %.3g us; of measured routines%s", alone_seconds * 1e6,
                                           extended_routines ? ", extended" : "")
                         : "", barrier_seconds * 1e6,
-      launch_seconds * 1e6, correction == 1 ? "" : absl::StrFormat(") x %.2f learned", correction), occupancy, registers, shared_bytes);
+      launch_seconds * 1e6, correction == 1 ? "" : absl::StrFormat(") x %.2f %s", correction, measured ? "measured" : "learned"), occupancy, registers, shared_bytes);
 }
 
 std::string FusionImplementation::Describe(const Graph& graph) const {

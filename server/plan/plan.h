@@ -104,11 +104,16 @@ struct RunTimeEstimate {
   double compute_seconds = 0;
   double barrier_seconds = 0;
   double launch_seconds = 0;
+  double issue_seconds = 0;   // that issuing all instructions takes, estimated; part of no other term
+  double resident_blocks = 1; // of a multiprocessor at once
+  double waves = 1;           // blocks of the grid over those that are resident at once
+  double load = 1;            // bytes on their way to the multiprocessors over those that the bandwidth needs (Little's law)
   bool measured_routines = false;  // memory and compute are from tables of routine times
   bool extended_routines = false;  // partly beyond what was measured
   double alone_seconds = 0;        // then: of all routines one after the other, by blocks that share nothing
   double total_seconds = 0;  // with the correction
   double correction = 1;     // learned from measurements; the terms above are without it
+  bool measured = false;     // the kernel itself was measured by an earlier job, which the correction makes of it
   int registers = 0;    // estimated, per thread
   int64_t shared_bytes = 0;
   std::string ToString() const;

@@ -186,6 +186,9 @@ class CooperativeChooser {
       total.memory_seconds += estimate.memory_seconds;
       total.compute_seconds += estimate.compute_seconds;
       total.barrier_seconds += estimate.barrier_seconds;
+      total.issue_seconds += estimate.issue_seconds;
+      total.resident_blocks = whole.parameters.blocks_per_multiprocessor;
+      total.load = i == 0 ? estimate.load : std::min(total.load, estimate.load);
       total.total_seconds += std::max(estimate.memory_seconds, estimate.compute_seconds) + estimate.barrier_seconds;
       total.occupancy = std::min(total.occupancy, estimate.occupancy);
       total.registers = std::max(total.registers, estimate.registers);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
 #include "server/search/fusion_shape.h"
+#include "server/search/kernel_identity.h"
 
 namespace fusion {
 
@@ -19,6 +20,20 @@ double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) 
   auto flops = EvaluateExpression(node.overload->flops, node.overload->static_parameters, node.static_parameters);
   return points * (flops.ok() ? static_cast<double>(*flops) : 1.0);
 }
+
+namespace {
+
+// Instructions that one entry of these functions takes on a GPU in f32, by CUDA's own routines: powers of two, corrections, ranges.
+// Others take one for each operation.
+double EntryInstructions(const std::string& function, double flops) {
+  static const std::map<std::string, double> kInstructions = {{"exp", 10},  {"log", 18},     {"tanh", 20}, {"erf", 25},
+                                                              {"div", 10},  {"coldiv", 10},  {"rowdiv", 10}, {"vdiv", 10},
+                                                              {"recip", 8}, {"sigmoid", 20}, {"sqrt", 8},  {"rsqrt", 6}};
+  const auto known = kInstructions.find(function);
+  return known == kInstructions.end() ? flops : std::max(flops, known->second);
+}
+
+}  // namespace
 
 int FusionShape::compute_capability() const { return ComputeCapability(model.device()); }
 
@@ -60,10 +75,15 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
   for (ValueId value : shape.stores) shape.bytes_written += graph.value(value).type.Bytes(sizes);
   for (size_t i = 0; i < shape.members.size(); ++i) {
     const Node& node = shape.node(shape.members[i]);
-    shape.flops += NodeFlops(graph, node, sizes);
+    const double flops = NodeFlops(graph, node, sizes);
+    shape.flops += flops;
+    double points = 1;
+    for (const NodeDimension& dimension : node.dimensions) points *= static_cast<double>(shape.Size(dimension.extent));
+    shape.instructions += points * EntryInstructions(node.function->name, flops / std::max(points, 1.0));
     shape.entry_bytes = std::max(shape.entry_bytes, DataTypeBytes(graph.value(node.result).type.data_type));
     if (shape.IsGridReduction(i)) ++shape.grid_reductions;
   }
+  if (shape.entry_bytes == 8) shape.instructions *= 2;  // f64 is issued at half the rate at best
   return shape;
 }
 
@@ -142,7 +162,13 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
       sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(answer)));
     if (!sweeps.empty()) ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all);
   }
-  for (FusionImplementation& implementation : all) model.Correct(&implementation);
+  const FamilyTimes measured = options.measured && !all.empty() ? options.measured(nodes) : FamilyTimes();
+  for (FusionImplementation& implementation : all) {
+    if (measured.empty())
+      model.Correct(&implementation);
+    else
+      model.Correct(measured, VariantOf(implementation), &implementation);
+  }
   std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
     return a.estimate.total_seconds < b.estimate.total_seconds;
   });

@@ -18,6 +18,8 @@ struct ImplementationOptions {
   bool deterministic = false; // nothing whose last bits differ from run to run (sums by atomic additions)
   // Set: of fusions of several nodes only those for which it holds; of single nodes, which must remain, those beside the others.
   std::function<bool(const FusionImplementation&)> wanted;
+  // Set: what is known of measured kernels that compute the nodes.
+  std::function<FamilyTimes(const NodeSet&)> measured;
 };
 
 // What sets implementations of one fusion apart beyond numbers: predictions of one structure are wrong together.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/search/fusible_sets.h"
+#include "server/search/kernel_identity.h"
 #include "server/search/skeleton_rules.h"
 
 namespace fusion {
@@ -58,6 +60,12 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
   // A small space can afford more of each fusion; which of them is best is for measurement to say.
   ImplementationOptions implementation_options = options.implementation;
   if (space.fusible_sets <= kFewFusions) implementation_options.keep *= 3;
+  const KernelNames names(graph, sizes);
+  if (model.memory())
+    implementation_options.measured = [&](const NodeSet& nodes) {
+      KernelIdentity identity = names.Of(nodes);
+      return FamilyTimes(model.memory()->Find(identity.family), std::move(identity.sizes), model.residual());
+    };
   for (const NodeSet& nodes : sets.sets) {
     std::string reason;
     std::vector<FusionImplementation> implementations =

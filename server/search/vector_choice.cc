@@ -55,6 +55,10 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   const int threads = traits.threads = parameters.threads, width = parameters.vector_width, unroll = parameters.unroll;
   traits.registers = 24 + MostLive(shape) * width * unroll * shape.entry_bytes / 4;
   traits.compute_efficiency = kLoopComputeEfficiency;
+  // Address, load or store, guard.
+  int stored = 0;
+  for (ValueId value : shape.stores) stored += !shape.graph.value(value).type.is_scalar();
+  traits.instructions = shape.instructions + length * (2.0 * (vectors + stored) / width + 2.0 / (width * unroll));
   const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
   if (resident == 0) return std::nullopt;
   const double tile = double(threads) * width * unroll, tiles = std::ceil(length / tile);
@@ -62,7 +66,6 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   if (!one_shot) parameters.blocks_per_multiprocessor = std::min(resident, parameters.blocks_per_multiprocessor);
   traits.blocks = static_cast<int64_t>(
       one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor));
-  if (shape.cuda() && !one_shot) traits.access_efficiency = kPersistentEfficiency;
   // Loads of one step are under way together; half of the time the warp waits for them.
   traits.bytes_in_flight_per_block = 0.5 * tile * vectors * shape.entry_bytes;
   // One partial result a block, to the workspace and back.

@@ -113,9 +113,12 @@ absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, 
 // What earlier jobs taught of predictions for the device. *note: why nothing, where that is a fault.
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,
                                          std::string* note);
-// Adds the candidates that were timed.
-absl::Status LearnFromCandidates(const CostModel& model, v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
-                                 const PipelineContext& context);
+// The kernels that earlier jobs measured on devices of the class; reads the store as it is asked. Null: none.
+absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device, v1::CacheState cache,
+                                                                      const PipelineContext& context);
+// Adds the candidates that were timed, and what is known of their kernels since.
+absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
+                                 const GeneratedCode& code, const PipelineContext& context);
 
 // Stores the exported folder of each OK candidate under its rank; for CUDA with its device code, for loading without a
 // compiler. `code` and `built` are those the candidates were measured with.

@@ -1,15 +1,146 @@
 // What jobs teach of predictions, for those that follow.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/search/kernel_identity.h"
 #include "server/service/job_stages.h"
 
 namespace fusion {
 namespace {
 
+// Of all kernels on all devices; 300 to 400 bytes each.
+constexpr int64_t kMostKernelTimes = 50000;
+
 ModelStatisticsKey KeyOf(const DeviceDescription& device, v1::CacheState cache) {
   return {.device_class = device.name(), .cache = v1::CacheState_Name(cache), .model_version = kCostModelVersion};
+}
+
+KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState cache, const Catalog& catalog) {
+  return {.device_class = device.name(), .cache = v1::CacheState_Name(cache), .library_hash = catalog.hash(),
+          .toolkit = device.toolkit_version()};
+}
+
+Timestamp Now() { return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now()); }
+
+// Rows of the store.
+class StoredKernels final : public KernelMemory {
+ public:
+  StoredKernels(Store& store, KernelTimesKey key, const std::vector<std::string>& families)
+      : store_(store), key_(std::move(key)), families_(families.begin(), families.end()) {}
+
+  std::vector<RememberedKernel> Find(const std::string& family) const override {
+    std::vector<RememberedKernel> kernels;
+    if (!families_.contains(family)) return kernels;
+    // Those of these sizes may be the oldest ones.
+    auto rows = store_.KernelTimes(key_, family, 4 * kMostRelatives);
+    if (!rows.ok()) {
+      spdlog::warn("measured times of kernels cannot be read, predictions do without: {}", rows.status().ToString());
+      return kernels;
+    }
+    for (const KernelTimeRecord& row : *rows) {
+      v1::KernelTime time;
+      if (!time.ParseFromString(row.content) || time.version() != kKernelTimeVersion || time.model_version() != kCostModelVersion ||
+          time.features_size() != kResidualFeatures)
+        continue;
+      RememberedKernel& kernel = kernels.emplace_back();
+      kernel = {.sizes = row.sizes, .variant = row.variant, .seconds = time.seconds(), .deviation = time.deviation(),
+                .predicted_seconds = time.predicted_seconds()};
+      std::copy(time.features().begin(), time.features().end(), kernel.features.begin());
+    }
+    return kernels;
+  }
+
+ private:
+  Store& store_;
+  const KernelTimesKey key_;
+  const std::set<std::string> families_;
+};
+
+// What the kernels of a candidate took together; of very short ones not less than a quarter.
+double KernelSeconds(const CostModel& model, const v1::Candidate& candidate) {
+  const double measured = candidate.measured().median();
+  return std::max(measured - model.StartSeconds(), measured / 4);
+}
+
+// A kernel of the candidates, and its row in the store.
+struct MeasuredKernel {
+  const FusionImplementation* implementation = nullptr;
+  std::string build;
+  KernelBelief belief;
+  int64_t measurements = 0;
+};
+
+absl::Status RememberKernels(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
+                             const GeneratedCode& code, const PipelineContext& context) {
+  const KernelNames names(*submission.graph, submission.sizes);
+  std::vector<KernelTimeRecord> records;
+  std::vector<MeasuredKernel> kernels;
+  std::map<int, int> positions;  // of implementations in both
+  std::vector<int> covers;       // those that were timed
+  for (size_t i = 0; i < code.candidates.size(); ++i) {
+    if (code.candidates[i].candidate.outcome() != v1::OK) continue;
+    covers.push_back(static_cast<int>(i));
+    const std::vector<int>& members = plans.covers.covers[i].columns;
+    for (size_t k = 0; k < members.size(); ++k) {
+      if (!positions.try_emplace(members[k], static_cast<int>(kernels.size())).second) continue;
+      const FusionImplementation& implementation = plans.space.implementations[members[k]];
+      KernelIdentity identity = names.Of(implementation);
+      records.push_back({std::move(identity.family), std::move(identity.sizes), std::move(identity.variant), ""});
+      kernels.push_back({.implementation = &implementation, .build = code.candidates[i].units[k]->build.key()});
+    }
+  }
+  if (kernels.empty()) return absl::OkStatus();
+  // Kernels that were alone come first: they leave nothing to be shared out.
+  std::stable_sort(covers.begin(), covers.end(), [&](int a, int b) {
+    return plans.covers.covers[a].columns.size() < plans.covers.covers[b].columns.size();
+  });
+  const auto change = [&](std::vector<KernelTimeRecord>* rows) {
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      v1::KernelTime known;
+      MeasuredKernel& kernel = kernels[k];
+      const bool same = known.ParseFromString((*rows)[k].content) && known.version() == kKernelTimeVersion &&
+                        known.build() == kernel.build && known.seconds() > 0;
+      kernel.belief = same ? KernelBelief{known.seconds(), known.deviation()}
+                           : KernelBelief{kernel.implementation->estimate.total_seconds, kUnmeasuredDeviation};
+      kernel.measurements = same ? known.measurements() : 0;
+    }
+    for (int cover : covers) {
+      std::vector<KernelBelief> beliefs;
+      for (int member : plans.covers.covers[cover].columns) beliefs.push_back(kernels[positions.at(member)].belief);
+      LearnFromCover(KernelSeconds(model, code.candidates[cover].candidate), &beliefs);
+      for (size_t k = 0; k < beliefs.size(); ++k) {
+        MeasuredKernel& kernel = kernels[positions.at(plans.covers.covers[cover].columns[k])];
+        kernel.belief = beliefs[k];
+        ++kernel.measurements;
+      }
+    }
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      const MeasuredKernel& kernel = kernels[k];
+      const RunTimeEstimate& estimate = kernel.implementation->estimate;
+      const ResidualFeatures features = FeaturesOf(*kernel.implementation);
+      v1::KernelTime time;
+      time.set_version(kKernelTimeVersion);
+      time.set_build(kernel.build);
+      time.set_seconds(kernel.belief.seconds);
+      time.set_deviation(kernel.belief.deviation);
+      time.set_measurements(kernel.measurements);
+      time.set_model_version(kCostModelVersion);
+      time.set_predicted_seconds(estimate.total_seconds / estimate.correction);
+      time.mutable_features()->Add(features.begin(), features.end());
+      (*rows)[k].content = time.SerializeAsString();
+    }
+  };
+  return context.store.UpdateKernelTimes(KernelTimesKeyOf(model.device(), cache, *context.catalog), std::move(records), change,
+                                         kMostKernelTimes, Now());
 }
 
 }  // namespace
@@ -26,15 +157,22 @@ absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::Ca
   return Residual(statistics);
 }
 
-absl::Status LearnFromCandidates(const CostModel& model, v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
-                                 const PipelineContext& context) {
+absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device, v1::CacheState cache,
+                                                                      const PipelineContext& context) {
+  KernelTimesKey key = KernelTimesKeyOf(device, cache, *context.catalog);
+  auto families = context.store.KernelFamilies(key);
+  if (!families.ok()) return families.status();
+  if (families->empty()) return nullptr;
+  return std::make_shared<const StoredKernels>(context.store, std::move(key), *families);
+}
+
+absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
+                                 const GeneratedCode& code, const PipelineContext& context) {
   std::vector<ResidualObservation> observations;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
     const v1::Candidate& candidate = code.candidates[i].candidate;
     if (candidate.outcome() != v1::OK) continue;
-    // What the kernels took; of very short ones not less than a quarter.
-    const double measured = candidate.measured().median();
-    ResidualObservation observation{.measured_seconds = std::max(measured - model.StartSeconds(), measured / 4)};
+    ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate)};
     for (int member : plans.covers.covers[i].columns) {
       const FusionImplementation& implementation = plans.space.implementations[member];
       observation.kernels.push_back(FeaturesOf(implementation));
@@ -42,8 +180,8 @@ absl::Status LearnFromCandidates(const CostModel& model, v1::CacheState cache, c
     }
     observations.push_back(std::move(observation));
   }
-  const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-  return context.store.UpdateModelStatistics(
+  const absl::Status remembered = RememberKernels(submission, model, cache, plans, code, context);
+  const absl::Status learned = context.store.UpdateModelStatistics(
       KeyOf(model.device(), cache),
       [&](const std::string& stored) {
         v1::ResidualStatistics statistics;
@@ -51,7 +189,8 @@ absl::Status LearnFromCandidates(const CostModel& model, v1::CacheState cache, c
         AddJob(observations, &statistics);
         return statistics.SerializeAsString();
       },
-      now);
+      Now());
+  return learned.ok() ? remembered : learned;
 }
 
 }  // namespace fusion

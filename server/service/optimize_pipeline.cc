@@ -68,14 +68,16 @@ absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device, c
   return StoredRoutineTables(device, *context.catalog, context.store, notes);
 }
 
-// The model of the device with its tables of routine times and what earlier jobs taught of it. *notes: what could not be used.
+// The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels that they measured. *notes: what could not be used.
 absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission, v1::CacheState cache,
                                   RoutineTables routines, const PipelineContext& context, std::vector<std::string>* notes) {
   std::string unreadable;
   auto residual = LearnedResidual(device, cache, context, &unreadable);
   if (!residual.ok()) return residual.status();
   if (!unreadable.empty()) notes->push_back(unreadable);
-  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual), std::move(routines));
+  auto memory = RememberedKernels(device, cache, context);
+  if (!memory.ok()) return memory.status();
+  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual), std::move(routines), *std::move(memory));
 }
 
 // On GPUs the programs of a routine are built and timed in seconds, by the way; host compilers would take minutes.
@@ -201,7 +203,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // Model: what was measured corrects the next predictions. The job is none the worse without that.
   stages.Begin("learn");
-  if (auto status = LearnFromCandidates(*model, cache, *plans, *code, context); !status.ok())
+  if (auto status = LearnFromCandidates(*submission, *model, cache, *plans, *code, context); !status.ok())
     plans->summary.add_notes(absl::StrCat("later predictions do not profit from this job: ", status.message()));
 
   // Rank.

@@ -4,10 +4,12 @@
     tests/bench/model_accuracy.py --bin build/release/bin --data /tmp/accuracy --output report.json --plots plots
 
 Each pass submits each example at its own sizes and at sizes that vectors divide; later passes predict with what earlier ones
-taught. The report is of the last pass alone. The folder of --data stays, and may be one of an earlier run. Exit status: 0 done, 1 a
-job failed, 2 bad usage.
+taught. The report is of the last pass alone. The folder of --data stays, and may be one of an earlier run. With
+--candidates-output PREFIX all measured candidates of each pass are written to PREFIX1.json, PREFIX2.json ..., from which
+build/release/tests/model_replay predicts anew. Exit status: 0 done, 1 a job failed, 2 bad usage.
 """
 import argparse
+import base64
 import concurrent.futures
 import datetime
 import json
@@ -15,6 +17,7 @@ import os
 import pathlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -42,6 +45,22 @@ def await_server(port):
     raise RuntimeError("the server does not listen; see its log in the folder of --data")
 
 
+def measured_candidates(results, data):
+    """What model_replay reads: the device, the tables of its routines, and the candidates of each (example, result) that are OK."""
+    database = sqlite3.connect(data / "fusion.db")
+    blobs = {name: [base64.b64encode(row[0]).decode() for row in database.execute(query)]
+             for name, query in (("device", "SELECT description FROM devices ORDER BY last_seen_micros DESC"),
+                                 ("routine_tables", "SELECT content FROM routine_tables ORDER BY routine"))}
+    database.close()
+    graphs = [{"example": name, "sizes": result["graph"]["sizes"],
+               "candidates": [{"description": candidate["description"], "predicted": candidate["predicted_seconds"],
+                               **{key: candidate["measured_seconds"][key] for key in ("median", "low", "high")}}
+                              for candidate in result["candidates"] if candidate["outcome"] == "OK"]}
+              for name, result in results]
+    return {"schema": "fusion.measured_candidates/1", "date": datetime.date.today().isoformat(), "device": blobs["device"][0],
+            "routine_tables": blobs["routine_tables"], "graphs": graphs}
+
+
 def start(command, folder, **environment):
     log = open(folder / f"{pathlib.Path(command[0]).name}.log", "ab")
     return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **environment})
@@ -56,19 +75,20 @@ def main():
     parser.add_argument("--only", default="", help="examples, with commas")
     parser.add_argument("--own-sizes", action="store_true", help="the examples' own sizes alone")
     parser.add_argument("--candidates", type=int, default=30)
+    parser.add_argument("--jobs-at-once", type=int, default=3)
     parser.add_argument("--port", type=int, default=50751)
     parser.add_argument("--time-limit", type=float, default=float("inf"), help="start no job after so many seconds")
     parser.add_argument("--output", type=pathlib.Path, help="JSON of `model report`")
     parser.add_argument("--plots", type=pathlib.Path)
+    parser.add_argument("--candidates-output", help="PREFIX of files of measured candidates")
     options = parser.parse_args()
     options.data.mkdir(parents=True, exist_ok=True)
     server = f"127.0.0.1:{options.port}"
     examples = [name for name in sorted(path.stem for path in (ROOT / "examples").glob("*.fuse"))
                 if not options.only or name in options.only.split(",")]
     began = time.monotonic()
-    processes = [start([str(options.bin / "fusion-server"), "--listen", server, "--data", str(options.data), "--job-threads", "3"],
-                       options.data)]
-    processes.append(start([str(options.bin / "fusion-worker"), "--server", server, "--target", options.target], options.data))
+    processes = [start([str(options.bin / "fusion-server"), "--listen", server, "--data", str(options.data),
+                        "--job-threads", str(options.jobs_at_once)], options.data)]
     failed = done = 0
 
     def submit(name, size_arguments):
@@ -80,18 +100,26 @@ def main():
         result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if result.returncode != 0:
             print(f"{name} {' '.join(size_arguments)}: {result.stderr.strip()[-300:]}", flush=True)
-        return result.returncode == 0
+            return False
+        return name, json.loads(result.stdout)
 
     try:
         await_server(options.port)
+        # Behind the server: a worker that finds none waits before it tries again.
+        processes.append(start([str(options.bin / "fusion-worker"), "--server", server, "--target", options.target], options.data))
         for number in range(options.passes):
             cases = [(name, size_arguments) for name in examples
                      for size_arguments in ([[]] if options.own_sizes else [[], size_options(name)])]
-            # Three at once: searches and builds of one beside the timing of another; timings take turns.
-            with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            # Several at once: searches and builds of one beside the timing of another; timings take turns.
+            with concurrent.futures.ThreadPoolExecutor(options.jobs_at_once) as pool:
                 outcomes = list(pool.map(lambda case: submit(*case), cases))
-            done = sum(outcome is True for outcome in outcomes)
+            results = [outcome for outcome in outcomes if outcome]
+            done = len(results)
             failed += sum(outcome is False for outcome in outcomes)
+            if options.candidates_output and results:
+                pathlib.Path(f"{options.candidates_output}{number + 1}.json").write_text(
+                    json.dumps(measured_candidates(results, options.data), indent=None, separators=(",", ":")) + "\n",
+                    encoding="utf-8")
             print(f"pass {number + 1}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
         if options.output or options.plots:
             report = [str(options.bin / "fusion-client"), "model", "report", "--server", server, "--jobs", str(done), "--json"]

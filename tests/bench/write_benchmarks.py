@@ -114,6 +114,8 @@ def main():
             peers.append((path.name, document))
         elif document.get("schema") == "fusion.model_report/1":
             parts.append(model_table(document, path))
+        elif document.get("schema") == "fusion.model_replay/1":
+            parts.append(replay_table(document, path))
         elif "benchmarks" in document:
             parts.append(search_table(document, path.name))
         elif "rows" in document:
@@ -181,6 +183,43 @@ def model_table(document, path):
         tau = "" if graph["kendall_tau"] is None else f"{graph['kendall_tau']:.2f}"
         lines.append(f"| {graph['graph']} | {graph['sizes']} | {graph['candidates']} | {percent(graph['median_absolute_error'])} | {tau} | "
                      f"{' '.join(map(str, graph['fastest_positions']))} | {percent(graph['regret']['first_3'])} |")
+    remarks = path.with_name(f"{path.stem}.remarks.md")
+    if remarks.exists():
+        lines += ["", remarks.read_text().rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def replay_table(document, path):
+    """What model_replay made of measured candidates: a line for each way to predict, and all graphs of those that matter most."""
+    percent = lambda share: f"{100 * share:.1f} %"
+    ways = {way["name"]: way for way in document["ways"]}
+    graphs = ways["nothing left out"]["graphs"]
+    lines = ["## Predictions", "", f"{document['date']}; {document['device']}; {ways['nothing left out']['candidates']:,} candidates of {len(graphs)} graphs "
+             "and sizes, cold, all timed. Predicted from stored measurements by the model of this tree.", "", f"    {document['command']}",
+             "", "| what was known | graphs | median absolute error | Kendall's tau, median (least) | best, or a tie, in first 5 "
+             "| first 3 within 2 % | loss of first 1, 3, median | largest |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for way in document["ways"]:
+        median, largest = way["median_regret"], way["largest_regret"]
+        lines.append(f"| {way['name']} | {len(way['graphs'])} | {percent(way['median_absolute_error'])} | {way['median_kendall_tau']:.2f} "
+                     f"({way['least_kendall_tau']:.2f}) | {percent(way['best_in_first_5_with_ties'])} | "
+                     f"{percent(way['first_3_within_2_percent'])} | {percent(median['first'])}, {percent(median['first_3'])} | "
+                     f"{percent(largest['first'])}, {percent(largest['first_3'])} |")
+    lines += ["| target | | 10 % | 0.8 | 95 % | 95 % | | |", ""]
+    for kind, words in (("predicted", "predicted against measured times, nothing left out"),
+                        ("convergence", "the best so far in predicted order, nothing left out")):
+        plot = path.with_name(f"{path.stem}-{kind}.svg")
+        if plot.exists():
+            lines += [f"![{words}](tests/bench/results/{plot.name})", ""]
+    left_out = {(graph["graph"], graph["sizes"]): graph for graph in ways["the example left out"]["graphs"]}
+    recalled = {(graph["graph"], graph["sizes"]): graph for graph in ways.get("measured before, kernels remembered", {}).get("graphs", [])}
+    lines += ["Of each graph the error, tau, where the best or a tie of it stands, and what the first 3 lose:", "",
+              "| graph | sizes | candidates | the example left out | nothing left out | measured before, kernels remembered |",
+              "| --- | --- | ---: | ---: | ---: | ---: |"]
+    for graph in graphs:
+        key = (graph["graph"], graph["sizes"])
+        cells = [f"{percent(way['median_absolute_error'])}, {way['kendall_tau']:.2f}, {way['best_position_with_ties']}, "
+                 f"{percent(way['first_3_regret'])}" if way else "" for way in (left_out.get(key), graph, recalled.get(key))]
+        lines.append(f"| {graph['graph']} | {graph['sizes']} | {graph['candidates']} | {' | '.join(cells)} |")
     remarks = path.with_name(f"{path.stem}.remarks.md")
     if remarks.exists():
         lines += ["", remarks.read_text().rstrip()]

@@ -62,7 +62,7 @@ TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
   EXPECT_NEAR(residual.graph_deviation(), 0.2, 0.1);
   EXPECT_EQ(residual.jobs(), 10);
   EXPECT_EQ(residual.candidates(), 200);
-  EXPECT_THAT(residual.Explain(), HasSubstr("bulk copies x1.3"));
+  EXPECT_THAT(residual.Explain(), HasSubstr("bulk copies x1.2"));
 }
 
 TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {

@@ -1,0 +1,117 @@
+#include "server/model/kernel_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fusion {
+namespace {
+
+// Medians of the same kernel in other processes, on other devices of the class, beside other kernels: about 1.5 % each.
+constexpr double kMeasuredDeviation = 0.015;
+// Kernels of a cover find in the caches what the one before left there, which they do not in another cover.
+constexpr double kSharedCoverDeviation = 0.03;
+// A time that was measured long ago is not surer than this.
+constexpr double kLeastDeviation = 0.01;
+// A kernel whose own time is known at least so well was measured by itself, or nearly so.
+constexpr double kKnownDeviation = 0.05;
+// The share of its own error that a kernel has in common with one of equal features; the distance of features at which of that
+// exp(-1/2) is left; and what is left of it at other sizes (assumed). The first two foretell best, of each fusion of 40 graphs on an
+// H200, one half of its measured kernels from the other.
+constexpr double kSmoothShare = 0.95, kLength = 1.4, kOtherSizes = 0.6;
+// Of the errors that graphs have in common, the part that holds at all sizes.
+constexpr double kFamilyShare = 0.5;
+
+double Square(double x) { return x * x; }
+
+}  // namespace
+
+double FamilyTimes::Covariance(const RememberedKernel& a, const RememberedKernel& b) const {
+  double distance = 0;
+  for (int i = 0; i < kResidualFeatures; ++i) distance += Square(a.features[i] - b.features[i]);
+  const double alike = kSmoothShare * own_ * std::exp(-distance / (2 * Square(kLength)));
+  if (a.sizes != b.sizes) return of_family_ + kOtherSizes * alike;
+  return of_family_ + of_sizes_ + alike + (a.variant == b.variant ? (1 - kSmoothShare) * own_ : 0);
+}
+
+FamilyTimes::FamilyTimes(std::vector<RememberedKernel> kernels, std::string sizes, const Residual& residual)
+    : sizes_(std::move(sizes)),
+      kernels_(std::move(kernels)),
+      of_family_(kFamilyShare * Square(residual.graph_deviation())),
+      of_sizes_((1 - kFamilyShare) * Square(residual.graph_deviation())),
+      own_(Square(residual.deviation())) {
+  std::erase_if(kernels_, [](const RememberedKernel& kernel) {
+    return !(kernel.seconds > 0) || !(kernel.predicted_seconds > 0) || !std::isfinite(kernel.seconds) ||
+           !std::isfinite(kernel.predicted_seconds) || !std::isfinite(kernel.deviation);
+  });
+  std::stable_partition(kernels_.begin(), kernels_.end(), [&](const RememberedKernel& kernel) { return kernel.sizes == sizes_; });
+  if (kernels_.size() > kMostRelatives) kernels_.resize(kMostRelatives);
+  const size_t n = kernels_.size();
+  weights_.resize(n);
+  factor_.assign(n * n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const RememberedKernel& kernel = kernels_[i];
+    weights_[i] = std::log(kernel.seconds / (kernel.predicted_seconds * residual.Correction(kernel.features)));
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = Covariance(kernels_[j], kernel);
+      if (i == j) sum += Square(std::max(kernel.deviation, kLeastDeviation));
+      for (size_t k = 0; k < j; ++k) sum -= factor_[i * n + k] * factor_[j * n + k];
+      factor_[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / factor_[j * n + j];
+    }
+    for (size_t k = 0; k < i; ++k) weights_[i] -= factor_[i * n + k] * weights_[k];
+    weights_[i] /= factor_[i * n + i];
+  }
+  for (size_t i = n; i-- > 0;) {
+    for (size_t k = i + 1; k < n; ++k) weights_[i] -= factor_[k * n + i] * weights_[k];
+    weights_[i] /= factor_[i * n + i];
+  }
+}
+
+FamilyTimes::Answer FamilyTimes::Of(const std::string& variant, const ResidualFeatures& features) const {
+  const RememberedKernel asked{.sizes = sizes_, .variant = variant, .features = features};
+  Answer answer;
+  double mean = 0;
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    const RememberedKernel& kernel = kernels_[i];
+    // Kernels that the features cannot tell apart differ by more than measurements of one do: its own time says more than theirs.
+    if (kernel.sizes == sizes_ && kernel.variant == variant && kernel.deviation <= kKnownDeviation) answer.seconds = kernel.seconds;
+    mean += Covariance(kernel, asked) * weights_[i];
+  }
+  answer.factor = std::exp(mean);
+  return answer;
+}
+
+double FamilyTimes::DeviationOf(const std::string& variant, const ResidualFeatures& features) const {
+  const size_t n = kernels_.size();
+  const RememberedKernel asked{.sizes = sizes_, .variant = variant, .features = features};
+  double variance = Covariance(asked, asked);
+  std::vector<double> shares(n);
+  for (size_t i = 0; i < n; ++i) {
+    shares[i] = Covariance(kernels_[i], asked);
+    for (size_t k = 0; k < i; ++k) shares[i] -= factor_[i * n + k] * shares[k];
+    shares[i] /= factor_[i * n + i];
+    variance -= Square(shares[i]);
+  }
+  return std::sqrt(std::max(variance, Square(kLeastDeviation)));
+}
+
+void LearnFromCover(double measured_seconds, std::vector<KernelBelief>* kernels) {
+  double expected = 0, variance = 0;
+  for (KernelBelief& kernel : *kernels) {
+    kernel.deviation = std::max(kernel.deviation, kLeastDeviation);
+    expected += kernel.seconds;
+    variance += Square(kernel.seconds * kernel.deviation);
+  }
+  const double noise = kernels->size() > 1 ? std::hypot(kMeasuredDeviation, kSharedCoverDeviation) : kMeasuredDeviation;
+  variance += Square(measured_seconds * noise);
+  if (!(expected > 0) || !(measured_seconds > 0) || !std::isfinite(measured_seconds) || !std::isfinite(variance)) return;
+  for (KernelBelief& kernel : *kernels) {
+    const double own = Square(kernel.seconds * kernel.deviation), gain = own / variance;
+    // No kernel takes less than a tenth of what was believed: the others were too slow then.
+    const double seconds = std::max(kernel.seconds + gain * (measured_seconds - expected), kernel.seconds / 10);
+    kernel.deviation *= std::sqrt(std::max(1 - gain, 0.0));
+    kernel.seconds = seconds;
+  }
+}
+
+}  // namespace fusion

@@ -1,0 +1,88 @@
+// Measured times of kernels, remembered from earlier jobs: what is known of a kernel by itself stands in the place of a prediction, and
+// what is known of its relatives corrects the predictions of the others.
+//
+// Relatives are kernels of one family: they compute the same functions of values of the same types, in any way and at any size. The
+// errors that the model and its regression (residual.h) leave, log(measured / predicted), are taken to be normal: a part that all
+// of the family share, one that those of equal sizes share, and one of each kernel, which kernels of similar features share by how
+// similar they are (a Gaussian process). So the kernel itself, measured before, is predicted by its measured time, and others of its family
+// by the means of their neighbours.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/model/residual.h"
+
+namespace fusion {
+
+// Raise when a kernel of the same family, sizes and variant is made or named differently: remembered ones are then forgotten.
+inline constexpr int kKernelTimeVersion = 1;
+
+// What a kernel is: `family` says what it computes but for sizes, `variant` how. Texts without names of variables.
+struct KernelIdentity {
+  std::string family;
+  std::string sizes;
+  std::string variant;
+  friend auto operator<=>(const KernelIdentity&, const KernelIdentity&) = default;
+};
+
+// A measured kernel of a family. Times are those of CostModel: without StartSeconds.
+struct RememberedKernel {
+  std::string sizes;
+  std::string variant;
+  double seconds = 0;
+  double deviation = 0;            // standard deviation of log(seconds)
+  double predicted_seconds = 0;    // by the model, without corrections
+  ResidualFeatures features{};
+};
+
+// Where remembered kernels are found; thread safe.
+class KernelMemory {
+ public:
+  virtual ~KernelMemory() = default;
+  // Those of the family, newest first; few enough to be compared with each other.
+  virtual std::vector<RememberedKernel> Find(const std::string& family) const = 0;
+};
+
+// What is known of one family at some sizes. Immutable; thread safe.
+class FamilyTimes {
+ public:
+  // Nothing is known.
+  FamilyTimes() = default;
+  // Of more than kMostRelatives kernels those of these sizes and the newest are used.
+  FamilyTimes(std::vector<RememberedKernel> kernels, std::string sizes, const Residual& residual);
+  bool empty() const { return kernels_.empty(); }
+
+  struct Answer {
+    double factor = 1;  // on the predicted time with the regression's correction, as far as nothing better is known
+    std::optional<double> seconds;  // of this kernel itself, where it was measured: whatever the model says
+  };
+  // Of the kernel of this variant, these features, at the sizes of the constructor.
+  Answer Of(const std::string& variant, const ResidualFeatures& features) const;
+  // Standard deviation of log(measured / predicted) that is left then; costs as much as the number of relatives times Of.
+  double DeviationOf(const std::string& variant, const ResidualFeatures& features) const;
+
+ private:
+  double Covariance(const RememberedKernel& a, const RememberedKernel& b) const;
+
+  std::string sizes_;
+  std::vector<RememberedKernel> kernels_;
+  std::vector<double> weights_;  // of their errors: inverse of the covariances times the errors
+  std::vector<double> factor_;   // Cholesky's, row by row
+  double of_family_ = 0, of_sizes_ = 0, own_ = 0;  // variances
+};
+inline constexpr int kMostRelatives = 128;
+
+// A kernel of a measured cover, as it is known before.
+struct KernelBelief {
+  double seconds = 0;
+  double deviation = 0;  // of its logarithm
+};
+// Standard deviation of the logarithm of a kernel's time of which nothing was measured.
+inline constexpr double kUnmeasuredDeviation = 0.25;
+// What is known of the kernels of a cover once all of them together took `measured_seconds`: what was not foreseen is shared out
+// by how unsure each was (a Kalman filter without covariances). One kernel alone takes nearly all of it.
+void LearnFromCover(double measured_seconds, std::vector<KernelBelief>* kernels);
+
+}  // namespace fusion

@@ -1,0 +1,129 @@
+#include "server/search/kernel_identity.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "library/catalog/sha256.h"
+#include "server/search/skeleton_rules.h"
+
+namespace fusion {
+namespace {
+
+// Changes when the text does.
+constexpr char kVersion[] = "fusion kernel 1\n";
+
+class FamilyText {
+ public:
+  FamilyText(const Graph& graph, const SizeValues& sizes, const std::map<const ElementaryFunction*, std::string>& functions,
+             const NodeSet& nodes)
+      : graph_(graph), sizes_(sizes), functions_(functions) {
+    FindLoadsAndStores(graph, nodes, &loads_, &stores_);
+    for (int member : nodes.Members()) WriteNode(graph.node(NodeId{member}));
+  }
+  const std::string& text() const { return text_; }
+  std::string SizesText() const { return absl::StrJoin(values_, ","); }
+
+ private:
+  void WriteNode(const Node& node) {
+    absl::StrAppend(&text_, node.function->name, " ", node.overload - node.function->overloads.data(), " ",
+                    functions_.at(node.function));
+    for (int parameter : node.static_parameters) absl::StrAppend(&text_, " <", parameter, ">");
+    for (ValueId operand : node.operands) WriteValue(graph_.value(operand));
+    text_ += " ->";
+    WriteValue(graph_.value(node.result));
+    text_ += "\n";
+  }
+
+  void WriteValue(const Value& value) {
+    if (value.literal) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &*value.literal, sizeof(bits));
+      absl::StrAppend(&text_, " literal:", absl::Hex(bits));
+      return;
+    }
+    const auto [number, is_new] = numbers_.try_emplace(value.id, static_cast<int>(numbers_.size()));
+    absl::StrAppend(&text_, " ", number->second);
+    if (!is_new) return;
+    absl::StrAppend(&text_, ":", value.type.data_type == v1::F64 ? "f64" : "f32", value.type.mapped ? " mapped" : "");
+    for (int extent : value.type.element_shape) absl::StrAppend(&text_, " ", extent);
+    for (const Extent& extent : value.type.extents) WriteExtent(extent);
+    if (value.leading_dimension) text_ += " ld", WriteExtent(*value.leading_dimension);
+    if (std::binary_search(loads_.begin(), loads_.end(), value.id)) text_ += " read";
+    if (std::binary_search(stores_.begin(), stores_.end(), value.id)) text_ += " written";
+    text_ += ";";
+  }
+
+  void WriteExtent(const Extent& extent) {
+    if (extent.name.empty()) {
+      absl::StrAppend(&text_, " [", extent.constant, "]");
+      return;
+    }
+    const auto [number, is_new] = extents_.try_emplace(extent.name, static_cast<int>(extents_.size()));
+    if (is_new) values_.push_back(sizes_.at(extent.name));
+    absl::StrAppend(&text_, " [s", number->second, "]");
+  }
+
+  const Graph& graph_;
+  const SizeValues& sizes_;
+  const std::map<const ElementaryFunction*, std::string>& functions_;
+  std::vector<ValueId> loads_, stores_;  // ascending
+  std::string text_ = kVersion;
+  std::map<ValueId, int> numbers_;
+  std::map<std::string, int> extents_;
+  std::vector<int64_t> values_;
+};
+
+}  // namespace
+
+KernelNames::KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {
+  for (const Node& node : graph.nodes())
+    if (auto [it, is_new] = functions_.try_emplace(node.function); is_new) it->second = Sha256Hex(node.function->source).substr(0, 16);
+}
+
+KernelIdentity KernelNames::Of(const NodeSet& nodes) const {
+  const FamilyText family(graph_, sizes_, functions_, nodes);
+  return {.family = Sha256Hex(family.text()).substr(0, 32), .sizes = family.SizesText(), .variant = ""};
+}
+
+KernelIdentity KernelNames::Of(const FusionImplementation& implementation) const {
+  KernelIdentity identity = Of(implementation.fusion.nodes);
+  identity.variant = VariantOf(implementation);
+  return identity;
+}
+
+std::string VariantOf(const FusionImplementation& implementation) {
+  const SkeletonParameters& p = implementation.parameters;
+  std::string text = absl::StrCat(SkeletonName(implementation.skeleton), " T", p.threads, " E", p.elements_per_block, " V", p.vector_width,
+                                  " C", p.chunks, " R", p.threads_per_row, " cluster", p.cluster_blocks, " S", p.stages, " U", p.unroll,
+                                  " B", p.blocks_per_multiprocessor, " bound", p.resident_blocks, " path", static_cast<int>(p.load_path),
+                                  " M", p.rows_per_step);
+  if (p.hold_columns) text += " holds";
+  if (p.column_tiles) text += " tiles";
+  if (p.reversed) text += " reversed";
+  if (p.atomic) text += " atomic";
+  if (p.load_repeats > 1 || p.compute_repeats > 1) absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);
+  if (implementation.kept.rows > 0)
+    absl::StrAppend(&text, " keeps ", implementation.kept.rows, implementation.kept.filled ? "f" : "",
+                    implementation.kept.in_registers ? "r" : "");
+  // Positions among the kernel's own nodes: the order that all of them are in.
+  std::vector<int> ids;
+  for (NodeId id : implementation.order) ids.push_back(id.value);
+  std::vector<int> sorted = ids;
+  std::sort(sorted.begin(), sorted.end());
+  if (ids != sorted) {
+    text += " order";
+    for (int id : ids) absl::StrAppend(&text, " ", std::lower_bound(sorted.begin(), sorted.end(), id) - sorted.begin());
+  }
+  if (std::any_of(implementation.implementations.begin(), implementation.implementations.end(), [](int choice) { return choice > 0; }))
+    absl::StrAppend(&text, " [", absl::StrJoin(implementation.implementations, ","), "]");
+  for (const FusionImplementation& sweep : implementation.sweeps) {
+    absl::StrAppend(&text, " | ", sweep.order.size(), " of ", implementation.fusion.nodes.Size(), ": ", VariantOf(sweep));
+  }
+  return text;
+}
+
+}  // namespace fusion

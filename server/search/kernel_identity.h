@@ -1,0 +1,33 @@
+// What a kernel is called in the memory of measured times: the same in every graph that has it.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "server/graph/graph.h"
+#include "server/model/kernel_memory.h"
+#include "server/plan/plan.h"
+
+namespace fusion {
+
+// Of one graph at given sizes; both must outlive it.
+class KernelNames {
+ public:
+  KernelNames(const Graph& graph, const SizeValues& sizes);
+  // `family` and `sizes` of the kernels that compute the nodes. The family covers functions with their routines, types, what is
+  // read from and written to memory, and which extents are equal; values are numbered in the order in which the nodes, ascending,
+  // name them.
+  KernelIdentity Of(const NodeSet& nodes) const;
+  // With `variant`.
+  KernelIdentity Of(const FusionImplementation& implementation) const;
+
+ private:
+  const Graph& graph_;
+  const SizeValues& sizes_;
+  std::map<const ElementaryFunction*, std::string> functions_;  // hashes of what their code is made from
+};
+
+// How the implementation computes them: every parameter, implementation and order that its code is made from.
+std::string VariantOf(const FusionImplementation& implementation);
+
+}  // namespace fusion

@@ -1,0 +1,84 @@
+// Whole jobs on the host: what was measured is remembered, also across a restart and in other graphs.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "tests/integration/service/embedded_fixture.h"
+
+namespace fusion {
+namespace {
+
+constexpr char kGraph[] =
+    "size n = 40003;\nvector[n] x, y, z, s, r;\nscalar a;\ninput a, x, y, z;\n"
+    "s = axpy(a, x, y);\nr = vadd(s, z);\nreturn r;\n";
+// The same under other names, and more.
+constexpr char kLarger[] =
+    "size k = 40003;\nvector[k] u, v, w, t, q, p;\nscalar c;\ninput c, u, v, w;\n"
+    "t = axpy(c, u, v);\nq = vadd(t, w);\np = vmul(u, u);\nreturn q, p;\n";
+
+class RememberedKernelsTest : public EmbeddedTest {
+ protected:
+  v1::ExplainResponse Explain(const std::string& graph, v1::CacheState cache = v1::COLD) {
+    v1::ExplainRequest request;
+    request.mutable_source()->set_fuse(graph);
+    request.set_target(v1::HOST);
+    request.set_candidates(100);
+    request.set_cache(cache);
+    // Until the worker of this process has said what device it has.
+    for (int attempt = 0; attempt < 300; ++attempt) {
+      auto response = client_->Explain(request);
+      EXPECT_TRUE(response.ok()) << response.status();
+      if (!response.ok()) break;
+      if (response->text().find("no such device is connected") == std::string::npos) return *response;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    ADD_FAILURE() << "no device";
+    return v1::ExplainResponse();
+  }
+};
+
+TEST_F(RememberedKernelsTest, PredictTheSameKernelsByTheirMeasuredTimes) {
+  EXPECT_EQ(Explain(kGraph).text().find(" measured;"), std::string::npos);
+  v1::SubmitRequest request;
+  request.mutable_source()->set_fuse(kGraph);
+  request.set_target(v1::HOST);
+  request.set_candidates(4);
+  request.set_measure_all(true);
+  absl::StatusOr<v1::Job> job = client_->Submit(request);
+  ASSERT_TRUE(job.ok()) << job.status();
+  absl::StatusOr<v1::Job> done = client_->WatchJob(job->name(), 0, [](const v1::JobEvent&) {});
+  ASSERT_TRUE(done.ok()) << done.status();
+  ASSERT_EQ(done->state(), v1::SUCCEEDED) << done->ShortDebugString();
+  // Of one kernel; those of several share what they took.
+  std::map<std::string, double> measured;
+  for (const v1::Candidate& candidate : done->result().candidates())
+    if (candidate.outcome() == v1::OK && candidate.fusions_size() == 1)
+      measured[candidate.description()] = candidate.measured().median();
+  ASSERT_FALSE(measured.empty());
+
+  for (bool restarted : {false, true}) {
+    SCOPED_TRACE(restarted);
+    if (restarted) {
+      client_.reset();
+      Open();
+    }
+    size_t found = 0;
+    const v1::ExplainResponse again = Explain(kGraph);
+    for (const v1::Candidate& candidate : again.candidates()) {
+      const auto it = measured.find(candidate.description());
+      if (it == measured.end()) continue;
+      ++found;
+      EXPECT_NEAR(candidate.predicted_seconds() / it->second, 1, 0.05) << candidate.description();
+    }
+    EXPECT_EQ(found, measured.size());
+    EXPECT_NE(again.text().find(" measured;"), std::string::npos) << again.text();
+    EXPECT_NE(Explain(kLarger).text().find(" measured;"), std::string::npos);
+    // Warm times are others.
+    EXPECT_EQ(Explain(kGraph, v1::WARM).text().find(" measured;"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace fusion

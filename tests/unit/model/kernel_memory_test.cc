@@ -1,0 +1,149 @@
+#include "server/model/kernel_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "server/model/cost_model.h"
+
+namespace fusion {
+namespace {
+
+constexpr char kSizes[] = "4096,4096";
+
+ResidualFeatures Features(double first, double second = 0) {
+  ResidualFeatures features{};
+  features[0] = first;
+  features[1] = second;
+  return features;
+}
+
+// Measured at `error` times its prediction of 1 ms.
+RememberedKernel Kernel(const std::string& variant, double error, const ResidualFeatures& features, const std::string& sizes = kSizes) {
+  return {.sizes = sizes, .variant = variant, .seconds = 1e-3 * error, .deviation = 0.015, .predicted_seconds = 1e-3, .features = features};
+}
+
+TEST(FamilyTimes, AKernelThatWasMeasuredIsPredictedByItsTime) {
+  const FamilyTimes times({Kernel("a", 2, Features(1)), Kernel("b", 0.5, Features(1, 1))}, kSizes, Residual());
+  const FamilyTimes::Answer a = times.Of("a", Features(1)), b = times.Of("b", Features(1, 1));
+  EXPECT_NEAR(a.factor, 2, 0.1);
+  EXPECT_NEAR(b.factor, 0.5, 0.03);
+  EXPECT_EQ(a.seconds, 2e-3);
+  EXPECT_EQ(b.seconds, 0.5e-3);
+  EXPECT_LT(times.DeviationOf("a", Features(1)), 0.02);
+}
+
+TEST(FamilyTimes, OthersAreCorrectedByTheirNeighboursTheMoreTheNearerTheyAre) {
+  const FamilyTimes times({Kernel("slow", 2, Features(1)), Kernel("fast", 1, Features(1, 2))}, kSizes, Residual());
+  const FamilyTimes::Answer near_slow = times.Of("x", Features(1, 0.2)), near_fast = times.Of("x", Features(1, 1.8)),
+                            far = times.Of("x", Features(5, 5));
+  EXPECT_GT(near_slow.factor, 1.5);
+  EXPECT_LT(near_fast.factor, 1.3);
+  EXPECT_FALSE(near_slow.seconds.has_value());
+  EXPECT_LT(times.DeviationOf("x", Features(1, 0.2)), times.DeviationOf("x", Features(5, 5)));
+  // What the family has in common remains.
+  EXPECT_GT(far.factor, 1.05);
+  EXPECT_LT(far.factor, near_slow.factor);
+}
+
+TEST(FamilyTimes, OtherSizesTellLess) {
+  const FamilyTimes here({Kernel("a", 2, Features(1))}, kSizes, Residual()),
+      there({Kernel("a", 2, Features(1), "512,512")}, kSizes, Residual());
+  EXPECT_GT(there.Of("a", Features(1)).factor, 1.1);
+  EXPECT_LT(there.Of("a", Features(1)).factor, 0.95 * here.Of("a", Features(1)).factor);
+  EXPECT_FALSE(there.Of("a", Features(1)).seconds.has_value());
+}
+
+TEST(FamilyTimes, OfManyThoseOfTheSameSizesCount) {
+  std::vector<RememberedKernel> kernels;
+  for (int i = 0; i < 3 * kMostRelatives; ++i) kernels.push_back(Kernel(std::to_string(i), 1, Features(i * 0.01), "512,512"));
+  kernels.push_back(Kernel("mine", 2, Features(1)));
+  const FamilyTimes times(kernels, kSizes, Residual());
+  EXPECT_NEAR(times.Of("mine", Features(1)).factor, 2, 0.1);
+  EXPECT_EQ(times.Of("mine", Features(1)).seconds, 2e-3);
+}
+
+TEST(FamilyTimes, TimesThatAreNoneAreLeftOut) {
+  std::vector<RememberedKernel> kernels(5, Kernel("a", 2, Features(1)));
+  kernels[0].seconds = 0;
+  kernels[1].seconds = std::numeric_limits<double>::infinity();
+  kernels[2].predicted_seconds = -1;
+  kernels[3].deviation = NAN;
+  kernels[4].seconds = NAN;
+  EXPECT_TRUE(FamilyTimes(kernels, kSizes, Residual()).empty());
+  EXPECT_TRUE(FamilyTimes().empty());
+  // Twice the same is no fault either.
+  kernels.assign(2, Kernel("a", 2, Features(1)));
+  EXPECT_NEAR(FamilyTimes(kernels, kSizes, Residual()).Of("a", Features(1)).factor, 2, 0.1);
+}
+
+TEST(FamilyTimes, AShareOfACoverIsNoTimeOfTheKernelItself) {
+  RememberedKernel shared = Kernel("a", 2, Features(1));
+  shared.deviation = 0.15;
+  const FamilyTimes::Answer answer = FamilyTimes({shared}, kSizes, Residual()).Of("a", Features(1));
+  EXPECT_FALSE(answer.seconds.has_value());
+  EXPECT_GT(answer.factor, 1.3);
+  EXPECT_LT(answer.factor, 2);
+}
+
+TEST(LearnFromCover, OneKernelTakesNearlyAll) {
+  std::vector<KernelBelief> kernel = {{1e-3, kUnmeasuredDeviation}};
+  LearnFromCover(2e-3, &kernel);
+  EXPECT_NEAR(kernel[0].seconds, 2e-3, 0.05e-3);
+  EXPECT_LT(kernel[0].deviation, 0.05);
+  // What is measured again is averaged, and stays open to change.
+  const double before = kernel[0].seconds;
+  LearnFromCover(2.2e-3, &kernel);
+  EXPECT_GT(kernel[0].seconds, before + 0.03e-3);
+  EXPECT_LT(kernel[0].seconds, 2.2e-3);
+  for (int i = 0; i < 50; ++i) LearnFromCover(3e-3, &kernel);
+  EXPECT_NEAR(kernel[0].seconds, 3e-3, 0.01e-3);
+}
+
+TEST(LearnFromCover, SeveralShareByHowUnsureTheyWere) {
+  std::vector<KernelBelief> kernels = {{1e-3, 0.015}, {1e-3, kUnmeasuredDeviation}};
+  LearnFromCover(3e-3, &kernels);
+  EXPECT_NEAR(kernels[0].seconds, 1e-3, 0.02e-3);
+  EXPECT_GT(kernels[1].seconds, 1.8e-3);
+  EXPECT_LT(kernels[1].seconds, 2e-3);
+}
+
+TEST(LearnFromCover, CoversTellTheirKernelsApart) {
+  // Three kernels of 1, 2 and 4 ms, seen in pairs alone.
+  std::vector<KernelBelief> all(3, {2e-3, kUnmeasuredDeviation});
+  const double truth[] = {1e-3, 2e-3, 4e-3};
+  for (int turn = 0; turn < 20; ++turn)
+    for (const auto& [a, b] : {std::pair{0, 1}, {1, 2}, {0, 2}}) {
+      std::vector<KernelBelief> pair = {all[a], all[b]};
+      LearnFromCover(truth[a] + truth[b], &pair);
+      all[a] = pair[0], all[b] = pair[1];
+    }
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(all[i].seconds / truth[i], 1, 0.1) << i;
+}
+
+TEST(LearnFromCover, TimesThatAreNoneTeachNothing) {
+  for (double measured : {0.0, -1.0, std::numeric_limits<double>::infinity(), double(NAN)}) {
+    std::vector<KernelBelief> kernels = {{1e-3, 0.1}, {1e-3, 0.2}};
+    LearnFromCover(measured, &kernels);
+    EXPECT_EQ(kernels[0].seconds, 1e-3) << measured;
+    EXPECT_EQ(kernels[1].deviation, 0.2) << measured;
+  }
+}
+
+TEST(CostModel, AMeasuredKernelTakesItsTime) {
+  FusionImplementation kernel;
+  kernel.skeleton = Skeleton::kRowPanel;
+  kernel.estimate.memory_seconds = kernel.estimate.total_seconds = 1e-3;
+  const CostModel model(DescribedDevice(v1::CUDA));
+  // Also where the device's figures have changed since, and with them the prediction.
+  RememberedKernel remembered = Kernel("a", 2, FeaturesOf(kernel));
+  remembered.predicted_seconds = 3e-3;
+  model.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", &kernel);
+  EXPECT_DOUBLE_EQ(kernel.estimate.total_seconds, 2e-3);
+  EXPECT_NEAR(kernel.estimate.total_seconds / kernel.estimate.correction, 1e-3, 1e-9);
+  EXPECT_TRUE(kernel.estimate.measured);
+}
+
+}  // namespace
+}  // namespace fusion
