@@ -1,8 +1,11 @@
 #include "worker/measure/cuda_backend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "worker/build/nvrtc_builder.h"
@@ -23,6 +26,31 @@ std::string FormatUuid(const CudaUuid& uuid) {
   }
   return text;
 }
+
+// One graph for each number of runs that was asked for.
+class CudaGraphs : public RepeatedLaunches {
+ public:
+  explicit CudaGraphs(const CudaDriver& driver) : driver_(driver) {}
+  ~CudaGraphs() override { Clear(); }
+  // Null: none is kept yet.
+  CudaGraphExec Find(int repeat) const {
+    const auto found = graphs_.find(repeat);
+    return found == graphs_.end() ? nullptr : found->second;
+  }
+  void Keep(int repeat, CudaGraphExec graph) {
+    constexpr size_t kMostGraphs = 8;
+    if (graphs_.size() == kMostGraphs) Clear();
+    graphs_[repeat] = graph;
+  }
+
+ private:
+  void Clear() {
+    for (const auto& [repeat, graph] : graphs_) driver_.GraphExecDestroy(graph);
+    graphs_.clear();
+  }
+  const CudaDriver& driver_;
+  std::map<int, CudaGraphExec> graphs_;
+};
 
 class CudaBinary : public LoadedBinary {
  public:
@@ -58,7 +86,7 @@ absl::StatusOr<std::vector<std::string>> CudaDeviceUuids() {
   return uuids;
 }
 
-absl::StatusOr<std::unique_ptr<ExecutionBackend>> CudaBackend::Open(const std::string& uuid) {
+absl::StatusOr<CudaDevice> CudaBackend::Find(const std::string& uuid) {
   absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
   if (!uuids.ok()) return uuids.status();
   const auto found = std::find(uuids->begin(), uuids->end(), uuid);
@@ -67,7 +95,18 @@ absl::StatusOr<std::unique_ptr<ExecutionBackend>> CudaBackend::Open(const std::s
   CudaDevice device = 0;
   FUSION_RETURN_IF_ERROR(
       driver.Check(driver.DeviceGet(&device, static_cast<int>(found - uuids->begin())), "cuDeviceGet"));
-  std::unique_ptr<CudaBackend> backend(new CudaBackend(driver, device, uuid));
+  return device;
+}
+
+absl::Status CudaBackend::PrepareToOpen(const std::string& uuid) {
+  FUSION_ASSIGN_OR_RETURN(const CudaDevice device, Find(uuid));
+  CudaBackend(**CudaDriver::Load(), device, uuid).SupportBinary();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ExecutionBackend>> CudaBackend::Open(const std::string& uuid) {
+  FUSION_ASSIGN_OR_RETURN(const CudaDevice device, Find(uuid));
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(**CudaDriver::Load(), device, uuid));
   FUSION_RETURN_IF_ERROR(backend->Start());
   return std::unique_ptr<ExecutionBackend>(std::move(backend));
 }
@@ -89,25 +128,37 @@ absl::Status CudaBackend::Start() {
   return LoadSupportKernels();
 }
 
-absl::Status CudaBackend::LoadSupportKernels() {
+const std::string& CudaBackend::SupportBinary() const {
+  // Compiling takes a few tenths of a second, and there is one architecture in a process as a rule.
+  static auto* binaries = new std::map<std::string, std::string>;
+  const std::string arch = absl::StrCat("sm_", Attribute(kComputeCapabilityMajor), Attribute(kComputeCapabilityMinor));
+  const auto [known, is_new] = binaries->try_emplace(arch);
+  if (!is_new) return known->second;
   absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
-  if (!builder.ok()) return absl::OkStatus();  // the host does the data operations
+  if (!builder.ok()) return known->second;
   v1::BuildTask task;
   task.set_target(v1::CUDA);
-  task.set_arch(absl::StrCat("sm_", Attribute(kComputeCapabilityMajor), Attribute(kComputeCapabilityMinor)));
+  task.set_arch(arch);
   task.set_source(SupportKernelsSource());
   task.add_options("-default-device");
   BuildOutput output = (*builder)->Build(task, {});
   // An NVRTC older than the device cannot build for it: as without NVRTC.
-  if (output.result.outcome() != v1::OK) return absl::OkStatus();
+  if (output.result.outcome() == v1::OK) known->second = std::move(output.binary);
+  return known->second;
+}
+
+absl::Status CudaBackend::LoadSupportKernels() {
+  const std::string& binary = SupportBinary();
+  if (binary.empty()) return absl::OkStatus();  // the host does the data operations
   FUSION_RETURN_IF_ERROR(
-      driver_.Check(driver_.ModuleLoadData(&support_module_, output.binary.data()), "loading our kernels"));
+      driver_.Check(driver_.ModuleLoadData(&support_module_, binary.data()), "loading our kernels"));
   const struct {
     const char* name;
     CudaFunction* function;
   } kernels[] = {{"fusion_fill", &support_.fill},       {"fusion_widen", &support_.widen},
                  {"fusion_hash", &support_.hash},       {"fusion_largest", &support_.largest},
-                 {"fusion_squares", &support_.squares}, {"fusion_compare", &support_.compare}};
+                 {"fusion_squares", &support_.squares}, {"fusion_compare", &support_.compare},
+                 {"fusion_guard", &support_.guard},     {"fusion_inspect", &support_.inspect}};
   for (const auto& kernel : kernels)
     FUSION_RETURN_IF_ERROR(
         driver_.Check(driver_.ModuleGetFunction(kernel.function, support_module_, kernel.name), kernel.name));
@@ -115,6 +166,8 @@ absl::Status CudaBackend::LoadSupportKernels() {
 }
 
 CudaBackend::~CudaBackend() {
+  for (DeviceAddress block : free_blocks_.TakeAll()) driver_.MemFree(block);
+  if (results_ != 0) driver_.MemFree(results_);
   if (flush_buffer_ != 0) driver_.MemFree(flush_buffer_);
   if (scratch_ != 0) driver_.MemFree(scratch_);
   if (support_module_ != nullptr) driver_.ModuleUnload(support_module_);
@@ -141,11 +194,14 @@ v1::MeasurementConditions CudaBackend::Conditions() {
     conditions.set_driver_version(absl::StrCat("CUDA ", version / 1000, ".", version % 1000 / 10));
   const Nvml* nvml = Nvml::Load();
   if (nvml == nullptr) return conditions;
-  char driver_version[96] = {};
-  if (nvml->SystemGetDriverVersion(driver_version, sizeof driver_version) == 0)
-    conditions.set_driver_version(driver_version);
-  Nvml::Device device = nullptr;
-  if (nvml->DeviceGetHandleByUuid(uuid_.c_str(), &device) != 0) return conditions;
+  if (nvml_device_ == nullptr) {
+    char driver_version[96] = {};
+    if (nvml->SystemGetDriverVersion(driver_version, sizeof driver_version) == 0) driver_version_ = driver_version;
+    if (nvml->DeviceGetHandleByUuid(uuid_.c_str(), &nvml_device_) != 0) nvml_device_ = nullptr;
+  }
+  if (!driver_version_.empty()) conditions.set_driver_version(driver_version_);
+  Nvml::Device device = nvml_device_;
+  if (device == nullptr) return conditions;
   if (unsigned int clock = 0; nvml->DeviceGetClockInfo(device, 1, &clock) == 0)
     conditions.set_sm_clock_mhz(clock);
   if (unsigned int clock = 0; nvml->DeviceGetClockInfo(device, 2, &clock) == 0)
@@ -160,19 +216,29 @@ v1::MeasurementConditions CudaBackend::Conditions() {
 absl::StatusOr<MemoryInfo> CudaBackend::Memory() {
   size_t free = 0, total = 0;
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemGetInfo(&free, &total), "cuMemGetInfo"));
-  return MemoryInfo{static_cast<int64_t>(free), static_cast<int64_t>(total)};
+  // What is kept would be given back if something did not fit.
+  return MemoryInfo{static_cast<int64_t>(free) + free_blocks_.free_bytes(), static_cast<int64_t>(total)};
 }
 
 absl::StatusOr<DeviceAddress> CudaBackend::Allocate(int64_t bytes) {
+  bytes = std::max<int64_t>(bytes, 1);
+  if (const std::optional<DeviceAddress> block = free_blocks_.Take(bytes)) return *block;
+  const std::string what = absl::StrCat("cuMemAlloc of ", bytes, " bytes");
   CudaPointer pointer = 0;
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&pointer, std::max<int64_t>(bytes, 1)),
-                                       absl::StrCat("cuMemAlloc of ", bytes, " bytes").c_str()));
+  absl::Status status = driver_.Check(driver_.MemAlloc(&pointer, bytes), what.c_str());
+  if (absl::IsResourceExhausted(status)) {
+    for (DeviceAddress block : free_blocks_.TakeAll()) driver_.MemFree(block);
+    status = driver_.Check(driver_.MemAlloc(&pointer, bytes), what.c_str());
+  }
+  FUSION_RETURN_IF_ERROR(status);
+  free_blocks_.Allocated(pointer, bytes);
   return pointer;
 }
 
 void CudaBackend::Free(DeviceAddress address) {
   driver_.StreamSynchronize(stream_);
-  driver_.MemFree(address);
+  constexpr int64_t kMostKeptBytes = int64_t{4} << 30;
+  for (DeviceAddress block : free_blocks_.Free(address, kMostKeptBytes)) driver_.MemFree(block);
 }
 
 absl::Status CudaBackend::CopyIn(DeviceAddress to, const void* from, int64_t bytes) {
@@ -264,38 +330,65 @@ absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launc
                              : driver_.MemsetD8Async(range.address, 0xFF, range.bytes, stream_),
         "poisoning"));
   }
+  FUSION_RETURN_IF_ERROR(QueueGuards(options.guards));
   if (options.flush_cache) {
     // Written, not read: afterwards the cache is full of changed lines of something else, as it is in a
     // program that runs other kernels before. The run pays for writing them back, and leaves as many of its
     // own unwritten.
     if (flush_buffer_ == 0) {
       flush_bytes_ = std::max<size_t>(2 * static_cast<size_t>(Attribute(kL2CacheBytes)), 64 << 20);
-      FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&flush_buffer_, flush_bytes_), "cuMemAlloc"));
+      FUSION_ASSIGN_OR_RETURN(flush_buffer_, Allocate(static_cast<int64_t>(flush_bytes_)));
     }
     FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemsetD32Async(flush_buffer_, 0, flush_bytes_ / 4, stream_),
                                          "flushing the cache"));
   }
+  absl::StatusOr<double> seconds = 0.0;
   if (options.repeat > 1) {
-    FUSION_ASSIGN_OR_RETURN(const CudaGraphExec graph, Capture(launches, options.repeat));
+    seconds = RunGraph(launches, options);
+  } else {
     if (options.before_launch) options.before_launch();
-    absl::Status status = driver_.Check(driver_.GraphUpload(graph, stream_), "cuGraphUpload");
-    auto launch = [&] { return driver_.Check(driver_.GraphLaunch(graph, stream_), "cuGraphLaunch"); };
-    absl::StatusOr<double> seconds = status.ok() ? Time(launch, 50000) : status;
-    driver_.GraphExecDestroy(graph);
-    if (!seconds.ok()) return seconds;
-    return *seconds / options.repeat;
+    // While the device waits the host queues everything behind: the time between the events holds no launch
+    // latency of the host. About 3 us a launch on a slow host.
+    seconds = Time([&] { return Launch(launches); }, 10000 + 5000 * static_cast<int64_t>(launches.size()),
+                   [&] { return QueueInspections(options.inspections); });
   }
-  if (options.before_launch) options.before_launch();
-  // While the device waits the host queues everything behind: the time between the events holds no launch
-  // latency of the host. About 3 us a launch on a slow host.
-  return Time([&] { return Launch(launches); }, 10000 + 5000 * static_cast<int64_t>(launches.size()));
+  if (!seconds.ok()) return seconds;
+  if (options.after_run) options.after_run();
+  if (!options.inspections.empty()) {
+    const auto start = std::chrono::steady_clock::now();
+    if (options.repeat > 1) FUSION_RETURN_IF_ERROR(QueueInspections(options.inspections));
+    FUSION_ASSIGN_OR_RETURN(options.inspected->found, support_.inspect != nullptr
+                                                          ? FetchInspected(options.inspections.size())
+                                                          : ExecutionBackend::Inspect(options.inspections));
+    options.inspected->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return *seconds / options.repeat;
 }
 
-absl::StatusOr<double> CudaBackend::Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds) {
+absl::StatusOr<double> CudaBackend::RunGraph(const std::vector<PreparedLaunch>& launches, const RunOptions& options) {
+  std::unique_ptr<RepeatedLaunches> own;  // for this run alone
+  std::unique_ptr<RepeatedLaunches>& kept = options.kept != nullptr ? *options.kept : own;
+  if (kept == nullptr) kept = std::make_unique<CudaGraphs>(driver_);
+  auto& graphs = static_cast<CudaGraphs&>(*kept);
+  CudaGraphExec graph = graphs.Find(options.repeat);
+  if (graph == nullptr) {
+    FUSION_ASSIGN_OR_RETURN(graph, Capture(launches, options.repeat));
+    graphs.Keep(options.repeat, graph);
+    if (options.before_launch) options.before_launch();
+    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.GraphUpload(graph, stream_), "cuGraphUpload"));
+  } else if (options.before_launch) {
+    options.before_launch();
+  }
+  return Time([&] { return driver_.Check(driver_.GraphLaunch(graph, stream_), "cuGraphLaunch"); }, 50000);
+}
+
+absl::StatusOr<double> CudaBackend::Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds,
+                                         const std::function<absl::Status()>& queue_more) {
   FUSION_RETURN_IF_ERROR(Delay(delay_nanoseconds));
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
   FUSION_RETURN_IF_ERROR(work());
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
+  if (queue_more) FUSION_RETURN_IF_ERROR(queue_more());
   return EventSeconds();
 }
 

@@ -1,6 +1,7 @@
 #include "worker/measure/session_data.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <set>
 
@@ -57,19 +58,21 @@ std::string SessionData::Key(const v1::Session& session) {
 absl::StatusOr<std::unique_ptr<SessionData>> SessionData::Create(ExecutionBackend* backend,
                                                                  const v1::Session& session,
                                                                  const BinaryMap& binaries,
-                                                                 ActivityPage* activity) {
+                                                                 ActivityPage* activity,
+                                                                 PhaseTimes* phases) {
   for (const auto* buffers : {&session.inputs(), &session.outputs()})
     for (const v1::Buffer& buffer : *buffers)
       if (buffer.count() < 0 || (buffer.data_type() != v1::F32 && buffer.data_type() != v1::F64))
         return absl::InvalidArgumentError(
             absl::StrCat("buffer ", buffer.name(), " has no type or a negative size"));
   if (session.outputs_size() == 0) return absl::InvalidArgumentError("a session without outputs");
-  std::unique_ptr<SessionData> data(new SessionData(backend, session));
+  std::unique_ptr<SessionData> data(new SessionData(backend, session, phases));
   FUSION_RETURN_IF_ERROR(data->Build(binaries, activity));
   return data;
 }
 
 absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activity) {
+  const InPhase inputs(phases_, v1::TIMING_INPUTS);
   NamedBytes layout, reference_layout, reference_scratch = ScratchLayout(session_.reference());
   for (const v1::Buffer& buffer : session_.inputs()) {
     layout.emplace_back(buffer.name(), BufferBytes(buffer));
@@ -115,6 +118,7 @@ absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activit
 }
 
 absl::Status SessionData::Renew(const BinaryMap& binaries, ActivityPage* activity) {
+  const InPhase inputs(phases_, v1::TIMING_INPUTS);
   activity->Set(Activity::kSetUp);
   // The reference needs the room.
   scratch_.reset();
@@ -135,6 +139,7 @@ absl::Status SessionData::FillInput(Place* place) {
 }
 
 absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* activity) {
+  const InPhase running(phases_, v1::TIMING_REFERENCE);
   const v1::Program& program = session_.reference();
   NamedBytes layout = ScratchLayout(program);
   const size_t first_input = layout.size();
@@ -161,6 +166,7 @@ absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* 
       program.workspace_bytes() > 0 ? scratch->buffers()[first_input - 1].range.address : 0;
   FUSION_RETURN_IF_ERROR(
       ResolveLaunches(program, binaries, addresses, workspace, /*reference=*/true, &prepared));
+  reference_binaries_ = prepared.binaries;  // it runs again with other inputs
   RunOptions options;
   options.poison = prepared.poison;
   options.before_launch = [&] { activity->Set(Activity::kReference); };
@@ -264,13 +270,14 @@ absl::Status SessionData::ResolveLaunches(const v1::Program& program, const Bina
 
 absl::StatusOr<std::unique_ptr<PreparedProgram>> SessionData::Prepare(const v1::Program& program,
                                                                       const BinaryMap& binaries) {
+  const InPhase loading(phases_, v1::TIMING_LOAD);
   auto prepared = std::make_unique<PreparedProgram>();
   prepared->temporaries = ScratchLayout(program);
   const int64_t needed = GuardedMemory::Capacity(prepared->temporaries);
   if (needed > scratch_bytes_)
     return absl::ResourceExhaustedError(absl::StrCat("temporaries and workspace need ", Megabytes(needed),
                                                      ", more than the device has left"));
-  FUSION_RETURN_IF_ERROR(scratch_->Cut(prepared->temporaries));
+  scratch_->Lay(prepared->temporaries);
   std::map<int, DeviceAddress> addresses;
   for (const Place& input : inputs_) addresses[input.buffer.id()] = input.range.address;
   for (const Place& output : outputs_) {
@@ -290,17 +297,49 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>> SessionData::Prepare(const v1::
   return prepared;
 }
 
-absl::StatusOr<double> SessionData::Run(const PreparedProgram& program, bool flush_cache, int repeat,
-                                        std::function<void()> before_launch) {
+absl::StatusOr<double> SessionData::Run(PreparedProgram& program, bool flush_cache, int repeat, RunCalls calls) {
   RunOptions options;
   options.poison = program.poison;
   options.flush_cache = flush_cache;
   options.repeat = repeat;
-  options.before_launch = std::move(before_launch);
+  options.kept = &program.repeated;
+  options.before_launch = std::move(calls.before_launch);
+  options.after_run = std::move(calls.after_run);
   return backend_->Run(program.launches, options);
 }
 
-absl::Status SessionData::Arm(const PreparedProgram& program) { return scratch_->Cut(program.temporaries); }
+absl::StatusOr<double> SessionData::RunInspected(PreparedProgram& program, RunCalls calls) {
+  scratch_->Lay(program.temporaries);
+  const std::vector<Inspection> inspections = Inspections();
+  RunOptions options;
+  options.poison = program.poison;
+  options.guards = scratch_->guards();
+  options.flush_cache = true;
+  options.before_launch = std::move(calls.before_launch);
+  options.after_run = std::move(calls.after_run);
+  options.inspections = inspections;
+  options.inspected = &inspected_;
+  inspected_ = {};
+  return backend_->Run(program.launches, options);
+}
+
+// In the order in which Judge reads what was found.
+std::vector<Inspection> SessionData::Inspections() const {
+  std::vector<Inspection> inspections;
+  for (const Place& output : outputs_)
+    inspections.push_back({.kind = Inspection::Kind::kHash, .range = {output.reference, output.buffer.count() * 8}});
+  for (const GuardedMemory* guarded : {memory_.get(), scratch_.get()})
+    for (const MemoryRange& guard : guarded->guards())
+      inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
+  for (const Place& input : inputs_) inspections.push_back({.kind = Inspection::Kind::kHash, .range = input.range});
+  for (const Place& output : outputs_)
+    inspections.push_back({.kind = Inspection::Kind::kCompare,
+                           .range = output.range,
+                           .type = output.buffer.data_type(),
+                           .reference = output.reference,
+                           .scale = output.scale});
+  return inspections;
+}
 
 absl::StatusOr<Verdict> SessionData::Judge() {
   Verdict verdict;
@@ -308,50 +347,50 @@ absl::StatusOr<Verdict> SessionData::Judge() {
     if (verdict.outcome == v1::OK) verdict.message = message;
     verdict.outcome = v1::WRONG_RESULT;
   };
-  for (const Place& output : outputs_) {
-    FUSION_ASSIGN_OR_RETURN(const uint64_t hash, backend_->Hash(output.reference, output.buffer.count() * 8));
-    if (hash != output.hash)
-      return absl::AbortedError("wrote outside its buffers, into the reference results");
-  }
+  const std::vector<uint64_t>& found = inspected_.found;
+  size_t next = 0;
+  for (const Place& output : outputs_)
+    if (found[next++] != output.hash) return absl::AbortedError("wrote outside its buffers, into the reference results");
   for (GuardedMemory* guarded : {memory_.get(), scratch_.get()}) {
+    bool whole = true;
+    for (size_t i = 0; i < guarded->guards().size(); ++i) whole &= found[next++] == 0;
+    if (whole) continue;
     FUSION_ASSIGN_OR_RETURN(const std::string damage, guarded->Check());
-    if (damage.empty()) continue;
     fail(damage);
     FUSION_RETURN_IF_ERROR(guarded->Arm());
   }
   for (Place& input : inputs_) {
-    FUSION_ASSIGN_OR_RETURN(const uint64_t hash, backend_->Hash(input.range.address, input.range.bytes));
-    if (hash == input.hash) continue;
+    if (found[next++] == input.hash) continue;
     fail(absl::StrCat("changed the input ", input.buffer.name()));
     FUSION_RETURN_IF_ERROR(FillInput(&input));
   }
-  FUSION_ASSIGN_OR_RETURN(const Verdict compared, CompareOutputs());
+  FUSION_ASSIGN_OR_RETURN(const Verdict compared, JudgeOutputs(absl::MakeConstSpan(found).subspan(next)));
   verdict.max_relative_error = compared.max_relative_error;
   verdict.tolerance = compared.tolerance;
   if (compared.outcome != v1::OK) fail(compared.message);
   return verdict;
 }
 
-absl::StatusOr<Verdict> SessionData::CompareOutputs() {
+absl::StatusOr<Verdict> SessionData::JudgeOutputs(absl::Span<const uint64_t> errors) {
   Verdict verdict;
   double worst = -1;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Place& output = outputs_[i];
+    const double error = std::bit_cast<double>(errors[i]);
     const double tolerance = static_cast<int>(i) < session_.tolerances_size() ? session_.tolerances(i) : 0;
-    FUSION_ASSIGN_OR_RETURN(const Comparison comparison,
-                            backend_->Compare(output.range.address, output.buffer.data_type(),
-                                              output.reference, output.buffer.count(), output.scale));
-    const bool wrong = !(comparison.max_relative_error <= tolerance);
-    if (wrong && verdict.outcome == v1::OK) {
+    if (!(error <= tolerance) && verdict.outcome == v1::OK) {
       verdict.outcome = v1::WRONG_RESULT;
+      FUSION_ASSIGN_OR_RETURN(const Comparison comparison,
+                              backend_->Compare(output.range.address, output.buffer.data_type(),
+                                                output.reference, output.buffer.count(), output.scale));
       FUSION_ASSIGN_OR_RETURN(const std::string entry, DescribeEntry(output, comparison));
-      verdict.message = absl::StrCat(entry, absl::StrFormat(" (relative error %.3g, allowed %.3g)",
-                                                            comparison.max_relative_error, tolerance));
+      verdict.message =
+          absl::StrCat(entry, absl::StrFormat(" (relative error %.3g, allowed %.3g)", error, tolerance));
     }
-    const double ratio = comparison.max_relative_error == 0 ? 0 : comparison.max_relative_error / tolerance;
+    const double ratio = error == 0 ? 0 : error / tolerance;
     if (ratio > worst) {
       worst = ratio;
-      verdict.max_relative_error = comparison.max_relative_error;
+      verdict.max_relative_error = error;
       verdict.tolerance = tolerance;
     }
   }
