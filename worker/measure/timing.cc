@@ -23,7 +23,8 @@ constexpr int kWarmUpRuns = 2;
 constexpr double kIdleSeconds = 0.25;
 constexpr double kWarmUpSeconds = 0.05;
 constexpr double kMostWarmUpSeconds = 0.5;
-constexpr int kSteadySeries = 25;
+constexpr int kSteadySeries = 25;  // runs at least, and seconds
+constexpr double kSteadySeriesSeconds = 0.01;
 constexpr double kSteady = 0.005;
 // A warm sample is a series of runs about this long, or of the largest number of them: it has to outweigh what starts and
 // ends it.
@@ -201,14 +202,15 @@ class ProtocolRun {
 
   absl::Status WarmUpUntilSteady(Subject* subject) {
     const auto start = Clock::now();
-    double before = 0;
+    double before = 0, series_began = 0;
     for (std::vector<double> series; subject->prepared != nullptr;) {
       double seconds = 0;
       FUSION_RETURN_IF_ERROR(RunOnce(subject, /*flush_cache=*/false, &seconds).status());
       const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
       if (elapsed > kMostWarmUpSeconds) break;
       series.push_back(seconds);
-      if (static_cast<int>(series.size()) < kSteadySeries) continue;
+      if (static_cast<int>(series.size()) < kSteadySeries || elapsed - series_began < kSteadySeriesSeconds) continue;
+      series_began = elapsed;
       const double median = ComputeStatistics(std::move(series)).median();
       series.clear();
       if (elapsed >= kWarmUpSeconds && std::abs(median - before) <= kSteady * before) break;
