@@ -251,7 +251,7 @@ def main():
     parser.add_argument("--target", default="cuda", choices=["cuda", "host"])
     parser.add_argument("--simulate", type=int, default=0, help="so many simulated GPUs for each worker, instead of --target")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=16)
+    parser.add_argument("--jobs", type=int, default=48, help="few are over before a farm has begun to work evenly")
     parser.add_argument("--parallel", type=int, default=8, help="jobs at a time")
     parser.add_argument("--candidates", type=int, default=16, help="of each job")
     parser.add_argument("--examples", default=EXAMPLES)

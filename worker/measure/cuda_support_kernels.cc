@@ -126,8 +126,16 @@ extern "C" __global__ void fusion_largest(const double* reference, int f32, long
     ++finite;
     largest = fmax(largest, fabs(entry));
   }
-  atomicMax(result, (u64)__double_as_longlong(largest));
-  atomicAdd(result + 1, finite);
+  u64 bits = (u64)__double_as_longlong(largest);
+  for (int step = 16; step > 0; step /= 2) {
+    u64 other = __shfl_xor_sync(0xffffffffu, bits, step);
+    if (other > bits) bits = other;
+    finite += __shfl_xor_sync(0xffffffffu, finite, step);
+  }
+  if (threadIdx.x % 32 == 0) {
+    atomicMax(result, bits);
+    atomicAdd(result + 1, finite);
+  }
 }
 
 extern "C" __global__ void fusion_squares(const double* reference, int f32, long long count, double largest,
@@ -138,14 +146,17 @@ extern "C" __global__ void fusion_squares(const double* reference, int f32, long
     if (IsFiniteEntry(entry)) sum += entry * entry;
   }
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  // By hand: atomicAdd of doubles needs sm_60, and this runs once for an output.
   if (threadIdx.x % 32 == 0) {
+#if __CUDA_ARCH__ >= 600
+    atomicAdd(result, sum);
+#else
     u64* bits = (u64*)result;
     u64 old = *bits, seen;
     do {
       seen = old;
       old = atomicCAS(bits, seen, (u64)__double_as_longlong(sum + __longlong_as_double((long long)seen)));
     } while (old != seen);
+#endif
   }
 }
 

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -180,22 +182,32 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
   RunnerPool pool(LaneOf(device_.uuid()));
   for (int i = 0; i < 3000 && pool.ready() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   runner_.TakeSparesFrom([&] { return pool.Take(); });
-  double longest = 0, longest_crash = 0, cold_differs = 0, warm_differs = 0;
-  int crashes = 0;
-  AddProgram("honest", kAdd);
-  std::vector<double> cold, warm;
+  // A short kernel, whose time is a few steps of a GPU's timer, and one that takes longer.
+  const std::string longer = absl::StrCat("volatile float t = x[i]; for (int k = 0; k < ", GetParam() == v1::HOST ? 10 : 300,
+                                          "; ++k) t = t; z[i] = t + y[i];");
+  const auto honest = [&] {
+    task_.clear_programs();
+    AddProgram("short", kAdd);
+    AddProgram("longer", longer);
+  };
+  std::vector<double> before[4], differs[4];  // cold and warm of the short one, then of the longer; without a crash, and after one
+  std::set<double> steps;                     // differences of cold samples of the short one
+  const auto medians = [](const v1::TimeResult& result) {
+    return std::vector<double>{result.programs(0).cold().median(), result.programs(0).warm().median(),
+                               result.programs(1).cold().median(), result.programs(1).warm().median()};
+  };
+  honest();
   for (int time = 0; time < 10; ++time) {
     absl::StatusOr<v1::TimeResult> undisturbed = Execute();
     ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
-    ExpectGood(undisturbed->programs(0));
-    cold.push_back(undisturbed->programs(0).cold().median());
-    warm.push_back(undisturbed->programs(0).warm().median());
+    for (const v1::ProgramMeasurement& program : undisturbed->programs()) ExpectGood(program);
+    for (int i = 0; i < 4; ++i) before[i].push_back(medians(*undisturbed)[i]);
+    std::set<double> samples(undisturbed->programs(0).cold_samples().begin(), undisturbed->programs(0).cold_samples().end());
+    for (auto next = samples.begin(); next != samples.end() && std::next(next) != samples.end(); ++next)
+      steps.insert(*std::next(next) - *next);
   }
-  const double cold_before = ComputeStatistics(cold).median(), warm_before = ComputeStatistics(warm).median();
-  const auto differs = [](double seconds, double before) { return std::abs(seconds / before - 1); };
-  double cold_undisturbed = 0, warm_undisturbed = 0;
-  for (double seconds : cold) cold_undisturbed = std::max(cold_undisturbed, differs(seconds, cold_before));
-  for (double seconds : warm) warm_undisturbed = std::max(warm_undisturbed, differs(seconds, warm_before));
+  double longest = 0, longest_crash = 0;
+  int crashes = 0;
   for (const Crash& crash : Crashes()) {
     for (int time = 0; time < Count(2, GetParam() == v1::HOST ? 100 : 10); ++time) {
       SCOPED_TRACE(crash.name);
@@ -210,23 +222,33 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       EXPECT_TRUE(std::find(crash.outcomes.begin(), crash.outcomes.end(), outcome) != crash.outcomes.end())
           << v1::Outcome_Name(outcome) << ": " << result->programs(0).message();
       // The next task, on the same lane.
-      task_.clear_programs();
-      AddProgram("honest", kAdd);
+      honest();
       const auto begin = std::chrono::steady_clock::now();
       absl::StatusOr<v1::TimeResult> next = Execute();
       ASSERT_TRUE(next.ok()) << next.status();
-      ExpectGood(next->programs(0));
       longest = std::max(longest, SecondsSince(begin));
-      cold_differs = std::max(cold_differs, differs(next->programs(0).cold().median(), cold_before));
-      warm_differs = std::max(warm_differs, differs(next->programs(0).warm().median(), warm_before));
+      for (const v1::ProgramMeasurement& program : next->programs()) ExpectGood(program);
+      for (int i = 0; i < 4; ++i) differs[i].push_back(medians(*next)[i]);
       ++crashes;
     }
   }
-  std::printf(
-      "%d crashes: a task with one took at most %.2f s; the next result came within %.2f s; its times differed by at most %.1f %% cold and "
-      "%.1f %% warm, 10 times before any crash by %.1f and %.1f %% (cold %.3f us, warm %.3f us)\n",
-      crashes, longest_crash, longest, 100 * cold_differs, 100 * warm_differs, 100 * cold_undisturbed, 100 * warm_undisturbed,
-      1e6 * cold_before, 1e6 * warm_before);
+  std::printf("%d crashes: a task with one took at most %.2f s; the next result came within %.2f s\n", crashes, longest_crash, longest);
+  std::printf("smallest difference of two samples: %.1f ns\n", steps.empty() ? 0.0 : 1e9 * *steps.begin());
+  for (int i = 0; i < 4; ++i) {
+    const double usual = ComputeStatistics(before[i]).median();
+    const auto share = [&](const std::vector<double>& times, double within) {
+      return 100.0 * std::count_if(times.begin(), times.end(), [&](double time) { return std::abs(time / usual - 1) <= within; }) /
+             static_cast<double>(times.size());
+    };
+    const auto most = [&](const std::vector<double>& times) {
+      double worst = 0;
+      for (double time : times) worst = std::max(worst, std::abs(time / usual - 1));
+      return 100 * worst;
+    };
+    std::printf("%s kernel, %s, %.3f us: differs by at most %.1f %% without a crash, %.1f %% after one; within 2 %%: %.0f and %.0f %% of tasks\n",
+                i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, most(before[i]), most(differs[i]),
+                share(before[i], 0.02), share(differs[i], 0.02));
+  }
 }
 
 }  // namespace fusion

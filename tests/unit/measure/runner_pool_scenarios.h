@@ -92,9 +92,12 @@ TEST_P(RunnerPoolTest, ASpareThatHasDiedIsNotHandedOut) {
   std::unique_ptr<RunnerProcess> spare = pool.Take();
   ASSERT_NE(spare, nullptr);
   ASSERT_TRUE(Wait([&] { return pool.ready() == 1; }));
-  for (pid_t child : Children())
-    if (child != spare->pid()) kill(child, SIGKILL);
-  EXPECT_EQ(pool.Take(), nullptr);
+  {
+    const std::lock_guard device(device_mutex_);  // while it is held, no other gets ready
+    for (pid_t child : Children())
+      if (child != spare->pid()) kill(child, SIGKILL);
+    EXPECT_EQ(pool.Take(), nullptr);
+  }
   EXPECT_TRUE(Wait([&] { return pool.ready() == 1; }));
   EXPECT_TRUE(spare->Open(device_.uuid(), /*beside_timings=*/false).ok());
 }
