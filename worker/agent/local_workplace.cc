@@ -240,6 +240,10 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
     report->set_failure(absl::StrCat("the device ", lane->device.uuid(), " is taken out"));
     return;
   }
+  if (stop.stop_requested()) {  // while it waited for the one before; the runner is not to be ended for that
+    report->set_failure("stopped");
+    return;
+  }
   TimeSpent spent;
   auto since = std::chrono::steady_clock::now();
   const auto lap = [&] {
@@ -267,6 +271,7 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
   options.copy_bytes_per_second = lane->device.copy_bytes_per_second();
   options.stop = stop;
   options.spent = &spent;
+  if (nearly_done_) options.nearly_done = [&] { nearly_done_(report->task(), report->fence()); };
   absl::StatusOr<v1::TimeResult> result = ExecuteTimeTask(
       *lane->runner, task, [&](const std::string& digest) { return blobs_->Read(digest, stop); }, options);
   lane->last_ended = std::chrono::steady_clock::now();

@@ -58,6 +58,7 @@ class LocalWorkplace final : public Workplace {
   const v1::Confinement& confinement() const override { return confinement_; }
   std::vector<v1::DeviceProblem> problems() const override { return health_.Problems(); }
   void OnChange(std::function<void()> changed) override { health_.OnChange(std::move(changed)); }
+  void OnNearlyDone(std::function<void(const std::string&, int64_t)> nearly_done) override { nearly_done_ = std::move(nearly_done); }
   void Start(const v1::Assignment& assignment, std::stop_token stop,
              std::function<void(v1::TaskReport)> done) override;
 
@@ -93,6 +94,7 @@ class LocalWorkplace final : public Workplace {
   v1::Confinement confinement_;
   std::map<v1::Target, std::unique_ptr<Builder>> builders_;
   std::map<std::string, std::unique_ptr<Lane>> lanes_;  // by uuid
+  std::function<void(const std::string&, int64_t)> nearly_done_;
   HostGate gate_;
   DeviceHealth health_;
   std::stop_source ending_;

@@ -148,6 +148,11 @@ absl::Status Runner::Time(const v1::TimeRequest& request) {
                         *finished.mutable_finished()->mutable_measurement() = measurement;
                         // A closed pipe shows when the final reply is written.
                         WriteMessage(output_, finished).IgnoreError();
+                      },
+                      [&] {
+                        v1::RunnerReply sampled;
+                        sampled.mutable_sampled();
+                        WriteMessage(output_, sampled).IgnoreError();
                       });
   FUSION_RETURN_IF_ERROR(result.status());
   *reply.mutable_timed() = std::move(*result);

@@ -115,7 +115,7 @@ absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
   v1::RunnerReply reply;
   for (int progress = 0; status.ok(); ++progress) {
     status = ReadMessage(child_->output(), &reply, keep_waiting, limits.reply_bytes);
-    if (!status.ok() || !reply.has_finished()) break;
+    if (!status.ok() || !(reply.has_finished() || reply.has_sampled())) break;
     if (progress == limits.progress_replies) status = absl::DataLossError("more replies than there is to tell");
     if (status.ok() && on_progress) on_progress(reply);
   }

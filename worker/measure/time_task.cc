@@ -176,7 +176,7 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
       (task.programs_size() + 1) * (limits.set_up_seconds + limits.load_seconds + method.seconds_limit() +
                                     kMostRunsBeyondSampling * limits.run_seconds);
   limits.reply_bytes = MostReplyBytes(task, method);
-  limits.progress_replies = 2 * (task.programs_size() + 1);  // each is told once; twice is no attack
+  limits.progress_replies = 2 * (task.programs_size() + 2);  // each program and the end are told once; twice is no attack
   TimeSpent unwanted;
   TimeSpent& spent = options.spent != nullptr ? *options.spent : unwanted;
   v1::TimeResult result;
@@ -201,6 +201,10 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
     const auto calling = std::chrono::steady_clock::now();
     absl::StatusOr<v1::RunnerReply> reply =
         runner.Call(request, limits, &death, options.stop, [&](const v1::RunnerReply& progress) {
+          if (progress.has_sampled()) {
+            if (options.nearly_done) options.nearly_done();
+            return;
+          }
           v1::ProgramMeasurement* known = remainder.Measurement(progress.finished().program());
           if (known != nullptr) *known = progress.finished().measurement();
         });

@@ -25,6 +25,8 @@ struct TimeTaskOptions {
   double copy_bytes_per_second = 0;  // of the device, for below_floor; 0: not judged
   std::stop_token stop;              // ends the running program too
   TimeSpent* spent = nullptr;        // added to, if not null
+  // Called when the result is a matter of moments, as far as can be known; may be null, and called again.
+  std::function<void()> nearly_done;
 };
 
 // Deadlines: a run may take method.run_deadline_seconds (plus 0.25 s for the processes to notice), loading

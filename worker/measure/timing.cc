@@ -50,14 +50,15 @@ struct Subject {
 class ProtocolRun {
  public:
   ProtocolRun(ExecutionBackend* backend, SessionData* session, const v1::TimeTask& task,
-              ActivityPage* activity, const FinishedCallback& finished)
+              ActivityPage* activity, const FinishedCallback& finished, const std::function<void()>& sampled)
       : backend_(backend),
         session_(session),
         task_(task),
         method_(CompleteMethod(task.method())),
         activity_(activity),
         phases_(session->phases()),
-        finished_(finished) {}
+        finished_(finished),
+        sampled_(sampled) {}
 
   absl::StatusOr<v1::TimeResult> Measure(const BinaryMap& binaries, double copy_bytes_per_second) {
     FUSION_RETURN_IF_ERROR(PrepareAll(binaries));
@@ -66,6 +67,7 @@ class ProtocolRun {
     FUSION_RETURN_IF_ERROR(SampleRounds());
     NoteConditions();  // while the device is still at work's clocks
     for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeLastRun(&subject));
+    if (sampled_) sampled_();
     FUSION_RETURN_IF_ERROR(JudgeOnOtherInputs(binaries));
     backend_->HasWorked();
     for (Subject& subject : subjects_) Summarize(&subject, copy_bytes_per_second);
@@ -336,6 +338,7 @@ class ProtocolRun {
   ActivityPage* const activity_;
   PhaseTimes* const phases_;  // may be null
   const FinishedCallback& finished_;
+  const std::function<void()>& sampled_;
   v1::TimeResult result_;
   std::vector<Subject> subjects_;
   int round_ = 0;
@@ -361,8 +364,9 @@ v1::MeasurementMethod CompleteMethod(const v1::MeasurementMethod& method) {
 absl::StatusOr<v1::TimeResult> MeasurePrograms(ExecutionBackend* backend, SessionData* session,
                                                const v1::TimeTask& task, const BinaryMap& binaries,
                                                double copy_bytes_per_second, ActivityPage* activity,
-                                               const FinishedCallback& finished) {
-  return ProtocolRun(backend, session, task, activity, finished).Measure(binaries, copy_bytes_per_second);
+                                               const FinishedCallback& finished,
+                                               const std::function<void()>& sampled) {
+  return ProtocolRun(backend, session, task, activity, finished, sampled).Measure(binaries, copy_bytes_per_second);
 }
 
 }  // namespace fusion
