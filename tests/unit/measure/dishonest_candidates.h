@@ -244,7 +244,8 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       for (double time : times) worst = std::max(worst, std::abs(time / usual - 1));
       return 100 * worst;
     };
-    std::printf("%s kernel, %s, %.3f us: differs by at most %.1f %% without a crash, %.1f %% after one; within 2 %%: %.0f and %.0f %% of tasks\n",
+    std::printf("%s kernel, %s, %.3f us: differs by at most %.1f %% without a crash, %.1f %% after one; "
+                "within 2 %%: %.0f and %.0f %% of tasks\n",
                 i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, most(before[i]), most(differs[i]),
                 share(before[i], 0.02), share(differs[i], 0.02));
   }
