@@ -35,14 +35,26 @@ class RunnerPoolTest : public TimeTaskTest {
     for (int i = 0; i < 3000 && !happened(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return happened();
   }
-  // Processes that this one has started.
-  static std::set<pid_t> Children() {
+  // Processes that this one, or another, has started.
+  static std::set<pid_t> Children(const std::string& process = "self") {
     std::set<pid_t> children;
-    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::error_code ended;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", ended)) {
       std::ifstream file(thread.path() / "children");
       for (pid_t child = 0; file >> child;) children.insert(child);
     }
     return children;
+  }
+  // Kills it and what it has started; returns when all have ended.
+  static void KillAndWait(pid_t process) {
+    const std::set<pid_t> children = Children(std::to_string(process));
+    kill(process, SIGKILL);
+    for (pid_t child : children) KillAndWait(child);
+    EXPECT_TRUE(Wait([&] {
+      std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+      std::string number, name, state;
+      return !(file >> number >> name >> state) || state == "Z" || state == "X";
+    }));
   }
 
   std::mutex device_mutex_;
@@ -95,7 +107,7 @@ TEST_P(RunnerPoolTest, ASpareThatHasDiedIsNotHandedOut) {
   {
     const std::lock_guard device(device_mutex_);  // while it is held, no other gets ready
     for (pid_t child : Children())
-      if (child != spare->pid()) kill(child, SIGKILL);
+      if (child != spare->pid()) KillAndWait(child);
     EXPECT_EQ(pool.Take(), nullptr);
   }
   EXPECT_TRUE(Wait([&] { return pool.ready() == 1; }));
