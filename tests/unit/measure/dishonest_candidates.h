@@ -183,8 +183,9 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
   for (int i = 0; i < 3000 && pool.ready() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   runner_.TakeSparesFrom([&] { return pool.Take(); });
   // A short kernel, whose time is a few steps of a GPU's timer, and one that takes longer.
-  const std::string longer = absl::StrCat("volatile float t = x[i]; for (int k = 0; k < ", GetParam() == v1::HOST ? 10 : 300,
-                                          "; ++k) t = t; z[i] = t + y[i];");
+  // Changes the sign an even number of times, and a compiler cannot know that it does no more.
+  const std::string longer = absl::StrCat("float t = x[i]; for (int k = 0; k < ", GetParam() == v1::HOST ? 10 : 4000,
+                                          "; ++k) t = (t > 100.0f ? 1.0f : 0.0f) - t; z[i] = t + y[i];");
   AddProgram("short", kAdd);
   AddProgram("longer", longer);
   const auto honest_programs = task_.programs();
