@@ -91,7 +91,7 @@ v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::P
 class CandidateTimer {
  public:
   virtual ~CandidateTimer() = default;
-  // Each candidate at these positions with the fastest unfused cover, so that a bad one harms no other.
+  // The candidates at these positions, a few at a time, with the fastest unfused cover; a bad one harms no other.
   virtual absl::Status TimeRound(const std::vector<int>& positions) = 0;
   // After the last round: the fastest ones and the unfused cover again, in turn in one process, so that they meet the same conditions.
   // All measurements go to the store. FailedPrecondition when nothing could be measured.

@@ -15,6 +15,10 @@ namespace {
 // Candidates that are measured again, interleaved with each other.
 constexpr int kFinalists = 5;
 
+// Candidates of one timing before that: they share the runs of the unfused cover, the other inputs of the end, and the way to the
+// worker and back. One that crashes is taken out there, and the others are measured again.
+constexpr int kTogether = 4;
+
 constexpr double kRunSeconds = 20;
 
 // A fault of the candidate's, unless it was the device's or the machine's.
@@ -48,29 +52,20 @@ class Timer final : public CandidateTimer {
     for (int position : round)
       if (code_->candidates[position].candidate.outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(position);
     if (positions.empty()) return absl::OkStatus();
+    // Evenly, so that no candidate is measured alone where others are five.
+    const size_t count = (positions.size() + kTogether - 1) / kTogether;
+    std::vector<std::vector<int>> together(count);
+    for (size_t i = 0; i < positions.size(); ++i) together[i * count / positions.size()].push_back(positions[i]);
     std::vector<v1::TimeTask> tasks;
-    for (int position : positions) tasks.push_back(MakeTask({position}, false));
+    for (const std::vector<int>& some : together) tasks.push_back(MakeTask(some, false));
     total_ += static_cast<int>(positions.size());
     absl::Status timed = context_.dispatcher.Time(
         context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
           if (!result.failure().empty()) failure_ = result.failure();
-          v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
-          TakeResult(result, {positions[index]});
-          if (candidate.outcome() == v1::OK && (best_seconds_ == 0 || candidate.measured().median() < best_seconds_)) {
-            best_seconds_ = candidate.measured().median();
-            best_speedup_ = candidate.speedup();
-          }
-          v1::JobEvent event;
-          v1::TimeProgress* progress = event.mutable_timing();
-          progress->set_done(++done_);
-          progress->set_total(total_);
-          progress->set_best_seconds(best_seconds_);
-          progress->set_best_speedup(best_speedup_);
-          progress->set_last(candidate.outcome() == v1::OK
-                                 ? absl::StrFormat("%.4g us", candidate.measured().median() * 1e6)
-                                 : v1::Outcome_Name(candidate.outcome()));
-          if (context_.emit) context_.emit(std::move(event));
+          TakeResult(result, together[index]);
+          for (int position : together[index]) EmitProgress(code_->candidates[position].candidate);
         });
+    if (timed.ok()) timed = TimeAlone(HarmedByOthers(together));
     if (!timed.ok()) return timed;
     std::erase_if(positions, [&](int position) { return !IsFault(code_->candidates[position].candidate.outcome()); });
     return Confirm(positions);
@@ -100,6 +95,23 @@ class Timer final : public CandidateTimer {
     return ProgramOfUnits(submission_, device_, built_, units, name, force_f64);
   }
 
+  // A candidate has been timed.
+  void EmitProgress(const v1::Candidate& candidate) {
+    if (candidate.outcome() == v1::OK && (best_seconds_ == 0 || candidate.measured().median() < best_seconds_)) {
+      best_seconds_ = candidate.measured().median();
+      best_speedup_ = candidate.speedup();
+    }
+    v1::JobEvent event;
+    v1::TimeProgress* progress = event.mutable_timing();
+    progress->set_done(++done_);
+    progress->set_total(total_);
+    progress->set_best_seconds(best_seconds_);
+    progress->set_best_speedup(best_speedup_);
+    progress->set_last(candidate.outcome() == v1::OK ? absl::StrFormat("%.4g us", candidate.measured().median() * 1e6)
+                                                     : v1::Outcome_Name(candidate.outcome()));
+    if (context_.emit) context_.emit(std::move(event));
+  }
+
   // Speed-ups are relative to the fastest unfused cover that is at hand, or bad predictions would flatter the fusions.
   absl::Status ChooseUnfused() {
     if (code_->unfused.size() < 2) return absl::OkStatus();
@@ -126,6 +138,34 @@ class Timer final : public CandidateTimer {
   v1::Session MakeSession(const std::vector<const CodeUnit*>& unfused) const {
     return SessionOf(submission_, MakeProgram("reference", code_->reference, true), MakeProgram("unfused", unfused, false),
                      context_.job);
+  }
+
+  // Those that may be bad only for the company that they were in: of several bad ones one may have spoilt what is another's, and if
+  // the worker was lost, any may have done it.
+  std::vector<int> HarmedByOthers(const std::vector<std::vector<int>>& together) const {
+    std::vector<int> harmed;
+    for (const std::vector<int>& some : together) {
+      std::vector<int> bad;
+      for (int position : some)
+        if (code_->candidates[position].candidate.outcome() != v1::OK) bad.push_back(position);
+      for (int position : bad) {
+        const v1::Outcome outcome = code_->candidates[position].candidate.outcome();
+        if ((outcome == v1::WRONG_RESULT && bad.size() > 1) || (outcome == v1::WORKER_LOST && some.size() > 1))
+          harmed.push_back(position);
+      }
+    }
+    return harmed;
+  }
+
+  absl::Status TimeAlone(const std::vector<int>& positions) {
+    if (positions.empty()) return absl::OkStatus();
+    std::vector<v1::TimeTask> tasks;
+    for (int position : positions) tasks.push_back(MakeTask({position}, false, ", alone"));
+    return context_.dispatcher.Time(context_.job, tasks, device_, context_.cancellation,
+                                    [&](int index, const v1::TimeResult& result, bool) {
+                                      if (!result.failure().empty()) failure_ = result.failure();
+                                      TakeResult(result, {positions[index]});
+                                    });
   }
 
   // Whose fault was it? Each runs once more, on another device of the kind if there is one. A candidate that fails there too

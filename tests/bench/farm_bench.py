@@ -8,7 +8,8 @@
 Every job is `fusion-client submit --detach --json`, whose time is told, and `fusion-client jobs watch --json` to its end. Jobs are
 the examples in turn, each with names of its own, so that no two share a kernel; both passes have the same. In the second most
 kernels are known, not all: what jobs taught of predictions changes which candidates are tried (builds_reused). On GPUs, nvidia-smi says
-how busy they are meanwhile; where there is none, the JSON says so.
+how busy they are meanwhile; where there is none, the JSON says so. Where the time of timings goes, workers' metrics say
+(fusion_worker_timing_seconds_total): lane_seconds of a pass, by part, over all devices.
 """
 import argparse
 import datetime
@@ -24,11 +25,18 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Vectors and matrices, so that no tables of routine times are measured before the first job of a GPU.
 EXAMPLES = "vadd,axpydot,waxpby,sscal,bicgk,atax,gesummv,sgemv"
 SAMPLE_MILLISECONDS = 200
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 class Farm:
@@ -40,14 +48,15 @@ class Farm:
         self.environment = dict(os.environ, FUSION_DATA_DIR=os.path.join(self.folder, "client"))
         self.log = open(os.path.join(self.folder, "log"), "wb")
         self.processes = []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.address = free_address()
         self.start("fusion-server", "--listen", self.address, "--data", os.path.join(self.folder, "server"), "--job-threads",
                    str(arguments.parallel))
+        self.metrics = []
         for number in range(arguments.workers):
+            self.metrics.append(free_address())
             kind = ["--simulate", str(arguments.simulate)] if arguments.simulate else ["--target", arguments.target]
-            self.start("fusion-worker", "--server", self.address, "--name", f"worker{number}", *kind)
+            self.start("fusion-worker", "--server", self.address, "--name", f"worker{number}", "--metrics-listen", self.metrics[-1],
+                       *kind)
 
     def start(self, program, *options):
         command = [os.path.join(self.binaries, program), *options]
@@ -77,6 +86,17 @@ class Farm:
                 return devices
             time.sleep(0.2)
         raise RuntimeError(f"{workers} workers did not connect within {seconds} s: {self.last_of_log()}")
+
+    def lane_seconds(self):
+        """Where the time of timings has gone since the workers started, by part."""
+        seconds = {}
+        for address in self.metrics:
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
+                for line in page.read().decode().splitlines():
+                    found = re.fullmatch(r'fusion_worker_timing_seconds_total\{.*part="(\w+)"\} (\S+)', line)
+                    if found:
+                        seconds[found[1]] = seconds.get(found[1], 0.0) + float(found[2])
+        return seconds
 
     def last_of_log(self):
         return pathlib.Path(self.log.name).read_text(errors="replace")[-1000:]
@@ -175,6 +195,7 @@ def run_pass(farm, paths, arguments, gpus):
             with lock:
                 jobs.append(job)
 
+    parts_before = farm.lane_seconds()
     begin = time.monotonic()
     threads = [threading.Thread(target=work) for _ in range(arguments.parallel)]
     for thread in threads:
@@ -182,6 +203,7 @@ def run_pass(farm, paths, arguments, gpus):
     for thread in threads:
         thread.join()
     end = time.monotonic()
+    lane_seconds = {part: seconds - parts_before.get(part, 0.0) for part, seconds in farm.lane_seconds().items()}
     candidates = sum(job.get("outcomes", {}).get("OK", 0) for job in jobs)
     submits = [job["submit_seconds"] for job in jobs if "submit_seconds" in job]
     ended = [job["job_seconds"] for job in jobs if "outcomes" in job]
@@ -191,6 +213,7 @@ def run_pass(farm, paths, arguments, gpus):
         "candidates_per_second": candidates / (end - begin),
         "builds": sum(job.get("builds") or 0 for job in jobs),
         "builds_reused": sum(job.get("builds_reused") or 0 for job in jobs),
+        "lane_seconds": lane_seconds,
         "gpu_busy_percent": gpus.busy_percent(begin, end),
         "submit_seconds": {"p50": percentile(submits, 0.5), "p99": percentile(submits, 0.99)},
         "job_seconds": {"p50": percentile(ended, 0.5), "p99": percentile(ended, 0.99)},
@@ -210,6 +233,11 @@ def figures_of(passes):
                         "target": ""})
         busy = result["gpu_busy_percent"]
         figures.append({"what": f"GPUs busy, {words}", "value": "not sampled" if busy is None else f"{busy:.0f} %", "target": "70 %"})
+        parts = sorted(((seconds, part) for part, seconds in result["lane_seconds"].items()), reverse=True)
+        if parts and result["candidates"]:
+            text = ", ".join(f"{part} {1e3 * seconds / result['candidates']:.1f}" for seconds, part in parts
+                             if seconds * 1e3 >= 0.05 * result["candidates"])
+            figures.append({"what": f"where the time of the device's lane goes, {words}", "value": f"ms a candidate: {text}", "target": ""})
         submit = result["submit_seconds"]
         if submit["p50"] is not None:
             figures.append({"what": f"`submit --detach`, whole process, {words}",
@@ -223,7 +251,7 @@ def main():
     parser.add_argument("--target", default="cuda", choices=["cuda", "host"])
     parser.add_argument("--simulate", type=int, default=0, help="so many simulated GPUs for each worker, instead of --target")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=16)
+    parser.add_argument("--jobs", type=int, default=48, help="few are over before a farm has begun to work evenly")
     parser.add_argument("--parallel", type=int, default=8, help="jobs at a time")
     parser.add_argument("--candidates", type=int, default=16, help="of each job")
     parser.add_argument("--examples", default=EXAMPLES)

@@ -94,6 +94,7 @@ absl::Status Agent::Run() {
     workplace_ = *std::move(opened);
   }
   workplace_->OnChange([this] { Wake(); });
+  workplace_->OnNearlyDone([this](const std::string& task, int64_t fence) { held_.NearlyDone(task, fence); });
   for (const std::string& note : workplace_->notes()) spdlog::info("{}", note);
   const v1::Confinement& confinement = workplace_->confinement();
   spdlog::info("confined by: runners {}; host code {}; compilers {}", confinement.runner(),

@@ -25,6 +25,8 @@ class HeldTasks {
   };
   // A newer fence of a task replaces the older, which is stopped.
   Started Start(const v1::Assignment& assignment);
+  // The result of a timing is a matter of moments: its device may be offered again.
+  void NearlyDone(const std::string& task, int64_t fence);
   // Takes the result of a task; one that is no longer held under this fence is forgotten.
   void Finish(v1::TaskReport report);
   // The server has stored the result or does not want it; or it wants the task stopped.
@@ -34,7 +36,7 @@ class HeldTasks {
   std::vector<v1::TaskReport> Reports() const;
   // How many run, by kind.
   int Running(v1::TaskKind kind) const;
-  // On which devices timings run, or wait for their turn.
+  // On which devices timings run, or wait for their turn, that are not nearly done.
   std::set<std::string> RunningDevices() const;
   bool HasFinished() const;
   bool empty() const;
@@ -44,6 +46,7 @@ class HeldTasks {
     v1::TaskKind kind = v1::TASK_KIND_UNSPECIFIED;
     std::string device_uuid;  // of a timing
     v1::TaskReport report;  // running, or the result
+    bool nearly_done = false;
     std::stop_source stop;
   };
   const std::function<void()> changed_;

@@ -16,7 +16,6 @@
 #include "absl/strings/str_join.h"
 #include "library/monitor/log.h"
 #include "worker/build/host_builder.h"
-#include "worker/measure/time_task.h"
 
 namespace fusion {
 namespace {
@@ -45,6 +44,7 @@ LocalWorkplace::~LocalWorkplace() {
   ending_.request_stop();
   build_threads_.join();
   for (auto& [uuid, lane] : lanes_) lane->thread.join();
+  for (auto& [uuid, lane] : lanes_) lane->pool.reset();  // waits for the gate
 }
 
 absl::StatusOr<std::unique_ptr<LocalWorkplace>> LocalWorkplace::Open(const WorkplaceOptions& wanted,
@@ -90,6 +90,7 @@ absl::StatusOr<std::unique_ptr<LocalWorkplace>> LocalWorkplace::Open(const Workp
     lane->runner = runner != nullptr && described->devices_size() == 1 && options.cuda != options.host
                        ? std::move(runner)
                        : std::make_unique<RunnerProcess>(options.runner_program, policy);
+    workplace->MakePool(lane.get(), policy, options);
     workplace->lanes_[device.uuid()] = std::move(lane);
     workplace->devices_.push_back(device);
     if (options.metrics != nullptr) options.metrics->device_healthy.With({device.uuid()}).Set(1);
@@ -106,6 +107,32 @@ absl::StatusOr<std::unique_ptr<LocalWorkplace>> LocalWorkplace::Open(const Workp
   }
   workplace->DescribeConfinement(wanted, host_refused);
   return workplace;
+}
+
+void LocalWorkplace::MakePool(Lane* lane, const SandboxPolicy& policy, const WorkplaceOptions& options) {
+  if (options.spare_runners <= 0) return;
+  RunnerPoolOptions pool;
+  pool.program = options.runner_program;
+  pool.policy = policy;
+  pool.device_uuid = lane->device.uuid();
+  pool.spares = options.spare_runners;
+  // The pass before the device, as timings take them.
+  pool.with_device = [this, lane](std::stop_token stop, const std::function<void()>& use) {
+    const HostGate::Pass pass = gate_.EnterShared(stop);
+    if (!pass) return;
+    const std::lock_guard device(lane->device_mutex);
+    use();
+  };
+  if (lane->device.target() != v1::HOST)
+    pool.beside_timings = [this](std::stop_token stop, const std::function<void()>& use) {
+      if (const HostGate::Pass pass = gate_.EnterShared(stop)) use();
+    };
+  if (metrics_ != nullptr) {
+    auto& spares = metrics_->spare_runners.With({lane->device.uuid()});
+    pool.changed = [&spares](int ready) { spares.Set(ready); };
+  }
+  lane->pool = std::make_unique<RunnerPool>(std::move(pool));
+  lane->runner->TakeSparesFrom([pool = lane->pool.get()] { return pool->Take(); });
 }
 
 absl::StatusOr<v1::DescribeReply> LocalWorkplace::Describe(const WorkplaceOptions& options,
@@ -213,26 +240,46 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
     report->set_failure(absl::StrCat("the device ", lane->device.uuid(), " is taken out"));
     return;
   }
+  if (stop.stop_requested()) {  // while it waited for the one before; the runner is not to be ended for that
+    report->set_failure("stopped");
+    return;
+  }
+  TimeSpent spent;
+  auto since = std::chrono::steady_clock::now();
+  const auto lap = [&] {
+    const auto before = std::exchange(since, std::chrono::steady_clock::now());
+    return std::chrono::duration<double>(since - before).count();
+  };
+  if (lane->last_ended != std::chrono::steady_clock::time_point())
+    spent["idle"] = std::chrono::duration<double>(since - lane->last_ended).count();
   // Fetched before the gate: waiting for the server must not keep others from working.
   for (const v1::Program* program : {&task.session().reference(), &task.session().unfused()})
     for (const v1::Launch& launch : program->launches()) blobs_->Read(launch.binary(), stop).IgnoreError();
   for (const v1::Program& program : task.programs())
     for (const v1::Launch& launch : program.launches()) blobs_->Read(launch.binary(), stop).IgnoreError();
+  spent["fetch"] = lap();
   const HostGate::Pass pass =
       lane->device.target() == v1::HOST ? gate_.EnterAlone(stop) : gate_.EnterShared(stop);
   if (!pass) {
     report->set_failure("stopped");
     return;
   }
+  const std::lock_guard device(lane->device_mutex);
+  spent["turn"] = lap();
   const int starts = std::max(1, lane->runner->starts());
   TimeTaskOptions options;
   options.copy_bytes_per_second = lane->device.copy_bytes_per_second();
   options.stop = stop;
+  options.spent = &spent;
+  if (nearly_done_) options.nearly_done = [&] { nearly_done_(report->task(), report->fence()); };
   absl::StatusOr<v1::TimeResult> result = ExecuteTimeTask(
       *lane->runner, task, [&](const std::string& digest) { return blobs_->Read(digest, stop); }, options);
+  lane->last_ended = std::chrono::steady_clock::now();
   if (metrics_ != nullptr) {
     metrics_->runner_restarts.With({lane->device.uuid()}).Add(std::max(0, lane->runner->starts() - starts));
     metrics_->device_healthy.With({lane->device.uuid()}).Set(lane->runner->needs_probe() ? 0 : 1);
+    for (const auto& [part, seconds] : spent)
+      metrics_->timing_seconds.With({lane->device.uuid(), part}).Add(std::max(0.0, seconds));
   }
   if (result.ok()) {
     *report->mutable_time() = *std::move(result);
@@ -252,7 +299,10 @@ void LocalWorkplace::TakeOut(Lane* lane, const std::string& reason, std::chrono:
     std::condition_variable_any ended;
     std::unique_lock lock(mutex);
     if (ended.wait_for(lock, ending_.get_token(), delay, [] { return false; }) || ending_.stop_requested()) return;
-    const absl::Status probed = lane->runner->Probe(lane->device.uuid());
+    const absl::Status probed = [&] {
+      const std::lock_guard device(lane->device_mutex);
+      return lane->runner->Probe(lane->device.uuid());
+    }();
     if (!probed.ok())
       return TakeOut(lane, std::string(probed.message()), std::min(2 * delay, kLongestProbeDelay));
     if (metrics_ != nullptr) metrics_->device_healthy.With({lane->device.uuid()}).Set(1);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -20,7 +21,9 @@
 #include "worker/agent/worker_metrics.h"
 #include "worker/agent/workplace.h"
 #include "worker/build/builder.h"
+#include "worker/measure/runner_pool.h"
 #include "worker/measure/runner_process.h"
+#include "worker/measure/time_task.h"
 #include "worker/sandbox/machine_offer.h"
 
 namespace fusion {
@@ -31,6 +34,7 @@ struct WorkplaceOptions {
   bool devices = true;         // false: builds only
   int build_slots = 0;         // 0: one for each core
   std::string runner_program;  // "": as RunnerProcess finds it
+  int spare_runners = 0;       // of each device, started before they are needed (RunnerPool)
   // Whose code runs here: native code of candidates for the host is refused where it cannot be confined
   // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
   bool allow_unconfined_host_code = false;
@@ -54,6 +58,7 @@ class LocalWorkplace final : public Workplace {
   const v1::Confinement& confinement() const override { return confinement_; }
   std::vector<v1::DeviceProblem> problems() const override { return health_.Problems(); }
   void OnChange(std::function<void()> changed) override { health_.OnChange(std::move(changed)); }
+  void OnNearlyDone(std::function<void(const std::string&, int64_t)> nearly_done) override { nearly_done_ = std::move(nearly_done); }
   void Start(const v1::Assignment& assignment, std::stop_token stop,
              std::function<void(v1::TaskReport)> done) override;
 
@@ -62,6 +67,9 @@ class LocalWorkplace final : public Workplace {
   struct Lane {
     v1::DeviceDescription device;
     std::unique_ptr<RunnerProcess> runner;
+    std::unique_ptr<RunnerPool> pool;  // null: no spares
+    std::mutex device_mutex;           // held by whoever uses the device: timings, probes, opening it in a spare
+    std::chrono::steady_clock::time_point last_ended;  // of the last timing; used by the thread, as all but device and mutex
     boost::asio::thread_pool thread{1};
   };
   LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs);
@@ -71,6 +79,7 @@ class LocalWorkplace final : public Workplace {
   void Note(absl::string_view message) { notes_.emplace_back(message); }
   void DescribeConfinement(const WorkplaceOptions& options, bool host_refused);
   void Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report);
+  void MakePool(Lane* lane, const SandboxPolicy& policy, const WorkplaceOptions& options);
   void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
   // The device failed its probe: it is out, and tried again in `delay`, then in twice that, until it is sound.
   void TakeOut(Lane* lane, const std::string& reason, std::chrono::seconds delay);
@@ -85,6 +94,7 @@ class LocalWorkplace final : public Workplace {
   v1::Confinement confinement_;
   std::map<v1::Target, std::unique_ptr<Builder>> builders_;
   std::map<std::string, std::unique_ptr<Lane>> lanes_;  // by uuid
+  std::function<void(const std::string&, int64_t)> nearly_done_;
   HostGate gate_;
   DeviceHealth health_;
   std::stop_source ending_;

@@ -57,6 +57,10 @@ int main(int argc, char** argv) {
   app.add_option("--build-slots", options.workplace.build_slots,
                  "builds at a time (default: one for each core)")
       ->check(CLI::Range(1, 1024));
+  options.workplace.spare_runners = 1;
+  app.add_option("--spare-runners", options.workplace.spare_runners,
+                 "runners of each device that are started before they are needed, to replace one that a candidate crashed (default: 1)")
+      ->check(CLI::Range(0, 8));
   bool builds_only = false;
   app.add_flag("--builds-only", builds_only, "offer compilers and no devices: needs no GPU");
   fusion::SimulationOptions simulation{.devices = 0};

@@ -27,6 +27,13 @@ WorkerMetrics::WorkerMetrics()
       runner_restarts(registry.AddCounter("fusion_worker_runner_restarts_total",
                                           "Runners that were started because one before had ended.",
                                           {"device"})),
+      timing_seconds(registry.AddCounter(
+          "fusion_worker_timing_seconds_total",
+          "Where the time of timings went: parts of the runner's work and of the worker's; idle: until the next one began.",
+          {"device", "part"})),
+      spare_runners(registry.AddGauge("fusion_worker_spare_runners",
+                                      "Runners that have the device open and wait to replace one that ends.",
+                                      {"device"})),
       device_healthy(registry.AddGauge(
           "fusion_worker_device_healthy",
           "1, or 0 while a device must run a known kernel before it is used again.", {"device"})) {

@@ -21,6 +21,8 @@ class WorkerMetrics {
   MetricFamily<Gauge>& connected;          // 1 while the server answers
   MetricFamily<Counter>& failed_calls;     // of Synchronize
   MetricFamily<Counter>& runner_restarts;  // {device}
+  MetricFamily<Counter>& timing_seconds;   // {device,part}: TimeSpent, and what the lane waited for
+  MetricFamily<Gauge>& spare_runners;      // {device}
   MetricFamily<Gauge>& device_healthy;     // {device}; 0 until a known kernel has run again
 
   // A task has begun.

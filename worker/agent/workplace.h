@@ -1,6 +1,7 @@
 // Where a worker's tasks are done.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,10 @@ class Workplace {
   virtual std::vector<v1::DeviceProblem> problems() const = 0;
   // Called, from any thread, when problems() may have changed. Set before the first Start.
   virtual void OnChange(std::function<void()> changed) = 0;
+
+  // Called, from any thread, with the task and the fence of a timing that is about to end: its lane may be given the next one, which
+  // then does not wait for the server. Set before the first Start.
+  virtual void OnNearlyDone(std::function<void(const std::string& task, int64_t fence)>) {}
 
   // Does the task on a thread of its own and calls done with its report from there; a task that was stopped
   // reports a failure. Timings on one device run one after another.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "worker/build/nvrtc_builder.h"
@@ -58,7 +60,7 @@ absl::StatusOr<std::vector<std::string>> CudaDeviceUuids() {
   return uuids;
 }
 
-absl::StatusOr<std::unique_ptr<ExecutionBackend>> CudaBackend::Open(const std::string& uuid) {
+absl::StatusOr<CudaDevice> CudaBackend::Find(const std::string& uuid) {
   absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
   if (!uuids.ok()) return uuids.status();
   const auto found = std::find(uuids->begin(), uuids->end(), uuid);
@@ -67,7 +69,18 @@ absl::StatusOr<std::unique_ptr<ExecutionBackend>> CudaBackend::Open(const std::s
   CudaDevice device = 0;
   FUSION_RETURN_IF_ERROR(
       driver.Check(driver.DeviceGet(&device, static_cast<int>(found - uuids->begin())), "cuDeviceGet"));
-  std::unique_ptr<CudaBackend> backend(new CudaBackend(driver, device, uuid));
+  return device;
+}
+
+absl::Status CudaBackend::PrepareToOpen(const std::string& uuid) {
+  FUSION_ASSIGN_OR_RETURN(const CudaDevice device, Find(uuid));
+  CudaBackend(**CudaDriver::Load(), device, uuid).SupportBinary();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ExecutionBackend>> CudaBackend::Open(const std::string& uuid) {
+  FUSION_ASSIGN_OR_RETURN(const CudaDevice device, Find(uuid));
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(**CudaDriver::Load(), device, uuid));
   FUSION_RETURN_IF_ERROR(backend->Start());
   return std::unique_ptr<ExecutionBackend>(std::move(backend));
 }
@@ -89,25 +102,37 @@ absl::Status CudaBackend::Start() {
   return LoadSupportKernels();
 }
 
-absl::Status CudaBackend::LoadSupportKernels() {
+const std::string& CudaBackend::SupportBinary() const {
+  // Compiling takes a few tenths of a second, and there is one architecture in a process as a rule.
+  static auto* binaries = new std::map<std::string, std::string>;
+  const std::string arch = absl::StrCat("sm_", Attribute(kComputeCapabilityMajor), Attribute(kComputeCapabilityMinor));
+  const auto [known, is_new] = binaries->try_emplace(arch);
+  if (!is_new) return known->second;
   absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
-  if (!builder.ok()) return absl::OkStatus();  // the host does the data operations
+  if (!builder.ok()) return known->second;
   v1::BuildTask task;
   task.set_target(v1::CUDA);
-  task.set_arch(absl::StrCat("sm_", Attribute(kComputeCapabilityMajor), Attribute(kComputeCapabilityMinor)));
+  task.set_arch(arch);
   task.set_source(SupportKernelsSource());
   task.add_options("-default-device");
   BuildOutput output = (*builder)->Build(task, {});
   // An NVRTC older than the device cannot build for it: as without NVRTC.
-  if (output.result.outcome() != v1::OK) return absl::OkStatus();
+  if (output.result.outcome() == v1::OK) known->second = std::move(output.binary);
+  return known->second;
+}
+
+absl::Status CudaBackend::LoadSupportKernels() {
+  const std::string& binary = SupportBinary();
+  if (binary.empty()) return absl::OkStatus();  // the host does the data operations
   FUSION_RETURN_IF_ERROR(
-      driver_.Check(driver_.ModuleLoadData(&support_module_, output.binary.data()), "loading our kernels"));
+      driver_.Check(driver_.ModuleLoadData(&support_module_, binary.data()), "loading our kernels"));
   const struct {
     const char* name;
     CudaFunction* function;
   } kernels[] = {{"fusion_fill", &support_.fill},       {"fusion_widen", &support_.widen},
                  {"fusion_hash", &support_.hash},       {"fusion_largest", &support_.largest},
-                 {"fusion_squares", &support_.squares}, {"fusion_compare", &support_.compare}};
+                 {"fusion_squares", &support_.squares}, {"fusion_compare", &support_.compare},
+                 {"fusion_guard", &support_.guard},     {"fusion_inspect", &support_.inspect}};
   for (const auto& kernel : kernels)
     FUSION_RETURN_IF_ERROR(
         driver_.Check(driver_.ModuleGetFunction(kernel.function, support_module_, kernel.name), kernel.name));
@@ -115,6 +140,8 @@ absl::Status CudaBackend::LoadSupportKernels() {
 }
 
 CudaBackend::~CudaBackend() {
+  for (DeviceAddress block : free_blocks_.TakeAll()) driver_.MemFree(block);
+  if (results_ != 0) driver_.MemFree(results_);
   if (flush_buffer_ != 0) driver_.MemFree(flush_buffer_);
   if (scratch_ != 0) driver_.MemFree(scratch_);
   if (support_module_ != nullptr) driver_.ModuleUnload(support_module_);
@@ -141,11 +168,14 @@ v1::MeasurementConditions CudaBackend::Conditions() {
     conditions.set_driver_version(absl::StrCat("CUDA ", version / 1000, ".", version % 1000 / 10));
   const Nvml* nvml = Nvml::Load();
   if (nvml == nullptr) return conditions;
-  char driver_version[96] = {};
-  if (nvml->SystemGetDriverVersion(driver_version, sizeof driver_version) == 0)
-    conditions.set_driver_version(driver_version);
-  Nvml::Device device = nullptr;
-  if (nvml->DeviceGetHandleByUuid(uuid_.c_str(), &device) != 0) return conditions;
+  if (nvml_device_ == nullptr) {
+    char driver_version[96] = {};
+    if (nvml->SystemGetDriverVersion(driver_version, sizeof driver_version) == 0) driver_version_ = driver_version;
+    if (nvml->DeviceGetHandleByUuid(uuid_.c_str(), &nvml_device_) != 0) nvml_device_ = nullptr;
+  }
+  if (!driver_version_.empty()) conditions.set_driver_version(driver_version_);
+  Nvml::Device device = nvml_device_;
+  if (device == nullptr) return conditions;
   if (unsigned int clock = 0; nvml->DeviceGetClockInfo(device, 1, &clock) == 0)
     conditions.set_sm_clock_mhz(clock);
   if (unsigned int clock = 0; nvml->DeviceGetClockInfo(device, 2, &clock) == 0)
@@ -160,19 +190,29 @@ v1::MeasurementConditions CudaBackend::Conditions() {
 absl::StatusOr<MemoryInfo> CudaBackend::Memory() {
   size_t free = 0, total = 0;
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemGetInfo(&free, &total), "cuMemGetInfo"));
-  return MemoryInfo{static_cast<int64_t>(free), static_cast<int64_t>(total)};
+  // What is kept would be given back if something did not fit.
+  return MemoryInfo{static_cast<int64_t>(free) + free_blocks_.free_bytes(), static_cast<int64_t>(total)};
 }
 
 absl::StatusOr<DeviceAddress> CudaBackend::Allocate(int64_t bytes) {
+  bytes = std::max<int64_t>(bytes, 1);
+  if (const std::optional<DeviceAddress> block = free_blocks_.Take(bytes)) return *block;
+  const std::string what = absl::StrCat("cuMemAlloc of ", bytes, " bytes");
   CudaPointer pointer = 0;
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&pointer, std::max<int64_t>(bytes, 1)),
-                                       absl::StrCat("cuMemAlloc of ", bytes, " bytes").c_str()));
+  absl::Status status = driver_.Check(driver_.MemAlloc(&pointer, bytes), what.c_str());
+  if (absl::IsResourceExhausted(status)) {
+    for (DeviceAddress block : free_blocks_.TakeAll()) driver_.MemFree(block);
+    status = driver_.Check(driver_.MemAlloc(&pointer, bytes), what.c_str());
+  }
+  FUSION_RETURN_IF_ERROR(status);
+  free_blocks_.Allocated(pointer, bytes);
   return pointer;
 }
 
 void CudaBackend::Free(DeviceAddress address) {
   driver_.StreamSynchronize(stream_);
-  driver_.MemFree(address);
+  constexpr int64_t kMostKeptBytes = int64_t{4} << 30;
+  for (DeviceAddress block : free_blocks_.Free(address, kMostKeptBytes)) driver_.MemFree(block);
 }
 
 absl::Status CudaBackend::CopyIn(DeviceAddress to, const void* from, int64_t bytes) {
@@ -237,105 +277,6 @@ absl::StatusOr<v1::KernelAttributes> CudaBackend::Prepare(const PreparedLaunch& 
   attributes.set_static_shared_bytes(get(kFunctionSharedBytes));
   attributes.set_blocks_per_multiprocessor(blocks);
   return attributes;
-}
-
-absl::Status CudaBackend::Delay(int64_t nanoseconds) {
-  uint64_t value = nanoseconds;
-  void* arguments[] = {&value};
-  return driver_.Check(driver_.LaunchKernel(delay_, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
-                       "fusion_delay");
-}
-
-absl::StatusOr<double> CudaBackend::EventSeconds() {
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventSynchronize(end_), "running"));
-  float milliseconds = 0;
-  FUSION_RETURN_IF_ERROR(
-      driver_.Check(driver_.EventElapsedTime(&milliseconds, start_, end_), "cuEventElapsedTime"));
-  return milliseconds * 1e-3;
-}
-
-absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launches,
-                                        const RunOptions& options) {
-  for (const MemoryRange& range : options.poison) {
-    if (range.bytes == 0) continue;
-    // Buffers are multiples of 4 bytes; words are set faster than bytes.
-    FUSION_RETURN_IF_ERROR(driver_.Check(
-        range.bytes % 4 == 0 ? driver_.MemsetD32Async(range.address, ~0u, range.bytes / 4, stream_)
-                             : driver_.MemsetD8Async(range.address, 0xFF, range.bytes, stream_),
-        "poisoning"));
-  }
-  if (options.flush_cache) {
-    // Written, not read: afterwards the cache is full of changed lines of something else, as it is in a
-    // program that runs other kernels before. The run pays for writing them back, and leaves as many of its
-    // own unwritten.
-    if (flush_buffer_ == 0) {
-      flush_bytes_ = std::max<size_t>(2 * static_cast<size_t>(Attribute(kL2CacheBytes)), 64 << 20);
-      FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&flush_buffer_, flush_bytes_), "cuMemAlloc"));
-    }
-    FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemsetD32Async(flush_buffer_, 0, flush_bytes_ / 4, stream_),
-                                         "flushing the cache"));
-  }
-  if (options.repeat > 1) {
-    FUSION_ASSIGN_OR_RETURN(const CudaGraphExec graph, Capture(launches, options.repeat));
-    if (options.before_launch) options.before_launch();
-    absl::Status status = driver_.Check(driver_.GraphUpload(graph, stream_), "cuGraphUpload");
-    auto launch = [&] { return driver_.Check(driver_.GraphLaunch(graph, stream_), "cuGraphLaunch"); };
-    absl::StatusOr<double> seconds = status.ok() ? Time(launch, 50000) : status;
-    driver_.GraphExecDestroy(graph);
-    if (!seconds.ok()) return seconds;
-    return *seconds / options.repeat;
-  }
-  if (options.before_launch) options.before_launch();
-  // While the device waits the host queues everything behind: the time between the events holds no launch
-  // latency of the host. About 3 us a launch on a slow host.
-  return Time([&] { return Launch(launches); }, 10000 + 5000 * static_cast<int64_t>(launches.size()));
-}
-
-absl::StatusOr<double> CudaBackend::Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds) {
-  FUSION_RETURN_IF_ERROR(Delay(delay_nanoseconds));
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
-  FUSION_RETURN_IF_ERROR(work());
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
-  return EventSeconds();
-}
-
-absl::Status CudaBackend::Launch(const std::vector<PreparedLaunch>& launches) {
-  for (const PreparedLaunch& launch : launches) {
-    if (launch.grid <= 0) continue;
-    auto* function = static_cast<CudaFunction>(launch.kernel);
-    CudaLaunchAttribute attributes[2];
-    CudaLaunchConfig config;
-    config.grid_x = static_cast<unsigned int>(launch.grid);
-    config.block_x = static_cast<unsigned int>(launch.threads);
-    config.shared_bytes = static_cast<unsigned int>(launch.shared_bytes);
-    config.stream = stream_;
-    config.attributes = attributes;
-    auto set = [&](CudaLaunchAttributeId id) {
-      attributes[config.attribute_count].id = id;
-      attributes[config.attribute_count++].value[0] = 1;
-    };
-    if (launch.cooperative) set(kLaunchCooperative);
-    if (launch.programmatic) set(kLaunchProgrammaticSerialization);
-    FUSION_RETURN_IF_ERROR(driver_.Check(
-        driver_.LaunchKernelEx(&config, function, const_cast<void**>(launch.arguments.data()), nullptr),
-        absl::StrCat("launching ", launch.name).c_str()));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<CudaGraphExec> CudaBackend::Capture(const std::vector<PreparedLaunch>& launches, int repeat) {
-  constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.StreamBeginCapture(stream_, kThreadLocal), "cuStreamBeginCapture"));
-  absl::Status captured;
-  for (int i = 0; i < repeat && captured.ok(); ++i) captured = Launch(launches);
-  CudaGraph graph = nullptr;
-  const absl::Status ended = driver_.Check(driver_.StreamEndCapture(stream_, &graph), "cuStreamEndCapture");
-  captured.Update(ended);
-  CudaGraphExec exec = nullptr;
-  if (captured.ok()) captured = driver_.Check(driver_.GraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
-  if (graph != nullptr) driver_.GraphDestroy(graph);
-  if (!captured.ok()) return captured;
-  return exec;
 }
 
 }  // namespace fusion

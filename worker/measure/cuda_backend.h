@@ -5,7 +5,9 @@
 #include <set>
 
 #include "worker/measure/cuda_driver.h"
+#include "worker/measure/cuda_support_kernels.h"
 #include "worker/measure/execution_backend.h"
+#include "worker/measure/free_blocks.h"
 
 namespace fusion {
 
@@ -17,6 +19,8 @@ class CudaBackend : public ExecutionBackend {
   // Makes the device's context current in the calling thread, the only one that may use the backend.
   // NotFound: no such device.
   static absl::StatusOr<std::unique_ptr<ExecutionBackend>> Open(const std::string& uuid);
+  // What Open needs of this process: the driver is started, our kernels are compiled. Uses no device.
+  static absl::Status PrepareToOpen(const std::string& uuid);
   ~CudaBackend() override;
 
   v1::Target target() const override { return v1::CUDA; }
@@ -39,6 +43,8 @@ class CudaBackend : public ExecutionBackend {
                                         int64_t count) override;
   absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64,
                                      int64_t count, double scale) override;
+  absl::Status WriteGuards(absl::Span<const MemoryRange> guards) override;
+  absl::StatusOr<std::vector<uint64_t>> Inspect(absl::Span<const Inspection> inspections) override;
 
   const CudaDriver& driver() const { return driver_; }
   int Attribute(CudaDeviceAttribute attribute) const;
@@ -47,25 +53,37 @@ class CudaBackend : public ExecutionBackend {
   // Data operations compiled by NVRTC; null members without it.
   struct SupportKernels {
     CudaFunction fill = nullptr, widen = nullptr, hash = nullptr, largest = nullptr, squares = nullptr,
-                 compare = nullptr;
+                 compare = nullptr, guard = nullptr, inspect = nullptr;
   };
   CudaBackend(const CudaDriver& driver, CudaDevice device, std::string uuid)
       : driver_(driver), device_(device), uuid_(std::move(uuid)) {}
+  static absl::StatusOr<CudaDevice> Find(const std::string& uuid);
   absl::Status Start();
+  // The data operations as a cubin, compiled once in a process; empty without an NVRTC for the device.
+  const std::string& SupportBinary() const;
   absl::Status LoadSupportKernels();
   // Launches with enough threads for `count` entries on our stream.
   absl::Status LaunchOver(CudaFunction function, int64_t count, std::initializer_list<const void*> arguments);
   absl::Status Delay(int64_t nanoseconds);
   absl::Status SetScratch(uint64_t first, uint64_t second);
   absl::Status GetScratch(uint64_t (*words)[2]);
+  // Queue the work on our stream. What QueueInspections finds, FetchInspected fetches.
+  absl::Status QueueGuards(absl::Span<const MemoryRange> guards);
+  absl::Status QueueInspections(absl::Span<const Inspection> inspections);
+  absl::StatusOr<std::vector<uint64_t>> FetchInspected(size_t count);
+  absl::Status LaunchTable(CudaFunction function, InspectionTable* table, CudaPointer results);
   absl::Status Synchronize(const char* what);
   absl::StatusOr<double> EventSeconds();
   // Queues the launches on our stream.
   absl::Status Launch(const std::vector<PreparedLaunch>& launches);
   // The launches `repeat` times as one CUDA graph; the caller destroys it.
   absl::StatusOr<CudaGraphExec> Capture(const std::vector<PreparedLaunch>& launches, int repeat);
-  // Seconds that what `work` queues takes on the device, which is held back that long while the host queues it.
-  absl::StatusOr<double> Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds);
+  // Seconds of all of them.
+  absl::StatusOr<double> RunGraph(const std::vector<PreparedLaunch>& launches, const RunOptions& options);
+  // Seconds that what `work` queues takes on the device, which is held back that long while the host queues it, and
+  // what `queue_more` queues behind it, where there is something.
+  absl::StatusOr<double> Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds,
+                              const std::function<absl::Status()>& queue_more = nullptr);
   absl::StatusOr<double> MeasureCopyBandwidth();
   absl::StatusOr<double> MeasureLaunchSeconds();
 
@@ -81,6 +99,11 @@ class CudaBackend : public ExecutionBackend {
   CudaPointer scratch_ = 0;  // two 64-bit words
   CudaPointer flush_buffer_ = 0;
   size_t flush_bytes_ = 0;
+  CudaPointer results_ = 0;  // of inspections, a 64-bit word each
+  size_t results_count_ = 0;
+  FreeBlocks free_blocks_;
+  Nvml::Device nvml_device_ = nullptr;
+  std::string driver_version_;  // as NVML has it
 };
 
 }  // namespace fusion

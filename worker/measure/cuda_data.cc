@@ -130,6 +130,95 @@ absl::StatusOr<Comparison> CudaBackend::Compare(DeviceAddress output, v1::DataTy
   return CompareEntries(data.data(), type, expected.data(), count, scale);
 }
 
+absl::Status CudaBackend::LaunchTable(CudaFunction function, InspectionTable* table, CudaPointer results) {
+  constexpr int kThreads = 256;
+  // Hashes and comparisons of a few entries a thread: short ranges are over soon, long ones fill the device.
+  constexpr long long kEntriesOfThread = 8;
+  const long long most = static_cast<long long>(Attribute(kMultiprocessorCount)) * 8;
+  int blocks = 0;
+  for (int i = 0; i < table->count; ++i) {
+    InspectionTable::Entry& entry = table->entries[i];
+    const long long needed = (entry.count + kThreads * kEntriesOfThread - 1) / (kThreads * kEntriesOfThread);
+    entry.first_block = blocks;
+    entry.blocks = static_cast<int>(std::clamp<long long>(needed, 1, most));
+    blocks += entry.blocks;
+  }
+  void* arguments[] = {table, &results};
+  return driver_.Check(
+      driver_.LaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr), "a data operation");
+}
+
+absl::Status CudaBackend::QueueGuards(absl::Span<const MemoryRange> guards) {
+  if (guards.empty()) return absl::OkStatus();
+  if (support_.guard == nullptr) return ExecutionBackend::WriteGuards(guards);
+  for (size_t first = 0; first < guards.size(); first += kInspectionTableEntries) {
+    InspectionTable table;
+    for (const MemoryRange& guard : guards.subspan(first, kInspectionTableEntries)) {
+      InspectionTable::Entry& entry = table.entries[table.count++];
+      entry.address = guard.address;
+      entry.count = guard.bytes;
+    }
+    FUSION_RETURN_IF_ERROR(LaunchTable(support_.guard, &table, 0));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaBackend::WriteGuards(absl::Span<const MemoryRange> guards) {
+  FUSION_RETURN_IF_ERROR(QueueGuards(guards));
+  return Synchronize("writing guards");
+}
+
+absl::Status CudaBackend::QueueInspections(absl::Span<const Inspection> inspections) {
+  if (inspections.empty() || support_.inspect == nullptr) return absl::OkStatus();
+  if (inspections.size() > results_count_) {
+    if (results_ != 0) Free(results_);
+    results_ = 0;
+    results_count_ = 0;
+    FUSION_ASSIGN_OR_RETURN(results_, Allocate(static_cast<int64_t>(8 * inspections.size())));
+    results_count_ = inspections.size();
+  }
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.MemsetD32Async(results_, 0, 2 * inspections.size(), stream_), "clearing results"));
+  for (size_t first = 0; first < inspections.size(); first += kInspectionTableEntries) {
+    InspectionTable table;
+    for (const Inspection& inspection : inspections.subspan(first, kInspectionTableEntries)) {
+      InspectionTable::Entry& entry = table.entries[table.count++];
+      const int64_t bytes = inspection.range.bytes;
+      entry.address = inspection.range.address;
+      entry.kind = static_cast<int>(inspection.kind);
+      entry.reference = inspection.reference;
+      entry.scale = inspection.scale;
+      switch (inspection.kind) {
+        case Inspection::Kind::kHash:
+          entry.count = bytes / 8;
+          entry.f64 = bytes % 8 != 0;
+          break;
+        case Inspection::Kind::kGuard:
+          entry.count = bytes;
+          break;
+        case Inspection::Kind::kCompare:
+          entry.f64 = inspection.type == v1::F64;
+          entry.count = bytes / EntryBytes(inspection.type);
+          break;
+      }
+    }
+    FUSION_RETURN_IF_ERROR(LaunchTable(support_.inspect, &table, results_ + 8 * first));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> CudaBackend::FetchInspected(size_t count) {
+  std::vector<uint64_t> found(count);
+  FUSION_RETURN_IF_ERROR(CopyOut(found.data(), results_, static_cast<int64_t>(8 * count)));
+  return found;
+}
+
+absl::StatusOr<std::vector<uint64_t>> CudaBackend::Inspect(absl::Span<const Inspection> inspections) {
+  if (support_.inspect == nullptr) return ExecutionBackend::Inspect(inspections);
+  FUSION_RETURN_IF_ERROR(QueueInspections(inspections));
+  return FetchInspected(inspections.size());
+}
+
 absl::Status CudaBackend::Probe() {
   if (support_.fill == nullptr) {
     FUSION_RETURN_IF_ERROR(Delay(1000));

@@ -1,5 +1,6 @@
 #include "worker/measure/cuda_support_kernels.h"
 
+#include "absl/strings/str_cat.h"
 #include "worker/measure/entry_operations.h"
 
 namespace fusion {
@@ -41,6 +42,66 @@ extern "C" __global__ void fusion_fill(void* to, int f64, long long count, int r
   }
 }
 
+// As InspectionTable of the backend.
+struct Inspected { u64 address; long long count; u64 reference; double scale; int kind; int f64; int first_block; int blocks; };
+struct Table { Inspected entries[FUSION_TABLE_ENTRIES]; int count; };
+#if __CUDA_ARCH__ >= 700
+#define CONSTANT const __grid_constant__
+#else
+#define CONSTANT const
+#endif
+
+// Entry e is done by blocks first_block to first_block + blocks - 1; all threads of a block do the same entry.
+__device__ __forceinline__ int EntryOfBlock(const Table& table) {
+  int e = 0;
+  while (e + 1 < table.count && (int)blockIdx.x >= table.entries[e + 1].first_block) ++e;
+  return e;
+}
+#define EACH_OF_ENTRY(i, e) \
+  for (long long i = ((int)blockIdx.x - table.entries[e].first_block) * (long long)blockDim.x + threadIdx.x; \
+       i < table.entries[e].count; i += table.entries[e].blocks * (long long)blockDim.x)
+
+// count bytes from address on become those of a guard zone.
+extern "C" __global__ void fusion_guard(CONSTANT Table table) {
+  int e = EntryOfBlock(table);
+  unsigned char* to = (unsigned char*)table.entries[e].address;
+  EACH_OF_ENTRY(i, e) to[i] = GuardByte(table.entries[e].address + i);
+}
+
+// results[e], 0 before, becomes of kind 0 the hash of `count` 64-bit words and, if f64 is not 0, of a 32-bit word behind them; of
+// kind 1 the number of bytes that are not those of a guard zone; of kind 2 the bits of the largest error.
+extern "C" __global__ void fusion_inspect(CONSTANT Table table, u64* results) {
+  int e = EntryOfBlock(table);
+  u64 address = table.entries[e].address;
+  int kind = table.entries[e].kind, f64 = table.entries[e].f64;
+  u64 mine = 0;
+  if (kind == 0) {
+    const u64* from = (const u64*)address;
+    long long words = table.entries[e].count;
+    EACH_OF_ENTRY(i, e) mine += HashWord(from[i], i);
+    if (f64 && (int)blockIdx.x == table.entries[e].first_block && threadIdx.x == 0)
+      mine += HashWord(*(const unsigned int*)(from + words), words);
+  } else if (kind == 1) {
+    EACH_OF_ENTRY(i, e) mine += ((const unsigned char*)address)[i] != GuardByte(address + i);
+  } else {
+    const double* reference = (const double*)table.entries[e].reference;
+    double scale = table.entries[e].scale;
+    EACH_OF_ENTRY(i, e) {
+      double entry = f64 ? ((const double*)address)[i] : (double)((const float*)address)[i];
+      u64 error = (u64)__double_as_longlong(EntryError(entry, ReferenceEntry(reference[i], !f64), scale));
+      if (error > mine) mine = error;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+      u64 other = __shfl_xor_sync(0xffffffffu, mine, step);
+      if (other > mine) mine = other;
+    }
+    if (threadIdx.x % 32 == 0 && mine) atomicMax(results + e, mine);
+    return;
+  }
+  for (int step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, step);
+  if (threadIdx.x % 32 == 0 && mine) atomicAdd(results + e, mine);
+}
+
 extern "C" __global__ void fusion_widen(double* to, const void* from, int f64, long long count) {
   EACH(i, count) to[i] = f64 ? ((const double*)from)[i] : (double)((const float*)from)[i];
 }
@@ -65,8 +126,16 @@ extern "C" __global__ void fusion_largest(const double* reference, int f32, long
     ++finite;
     largest = fmax(largest, fabs(entry));
   }
-  atomicMax(result, (u64)__double_as_longlong(largest));
-  atomicAdd(result + 1, finite);
+  u64 bits = (u64)__double_as_longlong(largest);
+  for (int step = 16; step > 0; step /= 2) {
+    u64 other = __shfl_xor_sync(0xffffffffu, bits, step);
+    if (other > bits) bits = other;
+    finite += __shfl_xor_sync(0xffffffffu, finite, step);
+  }
+  if (threadIdx.x % 32 == 0) {
+    atomicMax(result, bits);
+    atomicAdd(result + 1, finite);
+  }
 }
 
 extern "C" __global__ void fusion_squares(const double* reference, int f32, long long count, double largest,
@@ -77,14 +146,17 @@ extern "C" __global__ void fusion_squares(const double* reference, int f32, long
     if (IsFiniteEntry(entry)) sum += entry * entry;
   }
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  // By hand: atomicAdd of doubles needs sm_60, and this runs once for an output.
   if (threadIdx.x % 32 == 0) {
+#if __CUDA_ARCH__ >= 600
+    atomicAdd(result, sum);
+#else
     u64* bits = (u64*)result;
     u64 old = *bits, seen;
     do {
       seen = old;
       old = atomicCAS(bits, seen, (u64)__double_as_longlong(sum + __longlong_as_double((long long)seen)));
     } while (old != seen);
+#endif
   }
 }
 
@@ -106,6 +178,8 @@ extern "C" __global__ void fusion_compare(const void* output, int f64, const dou
 
 }  // namespace
 
-std::string SupportKernelsSource() { return std::string(kEntryOperationsSource) + kKernels; }
+std::string SupportKernelsSource() {
+  return absl::StrCat(kEntryOperationsSource, "\n#define FUSION_TABLE_ENTRIES ", kInspectionTableEntries, "\n", kKernels);
+}
 
 }  // namespace fusion

@@ -41,6 +41,11 @@ FUSION_HERE_AND_AS_TEXT(
                  : reference;
     }
 
+    /* What a guard zone holds at an address: words 0xFFF7A5C3, NaN as f32, two of them NaN as f64. */
+    inline unsigned char GuardByte(unsigned long long address) {
+      return (unsigned char)(0xFFF7A5C3u >> (8 * (address & 3)));
+    }
+
     /* A call, as a constant expression that overflows is warned of, and no header gives us infinity. */
     inline double Product(double a, double b) { return a * b; }
 

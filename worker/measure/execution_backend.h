@@ -6,6 +6,7 @@
 // sound.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,11 +57,42 @@ class LoadedBinary {
   virtual absl::StatusOr<void*> FindKernel(const std::string& name) = 0;
 };
 
+// Something on the device to be looked at, and the one number that is found.
+struct Inspection {
+  enum class Kind {
+    kHash,     // of a range, as Hash gives it
+    kGuard,    // how many bytes of a range are not those of a guard zone (GuardByte)
+    kCompare,  // the largest error of an output, as Compare gives it: the bits of a double
+  } kind = Kind::kHash;
+  MemoryRange range;  // of whole words of 4 bytes, but for guards
+  // Of an output: its type, the f64 reference, and the scale of errors.
+  v1::DataType type = v1::F32;
+  DeviceAddress reference = 0;
+  double scale = 0;
+};
+
+struct Inspected {
+  std::vector<uint64_t> found;  // by inspection
+  double seconds = 0;           // how long the run waited for them
+};
+
+// What a backend keeps of launches that are repeated, so as to make it once. Goes before their binaries.
+class RepeatedLaunches {
+ public:
+  virtual ~RepeatedLaunches() = default;
+};
+
 struct RunOptions {
   absl::Span<const MemoryRange> poison;  // overwritten with NaN before the run, outside the timed region
+  absl::Span<const MemoryRange> guards;  // these with what guard zones hold
   bool flush_cache = false;              // afterwards, and before the run: nothing of the data is in cache
   int repeat = 1;                        // runs back to back, on a GPU as one CUDA graph; the mean counts
   std::function<void()> before_launch;   // called when only the launches are left
+  // Of the same launches, from run to run; null: nothing is kept.
+  std::unique_ptr<RepeatedLaunches>* kept = nullptr;
+  std::function<void()> after_run;           // called when the launches have ended well, before what follows
+  absl::Span<const Inspection> inspections;  // right after the run; *inspected is not null then
+  Inspected* inspected = nullptr;
 };
 
 // Result of comparing an output with its reference.
@@ -110,6 +142,18 @@ class ExecutionBackend {
   // Compares entries of `type` with an f64 reference: EntryError of each, the largest.
   virtual absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type,
                                              DeviceAddress reference_f64, int64_t count, double scale) = 0;
+
+  // Several at once. Unless a backend knows better, one after another by the calls above.
+  virtual absl::Status WriteGuards(absl::Span<const MemoryRange> guards);
+  virtual absl::StatusOr<std::vector<uint64_t>> Inspect(absl::Span<const Inspection> inspections);
+
+  // Seconds since the device was last said to have worked; infinite before that. A device that has been idle
+  // has to be warmed up.
+  double idle_seconds() const;
+  void HasWorked() { worked_until_ = std::chrono::steady_clock::now(); }
+
+ private:
+  std::chrono::steady_clock::time_point worked_until_{};
 };
 
 }  // namespace fusion

@@ -11,16 +11,6 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 
-// Bytes of the pattern, by position: words 0xFFF7A5C3 are NaN as f32, two of them NaN as f64.
-constexpr unsigned char kPattern[4] = {0xC3, 0xA5, 0xF7, 0xFF};
-
-// The pattern from `address` on, so that guards that start at any byte are whole words in memory.
-std::vector<unsigned char> Pattern(DeviceAddress address, int64_t bytes) {
-  std::vector<unsigned char> pattern(bytes);
-  for (int64_t i = 0; i < bytes; ++i) pattern[i] = kPattern[(address + i) % 4];
-  return pattern;
-}
-
 }  // namespace
 
 int64_t GuardedBytes(int64_t bytes) {
@@ -42,45 +32,46 @@ absl::StatusOr<std::unique_ptr<GuardedMemory>> GuardedMemory::Create(ExecutionBa
 GuardedMemory::~GuardedMemory() { backend_->Free(address_); }
 
 absl::Status GuardedMemory::Cut(const std::vector<std::pair<std::string, int64_t>>& buffers) {
-  assert(Capacity(buffers) <= capacity_bytes_);
-  buffers_.clear();
-  guards_.clear();
-  DeviceAddress at = address_;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const auto& [name, bytes] = buffers[i];
-    // The zone before the first buffer is its own; the others belong to the buffer that they follow.
-    if (i == 0) guards_.push_back({{at, kGuardBytes}, absl::StrCat("before the start of ", name)});
-    at += kGuardBytes;
-    buffers_.push_back({name, {at, bytes}});
-    const int64_t padded = GuardedBytes(bytes) - kGuardBytes;
-    guards_.push_back({{at + bytes, padded - bytes + kGuardBytes}, absl::StrCat("after the end of ", name)});
-    at += padded;
-  }
+  Lay(buffers);
   return Arm();
 }
 
-absl::Status GuardedMemory::Arm() {
-  for (const Guard& guard : guards_) {
-    const std::vector<unsigned char> pattern = Pattern(guard.range.address, guard.range.bytes);
-    FUSION_RETURN_IF_ERROR(backend_->CopyIn(guard.range.address, pattern.data(), guard.range.bytes));
+void GuardedMemory::Lay(const std::vector<std::pair<std::string, int64_t>>& buffers) {
+  assert(Capacity(buffers) <= capacity_bytes_);
+  buffers_.clear();
+  guards_.clear();
+  places_.clear();
+  DeviceAddress at = address_;
+  const auto add_guard = [&](DeviceAddress address, int64_t bytes, std::string place) {
+    guards_.push_back({address, bytes});
+    places_.push_back(std::move(place));
+  };
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const auto& [name, bytes] = buffers[i];
+    // The zone before the first buffer is its own; the others belong to the buffer that they follow.
+    if (i == 0) add_guard(at, kGuardBytes, absl::StrCat("before the start of ", name));
+    at += kGuardBytes;
+    buffers_.push_back({name, {at, bytes}});
+    const int64_t padded = GuardedBytes(bytes) - kGuardBytes;
+    add_guard(at + bytes, padded - bytes + kGuardBytes, absl::StrCat("after the end of ", name));
+    at += padded;
   }
-  return absl::OkStatus();
 }
 
+absl::Status GuardedMemory::Arm() { return backend_->WriteGuards(guards_); }
+
 absl::StatusOr<std::string> GuardedMemory::Check() {
-  for (const Guard& guard : guards_) {
-    const std::vector<unsigned char> expected = Pattern(guard.range.address, guard.range.bytes);
-    std::vector<unsigned char> found(guard.range.bytes);
-    FUSION_RETURN_IF_ERROR(backend_->CopyOut(found.data(), guard.range.address, guard.range.bytes));
-    int64_t changed = 0, first = -1;
-    for (int64_t i = 0; i < guard.range.bytes; ++i) {
-      if (found[i] == expected[i]) continue;
-      if (first < 0) first = i;
-      ++changed;
-    }
-    if (changed > 0)
-      return absl::StrCat("wrote outside its buffers: ", changed, " bytes changed ", guard.place,
-                          ", from byte ", first);
+  std::vector<Inspection> inspections;
+  for (const MemoryRange& guard : guards_) inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
+  FUSION_ASSIGN_OR_RETURN(const std::vector<uint64_t> changed, backend_->Inspect(inspections));
+  for (size_t i = 0; i < guards_.size(); ++i) {
+    if (changed[i] == 0) continue;
+    const MemoryRange& guard = guards_[i];
+    std::vector<unsigned char> found(guard.bytes);
+    FUSION_RETURN_IF_ERROR(backend_->CopyOut(found.data(), guard.address, guard.bytes));
+    int64_t first = 0;
+    while (first < guard.bytes && found[first] == GuardByte(guard.address + first)) ++first;
+    return absl::StrCat("wrote outside its buffers: ", changed[i], " bytes changed ", places_[i], ", from byte ", first);
   }
   return std::string();
 }

@@ -33,8 +33,11 @@ class GuardedMemory {
   // Forgets the buffers and cuts new ones: names and bytes in order. Requires that they fit the capacity
   // (the sum of GuardedBytes plus kGuardBytes).
   absl::Status Cut(const std::vector<std::pair<std::string, int64_t>>& buffers);
+  // The same, but the guards are not written: RunOptions.guards may do that.
+  void Lay(const std::vector<std::pair<std::string, int64_t>>& buffers);
   static int64_t Capacity(const std::vector<std::pair<std::string, int64_t>>& buffers);
   const std::vector<Buffer>& buffers() const { return buffers_; }
+  const std::vector<MemoryRange>& guards() const { return guards_; }
 
   // Writes the pattern into all guards.
   absl::Status Arm();
@@ -45,15 +48,12 @@ class GuardedMemory {
  private:
   GuardedMemory(ExecutionBackend* backend, DeviceAddress address, int64_t capacity)
       : backend_(backend), address_(address), capacity_bytes_(capacity) {}
-  struct Guard {
-    MemoryRange range;
-    std::string place;  // "before the start of x", "after the end of x"
-  };
   ExecutionBackend* const backend_;
   const DeviceAddress address_;
   const int64_t capacity_bytes_;
   std::vector<Buffer> buffers_;
-  std::vector<Guard> guards_;
+  std::vector<MemoryRange> guards_;
+  std::vector<std::string> places_;  // of the guards: "before the start of x", "after the end of x"
 };
 
 }  // namespace fusion

@@ -166,6 +166,7 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
     ParallelRanges(range.bytes, kCopyGrain,
                    [=](int64_t begin, int64_t end) { std::memset(data + begin, 0xFF, end - begin); });
   }
+  if (absl::Status armed = WriteGuards(options.guards); !armed.ok()) return armed;
   if (options.flush_cache) {
     if (absl::Status flushed = FlushCache(); !flushed.ok()) return flushed;
   }
@@ -174,7 +175,15 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
   for (int i = 0; i < options.repeat; ++i)
     for (const PreparedLaunch& launch : launches)
       if (launch.grid > 0) reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / options.repeat;
+  const auto end = std::chrono::steady_clock::now();
+  if (options.after_run) options.after_run();
+  if (!options.inspections.empty()) {
+    absl::StatusOr<std::vector<uint64_t>> found = Inspect(options.inspections);
+    if (!found.ok()) return found.status();
+    options.inspected->found = *std::move(found);
+    options.inspected->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - end).count();
+  }
+  return std::chrono::duration<double>(end - start).count() / options.repeat;
 }
 
 absl::Status HostBackend::Probe() {

@@ -48,6 +48,9 @@ absl::Status Runner::Serve() {
       case v1::RunnerRequest::kBuild:
         status = Build(request.build());
         break;
+      case v1::RunnerRequest::kOpen:
+        status = Open(request.open());
+        break;
       case v1::RunnerRequest::REQUEST_NOT_SET:
         status = absl::InvalidArgumentError("an empty request");
     }
@@ -101,9 +104,24 @@ absl::Status Runner::Probe(const v1::ProbeRequest& request) {
   return WriteMessage(output_, reply);
 }
 
+absl::Status Runner::Open(const v1::OpenRequest& request) {
+  if (request.beside_timings()) {
+    if (request.device_uuid() != HostUuid()) FUSION_RETURN_IF_ERROR(CudaBackend::PrepareToOpen(request.device_uuid()));
+  } else {
+    FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(request.device_uuid()));
+    FUSION_RETURN_IF_ERROR(backend->Probe());  // loads what every timing uses, too
+  }
+  v1::RunnerReply reply;
+  reply.mutable_opened();
+  return WriteMessage(output_, reply);
+}
+
 absl::Status Runner::Time(const v1::TimeRequest& request) {
+  phases_.Reset();
   const v1::TimeTask& task = request.task();
+  phases_.Enter(v1::TIMING_OPEN);
   FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(task.device_uuid()));
+  phases_.Enter(v1::TIMING_OTHER);
   BinaryMap binaries;
   for (const v1::RunnerBinary& binary : request.binaries()) binaries[binary.digest()] = binary.content();
 
@@ -112,7 +130,7 @@ absl::Status Runner::Time(const v1::TimeRequest& request) {
   if (session_ == nullptr || session_key_ != key) {
     session_.reset();  // its memory first
     absl::StatusOr<std::unique_ptr<SessionData>> session =
-        SessionData::Create(backend, task.session(), binaries, activity_);
+        SessionData::Create(backend, task.session(), binaries, activity_, &phases_);
     if (absl::IsResourceExhausted(session.status())) {
       *reply.mutable_timed() =
           NothingMeasured(task, v1::EXCEEDS_DEVICE, std::string(session.status().message()));
@@ -130,9 +148,21 @@ absl::Status Runner::Time(const v1::TimeRequest& request) {
                         *finished.mutable_finished()->mutable_measurement() = measurement;
                         // A closed pipe shows when the final reply is written.
                         WriteMessage(output_, finished).IgnoreError();
+                      },
+                      [&] {
+                        v1::RunnerReply sampled;
+                        sampled.mutable_sampled();
+                        WriteMessage(output_, sampled).IgnoreError();
                       });
   FUSION_RETURN_IF_ERROR(result.status());
   *reply.mutable_timed() = std::move(*result);
+  phases_.Enter(v1::TIMING_OTHER);
+  for (int phase = 0; phase < PhaseTimes::kPhases; ++phase) {
+    if (phases_.seconds()[phase] <= 0) continue;
+    v1::PhaseTime* time = reply.add_phases();
+    time->set_phase(static_cast<v1::TimingPhase>(phase));
+    time->set_seconds(phases_.seconds()[phase]);
+  }
   return WriteMessage(output_, reply);
 }
 

@@ -11,6 +11,7 @@
 #include "worker/build/builder.h"
 #include "worker/measure/activity.h"
 #include "worker/measure/execution_backend.h"
+#include "worker/measure/phase_times.h"
 #include "worker/measure/session_data.h"
 
 namespace fusion {
@@ -31,6 +32,7 @@ class Runner {
   absl::Status Probe(const v1::ProbeRequest& request);
   absl::Status Time(const v1::TimeRequest& request);
   absl::Status Build(const v1::BuildTask& task);
+  absl::Status Open(const v1::OpenRequest& request);
   // Reports an error: as a fault when it is Aborted, which it then returns, else as a failure of the request.
   absl::Status Report(const absl::Status& error);
 
@@ -39,6 +41,7 @@ class Runner {
   ActivityPage* const activity_;
   std::map<std::string, std::unique_ptr<ExecutionBackend>> backends_;
   std::map<v1::Target, std::unique_ptr<Builder>> builders_;
+  PhaseTimes phases_;  // of the timing in progress
   // The data of the last session and its key: destroyed before the backends.
   std::string session_key_;
   std::unique_ptr<SessionData> session_;

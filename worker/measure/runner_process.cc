@@ -29,11 +29,25 @@ RunnerProcess::RunnerProcess(std::string program, SandboxPolicy policy)
 RunnerProcess::~RunnerProcess() = default;
 
 absl::Status RunnerProcess::Start() {
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status status = StartOrTake();
+  start_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  starts_ += status.ok();
+  return status;
+}
+
+absl::Status RunnerProcess::StartOrTake() {
+  if (take_spare_) {
+    if (const std::unique_ptr<RunnerProcess> spare = take_spare_(); spare != nullptr && spare->running()) {
+      child_ = std::move(spare->child_);
+      activity_ = std::move(spare->activity_);
+      return absl::OkStatus();
+    }
+  }
   FUSION_ASSIGN_OR_RETURN(ChildProcess::Options options, RunnerOptions(program_, policy_));
   FUSION_ASSIGN_OR_RETURN(activity_, ActivityPage::Create());
   options.inherited_descriptor = activity_->descriptor();
   FUSION_ASSIGN_OR_RETURN(child_, ChildProcess::Start(options));
-  ++starts_;
   return absl::OkStatus();
 }
 
@@ -101,7 +115,7 @@ absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
   v1::RunnerReply reply;
   for (int progress = 0; status.ok(); ++progress) {
     status = ReadMessage(child_->output(), &reply, keep_waiting, limits.reply_bytes);
-    if (!status.ok() || !reply.has_finished()) break;
+    if (!status.ok() || !(reply.has_finished() || reply.has_sampled())) break;
     if (progress == limits.progress_replies) status = absl::DataLossError("more replies than there is to tell");
     if (status.ok() && on_progress) on_progress(reply);
   }
@@ -125,6 +139,16 @@ absl::StatusOr<v1::DescribeReply> RunnerProcess::Describe(v1::Target target) {
   for (v1::DeviceDescription& device : *reply.mutable_described()->mutable_devices())
     if (device.target() == v1::HOST) device.set_toolkit_version(CompilerVersion(v1::HOST));
   return std::move(*reply.mutable_described());
+}
+
+absl::Status RunnerProcess::Open(const std::string& device_uuid, bool beside_timings, std::stop_token stop) {
+  v1::RunnerRequest request;
+  request.mutable_open()->set_device_uuid(device_uuid);
+  request.mutable_open()->set_beside_timings(beside_timings);
+  RunnerDeath death;
+  RunnerLimits limits;
+  limits.total_seconds = 60;
+  return Call(request, limits, &death, stop).status();
 }
 
 absl::Status RunnerProcess::Probe(const std::string& device_uuid) {

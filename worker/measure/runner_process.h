@@ -47,6 +47,10 @@ class RunnerProcess {
   explicit RunnerProcess(std::string program = "", SandboxPolicy policy = {});
   ~RunnerProcess();
 
+  // Where another process comes from when one is needed, instead of being started then: a runner of the same program and policy
+  // with a process that waits for requests, or null where none is ready (RunnerPool::Take). Set before the first request.
+  void TakeSparesFrom(std::function<std::unique_ptr<RunnerProcess>()> take_spare) { take_spare_ = std::move(take_spare); }
+
   // Sends a request and waits for its final reply; those before it go to `on_progress`. A runner that faults,
   // hangs or is stopped is gone afterwards; the next request starts another. Statuses: Aborted: it died,
   // *death says how; FailedPrecondition: it answered with a failure; NotFound: no runner program; Internal.
@@ -58,24 +62,32 @@ class RunnerProcess {
   absl::StatusOr<v1::DescribeReply> Describe(v1::Target target);
   // OK when a known kernel computes rightly on the device.
   absl::Status Probe(const std::string& device_uuid);
+  // Makes ready for timings on the device; `beside_timings`: only what disturbs none in another runner (OpenRequest).
+  absl::Status Open(const std::string& device_uuid, bool beside_timings, std::stop_token stop = {});
 
   // Whether the last runner died of a fault or timeout: the device must be probed before the next task.
   bool needs_probe() const { return needs_probe_; }
   bool running() const { return child_ != nullptr; }
-  // Processes that were started so far.
+  // Of its process; -1: none runs.
+  pid_t pid() const { return child_ != nullptr ? child_->pid() : -1; }
+  // Processes that it has had so far, and the seconds until they could be talked to.
   int starts() const { return starts_; }
+  double start_seconds() const { return start_seconds_; }
 
  private:
   absl::Status Start();
+  absl::Status StartOrTake();
   // Ends the child and fills *death from it.
   absl::Status Died(RunnerDeath::Cause cause, const std::string& message, RunnerDeath* death);
 
   const std::string program_;
   const SandboxPolicy policy_;
+  std::function<std::unique_ptr<RunnerProcess>()> take_spare_;
   std::unique_ptr<ChildProcess> child_;
   std::unique_ptr<ActivityPage> activity_;
   bool needs_probe_ = false;
   int starts_ = 0;
+  double start_seconds_ = 0;
 };
 
 // Builds in a runner process: a compiler that crashes, or that does not stop at the deadline, takes nothing

@@ -57,19 +57,21 @@ std::string SessionData::Key(const v1::Session& session) {
 absl::StatusOr<std::unique_ptr<SessionData>> SessionData::Create(ExecutionBackend* backend,
                                                                  const v1::Session& session,
                                                                  const BinaryMap& binaries,
-                                                                 ActivityPage* activity) {
+                                                                 ActivityPage* activity,
+                                                                 PhaseTimes* phases) {
   for (const auto* buffers : {&session.inputs(), &session.outputs()})
     for (const v1::Buffer& buffer : *buffers)
       if (buffer.count() < 0 || (buffer.data_type() != v1::F32 && buffer.data_type() != v1::F64))
         return absl::InvalidArgumentError(
             absl::StrCat("buffer ", buffer.name(), " has no type or a negative size"));
   if (session.outputs_size() == 0) return absl::InvalidArgumentError("a session without outputs");
-  std::unique_ptr<SessionData> data(new SessionData(backend, session));
+  std::unique_ptr<SessionData> data(new SessionData(backend, session, phases));
   FUSION_RETURN_IF_ERROR(data->Build(binaries, activity));
   return data;
 }
 
 absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activity) {
+  const InPhase inputs(phases_, v1::TIMING_INPUTS);
   NamedBytes layout, reference_layout, reference_scratch = ScratchLayout(session_.reference());
   for (const v1::Buffer& buffer : session_.inputs()) {
     layout.emplace_back(buffer.name(), BufferBytes(buffer));
@@ -115,6 +117,7 @@ absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activit
 }
 
 absl::Status SessionData::Renew(const BinaryMap& binaries, ActivityPage* activity) {
+  const InPhase inputs(phases_, v1::TIMING_INPUTS);
   activity->Set(Activity::kSetUp);
   // The reference needs the room.
   scratch_.reset();
@@ -135,6 +138,7 @@ absl::Status SessionData::FillInput(Place* place) {
 }
 
 absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* activity) {
+  const InPhase running(phases_, v1::TIMING_REFERENCE);
   const v1::Program& program = session_.reference();
   NamedBytes layout = ScratchLayout(program);
   const size_t first_input = layout.size();
@@ -161,6 +165,7 @@ absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* 
       program.workspace_bytes() > 0 ? scratch->buffers()[first_input - 1].range.address : 0;
   FUSION_RETURN_IF_ERROR(
       ResolveLaunches(program, binaries, addresses, workspace, /*reference=*/true, &prepared));
+  reference_binaries_ = prepared.binaries;  // it runs again with other inputs
   RunOptions options;
   options.poison = prepared.poison;
   options.before_launch = [&] { activity->Set(Activity::kReference); };
@@ -264,13 +269,14 @@ absl::Status SessionData::ResolveLaunches(const v1::Program& program, const Bina
 
 absl::StatusOr<std::unique_ptr<PreparedProgram>> SessionData::Prepare(const v1::Program& program,
                                                                       const BinaryMap& binaries) {
+  const InPhase loading(phases_, v1::TIMING_LOAD);
   auto prepared = std::make_unique<PreparedProgram>();
   prepared->temporaries = ScratchLayout(program);
   const int64_t needed = GuardedMemory::Capacity(prepared->temporaries);
   if (needed > scratch_bytes_)
     return absl::ResourceExhaustedError(absl::StrCat("temporaries and workspace need ", Megabytes(needed),
                                                      ", more than the device has left"));
-  FUSION_RETURN_IF_ERROR(scratch_->Cut(prepared->temporaries));
+  scratch_->Lay(prepared->temporaries);
   std::map<int, DeviceAddress> addresses;
   for (const Place& input : inputs_) addresses[input.buffer.id()] = input.range.address;
   for (const Place& output : outputs_) {
@@ -288,98 +294,6 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>> SessionData::Prepare(const v1::
   FUSION_RETURN_IF_ERROR(
       ResolveLaunches(program, binaries, addresses, workspace, /*reference=*/false, prepared.get()));
   return prepared;
-}
-
-absl::StatusOr<double> SessionData::Run(const PreparedProgram& program, bool flush_cache, int repeat,
-                                        std::function<void()> before_launch) {
-  RunOptions options;
-  options.poison = program.poison;
-  options.flush_cache = flush_cache;
-  options.repeat = repeat;
-  options.before_launch = std::move(before_launch);
-  return backend_->Run(program.launches, options);
-}
-
-absl::Status SessionData::Arm(const PreparedProgram& program) { return scratch_->Cut(program.temporaries); }
-
-absl::StatusOr<Verdict> SessionData::Judge() {
-  Verdict verdict;
-  auto fail = [&](const std::string& message) {
-    if (verdict.outcome == v1::OK) verdict.message = message;
-    verdict.outcome = v1::WRONG_RESULT;
-  };
-  for (const Place& output : outputs_) {
-    FUSION_ASSIGN_OR_RETURN(const uint64_t hash, backend_->Hash(output.reference, output.buffer.count() * 8));
-    if (hash != output.hash)
-      return absl::AbortedError("wrote outside its buffers, into the reference results");
-  }
-  for (GuardedMemory* guarded : {memory_.get(), scratch_.get()}) {
-    FUSION_ASSIGN_OR_RETURN(const std::string damage, guarded->Check());
-    if (damage.empty()) continue;
-    fail(damage);
-    FUSION_RETURN_IF_ERROR(guarded->Arm());
-  }
-  for (Place& input : inputs_) {
-    FUSION_ASSIGN_OR_RETURN(const uint64_t hash, backend_->Hash(input.range.address, input.range.bytes));
-    if (hash == input.hash) continue;
-    fail(absl::StrCat("changed the input ", input.buffer.name()));
-    FUSION_RETURN_IF_ERROR(FillInput(&input));
-  }
-  FUSION_ASSIGN_OR_RETURN(const Verdict compared, CompareOutputs());
-  verdict.max_relative_error = compared.max_relative_error;
-  verdict.tolerance = compared.tolerance;
-  if (compared.outcome != v1::OK) fail(compared.message);
-  return verdict;
-}
-
-absl::StatusOr<Verdict> SessionData::CompareOutputs() {
-  Verdict verdict;
-  double worst = -1;
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Place& output = outputs_[i];
-    const double tolerance = static_cast<int>(i) < session_.tolerances_size() ? session_.tolerances(i) : 0;
-    FUSION_ASSIGN_OR_RETURN(const Comparison comparison,
-                            backend_->Compare(output.range.address, output.buffer.data_type(),
-                                              output.reference, output.buffer.count(), output.scale));
-    const bool wrong = !(comparison.max_relative_error <= tolerance);
-    if (wrong && verdict.outcome == v1::OK) {
-      verdict.outcome = v1::WRONG_RESULT;
-      FUSION_ASSIGN_OR_RETURN(const std::string entry, DescribeEntry(output, comparison));
-      verdict.message = absl::StrCat(entry, absl::StrFormat(" (relative error %.3g, allowed %.3g)",
-                                                            comparison.max_relative_error, tolerance));
-    }
-    const double ratio = comparison.max_relative_error == 0 ? 0 : comparison.max_relative_error / tolerance;
-    if (ratio > worst) {
-      worst = ratio;
-      verdict.max_relative_error = comparison.max_relative_error;
-      verdict.tolerance = tolerance;
-    }
-  }
-  return verdict;
-}
-
-absl::StatusOr<std::string> SessionData::DescribeEntry(const Place& output, const Comparison& comparison) {
-  const int64_t i = comparison.worst_index;
-  double reference = 0, wide = 0;
-  float narrow = 0;
-  FUSION_RETURN_IF_ERROR(backend_->CopyOut(&reference, output.reference + i * 8, 8));
-  if (output.buffer.data_type() == v1::F64) {
-    FUSION_RETURN_IF_ERROR(backend_->CopyOut(&wide, output.range.address + i * 8, 8));
-  } else {
-    FUSION_RETURN_IF_ERROR(backend_->CopyOut(&narrow, output.range.address + i * 4, 4));
-    wide = narrow;
-  }
-  uint32_t narrow_bits = 0;
-  uint64_t wide_bits = 0;
-  std::memcpy(&narrow_bits, &narrow, 4);
-  std::memcpy(&wide_bits, &wide, 8);
-  const bool untouched =
-      output.buffer.data_type() == v1::F64 ? wide_bits == ~uint64_t{0} : narrow_bits == ~uint32_t{0};
-  if (untouched)
-    return absl::StrFormat("output %s: entry %d was not written and should be %.9g", output.buffer.name(), i,
-                           reference);
-  return absl::StrFormat("output %s: entry %d is %.9g and should be %.9g", output.buffer.name(), i, wide,
-                         reference);
 }
 
 }  // namespace fusion

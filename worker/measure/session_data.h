@@ -13,6 +13,7 @@
 #include "worker/measure/activity.h"
 #include "worker/measure/execution_backend.h"
 #include "worker/measure/guarded_memory.h"
+#include "worker/measure/phase_times.h"
 
 namespace fusion {
 
@@ -26,6 +27,7 @@ struct PreparedProgram {
   std::vector<std::pair<std::string, int64_t>>
       temporaries;                  // and the workspace: names and bytes, cut from the scratch
   std::vector<MemoryRange> poison;  // outputs, temporaries and workspace
+  std::unique_ptr<RepeatedLaunches> repeated;  // goes before the binaries
 };
 
 // How a program did. Not OK: outcome and message say why.
@@ -40,11 +42,12 @@ class SessionData {
  public:
   // Allocates, fills the inputs from the seed, runs the reference. ResourceExhausted when the data do not fit
   // the device (nothing is allocated then); the message says what is needed and what there is.
-  // InvalidArgument: the session is wrong.
+  // InvalidArgument: the session is wrong. `phases` may be null; it outlives the session.
   static absl::StatusOr<std::unique_ptr<SessionData>> Create(ExecutionBackend* backend,
                                                              const v1::Session& session,
                                                              const BinaryMap& binaries,
-                                                             ActivityPage* activity);
+                                                             ActivityPage* activity,
+                                                             PhaseTimes* phases = nullptr);
 
   // Equal keys: the same data and the same reference.
   static std::string Key(const v1::Session& session);
@@ -62,14 +65,23 @@ class SessionData {
   absl::StatusOr<std::unique_ptr<PreparedProgram>> Prepare(const v1::Program& program,
                                                            const BinaryMap& binaries);
 
+  // The program's code stays loaded until another is kept: the unfused program is measured again and again.
+  void KeepLoaded(const PreparedProgram& program) { kept_ = program.binaries; }
+
+  struct RunCalls {
+    std::function<void()> before_launch, after_run;  // as RunOptions
+  };
   // `repeat` runs with outputs, temporaries and workspace poisoned before. Seconds of one.
-  absl::StatusOr<double> Run(const PreparedProgram& program, bool flush_cache, int repeat,
-                             std::function<void()> before_launch);
-  // Before a run that is judged: renews the guards for this program's layout.
-  absl::Status Arm(const PreparedProgram& program);
-  // After that run: outputs against the reference, guards, inputs. What the program damaged is repaired.
+  absl::StatusOr<double> Run(PreparedProgram& program, bool flush_cache, int repeat, RunCalls calls);
+  // A run with flushed caches that is looked at afterwards: with guards of this program's layout.
+  absl::StatusOr<double> RunInspected(PreparedProgram& program, RunCalls calls);
+  // Seconds that the last such run waited for what was found.
+  double inspection_seconds() const { return inspected_.seconds; }
+  // What was found then: outputs against the reference, guards, inputs. What the program damaged is repaired.
   // Aborted when the reference itself was overwritten.
   absl::StatusOr<Verdict> Judge();
+
+  PhaseTimes* phases() const { return phases_; }
 
  private:
   struct Place {
@@ -81,9 +93,11 @@ class SessionData {
     DeviceAddress reference = 0;  // an output's f64 reference
     double scale = 0;             // root mean square of the reference
   };
-  SessionData(ExecutionBackend* backend, const v1::Session& session) : backend_(backend), session_(session) {}
+  SessionData(ExecutionBackend* backend, const v1::Session& session, PhaseTimes* phases)
+      : backend_(backend), session_(session), phases_(phases) {}
   absl::Status Build(const BinaryMap& binaries, ActivityPage* activity);
   absl::Status FillInput(Place* place);
+  std::vector<Inspection> Inspections() const;
   absl::Status RunReference(const BinaryMap& binaries, ActivityPage* activity);
   absl::StatusOr<std::shared_ptr<LoadedBinary>> LoadBinary(const std::string& digest,
                                                            const BinaryMap& binaries);
@@ -91,11 +105,13 @@ class SessionData {
   absl::Status ResolveLaunches(const v1::Program& program, const BinaryMap& binaries,
                                const std::map<int, DeviceAddress>& addresses, DeviceAddress workspace,
                                bool reference, PreparedProgram* prepared);
-  absl::StatusOr<Verdict> CompareOutputs();
+  // `errors`: the largest of each output, as bits.
+  absl::StatusOr<Verdict> JudgeOutputs(absl::Span<const uint64_t> errors);
   absl::StatusOr<std::string> DescribeEntry(const Place& output, const Comparison& comparison);
 
   ExecutionBackend* const backend_;
   const v1::Session session_;
+  PhaseTimes* const phases_;
   std::vector<Place> inputs_, outputs_;
   std::unique_ptr<GuardedMemory> memory_;      // inputs and outputs
   std::unique_ptr<GuardedMemory> references_;  // f64 outputs
@@ -103,6 +119,8 @@ class SessionData {
   int64_t scratch_bytes_ = 0;
   uint64_t renewals_ = 0;
   std::map<std::string, std::weak_ptr<LoadedBinary>> loaded_;
+  std::vector<std::shared_ptr<LoadedBinary>> reference_binaries_, kept_;
+  Inspected inspected_;  // after the last inspected run
 };
 
 // Bytes of a buffer of a session or program.

@@ -1,6 +1,7 @@
 #include "worker/measure/time_task.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -113,6 +114,50 @@ uint32_t MostReplyBytes(const v1::TimeTask& task, const v1::MeasurementMethod& m
   return static_cast<uint32_t>(std::min<int64_t>(bytes, kMaximumPipeMessageBytes));
 }
 
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+const char* PartName(v1::TimingPhase phase) {
+  switch (phase) {
+    case v1::TIMING_OPEN:
+      return "open";
+    case v1::TIMING_INPUTS:
+      return "inputs";
+    case v1::TIMING_REFERENCE:
+      return "reference";
+    case v1::TIMING_LOAD:
+      return "load";
+    case v1::TIMING_WARM_UP:
+      return "warm_up";
+    case v1::TIMING_COLD:
+      return "cold";
+    case v1::TIMING_WARM:
+      return "warm";
+    case v1::TIMING_VERIFY:
+      return "verify";
+    case v1::TIMING_CONDITIONS:
+      return "conditions";
+    default:
+      return "other";
+  }
+}
+
+// What a call of `seconds` went into. What the runner says of it counts as far as it can be true.
+void AddCall(const absl::StatusOr<v1::RunnerReply>& reply, double seconds, TimeSpent* spent) {
+  if (!reply.ok()) {
+    (*spent)["lost"] += seconds;
+    return;
+  }
+  double left = seconds;
+  for (const v1::PhaseTime& phase : reply->phases()) {
+    if (!(phase.seconds() >= 0 && phase.seconds() <= left)) continue;
+    (*spent)[PartName(phase.phase())] += phase.seconds();
+    left -= phase.seconds();
+  }
+  (*spent)["transfer"] += left;
+}
+
 // Checks, warming up, the last series: more than any honest program has.
 constexpr double kMostRunsBeyondSampling = 50;
 
@@ -131,24 +176,41 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
       (task.programs_size() + 1) * (limits.set_up_seconds + limits.load_seconds + method.seconds_limit() +
                                     kMostRunsBeyondSampling * limits.run_seconds);
   limits.reply_bytes = MostReplyBytes(task, method);
-  limits.progress_replies = 2 * (task.programs_size() + 1);  // each is told once; twice is no attack
+  limits.progress_replies = 2 * (task.programs_size() + 2);  // each program and the end are told once; twice is no attack
+  TimeSpent unwanted;
+  TimeSpent& spent = options.spent != nullptr ? *options.spent : unwanted;
   v1::TimeResult result;
   Remainder remainder(task, &result);
   // Every round ends the task or takes at least one program out.
   while (!remainder.empty()) {
+    const double starts_before = runner.start_seconds();
     if (runner.needs_probe()) {
-      if (absl::Status probed = runner.Probe(task.device_uuid()); !probed.ok())
+      const auto probing = std::chrono::steady_clock::now();
+      const absl::Status probed = runner.Probe(task.device_uuid());
+      const double starting = runner.start_seconds() - starts_before;
+      spent["start"] += starting;
+      spent["probe"] += SecondsSince(probing) - starting;
+      if (!probed.ok())
         return absl::FailedPreconditionError(
             absl::StrCat("the device does not run a known kernel after a fault: ", probed.message()));
     }
     FUSION_ASSIGN_OR_RETURN(const v1::RunnerRequest request,
                             remainder.Request(get_binary, options.copy_bytes_per_second));
     RunnerDeath death;
+    const double starts_before_call = runner.start_seconds();
+    const auto calling = std::chrono::steady_clock::now();
     absl::StatusOr<v1::RunnerReply> reply =
         runner.Call(request, limits, &death, options.stop, [&](const v1::RunnerReply& progress) {
+          if (progress.has_sampled()) {
+            if (options.nearly_done) options.nearly_done();
+            return;
+          }
           v1::ProgramMeasurement* known = remainder.Measurement(progress.finished().program());
           if (known != nullptr) *known = progress.finished().measurement();
         });
+    const double starting = runner.start_seconds() - starts_before_call;
+    spent["start"] += starting;
+    AddCall(reply, SecondsSince(calling) - starting, &spent);
     if (reply.ok()) {
       remainder.Accept(reply->timed());
       break;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <stop_token>
 #include <string>
 
@@ -15,9 +16,17 @@ namespace fusion {
 // The device code with a digest.
 using BinaryGetter = std::function<absl::StatusOr<std::string>(const std::string& digest)>;
 
+// Where the time of timings went: seconds by part. The runner tells "open", "inputs", "reference", "load", "warm_up", "cold", "warm",
+// "verify", "conditions" and "other" (TimingPhase); on this side there are "start" (of runners), "probe" (of the device after a
+// fault), "transfer" (what a call took beyond what the runner told) and "lost" (calls in which it died).
+using TimeSpent = std::map<std::string, double>;
+
 struct TimeTaskOptions {
   double copy_bytes_per_second = 0;  // of the device, for below_floor; 0: not judged
   std::stop_token stop;              // ends the running program too
+  TimeSpent* spent = nullptr;        // added to, if not null
+  // Called when the result is a matter of moments, as far as can be known; may be null, and called again.
+  std::function<void()> nearly_done;
 };
 
 // Deadlines: a run may take method.run_deadline_seconds (plus 0.25 s for the processes to notice), loading

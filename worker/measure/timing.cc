@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <random>
@@ -17,9 +18,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUpRuns = 2;
-// The first program runs at least this long before sampling: idle GPUs take a while to raise their clocks.
+// A device that has been idle for so long takes a while to raise its clocks: the first program runs on it for at least kWarmUpSeconds,
+// and then until two series of runs in turn have the same median, but no longer than kMostWarmUpSeconds.
+constexpr double kIdleSeconds = 0.25;
 constexpr double kWarmUpSeconds = 0.05;
-constexpr int kMaximumWarmUpRuns = 200;
+constexpr double kMostWarmUpSeconds = 0.5;
+constexpr int kSteadySeries = 25;  // runs at least, and seconds
+constexpr double kSteadySeriesSeconds = 0.01;
+constexpr double kSteady = 0.005;
 // A warm sample is a series of runs about this long, or of the largest number of them: it has to outweigh what starts and
 // ends it.
 constexpr double kWarmSeriesSeconds = 200e-6;
@@ -44,23 +50,26 @@ struct Subject {
 class ProtocolRun {
  public:
   ProtocolRun(ExecutionBackend* backend, SessionData* session, const v1::TimeTask& task,
-              ActivityPage* activity, const FinishedCallback& finished)
+              ActivityPage* activity, const FinishedCallback& finished, const std::function<void()>& sampled)
       : backend_(backend),
         session_(session),
         task_(task),
         method_(CompleteMethod(task.method())),
         activity_(activity),
-        finished_(finished) {}
+        phases_(session->phases()),
+        finished_(finished),
+        sampled_(sampled) {}
 
   absl::StatusOr<v1::TimeResult> Measure(const BinaryMap& binaries, double copy_bytes_per_second) {
     FUSION_RETURN_IF_ERROR(PrepareAll(binaries));
     for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeFirstRun(&subject));
     FUSION_RETURN_IF_ERROR(WarmUp());
     FUSION_RETURN_IF_ERROR(SampleRounds());
-    result_.mutable_conditions()->CopyFrom(
-        backend_->Conditions());  // while the device is still at work's clocks
+    NoteConditions();  // while the device is still at work's clocks
     for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeLastRun(&subject));
+    if (sampled_) sampled_();
     FUSION_RETURN_IF_ERROR(JudgeOnOtherInputs(binaries));
+    backend_->HasWorked();
     for (Subject& subject : subjects_) Summarize(&subject, copy_bytes_per_second);
     return std::move(result_);
   }
@@ -105,18 +114,31 @@ class ProtocolRun {
         continue;
       }
       subject.prepared = std::move(*prepared);
+      if (subject.number == kUnfusedProgram) session_->KeepLoaded(*subject.prepared);
       for (const v1::KernelAttributes& kernel : subject.prepared->kernels)
         *subject.measurement->add_kernels() = kernel;
     }
     return absl::OkStatus();
   }
 
-  // One run. False when the program is out now. A run beyond the deadline that ended by itself is a TIMEOUT
-  // too.
+  void NoteConditions() {
+    const InPhase conditions(phases_, v1::TIMING_CONDITIONS);
+    *result_.mutable_conditions() = backend_->Conditions();
+  }
+
+  // One run, or a series. False when the program is out now. A run beyond the deadline that ended by itself is a
+  // TIMEOUT too.
   absl::StatusOr<bool> RunOnce(Subject* subject, bool flush_cache, double* seconds, int repeat = 1) {
+    return Ran(subject, seconds, [&](SessionData::RunCalls calls) {
+      return session_->Run(*subject->prepared, flush_cache, repeat, std::move(calls));
+    });
+  }
+
+  absl::StatusOr<bool> Ran(Subject* subject, double* seconds,
+                           const std::function<absl::StatusOr<double>(SessionData::RunCalls)>& run_program) {
     const auto start = Clock::now();
-    absl::StatusOr<double> run = session_->Run(*subject->prepared, flush_cache, repeat,
-                                               [&] { activity_->Set(Activity::kRun, subject->number); });
+    absl::StatusOr<double> run = run_program({[&] { activity_->Set(Activity::kRun, subject->number); },
+                                              [&] { activity_->Set(Activity::kSetUp, subject->number); }});
     // After a fault the page keeps saying who ran.
     if (absl::IsAborted(run.status())) return run.status();
     activity_->Set(Activity::kSetUp);
@@ -134,15 +156,18 @@ class ProtocolRun {
     return true;
   }
 
-  // A run that is judged. False when the program is out.
+  // A run with flushed caches that is judged. False when the program is out.
   absl::StatusOr<bool> RunAndJudge(Subject* subject, const char* which, double* seconds) {
-    FUSION_RETURN_IF_ERROR(session_->Arm(*subject->prepared));
-    FUSION_ASSIGN_OR_RETURN(const bool ran, RunOnce(subject, /*flush_cache=*/true, seconds));
+    FUSION_ASSIGN_OR_RETURN(const bool ran, Ran(subject, seconds, [&](SessionData::RunCalls calls) {
+                              return session_->RunInspected(*subject->prepared, std::move(calls));
+                            }));
+    inspection_seconds_ = session_->inspection_seconds();
+    subject->spent_seconds -= inspection_seconds_;
+    if (phases_ != nullptr) phases_->Move(v1::TIMING_COLD, v1::TIMING_VERIFY, inspection_seconds_);
     if (!ran) return false;
     activity_->Set(Activity::kSetUp, subject->number);  // what is found now is its doing
-    const auto judging = Clock::now();
+    const InPhase judging(phases_, v1::TIMING_VERIFY);
     FUSION_ASSIGN_OR_RETURN(const Verdict verdict, session_->Judge());
-    judging_seconds_ = std::chrono::duration<double>(Clock::now() - judging).count();
     activity_->Set(Activity::kSetUp);
     v1::ProgramMeasurement* measurement = subject->measurement;
     measurement->set_max_relative_error(
@@ -154,23 +179,44 @@ class ProtocolRun {
   }
 
   absl::Status JudgeFirstRun(Subject* subject) {
+    const InPhase cold(phases_, v1::TIMING_COLD);
     double seconds = 0;
     if (subject->prepared == nullptr) return absl::OkStatus();
     return RunAndJudge(subject, "first run", &seconds).status();
   }
 
   absl::Status WarmUp() {
-    const auto start = Clock::now();
+    const InPhase warming(phases_, v1::TIMING_WARM_UP);
+    const bool idle = backend_->idle_seconds() > kIdleSeconds;
     bool first = true;
     for (Subject& subject : subjects_) {
-      for (int i = 0; subject.prepared != nullptr && i < kMaximumWarmUpRuns; ++i) {
-        const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-        if (i >= kWarmUpRuns && !(first && elapsed < kWarmUpSeconds)) break;
+      if (subject.prepared == nullptr) continue;
+      if (first && idle) FUSION_RETURN_IF_ERROR(WarmUpUntilSteady(&subject));
+      first = false;
+      for (int i = 0; subject.prepared != nullptr && i < kWarmUpRuns; ++i) {
         double seconds = 0;
         FUSION_RETURN_IF_ERROR(RunOnce(&subject, /*flush_cache=*/false, &seconds).status());
       }
-      if (subject.prepared != nullptr) first = false;
       subject.spent_seconds = 0;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WarmUpUntilSteady(Subject* subject) {
+    const auto start = Clock::now();
+    double before = 0, series_began = 0;
+    for (std::vector<double> series; subject->prepared != nullptr;) {
+      double seconds = 0;
+      FUSION_RETURN_IF_ERROR(RunOnce(subject, /*flush_cache=*/false, &seconds).status());
+      const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+      if (elapsed > kMostWarmUpSeconds) break;
+      series.push_back(seconds);
+      if (static_cast<int>(series.size()) < kSteadySeries || elapsed - series_began < kSteadySeriesSeconds) continue;
+      series_began = elapsed;
+      const double median = ComputeStatistics(std::move(series)).median();
+      series.clear();
+      if (elapsed >= kWarmUpSeconds && std::abs(median - before) <= kSteady * before) break;
+      before = median;
     }
     return absl::OkStatus();
   }
@@ -206,12 +252,13 @@ class ProtocolRun {
       std::rotate(order.begin(), order.begin() + round_ % order.size(), order.end());
       for (bool flush_cache : {true, false}) {
         if (!flush_cache && method_.cold_alone()) continue;
+        const InPhase sampling(phases_, flush_cache ? v1::TIMING_COLD : v1::TIMING_WARM);
         for (Subject* subject : order) {
           double seconds = 0;
           if (subject->prepared == nullptr) continue;
           // Nobody knows which of the runs that are timed will be looked at.
           const bool judged =
-              flush_cache && (judging_seconds_ < kCheapJudgement || std::bernoulli_distribution(kJudgedShare)(random_));
+              flush_cache && (inspection_seconds_ < kCheapJudgement || std::bernoulli_distribution(kJudgedShare)(random_));
           FUSION_ASSIGN_OR_RETURN(const bool ran,
                                   judged ? RunAndJudge(subject, "a timed run", &seconds)
                                          : RunOnce(subject, flush_cache, &seconds, flush_cache ? 1 : WarmSeries(*subject)));
@@ -224,6 +271,7 @@ class ProtocolRun {
 
   absl::Status JudgeLastRun(Subject* subject) {
     if (subject->prepared == nullptr) return absl::OkStatus();
+    const InPhase cold(phases_, v1::TIMING_COLD);
     double seconds = 0;
     FUSION_ASSIGN_OR_RETURN(const bool good, RunAndJudge(subject, "last timed run", &seconds));
     if (good) subject->cold[round_] = seconds;
@@ -245,6 +293,7 @@ class ProtocolRun {
       FUSION_ASSIGN_OR_RETURN(std::unique_ptr<PreparedProgram> prepared, session_->Prepare(*subject.program, binaries));
       activity_->Set(Activity::kSetUp);
       std::swap(subject.prepared, prepared);
+      const InPhase cold(phases_, v1::TIMING_COLD);
       double seconds = 0;
       FUSION_RETURN_IF_ERROR(RunAndJudge(&subject, "a run on other inputs", &seconds).status());
     }
@@ -287,11 +336,13 @@ class ProtocolRun {
   const v1::TimeTask& task_;
   const v1::MeasurementMethod method_;
   ActivityPage* const activity_;
+  PhaseTimes* const phases_;  // may be null
   const FinishedCallback& finished_;
+  const std::function<void()>& sampled_;
   v1::TimeResult result_;
   std::vector<Subject> subjects_;
   int round_ = 0;
-  double judging_seconds_ = 0;  // of the last judgement
+  double inspection_seconds_ = 0;  // of the last inspected run
   std::mt19937 random_{std::random_device{}()};
 };
 
@@ -313,8 +364,9 @@ v1::MeasurementMethod CompleteMethod(const v1::MeasurementMethod& method) {
 absl::StatusOr<v1::TimeResult> MeasurePrograms(ExecutionBackend* backend, SessionData* session,
                                                const v1::TimeTask& task, const BinaryMap& binaries,
                                                double copy_bytes_per_second, ActivityPage* activity,
-                                               const FinishedCallback& finished) {
-  return ProtocolRun(backend, session, task, activity, finished).Measure(binaries, copy_bytes_per_second);
+                                               const FinishedCallback& finished,
+                                               const std::function<void()>& sampled) {
+  return ProtocolRun(backend, session, task, activity, finished, sampled).Measure(binaries, copy_bytes_per_second);
 }
 
 }  // namespace fusion

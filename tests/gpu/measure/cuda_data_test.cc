@@ -88,5 +88,52 @@ TEST_F(CudaDataTest, CompareAndScaleAreTheHosts) {
   EXPECT_EQ(check().worst_index, 400000);
 }
 
+TEST_F(CudaDataTest, GuardsAndInspectionsAreThoseOfTheSingleCalls) {
+  std::vector<double> reference(kCount);
+  FillEntries(reference.data(), v1::F64, kCount, v1::REAL, 5);
+  std::vector<float> output(reference.begin(), reference.end());
+  output[kCount - 1] += 1;
+  const DeviceAddress narrow = Upload(output), wide = Upload(reference), guards = backend_->Allocate(1 << 20).value();
+  // More than fit one launch, at any byte.
+  std::vector<MemoryRange> zones;
+  for (int i = 0; i < 200; ++i) zones.push_back({guards + 5000 * i + i % 7, 4096 + i % 5});
+  ASSERT_TRUE(backend_->WriteGuards(zones).ok());
+  std::vector<Inspection> inspections;
+  for (const MemoryRange& zone : zones) inspections.push_back({.kind = Inspection::Kind::kGuard, .range = zone});
+  for (int64_t bytes : {int64_t{0}, int64_t{4}, int64_t{8}, kCount * 4})
+    inspections.push_back({.kind = Inspection::Kind::kHash, .range = {narrow, bytes}});
+  inspections.push_back({.kind = Inspection::Kind::kHash, .range = {wide, kCount * 8}});
+  for (int64_t count : {kCount, kCount - 1})
+    inspections.push_back(
+        {.kind = Inspection::Kind::kCompare, .range = {narrow, count * 4}, .reference = wide, .scale = 0.5});
+  const auto check = [&] {
+    const std::vector<uint64_t> found = backend_->Inspect(inspections).value();
+    EXPECT_EQ(found, backend_->ExecutionBackend::Inspect(inspections).value());
+    return found;
+  };
+  std::vector<uint64_t> found = check();
+  EXPECT_EQ(std::vector<uint64_t>(200, 0), std::vector<uint64_t>(found.begin(), found.begin() + 200));
+  EXPECT_GT(found[found.size() - 2], found.back());
+  const unsigned char other[3] = {1, 2, 3};
+  ASSERT_TRUE(backend_->CopyIn(zones[150].address + zones[150].bytes - 3, other, 3).ok());
+  found = check();
+  EXPECT_EQ(found[150], 3u);
+  EXPECT_EQ(found[149] + found[151], 0u);
+}
+
+// What was freed is given again, and all of it if something else does not fit.
+TEST_F(CudaDataTest, FreedMemoryIsFree) {
+  const MemoryInfo before = backend_->Memory().value();
+  const int64_t bytes = before.free_bytes / 64;
+  const DeviceAddress first = backend_->Allocate(bytes).value();
+  backend_->Free(first);
+  EXPECT_GE(backend_->Memory().value().free_bytes, before.free_bytes - (int64_t{64} << 20));
+  EXPECT_EQ(backend_->Allocate(bytes).value(), first);
+  backend_->Free(first);
+  const absl::StatusOr<DeviceAddress> most = backend_->Allocate(before.free_bytes / 100 * 99);
+  ASSERT_TRUE(most.ok()) << most.status();
+  backend_->Free(*most);
+}
+
 }  // namespace
 }  // namespace fusion

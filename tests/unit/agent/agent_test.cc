@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "library/catalog/sha256.h"
+#include "worker/agent/worker_metrics.h"
 #include "worker/build/host_builder.h"
 
 namespace fusion {
@@ -156,6 +157,8 @@ class AgentTest : public ::testing::Test {
     options.name = "tester";
     options.workplace.cuda = false;
     options.workplace.build_slots = 2;
+    options.workplace.spare_runners = 1;
+    options.metrics = &metrics_;
     options.workplace.allow_unconfined_host_code = true;  // these tests are about other things
     options.wait_seconds = 1;
     grpc::ChannelArguments arguments;
@@ -249,6 +252,14 @@ class AgentTest : public ::testing::Test {
     return assignment;
   }
 
+  // Whether the metrics come to have the text.
+  bool MetricsSay(const std::string& text) {
+    for (int i = 0; i < 2000; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(10)))
+      if (metrics_.registry.Text().find(text) != std::string::npos) return true;
+    return false;
+  }
+
+  WorkerMetrics metrics_;
   int port_ = 0;
   std::unique_ptr<FakeServer> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -286,6 +297,24 @@ TEST_F(AgentTest, TimesWhatItBuilt) {
   ASSERT_EQ(report.time().programs_size(), 1);
   EXPECT_EQ(report.time().programs(0).outcome(), v1::OK) << report.time().programs(0).message();
   EXPECT_GT(report.time().programs(0).cold().median(), 0);
+}
+
+TEST_F(AgentTest, ACrashCostsASpareRunnerAndAnotherIsMade) {
+  const std::string uuid = Device().uuid();
+  const std::string ready = absl::StrCat("fusion_worker_spare_runners{device=\"", uuid, "\"} 1\n");
+  EXPECT_TRUE(MetricsSay(ready)) << metrics_.registry.Text();
+  service_->Assign(Time("crash", "y[i] = 2 * x[i]; if (i == 9) *(volatile int*)64 = 1;"));
+  const v1::TaskReport crash = service_->WaitFor("crash");
+  ASSERT_TRUE(crash.has_time()) << crash.failure();
+  EXPECT_EQ(crash.time().programs(0).outcome(), v1::FAULT);
+  service_->Assign(Time("next", "y[i] = 2 * x[i];"));
+  const v1::TaskReport next = service_->WaitFor("next");
+  ASSERT_TRUE(next.has_time()) << next.failure();
+  EXPECT_EQ(next.time().programs(0).outcome(), v1::OK) << next.time().programs(0).message();
+  EXPECT_TRUE(MetricsSay(ready)) << metrics_.registry.Text();
+  EXPECT_TRUE(MetricsSay(absl::StrCat("fusion_worker_runner_restarts_total{device=\"", uuid, "\"} 1\n")));
+  for (const char* part : {"idle", "fetch", "turn", "start", "transfer", "inputs", "reference", "load", "cold", "warm", "verify"})
+    EXPECT_TRUE(MetricsSay(absl::StrCat("fusion_worker_timing_seconds_total{device=\"", uuid, "\",part=\"", part, "\"} "))) << part;
 }
 
 TEST_F(AgentTest, ABlobThatIsNotThereOrNotWhatItSaysIsAFailureOfTheTask) {

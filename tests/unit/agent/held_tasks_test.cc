@@ -72,5 +72,27 @@ TEST_F(HeldTasksTest, ForgettingStops) {
   EXPECT_EQ(changes_, 0);
 }
 
+// A device is offered again when its timing is nearly done, and no more when the next one has come.
+TEST_F(HeldTasksTest, ANearlyDoneTimingLeavesItsDeviceToTheNext) {
+  v1::Assignment first = Assign("first", 1, true), second = Assign("second", 1, true);
+  for (v1::Assignment* assignment : {&first, &second}) assignment->mutable_time()->set_device_uuid("GPU-1");
+  held_.Start(first);
+  EXPECT_EQ(held_.RunningDevices(), std::set<std::string>{"GPU-1"});
+  held_.NearlyDone("first", 7);  // of another assignment
+  held_.NearlyDone("none", 1);
+  EXPECT_EQ(changes_, 0);
+  held_.NearlyDone("first", 1);
+  held_.NearlyDone("first", 1);
+  EXPECT_EQ(changes_, 1);
+  EXPECT_TRUE(held_.RunningDevices().empty());
+  EXPECT_EQ(held_.Running(v1::TIME), 1);
+  held_.Start(second);
+  EXPECT_EQ(held_.RunningDevices(), std::set<std::string>{"GPU-1"});
+  held_.Finish(Failed("first", 1));
+  EXPECT_EQ(held_.RunningDevices(), std::set<std::string>{"GPU-1"});
+  held_.NearlyDone("second", 1);
+  EXPECT_TRUE(held_.RunningDevices().empty());
+}
+
 }  // namespace
 }  // namespace fusion

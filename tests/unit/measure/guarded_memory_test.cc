@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -56,6 +57,48 @@ TEST_F(GuardedMemoryTest, GuardsReadAsNotANumber) {
   std::memcpy(&wide, Data(0) + 1000, 8);
   EXPECT_TRUE(std::isnan(narrow));
   EXPECT_TRUE(std::isnan(wide));
+}
+
+TEST_F(GuardedMemoryTest, LayingWritesNothingAndRunsWriteTheGuards) {
+  const std::vector<std::pair<std::string, int64_t>> other = {{"a", 500}};
+  memory_->Lay(other);
+  EXPECT_NE(Damage(), "");  // what were buffers is now a guard
+  RunOptions options;
+  options.guards = memory_->guards();
+  ASSERT_TRUE(backend_->Run({}, options).ok());
+  EXPECT_EQ(Damage(), "");
+}
+
+// After a run each inspection finds what the calls for one thing find.
+TEST_F(GuardedMemoryTest, InspectionsOfARunAreThoseOfTheSingleCalls) {
+  Data(0)[1003] ^= 1;
+  Data(0)[-7] ^= 1;
+  Data(0)[-6] ^= 1;
+  const std::vector<double> reference = {1.5, 2, 3};
+  const std::vector<float> output = {1.5, 2.5, 3};
+  const DeviceAddress narrow = backend_->Allocate(12).value(), wide = backend_->Allocate(24).value();
+  ASSERT_TRUE(backend_->CopyIn(narrow, output.data(), 12).ok());
+  ASSERT_TRUE(backend_->CopyIn(wide, reference.data(), 24).ok());
+  std::vector<Inspection> inspections;
+  for (const MemoryRange& guard : memory_->guards()) inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
+  inspections.push_back({.kind = Inspection::Kind::kHash, .range = {narrow, 12}});
+  inspections.push_back({.kind = Inspection::Kind::kCompare, .range = {narrow, 12}, .reference = wide, .scale = 1});
+  RunOptions options;
+  options.inspections = inspections;
+  Inspected inspected;
+  options.inspected = &inspected;
+  std::vector<std::string> order;
+  options.before_launch = [&] { order.push_back("before"); };
+  options.after_run = [&] { order.push_back("after"); };
+  ASSERT_TRUE(backend_->Run({}, options).ok());
+  EXPECT_EQ(order, (std::vector<std::string>{"before", "after"}));
+  ASSERT_EQ(inspected.found.size(), 6u);
+  EXPECT_EQ(inspected.found[0], 2u);  // before x
+  EXPECT_EQ(inspected.found[1], 1u);  // after x
+  EXPECT_EQ(inspected.found[2] + inspected.found[3], 0u);
+  EXPECT_EQ(inspected.found[4], backend_->Hash(narrow, 12).value());
+  EXPECT_EQ(std::bit_cast<double>(inspected.found[5]), 0.25);
+  EXPECT_GT(inspected.seconds, 0);
 }
 
 }  // namespace

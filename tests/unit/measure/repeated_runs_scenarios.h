@@ -96,6 +96,26 @@ TEST_P(RepeatedRunsTest, LaunchesRunInOrderAsOftenAsAskedFor) {
   }
 }
 
+// What a backend keeps of launches is used again, for as many runs as are asked for.
+TEST_P(RepeatedRunsTest, WhatIsKeptRunsAsOftenAsAskedForToo) {
+  std::unique_ptr<RepeatedLaunches> kept;
+  for (int repeat : {3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 3, 2}) {
+    const double zero = 0;
+    ASSERT_TRUE(backend_->CopyIn(data_, &zero, 8).ok());
+    RunOptions options;
+    options.repeat = repeat;
+    options.kept = &kept;
+    int called = 0;
+    options.before_launch = [&] { ++called; };
+    options.after_run = [&] { ++called; };
+    ASSERT_TRUE(backend_->Run(launches_, options).ok());
+    double expected = 0;
+    for (int i = 0; i < repeat; ++i) expected = 2 * (2 * expected + 0) + 1;
+    EXPECT_EQ(Entry(), expected) << repeat;
+    EXPECT_EQ(called, 2);
+  }
+}
+
 TEST_P(RepeatedRunsTest, TheTimeIsThatOfOneRun) {
   RunOptions options;
   options.repeat = 8;

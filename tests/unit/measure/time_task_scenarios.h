@@ -29,6 +29,21 @@ TEST_P(TimeTaskTest, AGoodProgramIsMeasuredAndPairedWithTheUnfused) {
   EXPECT_NE(result->conditions().driver_version(), "");
 }
 
+TEST_P(TimeTaskTest, ItIsToldWhenSamplesAreTaken) {
+  AddProgram("good", kAdd);
+  TimeTaskOptions options;
+  int told = 0;
+  options.nearly_done = [&] { ++told; };
+  ASSERT_TRUE(Execute(options).ok());
+  EXPECT_EQ(told, 1);
+  // Never, where all are bad before.
+  task_.clear_programs();
+  task_.mutable_session()->clear_unfused();
+  AddProgram("bad", "z[i] = x[i]; if (i == 9) *(volatile float*)64 = 1;");
+  ASSERT_TRUE(Execute(options).ok());
+  EXPECT_EQ(told, 1);
+}
+
 TEST_P(TimeTaskTest, WarmTimesCanEndSampling) {
   task_.mutable_method()->set_warm(true);
   task_.mutable_method()->set_relative_half_width(1e9);  // any interval will do

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -129,16 +130,33 @@ class TimingTest : public ::testing::Test {
   }
   v1::TimeResult Measure(ScriptedBackend::Seconds seconds) {
     auto host = HostBackend::Open();
-    auto activity = ActivityPage::Create();
-    EXPECT_TRUE(host.ok() && activity.ok());
+    EXPECT_TRUE(host.ok());
     backend_ = std::make_unique<ScriptedBackend>(*std::move(host), std::move(seconds));
-    auto session = SessionData::Create(backend_.get(), task_.session(), binaries_, activity->get());
+    return MeasureOn(backend_.get());
+  }
+  v1::TimeResult MeasureOn(ExecutionBackend* backend) {
+    auto activity = ActivityPage::Create();
+    EXPECT_TRUE(activity.ok());
+    auto session = SessionData::Create(backend, task_.session(), binaries_, activity->get());
     EXPECT_TRUE(session.ok()) << session.status();
-    auto result = MeasurePrograms(backend_.get(), session->get(), task_, binaries_, 0, activity->get(),
+    auto result = MeasurePrograms(backend, session->get(), task_, binaries_, 0, activity->get(),
                                   [](int, const v1::ProgramMeasurement&) {});
     EXPECT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->programs(0).outcome(), v1::OK) << result->programs(0).message();
     return *std::move(result);
+  }
+  // Another task on the same device.
+  v1::TimeResult MeasureAgain() {
+    for (const ScriptedBackend::NotedRun& run : backend_->runs()) warm_runs_before_ += run.kernel == "plain" && !run.flush_cache;
+    backend_->HasWorked();
+    return MeasureOn(backend_.get());
+  }
+  int warm_runs_before_ = 0;  // of "plain"
+  // How often the kernel ran with warm caches beyond its warm samples.
+  int WarmUps(const std::string& kernel, int samples) const {
+    int runs = 0;
+    for (const ScriptedBackend::NotedRun& run : backend_->runs()) runs += run.kernel == kernel && !run.flush_cache;
+    return runs - samples;
   }
   // The most runs that any warm sample of the kernel was made of.
   int LongestSeries(const std::string& kernel) const {
@@ -218,6 +236,41 @@ TEST_F(TimingTest, SpeedupsArePairedByRoundColdWithColdAndWarmWithWarm) {
     EXPECT_DOUBLE_EQ(speedup.median(), expected);
     EXPECT_DOUBLE_EQ(speedup.high(), expected);
   }
+}
+
+// The clocks of an idle device rise while it works: its first program runs until two series in turn take the same.
+TEST_F(TimingTest, AnIdleDeviceIsWarmedUpUntilItsTimesAreSteady) {
+  const auto start = std::chrono::steady_clock::now();
+  double last = 0;
+  const v1::TimeResult result = Measure([&](const std::string& kernel, bool flush_cache, int) {
+    if (kernel != "plain" || flush_cache) return 1e-3;
+    const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return last = std::max(1e-3, 2e-3 - 5e-3 * elapsed);
+  });
+  EXPECT_EQ(last, 1e-3);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
+  for (double seconds : result.unfused().warm_samples()) EXPECT_EQ(seconds, 1e-3);
+  EXPECT_EQ(WarmUps("fast", result.programs(0).warm_samples_size()), 2);
+}
+
+TEST_F(TimingTest, ADeviceWhoseTimesNeverSettleIsWarmedUpForHalfASecond) {
+  double next = 1e-3;
+  const auto start = std::chrono::steady_clock::now();
+  Measure([&](const std::string& kernel, bool flush_cache, int) {
+    if (kernel != "plain" || flush_cache) return 1e-3;
+    return next *= 1.01;
+  });
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
+}
+
+TEST_F(TimingTest, ADeviceThatHasJustWorkedIsNotWarmedUpAgain) {
+  Measure([](const std::string&, bool, int) { return 1e-3; });
+  EXPECT_GE(backend_->idle_seconds(), 0);
+  EXPECT_LT(backend_->idle_seconds(), 60);
+  const size_t before = backend_->runs().size();
+  EXPECT_GT(before, 0u);
+  const v1::TimeResult result = MeasureAgain();
+  EXPECT_EQ(WarmUps("plain", result.unfused().warm_samples_size()) - warm_runs_before_, 2);
 }
 
 TEST_F(TimingTest, WithoutAnUnfusedProgramNothingIsPaired) {

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
+#include "absl/strings/str_join.h"
 #include "server/service/job_stages.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
@@ -14,9 +17,12 @@
 namespace fusion {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 class ConfirmTest : public DispatchTest {
  protected:
@@ -34,7 +40,24 @@ class ConfirmTest : public DispatchTest {
     for (std::thread& worker : workers_) worker.join();
     DispatchTest::TearDown();
   }
-  // A worker that times on the device, where programs have the outcomes in turn, and then the last one again.
+  // A worker that times on the device, where a program has the outcome that `outcome` gives for its name and company.
+  using OutcomeOf = std::function<v1::Outcome(const std::string& name, int programs_of_task)>;
+  void StartWorker(const v1::DeviceDescription& device, OutcomeOf outcome) {
+    Call(Request("worker of " + device.uuid(), {}, {device}));
+    workers_.emplace_back([this, device, outcome = std::move(outcome)] {
+      v1::SynchronizeRequest request = Request("worker of " + device.uuid(), {}, {device});
+      request.set_wait_seconds(0.02);
+      while (!stop_) {
+        const v1::SynchronizeResponse response = Call(request);
+        request.clear_tasks();
+        for (const v1::Assignment& assignment : response.assignments())
+          *request.add_tasks() = Answer(assignment, [&](const std::string& name) {
+            return outcome(name, assignment.time().programs_size());
+          });
+      }
+    });
+  }
+  // The same, where programs have the outcomes in turn, and then the last one again.
   void StartWorker(const v1::DeviceDescription& device, std::vector<v1::Outcome> outcomes) {
     // Known to the dispatcher before the job looks for it.
     Call(Request("worker of " + device.uuid(), {}, {device}));
@@ -45,9 +68,25 @@ class ConfirmTest : public DispatchTest {
         const v1::SynchronizeResponse response = Call(request);
         request.clear_tasks();
         for (const v1::Assignment& assignment : response.assignments())
-          *request.add_tasks() = Answer(assignment, outcomes[std::min(next++, outcomes.size() - 1)]);
+          *request.add_tasks() =
+              Answer(assignment, [&](const std::string&) { return outcomes[std::min(next++, outcomes.size() - 1)]; });
       }
     });
+  }
+  // Times so many candidates in one round; their outcomes.
+  std::vector<v1::Outcome> TimeTogether(int count) {
+    code_.candidates.resize(count);
+    std::vector<int> round(count);
+    std::iota(round.begin(), round.end(), 0);
+    const std::string job = NewJob();
+    const PipelineContext context{*store_, *dispatcher_, nullptr, job, CancellationToken(), nullptr, ""};
+    v1::JobResult result;
+    const auto timer = MakeCandidateTimer(submission_, device_, built_, context, &code_, &result);
+    const absl::Status timed = timer->TimeRound(round);
+    EXPECT_TRUE(timed.ok()) << timed;
+    std::vector<v1::Outcome> outcomes;
+    for (const PlannedCandidate& planned : code_.candidates) outcomes.push_back(planned.candidate.outcome());
+    return outcomes;
   }
   v1::Candidate TimeOnce() {
     const std::string job = NewJob();
@@ -66,18 +105,22 @@ class ConfirmTest : public DispatchTest {
   const v1::DeviceDescription device_ = CudaDevice("GPU-1");
 
  private:
-  v1::TaskReport Answer(const v1::Assignment& assignment, v1::Outcome outcome) {
+  v1::TaskReport Answer(const v1::Assignment& assignment, const std::function<v1::Outcome(const std::string& name)>& outcome_of) {
     v1::TaskReport report;
     report.set_task(assignment.task());
     report.set_fence(assignment.fence());
     v1::TimeResult* result = report.mutable_time();
     result->mutable_unfused()->set_outcome(v1::OK);
-    v1::ProgramMeasurement* measurement = result->add_programs();
-    measurement->set_name(assignment.time().programs(0).name());
-    measurement->set_outcome(outcome);
-    if (outcome != v1::OK) measurement->set_message("illegal address");
     std::lock_guard lock(mutex_);
-    ran_[assignment.time().device_uuid()].push_back(measurement->name());
+    std::vector<std::string> names;
+    for (const v1::Program& program : assignment.time().programs()) {
+      v1::ProgramMeasurement* measurement = result->add_programs();
+      measurement->set_name(program.name());
+      measurement->set_outcome(outcome_of(program.name()));
+      if (measurement->outcome() != v1::OK) measurement->set_message("illegal address");
+      names.push_back(program.name());
+    }
+    ran_[assignment.time().device_uuid()].push_back(absl::StrJoin(names, " + "));
     return report;
   }
 
@@ -87,7 +130,7 @@ class ConfirmTest : public DispatchTest {
   std::atomic<bool> stop_ = false;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
-  std::map<std::string, std::vector<std::string>> ran_;  // names of programs by device; guarded by mutex_
+  std::map<std::string, std::vector<std::string>> ran_;  // names of the programs of each task, by device; guarded by mutex_
 };
 
 TEST_F(ConfirmTest, ACandidateThatSucceedsIsNotRunAgain) {
@@ -143,6 +186,44 @@ TEST_F(ConfirmTest, ADeviceOfAnotherKindConfirmsNothing) {
   StartWorker(CudaDevice("GPU-2", "sm_80"), {v1::OK});
   EXPECT_EQ(TimeOnce().outcome(), v1::FAULT);
   EXPECT_THAT(Ran("GPU-2"), ElementsAre());
+}
+
+using TogetherTest = ConfirmTest;
+
+TEST_F(TogetherTest, FourCandidatesAtMostShareATiming) {
+  StartWorker(device_, {v1::OK});
+  EXPECT_THAT(TimeTogether(9), Each(v1::OK));
+  EXPECT_THAT(Ran("GPU-1"), UnorderedElementsAre("candidate 1 + candidate 2 + candidate 3", "candidate 4 + candidate 5 + candidate 6",
+                                                 "candidate 7 + candidate 8 + candidate 9"));
+}
+
+TEST_F(TogetherTest, OneBadCandidateIsBelievedAndTheOthersAreNotRunAgain) {
+  StartWorker(device_, [](const std::string& name, int) { return name == "candidate 2" ? v1::WRONG_RESULT : v1::OK; });
+  EXPECT_THAT(TimeTogether(4), ElementsAre(v1::OK, v1::WRONG_RESULT, v1::OK, v1::OK));
+  EXPECT_THAT(Ran("GPU-1"), SizeIs(1));
+}
+
+TEST_F(TogetherTest, WhatAnotherBadCandidateMayHaveSpoiltIsRunAlone) {
+  // The second writes into what belongs to the third, which is right where it runs alone.
+  StartWorker(device_, [](const std::string& name, int programs) {
+    return name.starts_with("candidate 2") || (name == "candidate 3" && programs > 1) ? v1::WRONG_RESULT : v1::OK;
+  });
+  EXPECT_THAT(TimeTogether(4), ElementsAre(v1::OK, v1::WRONG_RESULT, v1::OK, v1::OK));
+  EXPECT_THAT(Ran("GPU-1"), UnorderedElementsAre("candidate 1 + candidate 2 + candidate 3 + candidate 4", "candidate 2, alone",
+                                                 "candidate 3, alone"));
+}
+
+TEST_F(TogetherTest, AFaultTakesNobodyAlong) {
+  StartWorker(device_, [](const std::string& name, int) { return name.starts_with("candidate 1") ? v1::FAULT : v1::OK; });
+  EXPECT_THAT(TimeTogether(3), ElementsAre(v1::FAULT, v1::OK, v1::OK));
+  EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2 + candidate 3", "candidate 1, again"));
+}
+
+TEST_F(TogetherTest, OneThatLosesItsWorkerIsFoundByRunningEachAlone) {
+  StartWorker(device_, [](const std::string& name, int programs) {
+    return programs > 1 || name.starts_with("candidate 3") ? v1::WORKER_LOST : v1::OK;
+  });
+  EXPECT_THAT(TimeTogether(4), ElementsAre(v1::OK, v1::OK, v1::WORKER_LOST, v1::OK));
 }
 
 }  // namespace

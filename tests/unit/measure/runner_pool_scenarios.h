@@ -1,0 +1,144 @@
+// Spare runners, for any target. Included by the test of the host and by that of a GPU, which instantiate RunnerPoolTest with their
+// target.
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "tests/unit/measure/time_task_fixture.h"
+#include "worker/measure/runner_pool.h"
+
+namespace fusion {
+
+class RunnerPoolTest : public TimeTaskTest {
+ protected:
+  RunnerPoolOptions Options(int spares) {
+    RunnerPoolOptions options;
+    options.device_uuid = device_.uuid();
+    options.spares = spares;
+    options.with_device = [this](std::stop_token, const std::function<void()>& use) {
+      const std::lock_guard device(device_mutex_);
+      use();
+    };
+    if (GetParam() != v1::HOST) options.beside_timings = [](std::stop_token, const std::function<void()>& use) { use(); };
+    options.changed = [this](int ready) { told_ = ready; };
+    return options;
+  }
+  static bool Wait(const std::function<bool()>& happened) {
+    for (int i = 0; i < 3000 && !happened(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return happened();
+  }
+  // Processes that this one, or another, has started.
+  static std::set<pid_t> Children(const std::string& process = "self") {
+    std::set<pid_t> children;
+    std::error_code ended;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", ended)) {
+      std::ifstream file(thread.path() / "children");
+      for (pid_t child = 0; file >> child;) children.insert(child);
+    }
+    return children;
+  }
+  // Kills it and what it has started; returns when all have ended.
+  static void KillAndWait(pid_t process) {
+    const std::set<pid_t> children = Children(std::to_string(process));
+    kill(process, SIGKILL);
+    for (pid_t child : children) KillAndWait(child);
+    EXPECT_TRUE(Wait([&] {
+      std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+      std::string number, name, state;
+      return !(file >> number >> name >> state) || state == "Z" || state == "X";
+    }));
+  }
+
+  std::mutex device_mutex_;
+  std::atomic<int> told_ = -1;
+};
+
+TEST_P(RunnerPoolTest, SparesAreMadeBeforeTheyAreNeededAndAgainWhenTaken) {
+  RunnerPool pool(Options(2));
+  ASSERT_TRUE(Wait([&] { return pool.ready() == 2; }));
+  EXPECT_TRUE(Wait([&] { return told_ == 2; }));
+  const std::unique_ptr<RunnerProcess> spare = pool.Take();
+  ASSERT_NE(spare, nullptr);
+  EXPECT_TRUE(spare->running());
+  EXPECT_TRUE(Wait([&] { return pool.ready() == 2; }));
+}
+
+TEST_P(RunnerPoolTest, ACrashedRunnerIsReplacedByTheSpare) {
+  RunnerPool pool(Options(1));
+  ASSERT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  int taken = 0;
+  runner_.TakeSparesFrom([&] {
+    std::unique_ptr<RunnerProcess> spare = pool.Take();
+    taken += spare != nullptr;
+    return spare;
+  });
+  AddProgram("good", kAdd);
+  AddProgram("bad", "z[i] = x[i]; if (i == 9) *(volatile float*)64 = 1;");
+  const std::lock_guard device(device_mutex_);  // while it is held, no other spare gets ready
+  TimeSpent spent;
+  TimeTaskOptions options;
+  options.spent = &spent;
+  const absl::StatusOr<v1::TimeResult> result = Execute(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectGood(result->programs(0));
+  EXPECT_EQ(result->programs(1).outcome(), v1::FAULT);
+  // The first process was the spare; the one after the crash had to be started, since the device was not free for making another.
+  EXPECT_EQ(taken, 1);
+  EXPECT_EQ(runner_.starts(), 2);
+  EXPECT_FALSE(runner_.needs_probe());
+  for (const char* part : {"start", "probe", "inputs", "reference", "load", "warm_up", "cold", "warm", "verify", "lost"})
+    EXPECT_GT(spent[part], 0) << part;
+}
+
+TEST_P(RunnerPoolTest, ASpareThatHasDiedIsNotHandedOut) {
+  RunnerPool pool(Options(1));
+  ASSERT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  std::unique_ptr<RunnerProcess> spare = pool.Take();
+  ASSERT_NE(spare, nullptr);
+  ASSERT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  {
+    const std::lock_guard device(device_mutex_);  // while it is held, no other gets ready
+    for (pid_t child : Children())
+      if (child != spare->pid()) KillAndWait(child);
+    EXPECT_EQ(pool.Take(), nullptr);
+  }
+  EXPECT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  EXPECT_TRUE(spare->Open(device_.uuid(), /*beside_timings=*/false).ok());
+}
+
+TEST_P(RunnerPoolTest, NothingIsDoneOnTheDeviceWhileAnotherHasIt) {
+  std::unique_lock device(device_mutex_);
+  RunnerPool pool(Options(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(pool.ready(), 0);
+  EXPECT_EQ(pool.Take(), nullptr);
+  device.unlock();
+  EXPECT_TRUE(Wait([&] { return pool.ready() == 1; }));
+}
+
+TEST_P(RunnerPoolTest, EndingThePoolEndsItsRunners) {
+  const std::set<pid_t> before = Children();
+  auto pool = std::make_unique<RunnerPool>(Options(2));
+  ASSERT_TRUE(Wait([&] { return pool->ready() >= 1; }));
+  EXPECT_GT(Children().size(), before.size());
+  pool.reset();  // one may be in the making
+  EXPECT_EQ(Children(), before);
+}
+
+TEST_P(RunnerPoolTest, APoolThatCannotStartRunnersDoesNoHarm) {
+  RunnerPoolOptions options = Options(1);
+  options.program = "/no/such/runner";
+  RunnerPool pool(options);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(pool.Take(), nullptr);
+}
+
+}  // namespace fusion

@@ -1,0 +1,137 @@
+// SessionData's runs of programs, and what is said of one that was inspected.
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "worker/measure/session_data.h"
+#include "worker/measure/status_macros.h"
+
+namespace fusion {
+
+absl::StatusOr<double> SessionData::Run(PreparedProgram& program, bool flush_cache, int repeat, RunCalls calls) {
+  RunOptions options;
+  options.poison = program.poison;
+  options.flush_cache = flush_cache;
+  options.repeat = repeat;
+  options.kept = &program.repeated;
+  options.before_launch = std::move(calls.before_launch);
+  options.after_run = std::move(calls.after_run);
+  return backend_->Run(program.launches, options);
+}
+
+absl::StatusOr<double> SessionData::RunInspected(PreparedProgram& program, RunCalls calls) {
+  scratch_->Lay(program.temporaries);
+  const std::vector<Inspection> inspections = Inspections();
+  RunOptions options;
+  options.poison = program.poison;
+  options.guards = scratch_->guards();
+  options.flush_cache = true;
+  options.before_launch = std::move(calls.before_launch);
+  options.after_run = std::move(calls.after_run);
+  options.inspections = inspections;
+  options.inspected = &inspected_;
+  inspected_ = {};
+  return backend_->Run(program.launches, options);
+}
+
+// In the order in which Judge reads what was found.
+std::vector<Inspection> SessionData::Inspections() const {
+  std::vector<Inspection> inspections;
+  for (const Place& output : outputs_)
+    inspections.push_back({.kind = Inspection::Kind::kHash, .range = {output.reference, output.buffer.count() * 8}});
+  for (const GuardedMemory* guarded : {memory_.get(), scratch_.get()})
+    for (const MemoryRange& guard : guarded->guards())
+      inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
+  for (const Place& input : inputs_) inspections.push_back({.kind = Inspection::Kind::kHash, .range = input.range});
+  for (const Place& output : outputs_)
+    inspections.push_back({.kind = Inspection::Kind::kCompare,
+                           .range = output.range,
+                           .type = output.buffer.data_type(),
+                           .reference = output.reference,
+                           .scale = output.scale});
+  return inspections;
+}
+
+absl::StatusOr<Verdict> SessionData::Judge() {
+  Verdict verdict;
+  auto fail = [&](const std::string& message) {
+    if (verdict.outcome == v1::OK) verdict.message = message;
+    verdict.outcome = v1::WRONG_RESULT;
+  };
+  const std::vector<uint64_t>& found = inspected_.found;
+  size_t next = 0;
+  for (const Place& output : outputs_)
+    if (found[next++] != output.hash) return absl::AbortedError("wrote outside its buffers, into the reference results");
+  for (GuardedMemory* guarded : {memory_.get(), scratch_.get()}) {
+    bool whole = true;
+    for (size_t i = 0; i < guarded->guards().size(); ++i) whole &= found[next++] == 0;
+    if (whole) continue;
+    FUSION_ASSIGN_OR_RETURN(const std::string damage, guarded->Check());
+    fail(damage);
+    FUSION_RETURN_IF_ERROR(guarded->Arm());
+  }
+  for (Place& input : inputs_) {
+    if (found[next++] == input.hash) continue;
+    fail(absl::StrCat("changed the input ", input.buffer.name()));
+    FUSION_RETURN_IF_ERROR(FillInput(&input));
+  }
+  FUSION_ASSIGN_OR_RETURN(const Verdict compared, JudgeOutputs(absl::MakeConstSpan(found).subspan(next)));
+  verdict.max_relative_error = compared.max_relative_error;
+  verdict.tolerance = compared.tolerance;
+  if (compared.outcome != v1::OK) fail(compared.message);
+  return verdict;
+}
+
+absl::StatusOr<Verdict> SessionData::JudgeOutputs(absl::Span<const uint64_t> errors) {
+  Verdict verdict;
+  double worst = -1;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Place& output = outputs_[i];
+    const double error = std::bit_cast<double>(errors[i]);
+    const double tolerance = static_cast<int>(i) < session_.tolerances_size() ? session_.tolerances(i) : 0;
+    if (!(error <= tolerance) && verdict.outcome == v1::OK) {
+      verdict.outcome = v1::WRONG_RESULT;
+      FUSION_ASSIGN_OR_RETURN(const Comparison comparison,
+                              backend_->Compare(output.range.address, output.buffer.data_type(),
+                                                output.reference, output.buffer.count(), output.scale));
+      FUSION_ASSIGN_OR_RETURN(const std::string entry, DescribeEntry(output, comparison));
+      verdict.message =
+          absl::StrCat(entry, absl::StrFormat(" (relative error %.3g, allowed %.3g)", error, tolerance));
+    }
+    const double ratio = error == 0 ? 0 : error / tolerance;
+    if (ratio > worst) {
+      worst = ratio;
+      verdict.max_relative_error = error;
+      verdict.tolerance = tolerance;
+    }
+  }
+  return verdict;
+}
+
+absl::StatusOr<std::string> SessionData::DescribeEntry(const Place& output, const Comparison& comparison) {
+  const int64_t i = comparison.worst_index;
+  double reference = 0, wide = 0;
+  float narrow = 0;
+  FUSION_RETURN_IF_ERROR(backend_->CopyOut(&reference, output.reference + i * 8, 8));
+  if (output.buffer.data_type() == v1::F64) {
+    FUSION_RETURN_IF_ERROR(backend_->CopyOut(&wide, output.range.address + i * 8, 8));
+  } else {
+    FUSION_RETURN_IF_ERROR(backend_->CopyOut(&narrow, output.range.address + i * 4, 4));
+    wide = narrow;
+  }
+  uint32_t narrow_bits = 0;
+  uint64_t wide_bits = 0;
+  std::memcpy(&narrow_bits, &narrow, 4);
+  std::memcpy(&wide_bits, &wide, 8);
+  const bool untouched =
+      output.buffer.data_type() == v1::F64 ? wide_bits == ~uint64_t{0} : narrow_bits == ~uint32_t{0};
+  if (untouched)
+    return absl::StrFormat("output %s: entry %d was not written and should be %.9g", output.buffer.name(), i,
+                           reference);
+  return absl::StrFormat("output %s: entry %d is %.9g and should be %.9g", output.buffer.name(), i, wide,
+                         reference);
+}
+
+}  // namespace fusion
