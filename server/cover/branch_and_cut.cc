@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "server/cover/conflict_cuts.h"
+#include "server/cover/core.h"
 #include "server/cover/neighbourhood_search.h"
+#include "server/cover/pair_branching.h"
+#include "server/cover/window.h"
 
 namespace fusion {
 namespace {
 
 constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 // Rounds of cuts of three nodes, at the root and elsewhere.
+constexpr int kFirstCutRounds = 3;  // before there is any partition
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
 // Dives take sets that are nearly taken, some at once.
@@ -23,6 +26,8 @@ constexpr int kDives = 40;
 constexpr size_t kSetsInTree = 2;
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
 constexpr double kNear = 2;
+// Pairs of nodes of which both branches are looked at before one is chosen.
+constexpr size_t kPairsTried = 8;
 
 bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
@@ -65,47 +70,28 @@ bool BranchAndCut::Hopeless(double bound) const {
   return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 
+double BranchAndCut::NextUnit(double bound) const {
+  constexpr double kRounding = 1e-6;  // of a unit
+  if (unit_ == 0 || !std::isfinite(bound)) return bound;
+  return std::max(bound, std::ceil(bound / unit_ - kRounding) * unit_ * (1 - 1e-9));
+}
+
 BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start,
                                          bool search_near) {
   best_ = {.seconds = INFINITY};
   if (start) best_ = *start;
   out_ = &out;
+  all_sets_ = std::count(out.begin(), out.end(), 0);
   failure_.clear();
-  std::vector<Open> open = {{}};  // the last one is next; else the one of least bound
-  double unsolved = INFINITY;     // least bound of what had no answer
-  bool plunging = true, root = true;
-  std::vector<char> left_out = out;
-  while (!open.empty()) {
-    if (!plunging)
-      std::iter_swap(std::min_element(open.begin(), open.end(),
-                                      [](const Open& a, const Open& b) { return a.bound < b.bound; }),
-                     open.end() - 1);
-    plunging = false;
-    const Open at = std::move(open.back());
-    open.pop_back();
-    if (Hopeless(at.bound)) continue;
-    const std::vector<char> without = Without(left_out, at.decisions);
-    const Step step = InTime() ? SolveRelaxed(without, root ? kRootCutRounds : kCutRounds) : Step::kFailed;
-    if (root && step != Step::kFailed) root_prices_ = relaxation_.prices().nodes;
-    if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
-    if (step == Step::kBranch) {
-      const double bound = std::max(at.bound, relaxation_.seconds());
-      const Decision decision = ChoosePair();
-      if (root) {
-        const bool rounded = search_near && Round(out);
-        LeaveOut(&left_out);
-        if (problem_.node_count > kLargeNodes && !start && !rounded) Dive(without);
-        if (search_near) relaxation_.Shrink(kSetsInTree);
-      }
-      for (bool together : {false, true}) {
-        Open child{bound, at.decisions};
-        child.decisions.push_back({decision.a, decision.b, together});
-        open.push_back(std::move(child));
-      }
-      plunging = true;
-    }
-    root = false;
+  Open root{.out = out};
+  double unsolved = INFINITY;  // least bound of what had no answer
+  const Step step = InTime() ? SolveRoot(&root.out, search_near) : Step::kFailed;
+  if (step == Step::kFailed) unsolved = 0;
+  if (step == Step::kBranch) {
+    root.bound = relaxation_.seconds();
+    unsolved = best_.seconds < INFINITY && IsSmall(root.out) ? std::max(root.bound, SolveCore(root.out)) : SolveTree(std::move(root));
   }
+  unsolved = NextUnit(unsolved);
   Answer answer{.bound = std::min(unsolved, best_.seconds), .root_prices = root_prices_, .failure = failure_};
   const bool found = best_.seconds < INFINITY, all = unsolved == INFINITY || (found && Hopeless(unsolved));
   answer.result.outcome = found ? (all ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible)
@@ -114,14 +100,120 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
   return answer;
 }
 
-BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int cut_rounds) {
+BranchAndCut::Step BranchAndCut::SolveRoot(std::vector<char>* out, bool search_near) {
+  const bool look_first = search_near && best_.seconds == INFINITY;
+  Step step = SolveRelaxed(out, look_first ? kFirstCutRounds : kRootCutRounds, true);
+  if (step == Step::kFailed) return step;
+  root_prices_ = relaxation_.prices().nodes;
+  if (step == Step::kDone) return step;
+  const bool rounded = search_near && Round(*out_);
+  if (problem_.node_count > kLargeNodes && best_.seconds == INFINITY && !rounded) Dive(*out);
+  LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), out);
+  if (look_first && !IsSmall(*out)) step = SolveRelaxed(out, kRootCutRounds, true);
+  if (search_near && step == Step::kBranch && !IsSmall(*out)) relaxation_.Shrink(kSetsInTree);
+  return step;
+}
+
+bool BranchAndCut::IsSmall(const std::vector<char>& out) const {
+  constexpr size_t kWorthwhile = 200;
+  constexpr double kMuchSmaller = 0.6;
+  return all_sets_ > kWorthwhile &&
+         static_cast<double>(std::count(out.begin(), out.end(), 0)) < kMuchSmaller * static_cast<double>(all_sets_);
+}
+
+double BranchAndCut::SolveCore(std::vector<char> out) {
+  for (int set : best_.sets) out[set] = 0;
+  const std::vector<int> undecided = UndecidedPositions(problem_, best_, &out);
+  if (undecided.empty()) return INFINITY;
+  const Partition around = best_;
+  const Window core(problem_, around, undecided, out);
+  Relaxation relaxation(core.problem(), static_cast<double>(core.inside().sets.size()) / core.inside().seconds);
+  std::set<Cut> cuts;
+  for (const auto& [cut, price] : relaxation_.prices().cuts)
+    if (price < 0)
+      if (std::optional<Cut> inside = core.Inside(*cut)) cuts.insert(*std::move(inside));
+  const Answer answer = BranchAndCut(core.problem(), relaxation, cuts, deadline_, [&](const Partition& better) {
+                          Found(core.Replaced(better.sets));
+                        }).Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside());
+  failure_ = answer.failure;
+  if (answer.result.outcome == PartitionOutcome::kOptimal) return INFINITY;
+  return answer.bound + core.outside_seconds();
+}
+
+double BranchAndCut::SolveTree(Open root) {
+  const double root_seconds = relaxation_.seconds();
+  const std::vector<double> root_costs = relaxation_.reduced_costs();
+  double unsolved = INFINITY, best = best_.seconds;
+  std::vector<Open> open = Halves(root);  // the last one is next; else the one of least bound
+  bool plunging = !open.empty();
+  while (!open.empty()) {
+    if (!plunging)
+      std::iter_swap(std::min_element(open.begin(), open.end(),
+                                      [](const Open& a, const Open& b) { return a.bound < b.bound; }),
+                     open.end() - 1);
+    Open at = std::move(open.back());
+    open.pop_back();
+    plunging = false;
+    if (Hopeless(at.bound)) continue;
+    if (best_.seconds < best) LeaveOut(root_seconds, root_costs, &at.out);
+    relaxation_.GoOnFrom(at.basis);
+    const Step step = InTime() ? SolveRelaxed(&at.out, kCutRounds) : Step::kFailed;
+    if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
+    if (step != Step::kBranch) continue;
+    at.bound = std::max(at.bound, relaxation_.seconds());
+    for (Open& half : Halves(at)) {
+      open.push_back(std::move(half));
+      plunging = true;
+    }
+  }
+  return unsolved;
+}
+
+std::vector<BranchAndCut::Open> BranchAndCut::Halves(const Open& at) {
+  std::vector<NodePair> pairs = UndecidedPairs(problem_, relaxation_.shares());
+  const LinearProgram::Basis basis = relaxation_.LastBasis();
+  const double seconds = relaxation_.seconds();
+  auto half = [&](NodePair pair, bool together) {
+    Open half{at.bound, at.out, basis};
+    Decide(problem_, pair, together, &half.out);
+    return half;
+  };
+  pairs.resize(std::min(pairs.size(), kPairsTried));
+  if (pairs.size() == 1) return {half(pairs[0], false), half(pairs[0], true)};
+  std::vector<Open> best;
+  double most = -1;
+  for (const NodePair& pair : pairs) {
+    std::vector<Open> halves;
+    double gained = 1;
+    for (bool together : {false, true}) {
+      Open child = half(pair, together);
+      relaxation_.GoOnFrom(basis);
+      if (relaxation_.Solve(cuts_, child.out, deadline_)) {
+        child.bound = relaxation_.feasible() ? std::max(at.bound, relaxation_.seconds()) : INFINITY;
+        if (Hopeless(child.bound)) child.bound = INFINITY;
+        LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), &child.out);
+      }
+      constexpr double kLeast = 1e-3, kMost = 4;  // of a unit or of what a node costs
+      const double measure = unit_ > 0 ? unit_ : seconds / problem_.node_count;
+      gained *= std::clamp((child.bound - seconds) / measure, kLeast, kMost);
+      if (child.bound < INFINITY) halves.push_back(std::move(child));
+    }
+    if (halves.size() < 2) return halves;
+    if (gained <= most) continue;
+    most = gained;
+    best = std::move(halves);
+  }
+  return best;
+}
+
+BranchAndCut::Step BranchAndCut::SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small) {
+  std::vector<double> bounds;
   for (;;) {
-    if (!relaxation_.Solve(cuts_, out, deadline_)) {
+    if (!relaxation_.Solve(cuts_, *out, deadline_)) {
       if (InTime()) failure_ = "lp_solve failed";
       return Step::kFailed;
     }
     if (!relaxation_.feasible() || Hopeless(relaxation_.seconds())) return Step::kDone;
-    size_t added = 0;
     if (IsWhole(relaxation_.shares())) {
       std::vector<int> chosen;
       for (const auto& [set, share] : relaxation_.shares()) chosen.push_back(set);
@@ -134,9 +226,10 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
         return Step::kDone;
       }
       if (auto split = SplitCycles(problem_, chosen); split && Allowed(split->sets)) Found(*std::move(split));
+      size_t added = 0;
       for (Cut& cut : CycleCuts(problem_, chosen)) added += cuts_.insert(std::move(cut)).second;
       if (problem_.node_count > kLargeNodes)  // there may be very many cycles
-        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(*out), deadline_))
           added += cuts_.insert(std::move(cut)).second;
       if (added == 0) {
         failure_ = "lp_solve's solution breaks a cut";
@@ -144,15 +237,19 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
       }
       continue;
     }
-    if (cut_rounds-- > 0) {
-      for (auto separate : {WaitingPairCuts, SubsetRowCuts})
-        for (Cut& cut : separate(problem_, relaxation_.shares()))
-          added += cuts_.insert(std::move(cut)).second;
-      for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
-        added += cuts_.insert(std::move(cut)).second;
-    }
-    if (added == 0) return Step::kBranch;
+    LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), out);
+    if (until_small && IsSmall(*out)) return Step::kBranch;
+    if (cut_rounds-- <= 0 || !Separate(*out)) return Step::kBranch;
   }
+}
+
+bool BranchAndCut::Separate(const std::vector<char>& out) {
+  size_t added = 0;
+  for (auto separate : {WaitingPairCuts, SubsetRowCuts})
+    for (Cut& cut : separate(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
+  for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+    added += cuts_.insert(std::move(cut)).second;
+  return added > 0;
 }
 
 std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
@@ -166,11 +263,10 @@ std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
   return near;
 }
 
-void BranchAndCut::LeaveOut(std::vector<char>* out) const {
-  const std::vector<double>& costs = relaxation_.reduced_costs();
-  for (size_t set = 0; set < costs.size(); ++set)
-    if (!(*out)[set] && best_.seconds < INFINITY && Hopeless(relaxation_.seconds() + costs[set]))
-      (*out)[set] = 1;
+void BranchAndCut::LeaveOut(double seconds, const std::vector<double>& reduced_costs, std::vector<char>* out) const {
+  if (best_.seconds == INFINITY) return;
+  for (size_t set = 0; set < reduced_costs.size(); ++set)
+    if (!(*out)[set] && Hopeless(seconds + reduced_costs[set])) (*out)[set] = 1;
 }
 
 bool BranchAndCut::Round(const std::vector<char>& out) {
@@ -239,7 +335,7 @@ void BranchAndCut::Dive(const std::vector<char>& from) {
   for (int attempt = 0; attempt < kDives && InTime(); ++attempt) {
     const double before = best_.seconds;
     std::vector<char> out = from;
-    while (InTime() && SolveRelaxed(out, attempt == 0 ? 0 : 1) == Step::kBranch) {
+    while (InTime() && SolveRelaxed(&out, attempt == 0 ? 0 : 1) == Step::kBranch) {
       std::vector<std::pair<double, int>> nearly;  // most of all first
       for (const auto& [set, share] : relaxation_.shares())
         if (share <= kWhole) nearly.emplace_back(-share, set);
@@ -260,40 +356,6 @@ void BranchAndCut::Take(int set, std::vector<char>* out) const {
   for (int node : problem_.sets[set].members)
     for (int other : problem_.sets_of[node])
       if (other != set) (*out)[other] = 1;
-}
-
-BranchAndCut::Decision BranchAndCut::ChoosePair() const {
-  std::map<std::pair<int, int>, double> together;
-  for (const auto& [set, share] : relaxation_.shares()) {
-    if (share > kWhole) continue;
-    const std::vector<int>& members = problem_.sets[set].members;
-    for (size_t i = 0; i < members.size(); ++i)
-      for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
-  }
-  // The least decided pair. There is one: otherwise all sets that are taken in part would hold the same
-  // nodes.
-  Decision best{};
-  double least = 2;
-  for (const auto& [pair, share] : together) {
-    const double decided = std::abs(share - 0.5);
-    if (decided >= least || share > kWhole) continue;
-    least = decided;
-    best = {pair.first, pair.second, true};
-  }
-  return best;
-}
-
-std::vector<char> BranchAndCut::Without(const std::vector<char>& out,
-                                        const std::vector<Decision>& decisions) const {
-  std::vector<char> without = out;
-  for (const Decision& decision : decisions) {
-    for (int set : problem_.sets_of[decision.a])
-      if (problem_.sets[set].nodes.Contains(decision.b) != decision.together) without[set] = 1;
-    if (!decision.together) continue;
-    for (int set : problem_.sets_of[decision.b])
-      if (!problem_.sets[set].nodes.Contains(decision.a)) without[set] = 1;
-  }
-  return without;
 }
 
 bool BranchAndCut::Allowed(const std::vector<int>& sets) const {

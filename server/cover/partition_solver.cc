@@ -11,6 +11,7 @@
 #include "server/cover/dual_ascent.h"
 #include "server/cover/greedy_partition.h"
 #include "server/cover/neighbourhood_search.h"
+#include "server/cover/subgradient.h"
 
 namespace fusion {
 namespace {
@@ -29,13 +30,19 @@ double MeanSeconds(const SetProblem& problem) {
   return sum / static_cast<double>(problem.sets.size());
 }
 
+std::vector<double> FirstPrices(const SetProblem& problem) {
+  constexpr int kSteps = 300;
+  if (problem.node_count <= kLargeNodes) return {};
+  return SubgradientPrices(problem, SharePrices(problem), kSteps);
+}
+
 }  // namespace
 
 PartitionSolver::PartitionSolver(const SetProblem& problem, Deadline deadline)
     : problem_(problem),
       deadline_(deadline),
       scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)),
-      relaxation_(problem, scale_) {
+      relaxation_(problem, scale_, FirstPrices(problem)) {
   if (problem.node_count > kVeryLargeNodes) Start();
   SetPrices();
 }

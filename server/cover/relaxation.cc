@@ -8,14 +8,14 @@ namespace {
 
 constexpr double kLeastGain = 1e-7;  // of a set that enters the program; costs are about 1
 // Sets of a node that are in the program from the beginning, and sets that enter at once, per node.
-constexpr size_t kFirstSets = 16;
+constexpr size_t kFirstSets = 16, kFirstPricedSets = 4;
 constexpr size_t kSetsAtOnce = 4;
 constexpr double kMostCost = 1e5;     // that lp_solve still adds to costs of about 1
 constexpr double kLeastShare = 1e-7;  // less of a set is none
 
 }  // namespace
 
-Relaxation::Relaxation(const SetProblem& problem, double scale)
+Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vector<double>& prices)
     : problem_(problem),
       scale_(scale),
       program_(std::make_unique<LinearProgram>(problem.node_count, problem.node_count + static_cast<int>(problem.sets.size()))),
@@ -28,15 +28,19 @@ Relaxation::Relaxation(const SetProblem& problem, double scale)
   for (const SetProblem::Set& set : problem.sets) largest = std::max(largest, set.seconds * scale);
   uncovered_cost_ = std::min(kMostCost, largest * problem.node_count);
   for (int node = 0; node < problem.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
-  for (size_t set = 0; set < problem.sets.size(); ++set)
-    if (problem.sets[set].members.size() == 1) AddSet(static_cast<int>(set));
-  // Of each node the sets that cost least per node.
-  auto share = [&](int set) { return problem.sets[set].seconds / static_cast<double>(problem.sets[set].members.size()); };
+  std::vector<double> costs;  // of sets, in the order of which they are taken
+  for (const SetProblem::Set& set : problem.sets) {
+    double cost = set.seconds;
+    for (int node : set.members)
+      if (!prices.empty()) cost -= prices[node];
+    costs.push_back(prices.empty() ? cost / static_cast<double>(set.members.size()) : cost);
+    if (set.members.size() == 1 && prices.empty()) AddSet(static_cast<int>(costs.size()) - 1);
+  }
   for (const std::vector<int>& sets_of : problem.sets_of) {
     std::vector<int> sets = sets_of;
-    const size_t count = std::min(kFirstSets, sets.size());
+    const size_t count = std::min(prices.empty() ? kFirstSets : kFirstPricedSets, sets.size());
     std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
-                      [&](int a, int b) { return std::pair(share(a), a) < std::pair(share(b), b); });
+                      [&](int a, int b) { return std::pair(costs[a], a) < std::pair(costs[b], b); });
     for (size_t i = 0; i < count; ++i) AddSet(sets[i]);
   }
 }

@@ -17,8 +17,9 @@ namespace fusion {
 // Sets enter the program as they are needed (column generation), cuts as they come. Not thread safe.
 class Relaxation {
  public:
-  // `problem` must outlive this. Costs in the program are seconds * scale.
-  Relaxation(const SetProblem& problem, double scale);
+  // `problem` must outlive this. Costs in the program are seconds * scale. `prices` of nodes, seconds, when there are any near
+  // those of the solution: they say with which sets to begin.
+  Relaxation(const SetProblem& problem, double scale, const std::vector<double>& prices = {});
 
   // Solves the program of all sets but those that are `out`, with `cuts`, among which are those of all calls before. False when
   // there was no answer in time; what follows is then of the last call that had one, if any.
@@ -27,6 +28,10 @@ class Relaxation {
   // Goes on with a program of the sets of least reduced cost in the last solution, so many for each node; the others come again as
   // they are needed. Requires a solution.
   void Shrink(size_t sets_per_node);
+
+  // Of the last program. GoOnFrom is undone by Shrink.
+  LinearProgram::Basis LastBasis() const { return program_->LastBasis(); }
+  void GoOnFrom(const LinearProgram::Basis& basis) { program_->GoOnFrom(basis); }
 
   double seconds() const { return seconds_; }   // no cover is faster
   bool feasible() const { return feasible_; }   // false: no sets that are left make a cover
