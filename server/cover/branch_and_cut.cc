@@ -18,16 +18,18 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 constexpr int kFirstCutRounds = 3;  // before there is any partition
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
-// Dives take sets that are nearly taken, some at once.
-constexpr double kNearlyTaken = 0.7;
-constexpr size_t kTakenAtOnce = 8;
-constexpr int kDives = 40;
 // Sets for each node that the relaxed program keeps after the root, of large problems.
 constexpr size_t kSetsInTree = 2;
+// Those that it keeps when cuts come, of large problems.
+constexpr size_t kSetsInCutRounds = 3;
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
 constexpr double kNear = 2;
 // Pairs of nodes of which both branches are looked at before one is chosen.
 constexpr size_t kPairsTried = 8;
+// Problems of fewer sets are not made smaller.
+constexpr size_t kWorthwhile = 200;
+// The first cutoff, of the way from the bound to the best.
+constexpr double kFirstCutoff = 0.25;
 
 bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
@@ -64,6 +66,7 @@ BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, st
 
 bool BranchAndCut::Hopeless(double bound) const {
   constexpr double kRounding = 1e-9;
+  if (bound >= cutoff_) return true;
   if (best_.seconds == INFINITY) return bound == INFINITY;
   if (unit_ == 0) return bound >= best_.seconds * (1 - kRounding);
   // What is better is better by a whole unit.
@@ -76,10 +79,10 @@ double BranchAndCut::NextUnit(double bound) const {
   return std::max(bound, std::ceil(bound / unit_ - kRounding) * unit_ * (1 - 1e-9));
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start,
-                                         bool search_near) {
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start, bool search_near, double cutoff) {
   best_ = {.seconds = INFINITY};
   if (start) best_ = *start;
+  cutoff_ = cutoff;
   out_ = &out;
   all_sets_ = std::count(out.begin(), out.end(), 0);
   failure_.clear();
@@ -89,15 +92,40 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
   if (step == Step::kFailed) unsolved = 0;
   if (step == Step::kBranch) {
     root.bound = relaxation_.seconds();
-    unsolved = best_.seconds < INFINITY && IsSmall(root.out) ? std::max(root.bound, SolveCore(root.out)) : SolveTree(std::move(root));
+    unsolved = std::max(root.bound, SolveByCutoffs(std::move(root)));
   }
-  unsolved = NextUnit(unsolved);
-  Answer answer{.bound = std::min(unsolved, best_.seconds), .root_prices = root_prices_, .failure = failure_};
-  const bool found = best_.seconds < INFINITY, all = unsolved == INFINITY || (found && Hopeless(unsolved));
+  const double bound = std::min({NextUnit(unsolved), best_.seconds, cutoff});
+  Answer answer{.bound = bound, .root_prices = root_prices_, .failure = failure_};
+  const bool found = best_.seconds < INFINITY, all = Hopeless(bound);
   answer.result.outcome = found ? (all ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible)
                                 : (all ? PartitionOutcome::kNone : PartitionOutcome::kUnknown);
   if (found) answer.result.partition = best_;
   return answer;
+}
+
+double BranchAndCut::SolveByCutoffs(Open root) {
+  Root first{relaxation_.seconds(), relaxation_.reduced_costs(), {}};
+  for (const auto& [cut, price] : relaxation_.prices().cuts)
+    if (price < 0) first.cuts.emplace_back(*cut, price);
+  const double last = cutoff_;
+  double bound = NextUnit(root.bound);
+  double step = std::max(unit_, (best_.seconds - bound) * kFirstCutoff);
+  const bool by_steps = all_sets_ > kWorthwhile && best_.seconds < INFINITY;
+  for (;;) {
+    // Between two multiples of the unit, if there is one.
+    const double cutoff = bound + step - unit_ / 2;
+    cutoff_ = by_steps && cutoff + unit_ / 2 < std::min(best_.seconds, last) - unit_ / 2 ? cutoff : last;
+    std::vector<char> out = root.out;
+    LeaveOut(first.seconds, first.reduced_costs, &out);
+    const bool small = IsSmall(out);
+    if (!small) cutoff_ = last;
+    const double unsolved = small ? SolveCore(std::move(out), first) : SolveTree({root.bound, root.out, {}}, first);
+    const double reached = cutoff_;
+    cutoff_ = last;
+    if (unsolved < INFINITY || Hopeless(reached)) return unsolved;
+    bound = NextUnit(reached);
+    if (unit_ == 0) step *= 2;
+  }
 }
 
 BranchAndCut::Step BranchAndCut::SolveRoot(std::vector<char>* out, bool search_near) {
@@ -110,41 +138,43 @@ BranchAndCut::Step BranchAndCut::SolveRoot(std::vector<char>* out, bool search_n
   if (problem_.node_count > kLargeNodes && best_.seconds == INFINITY && !rounded) Dive(*out);
   LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), out);
   if (look_first && !IsSmall(*out)) step = SolveRelaxed(out, kRootCutRounds, true);
+  if (step == Step::kFailed) return Step::kBranch;  // there still is the first program
   if (search_near && step == Step::kBranch && !IsSmall(*out)) relaxation_.Shrink(kSetsInTree);
   return step;
 }
 
 bool BranchAndCut::IsSmall(const std::vector<char>& out) const {
-  constexpr size_t kWorthwhile = 200;
   constexpr double kMuchSmaller = 0.6;
-  return all_sets_ > kWorthwhile &&
-         static_cast<double>(std::count(out.begin(), out.end(), 0)) < kMuchSmaller * static_cast<double>(all_sets_);
+  if (best_.seconds == INFINITY || all_sets_ <= kWorthwhile) return false;
+  auto left = std::count(out.begin(), out.end(), 0);
+  for (int set : best_.sets) left += out[set];
+  return static_cast<double>(left) < kMuchSmaller * static_cast<double>(all_sets_);
 }
 
-double BranchAndCut::SolveCore(std::vector<char> out) {
+double BranchAndCut::SolveCore(std::vector<char> out, const Root& root) {
   for (int set : best_.sets) out[set] = 0;
   const std::vector<int> undecided = UndecidedPositions(problem_, best_, &out);
   if (undecided.empty()) return INFINITY;
   const Partition around = best_;
   const Window core(problem_, around, undecided, out);
-  Relaxation relaxation(core.problem(), static_cast<double>(core.inside().sets.size()) / core.inside().seconds);
+  std::vector<double> costs;
+  for (size_t set = 0; set < core.problem().sets.size(); ++set) costs.push_back(root.reduced_costs[core.SetOf(static_cast<int>(set))]);
+  Relaxation relaxation(core.problem(), static_cast<double>(core.inside().sets.size()) / core.inside().seconds, costs);
   std::set<Cut> cuts;
-  for (const auto& [cut, price] : relaxation_.prices().cuts)
-    if (price < 0)
-      if (std::optional<Cut> inside = core.Inside(*cut)) cuts.insert(*std::move(inside));
+  for (const auto& [cut, price] : root.cuts)
+    if (std::optional<Cut> inside = core.Inside(cut)) cuts.insert(*std::move(inside));
   const Answer answer = BranchAndCut(core.problem(), relaxation, cuts, deadline_, [&](const Partition& better) {
                           Found(core.Replaced(better.sets));
-                        }).Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside());
+                        }).Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside(), false,
+                                 cutoff_ - core.outside_seconds());
   failure_ = answer.failure;
-  if (answer.result.outcome == PartitionOutcome::kOptimal) return INFINITY;
-  return answer.bound + core.outside_seconds();
+  const double bound = answer.bound + core.outside_seconds();
+  return Hopeless(bound) ? INFINITY : bound;
 }
 
-double BranchAndCut::SolveTree(Open root) {
-  const double root_seconds = relaxation_.seconds();
-  const std::vector<double> root_costs = relaxation_.reduced_costs();
+double BranchAndCut::SolveTree(Open first, const Root& root) {
   double unsolved = INFINITY, best = best_.seconds;
-  std::vector<Open> open = Halves(root);  // the last one is next; else the one of least bound
+  std::vector<Open> open = Halves(first);  // the last one is next; else the one of least bound
   bool plunging = !open.empty();
   while (!open.empty()) {
     if (!plunging)
@@ -155,7 +185,7 @@ double BranchAndCut::SolveTree(Open root) {
     open.pop_back();
     plunging = false;
     if (Hopeless(at.bound)) continue;
-    if (best_.seconds < best) LeaveOut(root_seconds, root_costs, &at.out);
+    if (best_.seconds < best) LeaveOut(root.seconds, root.reduced_costs, &at.out);
     relaxation_.GoOnFrom(at.basis);
     const Step step = InTime() ? SolveRelaxed(&at.out, kCutRounds) : Step::kFailed;
     if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
@@ -207,11 +237,10 @@ std::vector<BranchAndCut::Open> BranchAndCut::Halves(const Open& at) {
 }
 
 BranchAndCut::Step BranchAndCut::SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small) {
-  std::vector<double> bounds;
-  for (;;) {
+  for (bool solved = false;; solved = true) {
     if (!relaxation_.Solve(cuts_, *out, deadline_)) {
       if (InTime()) failure_ = "lp_solve failed";
-      return Step::kFailed;
+      return solved ? Step::kBranch : Step::kFailed;  // without the last cuts
     }
     if (!relaxation_.feasible() || Hopeless(relaxation_.seconds())) return Step::kDone;
     if (IsWhole(relaxation_.shares())) {
@@ -240,6 +269,7 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(std::vector<char>* out, int cut_ro
     LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), out);
     if (until_small && IsSmall(*out)) return Step::kBranch;
     if (cut_rounds-- <= 0 || !Separate(*out)) return Step::kBranch;
+    if (until_small && problem_.node_count > kLargeNodes) relaxation_.Shrink(kSetsInCutRounds);
   }
 }
 
@@ -264,98 +294,9 @@ std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
 }
 
 void BranchAndCut::LeaveOut(double seconds, const std::vector<double>& reduced_costs, std::vector<char>* out) const {
-  if (best_.seconds == INFINITY) return;
+  if (std::min(best_.seconds, cutoff_) == INFINITY) return;
   for (size_t set = 0; set < reduced_costs.size(); ++set)
     if (!(*out)[set] && Hopeless(seconds + reduced_costs[set])) (*out)[set] = 1;
-}
-
-bool BranchAndCut::Round(const std::vector<char>& out) {
-  const int most_futile = std::max(1, problem_.node_count / 250);  // roundings that end at nothing better
-  constexpr double kNearCost = 0.7;  // most reduced cost in large windows, of what a node costs on average
-  const auto now = std::chrono::steady_clock::now();
-  const Deadline deadline = now + (deadline_ - now) * 9 / 10;
-  // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the
-  // way.
-  std::vector<char> far = out;
-  for (size_t set = 0; set < far.size(); ++set)
-    if (relaxation_.reduced_costs()[set] > kNearCost * relaxation_.seconds() / problem_.node_count)
-      far[set] = 1;
-  auto keep = [&](const Partition& partition) {
-    for (int set : partition.sets) far[set] = out[set];
-  };
-  if (best_.seconds < INFINITY) keep(best_);
-  const int largest = std::min(320, problem_.node_count / 3);
-  std::mt19937 random(1);
-  for (int futile = 0; futile < most_futile && std::chrono::steady_clock::now() < deadline;) {
-    std::optional<Partition> rounded = Rounded(random);
-    if (!rounded || !Allowed(rounded->sets)) return false;
-    keep(*rounded);
-    NeighbourhoodSearch search(problem_, far, deadline);
-    for (int nodes = 40; nodes <= largest; nodes *= 2) *rounded = search.Improve(*std::move(rounded), nodes);
-    NeighbourhoodSearch finer(problem_, out, deadline);
-    *rounded = finer.Improve(*std::move(rounded), 80);
-    keep(*rounded);
-    const bool better = rounded->seconds < best_.seconds;
-    futile = better ? 0 : futile + 1;
-
-    if (better) {
-      Found(*std::move(rounded));
-    } else if (Partition both = search.Improve(best_, largest);
-               both.seconds < best_.seconds) {  // of sets of either
-      futile = 0;
-      Found(std::move(both));
-    }
-  }
-  return true;
-}
-
-std::optional<Partition> BranchAndCut::Rounded(std::mt19937& random) const {
-  std::uniform_real_distribution<double> change(0, 0.5);
-  std::vector<std::pair<double, int>> shares;  // most of all first
-  for (const auto& [set, share] : relaxation_.shares()) shares.emplace_back(-share - change(random), set);
-  std::sort(shares.begin(), shares.end());
-  std::vector<char> covered(problem_.node_count, 0);
-  std::vector<int> chosen;
-  for (const auto& [share, set] : shares) {
-    const std::vector<int>& members = problem_.sets[set].members;
-    if (std::any_of(members.begin(), members.end(), [&](int node) { return covered[node]; })) continue;
-    for (int node : members) covered[node] = 1;
-    chosen.push_back(set);
-  }
-  for (int node = 0; node < problem_.node_count; ++node) {
-    if (covered[node]) continue;
-    const int single = problem_.Find({node});
-    if (single < 0) return std::nullopt;
-    chosen.push_back(single);
-  }
-  return SplitCycles(problem_, std::move(chosen));
-}
-
-void BranchAndCut::Dive(const std::vector<char>& from) {
-  for (int attempt = 0; attempt < kDives && InTime(); ++attempt) {
-    const double before = best_.seconds;
-    std::vector<char> out = from;
-    while (InTime() && SolveRelaxed(&out, attempt == 0 ? 0 : 1) == Step::kBranch) {
-      std::vector<std::pair<double, int>> nearly;  // most of all first
-      for (const auto& [set, share] : relaxation_.shares())
-        if (share <= kWhole) nearly.emplace_back(-share, set);
-      std::sort(nearly.begin(), nearly.end());
-      size_t taken = 0;
-      for (const auto& [share, set] : nearly) {
-        if (out[set] || (taken > 0 && -share < kNearlyTaken)) continue;
-        Take(set, &out);
-        if (++taken == kTakenAtOnce) break;
-      }
-    }
-    // What ended at sets that wait for each other goes on with the cuts against them.
-    if (best_.seconds == before && best_.seconds < INFINITY) return;
-  }
-}
-
-void BranchAndCut::Take(int set, std::vector<char>* out) const {
-  for (int node : problem_.sets[set].members)
-    for (int other : problem_.sets_of[node])
-      if (other != set) (*out)[other] = 1;
 }
 
 bool BranchAndCut::Allowed(const std::vector<int>& sets) const {

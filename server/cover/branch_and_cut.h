@@ -33,8 +33,9 @@ class BranchAndCut {
   };
   // The fastest partition without the sets that are `out` (per set). `start`, when given, is one; it is the
   // answer if none is faster. `search_near`: relaxed solutions are rounded and better partitions are looked
-  // for near these, for large problems.
-  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr, bool search_near = false);
+  // for near these, for large problems. `cutoff`, seconds: what is no faster is not looked for, and the bound is at most this.
+  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr, bool search_near = false,
+               double cutoff = std::numeric_limits<double>::infinity());
 
  private:
   struct Open {
@@ -43,6 +44,11 @@ class BranchAndCut {
     LinearProgram::Basis basis;
   };
   enum class Step { kBranch, kDone, kFailed };
+  struct Root {  // the first relaxed program
+    double seconds = 0;
+    std::vector<double> reduced_costs;
+    std::vector<std::pair<Cut, double>> cuts;  // with their prices, seconds
+  };
 
   // The first program, its cuts and, when asked for, partitions near its solution. Leaves sets out that are in nothing better.
   Step SolveRoot(std::vector<char>* out, bool search_near);
@@ -50,10 +56,13 @@ class BranchAndCut {
   // kBranch: sets are taken in part; kDone: nothing better is here, or the best was found.
   Step SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small = false);
   bool Separate(const std::vector<char>& out);  // adds cuts that the relaxed solution breaks
-  // What is left around the sets that are decided, as a problem of its own. The bound of it.
-  double SolveCore(std::vector<char> out);
+  // Whether something is faster than a first cutoff that is little more than the bound, than a later one, and so on: few sets have
+  // so little reduced cost. The least bound of what had no answer.
+  double SolveByCutoffs(Open root);
+  // What is left around the sets that are decided, as a problem of its own. The least bound of what had no answer.
+  double SolveCore(std::vector<char> out, const Root& root);
   // The rest, from `root` on. The least bound of what had no answer.
-  double SolveTree(Open root);
+  double SolveTree(Open at, const Root& root);
   // Two halves of a part whose relaxed program has just been solved, the better one last; fewer when one of them holds nothing better.
   std::vector<Open> Halves(const Open& at);
   // Leaves out sets whose reduced costs say that they are in nothing better than the best.
@@ -66,8 +75,10 @@ class BranchAndCut {
   void Dive(const std::vector<char>& from);
   // Relaxed solutions rounded to partitions, and better ones near these. False when that is not possible.
   bool Round(const std::vector<char>& out);
+  // The relaxed solution, a little changed, rounded: sets of the largest shares.
+  std::optional<Partition> Rounded(std::mt19937& random) const;
   void Take(int set, std::vector<char>* out) const;
-  // Nothing with this bound is better than the best.
+  // Nothing with this bound is better than the best and faster than the cutoff.
   bool Hopeless(double bound) const;
   double NextUnit(double bound) const;               // what is no faster than the bound is no faster than this
   bool Allowed(const std::vector<int>& sets) const;  // in the whole of what is being solved
@@ -82,6 +93,7 @@ class BranchAndCut {
   const double unit_;
   const std::vector<char>* out_ = nullptr;  // of the whole of it
   size_t all_sets_ = 0;                     // that are not out
+  double cutoff_ = std::numeric_limits<double>::infinity();
   std::vector<double> root_prices_;
   Partition best_{.seconds = std::numeric_limits<double>::infinity()};
   std::string failure_;

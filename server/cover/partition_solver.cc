@@ -30,10 +30,17 @@ double MeanSeconds(const SetProblem& problem) {
   return sum / static_cast<double>(problem.sets.size());
 }
 
-std::vector<double> FirstPrices(const SetProblem& problem) {
+// Of the sets of a large problem.
+std::vector<double> FirstReducedCosts(const SetProblem& problem) {
   constexpr int kSteps = 300;
-  if (problem.node_count <= kLargeNodes) return {};
-  return SubgradientPrices(problem, SharePrices(problem), kSteps);
+  std::vector<double> costs;
+  if (problem.node_count <= kLargeNodes) return costs;
+  const std::vector<double> prices = SubgradientPrices(problem, SharePrices(problem), kSteps);
+  for (const SetProblem::Set& set : problem.sets) {
+    costs.push_back(set.seconds);
+    for (int node : set.members) costs.back() -= prices[node];
+  }
+  return costs;
 }
 
 }  // namespace
@@ -42,7 +49,7 @@ PartitionSolver::PartitionSolver(const SetProblem& problem, Deadline deadline)
     : problem_(problem),
       deadline_(deadline),
       scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)),
-      relaxation_(problem, scale_, FirstPrices(problem)) {
+      relaxation_(problem, scale_, FirstReducedCosts(problem)) {
   if (problem.node_count > kVeryLargeNodes) Start();
   SetPrices();
 }
@@ -85,8 +92,11 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
       return Repair(rest, answer.failure);
     notes_.push_back(absl::StrCat(answer.failure, "; a part of the covers was left out"));
   }
-  if (cuts_.size() > priced_cuts_) SetPrices();
   return std::move(answer.result);
+}
+
+void PartitionSolver::UpdatePrices() {
+  if (cuts_.size() > priced_cuts_) SetPrices();
 }
 
 // Takes the forced sets, leaves out the forbidden ones, and as long as a node is in one undecided set only,

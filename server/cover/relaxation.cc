@@ -15,7 +15,7 @@ constexpr double kLeastShare = 1e-7;  // less of a set is none
 
 }  // namespace
 
-Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vector<double>& prices)
+Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vector<double>& reduced_costs)
     : problem_(problem),
       scale_(scale),
       program_(std::make_unique<LinearProgram>(problem.node_count, problem.node_count + static_cast<int>(problem.sets.size()))),
@@ -28,17 +28,16 @@ Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vecto
   for (const SetProblem::Set& set : problem.sets) largest = std::max(largest, set.seconds * scale);
   uncovered_cost_ = std::min(kMostCost, largest * problem.node_count);
   for (int node = 0; node < problem.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
-  std::vector<double> costs;  // of sets, in the order of which they are taken
+  std::vector<double> shares;  // of a node of each set
   for (const SetProblem::Set& set : problem.sets) {
-    double cost = set.seconds;
-    for (int node : set.members)
-      if (!prices.empty()) cost -= prices[node];
-    costs.push_back(prices.empty() ? cost / static_cast<double>(set.members.size()) : cost);
-    if (set.members.size() == 1 && prices.empty()) AddSet(static_cast<int>(costs.size()) - 1);
+    shares.push_back(set.seconds / static_cast<double>(set.members.size()));
+    if (set.members.size() == 1 && reduced_costs.empty()) AddSet(static_cast<int>(shares.size()) - 1);
   }
+  const std::vector<double>& costs = reduced_costs.empty() ? shares : reduced_costs;
+  const size_t most = reduced_costs.empty() ? kFirstSets : kFirstPricedSets;
   for (const std::vector<int>& sets_of : problem.sets_of) {
     std::vector<int> sets = sets_of;
-    const size_t count = std::min(prices.empty() ? kFirstSets : kFirstPricedSets, sets.size());
+    const size_t count = std::min(most, sets.size());
     std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
                       [&](int a, int b) { return std::pair(costs[a], a) < std::pair(costs[b], b); });
     for (size_t i = 0; i < count; ++i) AddSet(sets[i]);
@@ -53,8 +52,12 @@ void Relaxation::AddSet(int set) {
 }
 
 void Relaxation::Shrink(size_t sets_per_node) {
+  const size_t nodes = problem_.node_count, count = sets_per_node * nodes;
+  if (variables_.size() <= count) return;
+  LinearProgram::Basis basis = program_->LastBasis();
+  for (int& entry : basis)
+    if (entry >= static_cast<int>(nodes)) entry = static_cast<int>(nodes) + variables_[entry - nodes];  // to the set
   std::vector<int> sets = std::move(variables_);
-  const size_t count = std::min(sets.size(), sets_per_node * problem_.node_count);
   std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
                     [&](int a, int b) { return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b); });
   sets.resize(count);
@@ -64,13 +67,21 @@ void Relaxation::Shrink(size_t sets_per_node) {
   program_ = std::make_unique<LinearProgram>(problem_.node_count, problem_.node_count + static_cast<int>(problem_.sets.size()));
   for (int node = 0; node < problem_.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
   std::vector<std::vector<int>> variables(cuts_.size());  // of each cut
+  std::vector<int> variable_of(problem_.sets.size(), -1);
   for (int set : sets) {
     present_[set] = 1;
-    for (int cut : cuts_of_[set]) variables[cut].push_back(problem_.node_count + static_cast<int>(variables_.size()));
+    variable_of[set] = static_cast<int>(nodes + variables_.size());
+    for (int cut : cuts_of_[set]) variables[cut].push_back(variable_of[set]);
     variables_.push_back(set);
     program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members);
   }
   for (size_t cut = 0; cut < cuts_.size(); ++cut) program_->AddAtMost(variables[cut], cuts_[cut]->limit);
+  for (int& entry : basis) {
+    if (entry < static_cast<int>(nodes)) continue;
+    entry = variable_of[entry - nodes];
+    if (entry < 0) return;  // from the beginning
+  }
+  program_->GoOnFrom(basis);
 }
 
 void Relaxation::AddCuts(const std::set<Cut>& cuts) {

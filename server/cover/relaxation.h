@@ -17,16 +17,16 @@ namespace fusion {
 // Sets enter the program as they are needed (column generation), cuts as they come. Not thread safe.
 class Relaxation {
  public:
-  // `problem` must outlive this. Costs in the program are seconds * scale. `prices` of nodes, seconds, when there are any near
+  // `problem` must outlive this. Costs in the program are seconds * scale. `reduced_costs` of sets, seconds, when there are any near
   // those of the solution: they say with which sets to begin.
-  Relaxation(const SetProblem& problem, double scale, const std::vector<double>& prices = {});
+  Relaxation(const SetProblem& problem, double scale, const std::vector<double>& reduced_costs = {});
 
   // Solves the program of all sets but those that are `out`, with `cuts`, among which are those of all calls before. False when
   // there was no answer in time; what follows is then of the last call that had one, if any.
   bool Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline);
 
-  // Goes on with a program of the sets of least reduced cost in the last solution, so many for each node; the others come again as
-  // they are needed. Requires a solution.
+  // Goes on with a program of the sets of least reduced cost in the last solution, at most so many for each node; the others come
+  // again as they are needed. Requires a solution.
   void Shrink(size_t sets_per_node);
 
   // Of the last program. GoOnFrom is undone by Shrink.
