@@ -20,16 +20,13 @@ constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
 // Sets for each node that the relaxed program keeps after the root, of large problems.
 constexpr size_t kSetsInTree = 2;
-// Those that it keeps when cuts come, of large problems.
-constexpr size_t kSetsInCutRounds = 3;
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
 constexpr double kNear = 2;
-// Pairs of nodes of which both branches are looked at before one is chosen.
-constexpr size_t kPairsTried = 8;
 // Problems of fewer sets are not made smaller.
 constexpr size_t kWorthwhile = 200;
 // The first cutoff, of the way from the bound to the best.
 constexpr double kFirstCutoff = 0.25;
+constexpr double kOfUnit = 0.99;
 
 bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
@@ -91,8 +88,8 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
   const Step step = InTime() ? SolveRoot(&root.out, search_near) : Step::kFailed;
   if (step == Step::kFailed) unsolved = 0;
   if (step == Step::kBranch) {
-    root.bound = relaxation_.seconds();
-    unsolved = std::max(root.bound, SolveByCutoffs(std::move(root)));
+    root.bound = root_.seconds;
+    unsolved = std::max(root_.seconds, SolveByCutoffs(std::move(root)));
   }
   const double bound = std::min({NextUnit(unsolved), best_.seconds, cutoff});
   Answer answer{.bound = bound, .root_prices = root_prices_, .failure = failure_};
@@ -104,22 +101,19 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
 }
 
 double BranchAndCut::SolveByCutoffs(Open root) {
-  Root first{relaxation_.seconds(), relaxation_.reduced_costs(), {}};
-  for (const auto& [cut, price] : relaxation_.prices().cuts)
-    if (price < 0) first.cuts.emplace_back(*cut, price);
   const double last = cutoff_;
   double bound = NextUnit(root.bound);
   double step = std::max(unit_, (best_.seconds - bound) * kFirstCutoff);
   const bool by_steps = all_sets_ > kWorthwhile && best_.seconds < INFINITY;
   for (;;) {
-    // Between two multiples of the unit, if there is one.
-    const double cutoff = bound + step - unit_ / 2;
-    cutoff_ = by_steps && cutoff + unit_ / 2 < std::min(best_.seconds, last) - unit_ / 2 ? cutoff : last;
+    // Times that are multiples of the unit are faster by nearly a whole one, or not at all.
+    const double cutoff = bound + step - kOfUnit * unit_;
+    cutoff_ = by_steps && cutoff < std::min(best_.seconds - unit_, last) ? cutoff : last;
     std::vector<char> out = root.out;
-    LeaveOut(first.seconds, first.reduced_costs, &out);
+    LeaveOut(root_.seconds, root_.reduced_costs, &out);
     const bool small = IsSmall(out);
     if (!small) cutoff_ = last;
-    const double unsolved = small ? SolveCore(std::move(out), first) : SolveTree({root.bound, root.out, {}}, first);
+    const double unsolved = small ? SolveCore(std::move(out)) : SolveTree({root.bound, root.out, {}});
     const double reached = cutoff_;
     cutoff_ = last;
     if (unsolved < INFINITY || Hopeless(reached)) return unsolved;
@@ -134,13 +128,23 @@ BranchAndCut::Step BranchAndCut::SolveRoot(std::vector<char>* out, bool search_n
   if (step == Step::kFailed) return step;
   root_prices_ = relaxation_.prices().nodes;
   if (step == Step::kDone) return step;
+  KeepRoot();
   const bool rounded = search_near && Round(*out_);
   if (problem_.node_count > kLargeNodes && best_.seconds == INFINITY && !rounded) Dive(*out);
-  LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), out);
-  if (look_first && !IsSmall(*out)) step = SolveRelaxed(out, kRootCutRounds, true);
-  if (step == Step::kFailed) return Step::kBranch;  // there still is the first program
+  LeaveOut(root_.seconds, root_.reduced_costs, out);
+  if (look_first && !IsSmall(*out)) {
+    step = SolveRelaxed(out, kRootCutRounds, true);
+    if (step == Step::kFailed) return Step::kBranch;  // there still is the first program
+    if (step == Step::kBranch) KeepRoot();
+  }
   if (search_near && step == Step::kBranch && !IsSmall(*out)) relaxation_.Shrink(kSetsInTree);
   return step;
+}
+
+void BranchAndCut::KeepRoot() {
+  root_ = {relaxation_.seconds(), relaxation_.reduced_costs(), {}};
+  for (const auto& [cut, price] : relaxation_.prices().cuts)
+    if (price < 0) root_.cuts.push_back(*cut);
 }
 
 bool BranchAndCut::IsSmall(const std::vector<char>& out) const {
@@ -151,17 +155,17 @@ bool BranchAndCut::IsSmall(const std::vector<char>& out) const {
   return static_cast<double>(left) < kMuchSmaller * static_cast<double>(all_sets_);
 }
 
-double BranchAndCut::SolveCore(std::vector<char> out, const Root& root) {
+double BranchAndCut::SolveCore(std::vector<char> out) {
   for (int set : best_.sets) out[set] = 0;
   const std::vector<int> undecided = UndecidedPositions(problem_, best_, &out);
   if (undecided.empty()) return INFINITY;
   const Partition around = best_;
   const Window core(problem_, around, undecided, out);
   std::vector<double> costs;
-  for (size_t set = 0; set < core.problem().sets.size(); ++set) costs.push_back(root.reduced_costs[core.SetOf(static_cast<int>(set))]);
+  for (size_t set = 0; set < core.problem().sets.size(); ++set) costs.push_back(root_.reduced_costs[core.SetOf(static_cast<int>(set))]);
   Relaxation relaxation(core.problem(), static_cast<double>(core.inside().sets.size()) / core.inside().seconds, costs);
   std::set<Cut> cuts;
-  for (const auto& [cut, price] : root.cuts)
+  for (const Cut& cut : root_.cuts)
     if (std::optional<Cut> inside = core.Inside(cut)) cuts.insert(*std::move(inside));
   const Answer answer = BranchAndCut(core.problem(), relaxation, cuts, deadline_, [&](const Partition& better) {
                           Found(core.Replaced(better.sets));
@@ -172,7 +176,7 @@ double BranchAndCut::SolveCore(std::vector<char> out, const Root& root) {
   return Hopeless(bound) ? INFINITY : bound;
 }
 
-double BranchAndCut::SolveTree(Open first, const Root& root) {
+double BranchAndCut::SolveTree(Open first) {
   double unsolved = INFINITY, best = best_.seconds;
   std::vector<Open> open = Halves(first);  // the last one is next; else the one of least bound
   bool plunging = !open.empty();
@@ -185,7 +189,7 @@ double BranchAndCut::SolveTree(Open first, const Root& root) {
     open.pop_back();
     plunging = false;
     if (Hopeless(at.bound)) continue;
-    if (best_.seconds < best) LeaveOut(root.seconds, root.reduced_costs, &at.out);
+    if (best_.seconds < best) LeaveOut(root_.seconds, root_.reduced_costs, &at.out);
     relaxation_.GoOnFrom(at.basis);
     const Step step = InTime() ? SolveRelaxed(&at.out, kCutRounds) : Step::kFailed;
     if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
@@ -199,41 +203,11 @@ double BranchAndCut::SolveTree(Open first, const Root& root) {
   return unsolved;
 }
 
-std::vector<BranchAndCut::Open> BranchAndCut::Halves(const Open& at) {
-  std::vector<NodePair> pairs = UndecidedPairs(problem_, relaxation_.shares());
-  const LinearProgram::Basis basis = relaxation_.LastBasis();
-  const double seconds = relaxation_.seconds();
-  auto half = [&](NodePair pair, bool together) {
-    Open half{at.bound, at.out, basis};
-    Decide(problem_, pair, together, &half.out);
-    return half;
-  };
-  pairs.resize(std::min(pairs.size(), kPairsTried));
-  if (pairs.size() == 1) return {half(pairs[0], false), half(pairs[0], true)};
-  std::vector<Open> best;
-  double most = -1;
-  for (const NodePair& pair : pairs) {
-    std::vector<Open> halves;
-    double gained = 1;
-    for (bool together : {false, true}) {
-      Open child = half(pair, together);
-      relaxation_.GoOnFrom(basis);
-      if (relaxation_.Solve(cuts_, child.out, deadline_)) {
-        child.bound = relaxation_.feasible() ? std::max(at.bound, relaxation_.seconds()) : INFINITY;
-        if (Hopeless(child.bound)) child.bound = INFINITY;
-        LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), &child.out);
-      }
-      constexpr double kLeast = 1e-3, kMost = 4;  // of a unit or of what a node costs
-      const double measure = unit_ > 0 ? unit_ : seconds / problem_.node_count;
-      gained *= std::clamp((child.bound - seconds) / measure, kLeast, kMost);
-      if (child.bound < INFINITY) halves.push_back(std::move(child));
-    }
-    if (halves.size() < 2) return halves;
-    if (gained <= most) continue;
-    most = gained;
-    best = std::move(halves);
-  }
-  return best;
+std::vector<BranchAndCut::Open> BranchAndCut::Halves(const Open& at) const {
+  const NodePair pair = LeastDecidedPair(problem_, relaxation_.shares());
+  std::vector<Open> halves(2, {at.bound, at.out, relaxation_.LastBasis()});
+  for (bool together : {false, true}) Decide(problem_, pair, together, &halves[together].out);
+  return halves;
 }
 
 BranchAndCut::Step BranchAndCut::SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small) {
@@ -269,7 +243,6 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(std::vector<char>* out, int cut_ro
     LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), out);
     if (until_small && IsSmall(*out)) return Step::kBranch;
     if (cut_rounds-- <= 0 || !Separate(*out)) return Step::kBranch;
-    if (until_small && problem_.node_count > kLargeNodes) relaxation_.Shrink(kSetsInCutRounds);
   }
 }
 

@@ -44,14 +44,15 @@ class BranchAndCut {
     LinearProgram::Basis basis;
   };
   enum class Step { kBranch, kDone, kFailed };
-  struct Root {  // the first relaxed program
+  struct Root {  // the solution of the first relaxed program
     double seconds = 0;
     std::vector<double> reduced_costs;
-    std::vector<std::pair<Cut, double>> cuts;  // with their prices, seconds
+    std::vector<Cut> cuts;  // with a price
   };
 
   // The first program, its cuts and, when asked for, partitions near its solution. Leaves sets out that are in nothing better.
   Step SolveRoot(std::vector<char>* out, bool search_near);
+  void KeepRoot();
   // The relaxed program without the sets that are `out`, with cuts that it turns out to need; further sets become out.
   // kBranch: sets are taken in part; kDone: nothing better is here, or the best was found.
   Step SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small = false);
@@ -60,11 +61,11 @@ class BranchAndCut {
   // so little reduced cost. The least bound of what had no answer.
   double SolveByCutoffs(Open root);
   // What is left around the sets that are decided, as a problem of its own. The least bound of what had no answer.
-  double SolveCore(std::vector<char> out, const Root& root);
-  // The rest, from `root` on. The least bound of what had no answer.
-  double SolveTree(Open at, const Root& root);
-  // Two halves of a part whose relaxed program has just been solved, the better one last; fewer when one of them holds nothing better.
-  std::vector<Open> Halves(const Open& at);
+  double SolveCore(std::vector<char> out);
+  // The rest, from the first on. The least bound of what had no answer.
+  double SolveTree(Open first);
+  // The two halves of a part whose relaxed program has just been solved, the more promising one last.
+  std::vector<Open> Halves(const Open& at) const;
   // Leaves out sets whose reduced costs say that they are in nothing better than the best.
   void LeaveOut(double seconds, const std::vector<double>& reduced_costs, std::vector<char>* out) const;
   bool IsSmall(const std::vector<char>& out) const;  // much smaller than the problem
@@ -94,6 +95,7 @@ class BranchAndCut {
   const std::vector<char>* out_ = nullptr;  // of the whole of it
   size_t all_sets_ = 0;                     // that are not out
   double cutoff_ = std::numeric_limits<double>::infinity();
+  Root root_;
   std::vector<double> root_prices_;
   Partition best_{.seconds = std::numeric_limits<double>::infinity()};
   std::string failure_;

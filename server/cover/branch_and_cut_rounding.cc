@@ -13,6 +13,8 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
+// Of smaller problems cutoffs soon find what takes sets of more reduced cost.
+constexpr int kAllSets = 600;
 
 }  // namespace
 
@@ -39,8 +41,7 @@ bool BranchAndCut::Round(const std::vector<char>& out) {
     keep(*rounded);
     NeighbourhoodSearch search(problem_, far, deadline);
     for (int nodes = 40; nodes <= largest; nodes *= 2) *rounded = search.Improve(*std::move(rounded), nodes);
-    NeighbourhoodSearch finer(problem_, out, deadline);
-    *rounded = finer.Improve(*std::move(rounded), 80);
+    if (problem_.node_count > kAllSets) *rounded = NeighbourhoodSearch(problem_, out, deadline).Improve(*std::move(rounded), 80);
     keep(*rounded);
     const bool better = rounded->seconds < best_.seconds;
     futile = better ? 0 : futile + 1;

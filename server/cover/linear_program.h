@@ -46,6 +46,7 @@ class LinearProgram {
   Basis LastBasis() const;  // empty when there is no last solution
   // The next Solve goes on from there: a LastBasis of this program, to which rows and variables may have come since.
   void GoOnFrom(const Basis& basis);
+  void Restart() { continues_ = false; }  // the next Solve goes on from nothing
   // In .lp format, with x in {0, 1}.
   std::string Text() const;
 

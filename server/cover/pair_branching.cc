@@ -1,12 +1,11 @@
 #include "server/cover/pair_branching.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
 namespace fusion {
 
-std::vector<NodePair> UndecidedPairs(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
+NodePair LeastDecidedPair(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
   constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
   std::map<std::pair<int, int>, double> together;
   for (const auto& [set, share] : shares) {
@@ -15,13 +14,15 @@ std::vector<NodePair> UndecidedPairs(const SetProblem& problem, const std::vecto
     for (size_t i = 0; i < members.size(); ++i)
       for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
   }
-  std::vector<std::pair<double, NodePair>> undecided;
-  for (const auto& [pair, share] : together)
-    if (share < kWhole) undecided.push_back({std::abs(share - 0.5), {pair.first, pair.second}});
-  std::stable_sort(undecided.begin(), undecided.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<NodePair> pairs;
-  for (const auto& [decided, pair] : undecided) pairs.push_back(pair);
-  return pairs;
+  NodePair best;
+  double least = 2;
+  for (const auto& [pair, share] : together) {
+    const double decided = std::abs(share - 0.5);
+    if (decided >= least || share > kWhole) continue;
+    least = decided;
+    best = {pair.first, pair.second};
+  }
+  return best;
 }
 
 void Decide(const SetProblem& problem, NodePair pair, bool together, std::vector<char>* out) {

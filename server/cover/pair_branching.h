@@ -12,10 +12,9 @@ struct NodePair {
   int a = 0, b = 0;
 };
 
-// Pairs of nodes that the shares (sets that are taken, each with how much of it) put into one set in part, the least decided first.
-// At least one if some share is neither all nor nothing and the shares cover each node once: otherwise all sets taken in part
-// would hold the same nodes.
-std::vector<NodePair> UndecidedPairs(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);
+// The pair of nodes of which the shares (sets that are taken, each with how much of it) decide least whether one set holds both. Some
+// share is neither all nor nothing, and they cover each node once: otherwise all sets taken in part would hold the same nodes.
+NodePair LeastDecidedPair(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);
 
 // Leaves out the sets that put the two nodes apart, or those that hold both.
 void Decide(const SetProblem& problem, NodePair pair, bool together, std::vector<char>* out);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <utility>
 
 namespace fusion {
 namespace {
@@ -54,10 +56,8 @@ void Relaxation::AddSet(int set) {
 void Relaxation::Shrink(size_t sets_per_node) {
   const size_t nodes = problem_.node_count, count = sets_per_node * nodes;
   if (variables_.size() <= count) return;
-  LinearProgram::Basis basis = program_->LastBasis();
-  for (int& entry : basis)
-    if (entry >= static_cast<int>(nodes)) entry = static_cast<int>(nodes) + variables_[entry - nodes];  // to the set
   std::vector<int> sets = std::move(variables_);
+  next_basis_.clear();
   std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
                     [&](int a, int b) { return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b); });
   sets.resize(count);
@@ -67,21 +67,13 @@ void Relaxation::Shrink(size_t sets_per_node) {
   program_ = std::make_unique<LinearProgram>(problem_.node_count, problem_.node_count + static_cast<int>(problem_.sets.size()));
   for (int node = 0; node < problem_.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
   std::vector<std::vector<int>> variables(cuts_.size());  // of each cut
-  std::vector<int> variable_of(problem_.sets.size(), -1);
   for (int set : sets) {
     present_[set] = 1;
-    variable_of[set] = static_cast<int>(nodes + variables_.size());
-    for (int cut : cuts_of_[set]) variables[cut].push_back(variable_of[set]);
+    for (int cut : cuts_of_[set]) variables[cut].push_back(static_cast<int>(nodes + variables_.size()));
     variables_.push_back(set);
     program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members);
   }
   for (size_t cut = 0; cut < cuts_.size(); ++cut) program_->AddAtMost(variables[cut], cuts_[cut]->limit);
-  for (int& entry : basis) {
-    if (entry < static_cast<int>(nodes)) continue;
-    entry = variable_of[entry - nodes];
-    if (entry < 0) return;  // from the beginning
-  }
-  program_->GoOnFrom(basis);
 }
 
 void Relaxation::AddCuts(const std::set<Cut>& cuts) {
@@ -108,6 +100,22 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
   const size_t nodes = problem_.node_count;
   if (nodes == 0) return false;
   if (known_.size() < cuts.size()) AddCuts(cuts);
+  program_->GoOnFrom(std::exchange(next_basis_, {}));
+  if (!SolveProgram(out, deadline)) return false;
+  if (IsConsistent()) return true;
+  // The last solution has led lp_solve astray: from the beginning.
+  program_->Restart();
+  return SolveProgram(out, deadline) && IsConsistent();
+}
+
+// Duality: what the prices prove is what the solution costs.
+bool Relaxation::IsConsistent() const {
+  constexpr double kRounding = 1e-5;
+  return std::abs(objective_ - seconds_) <= kRounding * std::max(objective_, 1 / scale_);
+}
+
+bool Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
+  const size_t nodes = problem_.node_count;
   Prices prices;
   ProgramSolution solution;
   double missing = 0;
@@ -130,6 +138,7 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
   seconds_ = -missing * problem_.node_count;
   for (double price : prices.nodes) seconds_ += price;
   for (const auto& [cut, price] : prices.cuts) seconds_ += price * cut->limit;
+  objective_ = solution.objective / scale_;
   prices_ = std::move(prices);
   feasible_ = std::all_of(solution.values.begin(), solution.values.begin() + problem_.node_count,
                           [](double value) { return value < kLeastShare; });

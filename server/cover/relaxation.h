@@ -29,9 +29,9 @@ class Relaxation {
   // again as they are needed. Requires a solution.
   void Shrink(size_t sets_per_node);
 
-  // Of the last program. GoOnFrom is undone by Shrink.
+  // Where the next Solve goes on from: a LastBasis since the last Shrink, or empty for the last solution.
   LinearProgram::Basis LastBasis() const { return program_->LastBasis(); }
-  void GoOnFrom(const LinearProgram::Basis& basis) { program_->GoOnFrom(basis); }
+  void GoOnFrom(LinearProgram::Basis basis) { next_basis_ = std::move(basis); }
 
   double seconds() const { return seconds_; }   // no cover is faster
   bool feasible() const { return feasible_; }   // false: no sets that are left make a cover
@@ -49,6 +49,8 @@ class Relaxation {
  private:
   void AddSet(int set);
   void AddCuts(const std::set<Cut>& cuts);
+  bool SolveProgram(const std::vector<char>& out, Deadline deadline);
+  bool IsConsistent() const;
   // Adds sets that would lower the value at these prices, those that lower it most first; false when there is none. *missing: by
   // how much all nodes together cost too much for some set, per node of it.
   bool AddSets(const Prices& prices, const std::vector<char>& out, double* missing);
@@ -64,7 +66,8 @@ class Relaxation {
   double uncovered_cost_ = 0;
   Prices prices_;
   std::vector<double> reduced_costs_;
-  double seconds_ = 0;
+  double seconds_ = 0, objective_ = 0;
+  LinearProgram::Basis next_basis_;
   bool feasible_ = true;
   std::vector<std::pair<int, double>> shares_;
 };
