@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kLeastGain = 1e-7;  // of a set that enters the program; costs are about 1
 // Sets of a node that are in the program from the beginning, and sets that enter at once, per node.
-constexpr size_t kFirstSets = 16, kFirstPricedSets = 4;
+constexpr size_t kFirstSets = 16, kFirstPricedSets = 10;
 constexpr size_t kSetsAtOnce = 4;
 constexpr double kMostCost = 1e5;     // that lp_solve still adds to costs of about 1
 constexpr double kLeastShare = 1e-7;  // less of a set is none
