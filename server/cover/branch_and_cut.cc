@@ -76,10 +76,12 @@ double BranchAndCut::NextUnit(double bound) const {
   return std::max(bound, std::ceil(bound / unit_ - kRounding) * unit_ * (1 - 1e-9));
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start, bool search_near, double cutoff) {
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start, bool search_near,
+                                         SearchLimits limits) {
   best_ = {.seconds = INFINITY};
   if (start) best_ = *start;
-  cutoff_ = cutoff;
+  floor_ = limits.floor;
+  cutoff_ = limits.cutoff;
   out_ = &out;
   all_sets_ = std::count(out.begin(), out.end(), 0);
   failure_.clear();
@@ -91,7 +93,7 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
     root.bound = root_.seconds;
     unsolved = std::max(root_.seconds, SolveByCutoffs(std::move(root)));
   }
-  const double bound = std::min({NextUnit(unsolved), best_.seconds, cutoff});
+  const double bound = std::min({NextUnit(unsolved), best_.seconds, limits.cutoff});
   Answer answer{.bound = bound, .root_prices = root_prices_, .failure = failure_};
   const bool found = best_.seconds < INFINITY, all = Hopeless(bound);
   answer.result.outcome = found ? (all ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible)
@@ -102,21 +104,22 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
 
 double BranchAndCut::SolveByCutoffs(Open root) {
   const double last = cutoff_;
-  double bound = NextUnit(root.bound);
+  double bound = NextUnit(std::max(root.bound, floor_));
   double step = std::max(unit_, (best_.seconds - bound) * kFirstCutoff);
   const bool by_steps = all_sets_ > kWorthwhile && best_.seconds < INFINITY;
   for (;;) {
     // Times that are multiples of the unit are faster by nearly a whole one, or not at all.
     const double cutoff = bound + step - kOfUnit * unit_;
-    cutoff_ = by_steps && cutoff < std::min(best_.seconds - unit_, last) ? cutoff : last;
+    cutoff_ = by_steps && cutoff < std::min(best_.seconds - unit_, last - unit_ / 2) ? cutoff : last;
     std::vector<char> out = root.out;
     LeaveOut(root_.seconds, root_.reduced_costs, &out);
     const bool small = IsSmall(out);
     if (!small) cutoff_ = last;
-    const double unsolved = small ? SolveCore(std::move(out)) : SolveTree({root.bound, root.out, {}});
+    const double unsolved = small ? SolveCore(std::move(out), bound) : SolveTree({root.bound, root.out, {}});
     const double reached = cutoff_;
     cutoff_ = last;
-    if (unsolved < INFINITY || Hopeless(reached)) return unsolved;
+    if (unsolved < INFINITY) return std::max(unsolved, bound);
+    if (Hopeless(reached)) return INFINITY;
     bound = NextUnit(reached);
     if (unit_ == 0) step *= 2;
   }
@@ -155,7 +158,7 @@ bool BranchAndCut::IsSmall(const std::vector<char>& out) const {
   return static_cast<double>(left) < kMuchSmaller * static_cast<double>(all_sets_);
 }
 
-double BranchAndCut::SolveCore(std::vector<char> out) {
+double BranchAndCut::SolveCore(std::vector<char> out, double floor) {
   for (int set : best_.sets) out[set] = 0;
   const std::vector<int> undecided = UndecidedPositions(problem_, best_, &out);
   if (undecided.empty()) return INFINITY;
@@ -170,7 +173,7 @@ double BranchAndCut::SolveCore(std::vector<char> out) {
   const Answer answer = BranchAndCut(core.problem(), relaxation, cuts, deadline_, [&](const Partition& better) {
                           Found(core.Replaced(better.sets));
                         }).Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside(), false,
-                                 cutoff_ - core.outside_seconds());
+                                 {floor - core.outside_seconds(), cutoff_ - core.outside_seconds()});
   failure_ = answer.failure;
   const double bound = answer.bound + core.outside_seconds();
   return Hopeless(bound) ? INFINITY : bound;

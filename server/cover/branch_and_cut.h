@@ -18,6 +18,12 @@
 
 namespace fusion {
 
+// What is looked for, seconds.
+struct SearchLimits {
+  double floor = 0;                                         // it is known that nothing is faster
+  double cutoff = std::numeric_limits<double>::infinity();  // what is no faster is not looked for, and the bound is at most this
+};
+
 class BranchAndCut {
  public:
   // All must outlive this. `cuts` grows. `meet` is told of schedulable partitions on the way.
@@ -33,9 +39,9 @@ class BranchAndCut {
   };
   // The fastest partition without the sets that are `out` (per set). `start`, when given, is one; it is the
   // answer if none is faster. `search_near`: relaxed solutions are rounded and better partitions are looked
-  // for near these, for large problems. `cutoff`, seconds: what is no faster is not looked for, and the bound is at most this.
+  // for near these, for large problems.
   Answer Solve(const std::vector<char>& out, const Partition* start = nullptr, bool search_near = false,
-               double cutoff = std::numeric_limits<double>::infinity());
+               SearchLimits limits = {});
 
  private:
   struct Open {
@@ -61,7 +67,7 @@ class BranchAndCut {
   // so little reduced cost. The least bound of what had no answer.
   double SolveByCutoffs(Open root);
   // What is left around the sets that are decided, as a problem of its own. The least bound of what had no answer.
-  double SolveCore(std::vector<char> out);
+  double SolveCore(std::vector<char> out, double floor);
   // The rest, from the first on. The least bound of what had no answer.
   double SolveTree(Open first);
   // The two halves of a part whose relaxed program has just been solved, the more promising one last.
@@ -94,7 +100,7 @@ class BranchAndCut {
   const double unit_;
   const std::vector<char>* out_ = nullptr;  // of the whole of it
   size_t all_sets_ = 0;                     // that are not out
-  double cutoff_ = std::numeric_limits<double>::infinity();
+  double floor_ = 0, cutoff_ = std::numeric_limits<double>::infinity();
   Root root_;
   std::vector<double> root_prices_;
   Partition best_{.seconds = std::numeric_limits<double>::infinity()};

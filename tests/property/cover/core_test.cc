@@ -67,7 +67,8 @@ TEST(UndecidedPositions, LeaveInTheWindowAllThatIsNotLeftOut) {
     EXPECT_NEAR(window.outside_seconds() + window.inside().seconds, at.seconds, 1e-12);
     CoverProblem inside{.node_count = window.problem().node_count, .successors = window.problem().successors};
     for (const SetProblem::Set& set : window.problem().sets) inside.columns.push_back({set.nodes, set.seconds});
-    for (const CoverSolution& cover : BruteForceCovers(inside, {.count = 1'000'000})->covers)
+    const CoverResult listed = BruteForceCovers(inside, {.count = 1'000'000}).value();
+    for (const CoverSolution& cover : listed.covers)
       found.insert(SetOf(window.Replaced(cover.columns).sets));
     EXPECT_EQ(found, expected);
     if (::testing::Test::HasFailure()) return;
@@ -101,7 +102,8 @@ TEST(Window, KeepsCutsOfTheWhole) {
     const std::optional<Cut> inside = window.Inside(cut);
     CoverProblem smaller{.node_count = window.problem().node_count, .successors = window.problem().successors};
     for (const SetProblem::Set& set : window.problem().sets) smaller.columns.push_back({set.nodes, set.seconds});
-    for (const CoverSolution& cover : BruteForceCovers(smaller, {.count = 1'000'000})->covers) {
+    const CoverResult listed = BruteForceCovers(smaller, {.count = 1'000'000}).value();
+    for (const CoverSolution& cover : listed.covers) {
       const bool holds = times(window.Replaced(cover.columns).sets, cut) <= cut.limit;
       EXPECT_EQ(holds, !inside || times(cover.columns, *inside) <= inside->limit);
       broken += !holds;
@@ -122,7 +124,7 @@ TEST(BranchAndCut, FindsTheBestThatIsFasterThanTheCutoffOrProvesThatThereIsNone)
     Relaxation relaxation(sets, 1e5);
     std::set<Cut> cuts;
     const auto answer = BranchAndCut(sets, relaxation, cuts, Soon(), [](const Partition&) {})
-                            .Solve(std::vector<char>(sets.sets.size(), 0), &all.back(), false, cutoff);
+                            .Solve(std::vector<char>(sets.sets.size(), 0), &all.back(), false, {.floor = all[0].seconds * (round % 2 ? 0.99 : 0), .cutoff = cutoff});
     EXPECT_EQ(answer.failure, "");
     EXPECT_EQ(answer.result.outcome, PartitionOutcome::kOptimal);
     EXPECT_NEAR(answer.bound, std::min(all[0].seconds, cutoff), 1e-8 * cutoff);
