@@ -45,7 +45,7 @@ std::set<int> SetOf(const std::vector<int>& sets) { return {sets.begin(), sets.e
 TEST(UndecidedPositions, LeaveInTheWindowAllThatIsNotLeftOut) {
   std::mt19937 random(21);
   int decided_somewhere = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     const CoverProblem problem = RandomProblem(random);
     const SetProblem sets = MakeSetProblem(problem).value();
