@@ -124,7 +124,8 @@ TEST(BranchAndCut, FindsTheBestThatIsFasterThanTheCutoffOrProvesThatThereIsNone)
     Relaxation relaxation(sets, 1e5);
     std::set<Cut> cuts;
     const auto answer = BranchAndCut(sets, relaxation, cuts, Soon(), [](const Partition&) {})
-                            .Solve(std::vector<char>(sets.sets.size(), 0), &all.back(), false, {.floor = all[0].seconds * (round % 2 ? 0.99 : 0), .cutoff = cutoff});
+                            .Solve(std::vector<char>(sets.sets.size(), 0), &all.back(), false,
+                                   {.floor = all[0].seconds * (round % 2 ? 0.99 : 0), .cutoff = cutoff});
     EXPECT_EQ(answer.failure, "");
     EXPECT_EQ(answer.result.outcome, PartitionOutcome::kOptimal);
     EXPECT_NEAR(answer.bound, std::min(all[0].seconds, cutoff), 1e-8 * cutoff);
