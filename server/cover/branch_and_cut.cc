@@ -2,27 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "server/cover/conflict_cuts.h"
+#include "server/cover/core.h"
 #include "server/cover/neighbourhood_search.h"
+#include "server/cover/pair_branching.h"
+#include "server/cover/window.h"
 
 namespace fusion {
 namespace {
 
 constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 // Rounds of cuts of three nodes, at the root and elsewhere.
+constexpr int kFirstCutRounds = 3;  // before there is any partition
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
-// Dives take sets that are nearly taken, some at once.
-constexpr double kNearlyTaken = 0.7;
-constexpr size_t kTakenAtOnce = 8;
-constexpr int kDives = 40;
 // Sets for each node that the relaxed program keeps after the root, of large problems.
 constexpr size_t kSetsInTree = 2;
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
 constexpr double kNear = 2;
+// Problems of fewer sets are not made smaller.
+constexpr size_t kWorthwhile = 200;
+// The first cutoff, of the way from the bound to the best.
+constexpr double kFirstCutoff = 0.25;
+constexpr double kOfUnit = 0.99;
 
 bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
@@ -59,69 +63,163 @@ BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, st
 
 bool BranchAndCut::Hopeless(double bound) const {
   constexpr double kRounding = 1e-9;
+  if (bound >= cutoff_) return true;
   if (best_.seconds == INFINITY) return bound == INFINITY;
   if (unit_ == 0) return bound >= best_.seconds * (1 - kRounding);
   // What is better is better by a whole unit.
   return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start,
-                                         bool search_near) {
+double BranchAndCut::NextUnit(double bound) const {
+  constexpr double kRounding = 1e-6;  // of a unit
+  if (unit_ == 0 || !std::isfinite(bound)) return bound;
+  return std::max(bound, std::ceil(bound / unit_ - kRounding) * unit_ * (1 - 1e-9));
+}
+
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start, bool search_near,
+                                         SearchLimits limits) {
   best_ = {.seconds = INFINITY};
   if (start) best_ = *start;
+  floor_ = limits.floor;
+  cutoff_ = limits.cutoff;
   out_ = &out;
+  all_sets_ = std::count(out.begin(), out.end(), 0);
   failure_.clear();
-  std::vector<Open> open = {{}};  // the last one is next; else the one of least bound
-  double unsolved = INFINITY;     // least bound of what had no answer
-  bool plunging = true, root = true;
-  std::vector<char> left_out = out;
-  while (!open.empty()) {
-    if (!plunging)
-      std::iter_swap(std::min_element(open.begin(), open.end(),
-                                      [](const Open& a, const Open& b) { return a.bound < b.bound; }),
-                     open.end() - 1);
-    plunging = false;
-    const Open at = std::move(open.back());
-    open.pop_back();
-    if (Hopeless(at.bound)) continue;
-    const std::vector<char> without = Without(left_out, at.decisions);
-    const Step step = InTime() ? SolveRelaxed(without, root ? kRootCutRounds : kCutRounds) : Step::kFailed;
-    if (root && step != Step::kFailed) root_prices_ = relaxation_.prices().nodes;
-    if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
-    if (step == Step::kBranch) {
-      const double bound = std::max(at.bound, relaxation_.seconds());
-      const Decision decision = ChoosePair();
-      if (root) {
-        const bool rounded = search_near && Round(out);
-        LeaveOut(&left_out);
-        if (problem_.node_count > kLargeNodes && !start && !rounded) Dive(without);
-        if (search_near) relaxation_.Shrink(kSetsInTree);
-      }
-      for (bool together : {false, true}) {
-        Open child{bound, at.decisions};
-        child.decisions.push_back({decision.a, decision.b, together});
-        open.push_back(std::move(child));
-      }
-      plunging = true;
-    }
-    root = false;
+  Open root{.out = out};
+  double unsolved = INFINITY;  // least bound of what had no answer
+  const Step step = InTime() ? SolveRoot(&root.out, search_near) : Step::kFailed;
+  if (step == Step::kFailed) unsolved = 0;
+  if (step == Step::kBranch) {
+    root.bound = root_.seconds;
+    unsolved = std::max(root_.seconds, SolveByCutoffs(std::move(root)));
   }
-  Answer answer{.bound = std::min(unsolved, best_.seconds), .root_prices = root_prices_, .failure = failure_};
-  const bool found = best_.seconds < INFINITY, all = unsolved == INFINITY || (found && Hopeless(unsolved));
+  const double bound = std::min({NextUnit(unsolved), best_.seconds, limits.cutoff});
+  Answer answer{.bound = bound, .root_prices = root_prices_, .failure = failure_};
+  const bool found = best_.seconds < INFINITY, all = Hopeless(bound);
   answer.result.outcome = found ? (all ? PartitionOutcome::kOptimal : PartitionOutcome::kFeasible)
                                 : (all ? PartitionOutcome::kNone : PartitionOutcome::kUnknown);
   if (found) answer.result.partition = best_;
   return answer;
 }
 
-BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int cut_rounds) {
+double BranchAndCut::SolveByCutoffs(Open root) {
+  const double last = cutoff_;
+  double bound = NextUnit(std::max(root.bound, floor_));
+  double step = std::max(unit_, (best_.seconds - bound) * kFirstCutoff);
+  const bool by_steps = all_sets_ > kWorthwhile && best_.seconds < INFINITY;
   for (;;) {
-    if (!relaxation_.Solve(cuts_, out, deadline_)) {
+    // Times that are multiples of the unit are faster by nearly a whole one, or not at all.
+    const double cutoff = bound + step - kOfUnit * unit_;
+    cutoff_ = by_steps && cutoff < std::min(best_.seconds - unit_, last - unit_ / 2) ? cutoff : last;
+    std::vector<char> out = root.out;
+    LeaveOut(root_.seconds, root_.reduced_costs, &out);
+    const bool small = IsSmall(out);
+    if (!small) cutoff_ = last;
+    const double unsolved = small ? SolveCore(std::move(out), bound) : SolveTree({root.bound, root.out, {}});
+    const double reached = cutoff_;
+    cutoff_ = last;
+    if (unsolved < INFINITY) return std::max(unsolved, bound);
+    if (Hopeless(reached)) return INFINITY;
+    bound = NextUnit(reached);
+    if (unit_ == 0) step *= 2;
+  }
+}
+
+BranchAndCut::Step BranchAndCut::SolveRoot(std::vector<char>* out, bool search_near) {
+  const bool look_first = search_near && best_.seconds == INFINITY;
+  Step step = SolveRelaxed(out, look_first ? kFirstCutRounds : kRootCutRounds, true);
+  if (step == Step::kFailed) return step;
+  root_prices_ = relaxation_.prices().nodes;
+  if (step == Step::kDone) return step;
+  KeepRoot();
+  const bool rounded = search_near && Round(*out_);
+  if (problem_.node_count > kLargeNodes && best_.seconds == INFINITY && !rounded) Dive(*out);
+  LeaveOut(root_.seconds, root_.reduced_costs, out);
+  if (look_first && !IsSmall(*out)) {
+    step = SolveRelaxed(out, kRootCutRounds, true);
+    if (step == Step::kFailed) return Step::kBranch;  // there still is the first program
+    if (step == Step::kBranch) KeepRoot();
+  }
+  if (search_near && step == Step::kBranch && !IsSmall(*out)) relaxation_.Shrink(kSetsInTree);
+  return step;
+}
+
+void BranchAndCut::KeepRoot() {
+  root_ = {relaxation_.seconds(), relaxation_.reduced_costs(), {}};
+  for (const auto& [cut, price] : relaxation_.prices().cuts)
+    if (price < 0) root_.cuts.push_back(*cut);
+}
+
+bool BranchAndCut::IsSmall(const std::vector<char>& out) const {
+  constexpr double kMuchSmaller = 0.6;
+  if (best_.seconds == INFINITY || all_sets_ <= kWorthwhile) return false;
+  auto left = std::count(out.begin(), out.end(), 0);
+  for (int set : best_.sets) left += out[set];
+  return static_cast<double>(left) < kMuchSmaller * static_cast<double>(all_sets_);
+}
+
+double BranchAndCut::SolveCore(std::vector<char> out, double floor) {
+  for (int set : best_.sets) out[set] = 0;
+  const std::vector<int> undecided = UndecidedPositions(problem_, best_, &out);
+  if (undecided.empty()) return INFINITY;
+  const Partition around = best_;
+  const Window core(problem_, around, undecided, out);
+  std::vector<double> costs;
+  for (size_t set = 0; set < core.problem().sets.size(); ++set) costs.push_back(root_.reduced_costs[core.SetOf(static_cast<int>(set))]);
+  Relaxation relaxation(core.problem(), static_cast<double>(core.inside().sets.size()) / core.inside().seconds, costs);
+  std::set<Cut> cuts;
+  for (const Cut& cut : root_.cuts)
+    if (std::optional<Cut> inside = core.Inside(cut)) cuts.insert(*std::move(inside));
+  const Answer answer = BranchAndCut(core.problem(), relaxation, cuts, deadline_, [&](const Partition& better) {
+                          Found(core.Replaced(better.sets));
+                        }).Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside(), false,
+                                 {floor - core.outside_seconds(), cutoff_ - core.outside_seconds()});
+  failure_ = answer.failure;
+  const double bound = answer.bound + core.outside_seconds();
+  return Hopeless(bound) ? INFINITY : bound;
+}
+
+double BranchAndCut::SolveTree(Open first) {
+  double unsolved = INFINITY, best = best_.seconds;
+  std::vector<Open> open = Halves(first);  // the last one is next; else the one of least bound
+  bool plunging = !open.empty();
+  while (!open.empty()) {
+    if (!plunging)
+      std::iter_swap(std::min_element(open.begin(), open.end(),
+                                      [](const Open& a, const Open& b) { return a.bound < b.bound; }),
+                     open.end() - 1);
+    Open at = std::move(open.back());
+    open.pop_back();
+    plunging = false;
+    if (Hopeless(at.bound)) continue;
+    if (best_.seconds < best) LeaveOut(root_.seconds, root_.reduced_costs, &at.out);
+    relaxation_.GoOnFrom(at.basis);
+    const Step step = InTime() ? SolveRelaxed(&at.out, kCutRounds) : Step::kFailed;
+    if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
+    if (step != Step::kBranch) continue;
+    at.bound = std::max(at.bound, relaxation_.seconds());
+    for (Open& half : Halves(at)) {
+      open.push_back(std::move(half));
+      plunging = true;
+    }
+  }
+  return unsolved;
+}
+
+std::vector<BranchAndCut::Open> BranchAndCut::Halves(const Open& at) const {
+  const NodePair pair = LeastDecidedPair(problem_, relaxation_.shares());
+  std::vector<Open> halves(2, {at.bound, at.out, relaxation_.LastBasis()});
+  for (bool together : {false, true}) Decide(problem_, pair, together, &halves[together].out);
+  return halves;
+}
+
+BranchAndCut::Step BranchAndCut::SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small) {
+  for (bool solved = false;; solved = true) {
+    if (!relaxation_.Solve(cuts_, *out, deadline_)) {
       if (InTime()) failure_ = "lp_solve failed";
-      return Step::kFailed;
+      return solved ? Step::kBranch : Step::kFailed;  // without the last cuts
     }
     if (!relaxation_.feasible() || Hopeless(relaxation_.seconds())) return Step::kDone;
-    size_t added = 0;
     if (IsWhole(relaxation_.shares())) {
       std::vector<int> chosen;
       for (const auto& [set, share] : relaxation_.shares()) chosen.push_back(set);
@@ -134,9 +232,10 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
         return Step::kDone;
       }
       if (auto split = SplitCycles(problem_, chosen); split && Allowed(split->sets)) Found(*std::move(split));
+      size_t added = 0;
       for (Cut& cut : CycleCuts(problem_, chosen)) added += cuts_.insert(std::move(cut)).second;
       if (problem_.node_count > kLargeNodes)  // there may be very many cycles
-        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+        for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(*out), deadline_))
           added += cuts_.insert(std::move(cut)).second;
       if (added == 0) {
         failure_ = "lp_solve's solution breaks a cut";
@@ -144,15 +243,19 @@ BranchAndCut::Step BranchAndCut::SolveRelaxed(const std::vector<char>& out, int 
       }
       continue;
     }
-    if (cut_rounds-- > 0) {
-      for (auto separate : {WaitingPairCuts, SubsetRowCuts})
-        for (Cut& cut : separate(problem_, relaxation_.shares()))
-          added += cuts_.insert(std::move(cut)).second;
-      for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
-        added += cuts_.insert(std::move(cut)).second;
-    }
-    if (added == 0) return Step::kBranch;
+    LeaveOut(relaxation_.seconds(), relaxation_.reduced_costs(), out);
+    if (until_small && IsSmall(*out)) return Step::kBranch;
+    if (cut_rounds-- <= 0 || !Separate(*out)) return Step::kBranch;
   }
+}
+
+bool BranchAndCut::Separate(const std::vector<char>& out) {
+  size_t added = 0;
+  for (auto separate : {WaitingPairCuts, SubsetRowCuts})
+    for (Cut& cut : separate(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
+  for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
+    added += cuts_.insert(std::move(cut)).second;
+  return added > 0;
 }
 
 std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
@@ -166,134 +269,10 @@ std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
   return near;
 }
 
-void BranchAndCut::LeaveOut(std::vector<char>* out) const {
-  const std::vector<double>& costs = relaxation_.reduced_costs();
-  for (size_t set = 0; set < costs.size(); ++set)
-    if (!(*out)[set] && best_.seconds < INFINITY && Hopeless(relaxation_.seconds() + costs[set]))
-      (*out)[set] = 1;
-}
-
-bool BranchAndCut::Round(const std::vector<char>& out) {
-  const int most_futile = std::max(1, problem_.node_count / 250);  // roundings that end at nothing better
-  constexpr double kNearCost = 0.7;  // most reduced cost in large windows, of what a node costs on average
-  const auto now = std::chrono::steady_clock::now();
-  const Deadline deadline = now + (deadline_ - now) * 9 / 10;
-  // Few sets for each node let windows be large: those of little reduced cost, and those of partitions on the
-  // way.
-  std::vector<char> far = out;
-  for (size_t set = 0; set < far.size(); ++set)
-    if (relaxation_.reduced_costs()[set] > kNearCost * relaxation_.seconds() / problem_.node_count)
-      far[set] = 1;
-  auto keep = [&](const Partition& partition) {
-    for (int set : partition.sets) far[set] = out[set];
-  };
-  if (best_.seconds < INFINITY) keep(best_);
-  const int largest = std::min(320, problem_.node_count / 3);
-  std::mt19937 random(1);
-  for (int futile = 0; futile < most_futile && std::chrono::steady_clock::now() < deadline;) {
-    std::optional<Partition> rounded = Rounded(random);
-    if (!rounded || !Allowed(rounded->sets)) return false;
-    keep(*rounded);
-    NeighbourhoodSearch search(problem_, far, deadline);
-    for (int nodes = 40; nodes <= largest; nodes *= 2) *rounded = search.Improve(*std::move(rounded), nodes);
-    NeighbourhoodSearch finer(problem_, out, deadline);
-    *rounded = finer.Improve(*std::move(rounded), 80);
-    keep(*rounded);
-    const bool better = rounded->seconds < best_.seconds;
-    futile = better ? 0 : futile + 1;
-
-    if (better) {
-      Found(*std::move(rounded));
-    } else if (Partition both = search.Improve(best_, largest);
-               both.seconds < best_.seconds) {  // of sets of either
-      futile = 0;
-      Found(std::move(both));
-    }
-  }
-  return true;
-}
-
-std::optional<Partition> BranchAndCut::Rounded(std::mt19937& random) const {
-  std::uniform_real_distribution<double> change(0, 0.5);
-  std::vector<std::pair<double, int>> shares;  // most of all first
-  for (const auto& [set, share] : relaxation_.shares()) shares.emplace_back(-share - change(random), set);
-  std::sort(shares.begin(), shares.end());
-  std::vector<char> covered(problem_.node_count, 0);
-  std::vector<int> chosen;
-  for (const auto& [share, set] : shares) {
-    const std::vector<int>& members = problem_.sets[set].members;
-    if (std::any_of(members.begin(), members.end(), [&](int node) { return covered[node]; })) continue;
-    for (int node : members) covered[node] = 1;
-    chosen.push_back(set);
-  }
-  for (int node = 0; node < problem_.node_count; ++node) {
-    if (covered[node]) continue;
-    const int single = problem_.Find({node});
-    if (single < 0) return std::nullopt;
-    chosen.push_back(single);
-  }
-  return SplitCycles(problem_, std::move(chosen));
-}
-
-void BranchAndCut::Dive(const std::vector<char>& from) {
-  for (int attempt = 0; attempt < kDives && InTime(); ++attempt) {
-    const double before = best_.seconds;
-    std::vector<char> out = from;
-    while (InTime() && SolveRelaxed(out, attempt == 0 ? 0 : 1) == Step::kBranch) {
-      std::vector<std::pair<double, int>> nearly;  // most of all first
-      for (const auto& [set, share] : relaxation_.shares())
-        if (share <= kWhole) nearly.emplace_back(-share, set);
-      std::sort(nearly.begin(), nearly.end());
-      size_t taken = 0;
-      for (const auto& [share, set] : nearly) {
-        if (out[set] || (taken > 0 && -share < kNearlyTaken)) continue;
-        Take(set, &out);
-        if (++taken == kTakenAtOnce) break;
-      }
-    }
-    // What ended at sets that wait for each other goes on with the cuts against them.
-    if (best_.seconds == before && best_.seconds < INFINITY) return;
-  }
-}
-
-void BranchAndCut::Take(int set, std::vector<char>* out) const {
-  for (int node : problem_.sets[set].members)
-    for (int other : problem_.sets_of[node])
-      if (other != set) (*out)[other] = 1;
-}
-
-BranchAndCut::Decision BranchAndCut::ChoosePair() const {
-  std::map<std::pair<int, int>, double> together;
-  for (const auto& [set, share] : relaxation_.shares()) {
-    if (share > kWhole) continue;
-    const std::vector<int>& members = problem_.sets[set].members;
-    for (size_t i = 0; i < members.size(); ++i)
-      for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
-  }
-  // The least decided pair. There is one: otherwise all sets that are taken in part would hold the same
-  // nodes.
-  Decision best{};
-  double least = 2;
-  for (const auto& [pair, share] : together) {
-    const double decided = std::abs(share - 0.5);
-    if (decided >= least || share > kWhole) continue;
-    least = decided;
-    best = {pair.first, pair.second, true};
-  }
-  return best;
-}
-
-std::vector<char> BranchAndCut::Without(const std::vector<char>& out,
-                                        const std::vector<Decision>& decisions) const {
-  std::vector<char> without = out;
-  for (const Decision& decision : decisions) {
-    for (int set : problem_.sets_of[decision.a])
-      if (problem_.sets[set].nodes.Contains(decision.b) != decision.together) without[set] = 1;
-    if (!decision.together) continue;
-    for (int set : problem_.sets_of[decision.b])
-      if (!problem_.sets[set].nodes.Contains(decision.a)) without[set] = 1;
-  }
-  return without;
+void BranchAndCut::LeaveOut(double seconds, const std::vector<double>& reduced_costs, std::vector<char>* out) const {
+  if (std::min(best_.seconds, cutoff_) == INFINITY) return;
+  for (size_t set = 0; set < reduced_costs.size(); ++set)
+    if (!(*out)[set] && Hopeless(seconds + reduced_costs[set])) (*out)[set] = 1;
 }
 
 bool BranchAndCut::Allowed(const std::vector<int>& sets) const {

@@ -18,6 +18,12 @@
 
 namespace fusion {
 
+// What is looked for, seconds.
+struct SearchLimits {
+  double floor = 0;                                         // it is known that nothing is faster
+  double cutoff = std::numeric_limits<double>::infinity();  // what is no faster is not looked for, and the bound is at most this
+};
+
 class BranchAndCut {
  public:
   // All must outlive this. `cuts` grows. `meet` is told of schedulable partitions on the way.
@@ -34,22 +40,41 @@ class BranchAndCut {
   // The fastest partition without the sets that are `out` (per set). `start`, when given, is one; it is the
   // answer if none is faster. `search_near`: relaxed solutions are rounded and better partitions are looked
   // for near these, for large problems.
-  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr, bool search_near = false);
+  Answer Solve(const std::vector<char>& out, const Partition* start = nullptr, bool search_near = false,
+               SearchLimits limits = {});
 
  private:
-  struct Decision {
-    int a, b;
-    bool together;
-  };
   struct Open {
-    double bound = 0;  // seconds
-    std::vector<Decision> decisions;
+    double bound = 0;       // seconds
+    std::vector<char> out;  // per set
+    LinearProgram::Basis basis;
   };
   enum class Step { kBranch, kDone, kFailed };
+  struct Root {  // the solution of the first relaxed program
+    double seconds = 0;
+    std::vector<double> reduced_costs;
+    std::vector<Cut> cuts;  // with a price
+  };
 
-  // Solves the relaxed program without the sets that are `out`, with all cuts that it turns out to need.
+  // The first program, its cuts and, when asked for, partitions near its solution. Leaves sets out that are in nothing better.
+  Step SolveRoot(std::vector<char>* out, bool search_near);
+  void KeepRoot();
+  // The relaxed program without the sets that are `out`, with cuts that it turns out to need; further sets become out.
   // kBranch: sets are taken in part; kDone: nothing better is here, or the best was found.
-  Step SolveRelaxed(const std::vector<char>& out, int cut_rounds);
+  Step SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small = false);
+  bool Separate(const std::vector<char>& out);  // adds cuts that the relaxed solution breaks
+  // Whether something is faster than a first cutoff that is little more than the bound, than a later one, and so on: few sets have
+  // so little reduced cost. The least bound of what had no answer.
+  double SolveByCutoffs(Open root);
+  // What is left around the sets that are decided, as a problem of its own. The least bound of what had no answer.
+  double SolveCore(std::vector<char> out, double floor);
+  // The rest, from the first on. The least bound of what had no answer.
+  double SolveTree(Open first);
+  // The two halves of a part whose relaxed program has just been solved, the more promising one last.
+  std::vector<Open> Halves(const Open& at) const;
+  // Leaves out sets whose reduced costs say that they are in nothing better than the best.
+  void LeaveOut(double seconds, const std::vector<double>& reduced_costs, std::vector<char>* out) const;
+  bool IsSmall(const std::vector<char>& out) const;  // much smaller than the problem
   // Sets of little reduced cost, the least first.
   std::vector<int> NearSets(const std::vector<char>& out) const;
   // First solutions of large problems: takes what is nearly taken and solves again, until all is taken as a
@@ -59,13 +84,10 @@ class BranchAndCut {
   bool Round(const std::vector<char>& out);
   // The relaxed solution, a little changed, rounded: sets of the largest shares.
   std::optional<Partition> Rounded(std::mt19937& random) const;
-  // Leaves out sets that are in no partition that is better than the best (their reduced costs say so).
-  void LeaveOut(std::vector<char>* out) const;
   void Take(int set, std::vector<char>* out) const;
-  Decision ChoosePair() const;
-  std::vector<char> Without(const std::vector<char>& out, const std::vector<Decision>& decisions) const;
-  // Nothing with this bound is better than the best.
+  // Nothing with this bound is better than the best and faster than the cutoff.
   bool Hopeless(double bound) const;
+  double NextUnit(double bound) const;               // what is no faster than the bound is no faster than this
   bool Allowed(const std::vector<int>& sets) const;  // in the whole of what is being solved
   void Found(Partition partition);
   bool InTime() const { return std::chrono::steady_clock::now() < deadline_; }
@@ -77,6 +99,9 @@ class BranchAndCut {
   const std::function<void(Partition)> meet_;
   const double unit_;
   const std::vector<char>* out_ = nullptr;  // of the whole of it
+  size_t all_sets_ = 0;                     // that are not out
+  double floor_ = 0, cutoff_ = std::numeric_limits<double>::infinity();
+  Root root_;
   std::vector<double> root_prices_;
   Partition best_{.seconds = std::numeric_limits<double>::infinity()};
   std::string failure_;

@@ -115,6 +115,30 @@ ProgramSolution LinearProgram::Solve(Deadline deadline) {
   return solution;
 }
 
+LinearProgram::Basis LinearProgram::LastBasis() const {
+  if (!continues_) return {};
+  const int rows = get_Nrows(model_->lp);
+  std::vector<int> indices(1 + rows);  // rows from 1, then variables; the sign says at which bound
+  if (!get_basis(model_->lp, indices.data(), FALSE)) return {};
+  Basis basis;
+  for (int i = 1; i <= rows; ++i) {
+    const int index = std::abs(indices[i]);
+    basis.push_back(index <= rows ? ~(index - 1) : index - rows - 1);
+  }
+  return basis;
+}
+
+void LinearProgram::GoOnFrom(const Basis& basis) {
+  if (basis.empty()) return;
+  const int rows = get_Nrows(model_->lp);
+  std::vector<int> indices(1 + rows);
+  for (int i = 0; i < rows; ++i) {
+    const int entry = i < static_cast<int>(basis.size()) ? basis[i] : ~i;
+    indices[1 + i] = -(entry < 0 ? ~entry + 1 : rows + 1 + entry);
+  }
+  continues_ = set_basis(model_->lp, indices.data(), FALSE);
+}
+
 std::string LinearProgram::Text() const {
   std::string text;
   for (int column = 1; column <= get_Ncolumns(model_->lp); ++column) set_binary(model_->lp, column, TRUE);

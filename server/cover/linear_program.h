@@ -41,6 +41,12 @@ class LinearProgram {
 
   // May be called again after further AddAtMost, AddVariable and SetClosed, and then goes on from the last solution.
   ProgramSolution Solve(Deadline deadline);
+  // From where to go on: what the last solution is made of. Entries are variables, or ~row for what a row lacks.
+  using Basis = std::vector<int>;
+  Basis LastBasis() const;  // empty when there is no last solution
+  // The next Solve goes on from there: a LastBasis of this program, to which rows and variables may have come since.
+  void GoOnFrom(const Basis& basis);
+  void Restart() { continues_ = false; }  // the next Solve goes on from nothing
   // In .lp format, with x in {0, 1}.
   std::string Text() const;
 

@@ -11,6 +11,7 @@
 #include "server/cover/dual_ascent.h"
 #include "server/cover/greedy_partition.h"
 #include "server/cover/neighbourhood_search.h"
+#include "server/cover/subgradient.h"
 
 namespace fusion {
 namespace {
@@ -29,13 +30,26 @@ double MeanSeconds(const SetProblem& problem) {
   return sum / static_cast<double>(problem.sets.size());
 }
 
+// Of the sets of a large problem.
+std::vector<double> FirstReducedCosts(const SetProblem& problem) {
+  constexpr int kSteps = 300;
+  std::vector<double> costs;
+  if (problem.node_count <= kLargeNodes) return costs;
+  const std::vector<double> prices = SubgradientPrices(problem, SharePrices(problem), kSteps);
+  for (const SetProblem::Set& set : problem.sets) {
+    costs.push_back(set.seconds);
+    for (int node : set.members) costs.back() -= prices[node];
+  }
+  return costs;
+}
+
 }  // namespace
 
 PartitionSolver::PartitionSolver(const SetProblem& problem, Deadline deadline)
     : problem_(problem),
       deadline_(deadline),
       scale_(problem.sets.empty() ? 1 : 1 / MeanSeconds(problem)),
-      relaxation_(problem, scale_) {
+      relaxation_(problem, scale_, FirstReducedCosts(problem)) {
   if (problem.node_count > kVeryLargeNodes) Start();
   SetPrices();
 }
@@ -78,8 +92,11 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
       return Repair(rest, answer.failure);
     notes_.push_back(absl::StrCat(answer.failure, "; a part of the covers was left out"));
   }
-  if (cuts_.size() > priced_cuts_) SetPrices();
   return std::move(answer.result);
+}
+
+void PartitionSolver::UpdatePrices() {
+  if (cuts_.size() > priced_cuts_) SetPrices();
 }
 
 // Takes the forced sets, leaves out the forbidden ones, and as long as a node is in one undecided set only,

@@ -33,6 +33,8 @@ class PartitionSolver {
 
   bool InTime() const { return std::chrono::steady_clock::now() < deadline_; }
 
+  // From now on LowerBound knows all cuts found so far.
+  void UpdatePrices();
   // No cover of the branch is faster; infinity when it can be seen to hold none. Cheap: no program is solved.
   double LowerBound(const Branch& branch) const;
   // The 0/1 program of the whole problem with the cuts so far.

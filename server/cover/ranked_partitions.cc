@@ -20,15 +20,17 @@ void RankedPartitions::Push(Part part) {
 }
 
 double RankedPartitions::NextBound() const {
-  return parts_.empty() ? std::numeric_limits<double>::infinity() : parts_.top().seconds;
+  const double next = parts_.empty() ? std::numeric_limits<double>::infinity() : parts_.top().seconds;
+  return given_ ? std::min(next, given_->seconds) : next;
 }
 
 std::optional<Partition> RankedPartitions::Next() {
+  if (given_) Split(*std::exchange(given_, std::nullopt));
   while (!parts_.empty()) {
     Part part = parts_.top();
     parts_.pop();
     if (part.solved) {
-      Split(part);
+      given_ = part;
       return std::move(part.partition);
     }
     if (part.lost) {
@@ -56,6 +58,7 @@ void RankedPartitions::Split(const Part& part) {
     lost.lost = true;
     return Push(std::move(lost));
   }
+  solver_.UpdatePrices();
   Branch branch = part.branch;
   for (int set : part.partition.sets) {
     if (std::find(part.branch.forced.begin(), part.branch.forced.end(), set) != part.branch.forced.end())

@@ -47,10 +47,12 @@ class RankedPartitions {
     bool operator()(const Part& a, const Part& b) const;
   };
   void Push(Part part);
+  // Into parts without its partition, which was given: put off until something of them is asked for.
   void Split(const Part& part);
 
   PartitionSolver& solver_;
   std::priority_queue<Part, std::vector<Part>, Later> parts_;
+  std::optional<Part> given_;  // to be split
   int parts_made_ = 0;
   double lost_bound_ = std::numeric_limits<double>::infinity();
   bool first_is_optimal_ = false;

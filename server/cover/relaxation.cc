@@ -2,20 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <utility>
 
 namespace fusion {
 namespace {
 
 constexpr double kLeastGain = 1e-7;  // of a set that enters the program; costs are about 1
 // Sets of a node that are in the program from the beginning, and sets that enter at once, per node.
-constexpr size_t kFirstSets = 16;
+constexpr size_t kFirstSets = 16, kFirstPricedSets = 10;
 constexpr size_t kSetsAtOnce = 4;
 constexpr double kMostCost = 1e5;     // that lp_solve still adds to costs of about 1
 constexpr double kLeastShare = 1e-7;  // less of a set is none
 
 }  // namespace
 
-Relaxation::Relaxation(const SetProblem& problem, double scale)
+Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vector<double>& reduced_costs)
     : problem_(problem),
       scale_(scale),
       program_(std::make_unique<LinearProgram>(problem.node_count, problem.node_count + static_cast<int>(problem.sets.size()))),
@@ -28,15 +30,18 @@ Relaxation::Relaxation(const SetProblem& problem, double scale)
   for (const SetProblem::Set& set : problem.sets) largest = std::max(largest, set.seconds * scale);
   uncovered_cost_ = std::min(kMostCost, largest * problem.node_count);
   for (int node = 0; node < problem.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
-  for (size_t set = 0; set < problem.sets.size(); ++set)
-    if (problem.sets[set].members.size() == 1) AddSet(static_cast<int>(set));
-  // Of each node the sets that cost least per node.
-  auto share = [&](int set) { return problem.sets[set].seconds / static_cast<double>(problem.sets[set].members.size()); };
+  std::vector<double> shares;  // of a node of each set
+  for (const SetProblem::Set& set : problem.sets) {
+    shares.push_back(set.seconds / static_cast<double>(set.members.size()));
+    if (set.members.size() == 1 && reduced_costs.empty()) AddSet(static_cast<int>(shares.size()) - 1);
+  }
+  const std::vector<double>& costs = reduced_costs.empty() ? shares : reduced_costs;
+  const size_t most = reduced_costs.empty() ? kFirstSets : kFirstPricedSets;
   for (const std::vector<int>& sets_of : problem.sets_of) {
     std::vector<int> sets = sets_of;
-    const size_t count = std::min(kFirstSets, sets.size());
+    const size_t count = std::min(most, sets.size());
     std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
-                      [&](int a, int b) { return std::pair(share(a), a) < std::pair(share(b), b); });
+                      [&](int a, int b) { return std::pair(costs[a], a) < std::pair(costs[b], b); });
     for (size_t i = 0; i < count; ++i) AddSet(sets[i]);
   }
 }
@@ -49,8 +54,10 @@ void Relaxation::AddSet(int set) {
 }
 
 void Relaxation::Shrink(size_t sets_per_node) {
+  const size_t nodes = problem_.node_count, count = sets_per_node * nodes;
+  if (variables_.size() <= count) return;
   std::vector<int> sets = std::move(variables_);
-  const size_t count = std::min(sets.size(), sets_per_node * problem_.node_count);
+  next_basis_.clear();
   std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
                     [&](int a, int b) { return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b); });
   sets.resize(count);
@@ -62,7 +69,7 @@ void Relaxation::Shrink(size_t sets_per_node) {
   std::vector<std::vector<int>> variables(cuts_.size());  // of each cut
   for (int set : sets) {
     present_[set] = 1;
-    for (int cut : cuts_of_[set]) variables[cut].push_back(problem_.node_count + static_cast<int>(variables_.size()));
+    for (int cut : cuts_of_[set]) variables[cut].push_back(static_cast<int>(nodes + variables_.size()));
     variables_.push_back(set);
     program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members);
   }
@@ -93,6 +100,22 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
   const size_t nodes = problem_.node_count;
   if (nodes == 0) return false;
   if (known_.size() < cuts.size()) AddCuts(cuts);
+  program_->GoOnFrom(std::exchange(next_basis_, {}));
+  if (!SolveProgram(out, deadline)) return false;
+  if (IsConsistent()) return true;
+  // The last solution has led lp_solve astray: from the beginning.
+  program_->Restart();
+  return SolveProgram(out, deadline) && IsConsistent();
+}
+
+// Duality: what the prices prove is what the solution costs.
+bool Relaxation::IsConsistent() const {
+  constexpr double kRounding = 1e-5;
+  return std::abs(objective_ - seconds_) <= kRounding * std::max(objective_, 1 / scale_);
+}
+
+bool Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
+  const size_t nodes = problem_.node_count;
   Prices prices;
   ProgramSolution solution;
   double missing = 0;
@@ -115,6 +138,7 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
   seconds_ = -missing * problem_.node_count;
   for (double price : prices.nodes) seconds_ += price;
   for (const auto& [cut, price] : prices.cuts) seconds_ += price * cut->limit;
+  objective_ = solution.objective / scale_;
   prices_ = std::move(prices);
   feasible_ = std::all_of(solution.values.begin(), solution.values.begin() + problem_.node_count,
                           [](double value) { return value < kLeastShare; });

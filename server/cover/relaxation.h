@@ -17,16 +17,21 @@ namespace fusion {
 // Sets enter the program as they are needed (column generation), cuts as they come. Not thread safe.
 class Relaxation {
  public:
-  // `problem` must outlive this. Costs in the program are seconds * scale.
-  Relaxation(const SetProblem& problem, double scale);
+  // `problem` must outlive this. Costs in the program are seconds * scale. `reduced_costs` of sets, seconds, when there are any near
+  // those of the solution: they say with which sets to begin.
+  Relaxation(const SetProblem& problem, double scale, const std::vector<double>& reduced_costs = {});
 
   // Solves the program of all sets but those that are `out`, with `cuts`, among which are those of all calls before. False when
   // there was no answer in time; what follows is then of the last call that had one, if any.
   bool Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline);
 
-  // Goes on with a program of the sets of least reduced cost in the last solution, so many for each node; the others come again as
-  // they are needed. Requires a solution.
+  // Goes on with a program of the sets of least reduced cost in the last solution, at most so many for each node; the others come
+  // again as they are needed. Requires a solution.
   void Shrink(size_t sets_per_node);
+
+  // Where the next Solve goes on from: a LastBasis since the last Shrink, or empty for the last solution.
+  LinearProgram::Basis LastBasis() const { return program_->LastBasis(); }
+  void GoOnFrom(LinearProgram::Basis basis) { next_basis_ = std::move(basis); }
 
   double seconds() const { return seconds_; }   // no cover is faster
   bool feasible() const { return feasible_; }   // false: no sets that are left make a cover
@@ -44,6 +49,8 @@ class Relaxation {
  private:
   void AddSet(int set);
   void AddCuts(const std::set<Cut>& cuts);
+  bool SolveProgram(const std::vector<char>& out, Deadline deadline);
+  bool IsConsistent() const;
   // Adds sets that would lower the value at these prices, those that lower it most first; false when there is none. *missing: by
   // how much all nodes together cost too much for some set, per node of it.
   bool AddSets(const Prices& prices, const std::vector<char>& out, double* missing);
@@ -59,7 +66,8 @@ class Relaxation {
   double uncovered_cost_ = 0;
   Prices prices_;
   std::vector<double> reduced_costs_;
-  double seconds_ = 0;
+  double seconds_ = 0, objective_ = 0;
+  LinearProgram::Basis next_basis_;
   bool feasible_ = true;
   std::vector<std::pair<int, double>> shares_;
 };

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/cover/schedule.h"
-
 namespace fusion {
 
 Window::Window(const SetProblem& problem, const Partition& partition, std::vector<int> positions,
@@ -51,6 +49,15 @@ Window::Window(const SetProblem& problem, const Partition& partition, std::vecto
     inside_.sets.push_back(window_.Find(members));
   }
   inside_.seconds = window_.Seconds(inside_.sets);
+  size_t replaced = 0;
+  for (size_t i = 0; i < partition_.sets.size(); ++i) {
+    if (replaced < positions_.size() && positions_[replaced] == static_cast<int>(i))
+      ++replaced;
+    else
+      outside_.push_back(partition_.sets[i]);
+  }
+  std::sort(outside_.begin(), outside_.end());
+  outside_seconds_ = problem.Seconds(outside_);
 }
 
 // Nodes of the window that sets outside lead each of its nodes to.
@@ -87,17 +94,25 @@ int Window::NumberOf(int node) const {
 }
 
 Partition Window::Replaced(const std::vector<int>& sets) const {
-  std::vector<int> chosen;
-  size_t replaced = 0;
-  for (size_t i = 0; i < partition_.sets.size(); ++i) {
-    if (replaced < positions_.size() && positions_[replaced] == static_cast<int>(i))
-      ++replaced;
-    else
-      chosen.push_back(partition_.sets[i]);
-  }
+  std::vector<int> chosen = outside_;
   for (int set : sets) chosen.push_back(sets_[set]);
   const double seconds = problem_.Seconds(chosen);
   return {ScheduleOrder(problem_, chosen).value(), seconds};
+}
+
+std::optional<Cut> Window::Inside(const Cut& cut) const {
+  Cut inside{.limit = cut.limit};
+  size_t outside = 0, set = 0;  // all three are ascending
+  for (int cut_set : cut.sets) {
+    while (outside < outside_.size() && outside_[outside] < cut_set) ++outside;
+    while (set < sets_.size() && sets_[set] < cut_set) ++set;
+    if (outside < outside_.size() && outside_[outside] == cut_set)
+      --inside.limit;
+    else if (set < sets_.size() && sets_[set] == cut_set)
+      inside.sets.push_back(static_cast<int>(set));
+  }
+  if (static_cast<int>(inside.sets.size()) <= inside.limit) return std::nullopt;
+  return inside;
 }
 
 }  // namespace fusion

@@ -1,9 +1,11 @@
 // A part of a problem around which a schedulable partition stays as it is. Internal to server/cover.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "server/cover/partition.h"
+#include "server/cover/schedule.h"
 #include "server/cover/set_problem.h"
 
 namespace fusion {
@@ -21,8 +23,13 @@ class Window {
   const SetProblem& problem() const { return window_; }  // nodes numbered anew
   const Partition& inside() const { return inside_; }    // the sets that are replaced
   int NumberOf(int node) const;                          // of a node of the whole that is in the window
+  int SetOf(int set) const { return sets_[set]; }      // of the whole, of one of the window
   // The whole with `sets` of the window instead, a schedulable partition of it.
   Partition Replaced(const std::vector<int>& sets) const;
+  // What the sets around it cost, seconds.
+  double outside_seconds() const { return outside_seconds_; }
+  // What a cut of the whole says of the window; nothing when it says nothing there.
+  std::optional<Cut> Inside(const Cut& cut) const;
 
  private:
   std::vector<NodeSet> ThroughOutside(const std::vector<int>& nodes, const std::vector<int>& number) const;
@@ -32,8 +39,10 @@ class Window {
   std::vector<int> positions_;  // ascending
   std::vector<int> nodes_;      // ascending
   SetProblem window_;
-  std::vector<int> sets_;  // of the whole problem, per set of the window
+  std::vector<int> sets_;  // of the whole problem, per set of the window, ascending
   Partition inside_;
+  std::vector<int> outside_;  // sets, ascending
+  double outside_seconds_ = 0;
 };
 
 }  // namespace fusion

@@ -1,0 +1,36 @@
+#include "server/cover/pair_branching.h"
+
+#include <cmath>
+#include <map>
+
+namespace fusion {
+
+NodePair LeastDecidedPair(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
+  constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
+  std::map<std::pair<int, int>, double> together;
+  for (const auto& [set, share] : shares) {
+    if (share > kWhole) continue;
+    const std::vector<int>& members = problem.sets[set].members;
+    for (size_t i = 0; i < members.size(); ++i)
+      for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
+  }
+  NodePair best;
+  double least = 2;
+  for (const auto& [pair, share] : together) {
+    const double decided = std::abs(share - 0.5);
+    if (decided >= least || share > kWhole) continue;
+    least = decided;
+    best = {pair.first, pair.second};
+  }
+  return best;
+}
+
+void Decide(const SetProblem& problem, NodePair pair, bool together, std::vector<char>* out) {
+  for (int set : problem.sets_of[pair.a])
+    if (problem.sets[set].nodes.Contains(pair.b) != together) (*out)[set] = 1;
+  if (!together) return;
+  for (int set : problem.sets_of[pair.b])
+    if (!problem.sets[set].nodes.Contains(pair.a)) (*out)[set] = 1;
+}
+
+}  // namespace fusion

@@ -1,0 +1,204 @@
+// What leaves a part of a problem: sets that are decided around a window, cutoffs, and programs made smaller, against brute force on
+// small random DAGs and dynamic programming on larger ones.
+#include "server/cover/core.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "server/cover/branch_and_cut.h"
+#include "server/cover/dual_ascent.h"
+#include "server/cover/subgradient.h"
+#include "server/cover/window.h"
+#include "tests/property/cover/small_graphs.h"
+#include "tests/random_dags.h"
+
+namespace fusion {
+namespace {
+
+using testing::ConvexProblem;
+using testing::DagOf;
+
+Deadline Soon() { return DeadlineAfter(std::chrono::seconds(20)); }
+
+CoverProblem RandomProblem(std::mt19937& random) {
+  const int count = std::uniform_int_distribution<int>(3, 8)(random);
+  const uint64_t all = (uint64_t{1} << (count * (count - 1) / 2)) - 1;
+  return ConvexProblem(DagOf(count, random() & random() & all), count <= 6 ? 1.0 : 0.5, 1, random);
+}
+
+// Every cover, by brute force: its sets in schedule order.
+std::vector<Partition> AllPartitions(const CoverProblem& problem, const SetProblem& sets) {
+  std::vector<Partition> partitions;
+  const CoverResult listed = BruteForceCovers(problem, {.count = 1'000'000}).value();
+  for (const CoverSolution& cover : listed.covers) {
+    partitions.push_back({{}, cover.seconds});
+    for (int column : cover.columns) partitions.back().sets.push_back(sets.Find(problem.columns[column].nodes.Members()));
+  }
+  return partitions;
+}
+
+std::set<int> SetOf(const std::vector<int>& sets) { return {sets.begin(), sets.end()}; }
+
+TEST(UndecidedPositions, LeaveInTheWindowAllThatIsNotLeftOut) {
+  std::mt19937 random(21);
+  int decided_somewhere = 0;
+  for (int round = 0; round < 1000; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const CoverProblem problem = RandomProblem(random);
+    const SetProblem sets = MakeSetProblem(problem).value();
+    const std::vector<Partition> all = AllPartitions(problem, sets);
+    const Partition& at = all[random() % all.size()];
+    std::vector<char> out(sets.sets.size());
+    for (char& one : out) one = random() % 4 > 0;
+    for (int set : at.sets) out[set] = 0;
+    std::set<std::set<int>> expected, found;
+    for (const Partition& other : all)
+      if (std::none_of(other.sets.begin(), other.sets.end(), [&](int set) { return out[set]; })) expected.insert(SetOf(other.sets));
+    const std::vector<int> undecided = UndecidedPositions(sets, at, &out);
+    decided_somewhere += undecided.size() < at.sets.size();
+    if (undecided.empty()) {
+      EXPECT_EQ(expected.size(), 1u);
+      continue;
+    }
+    const Window window(sets, at, undecided, out);
+    EXPECT_NEAR(window.outside_seconds() + window.inside().seconds, at.seconds, 1e-12);
+    CoverProblem inside{.node_count = window.problem().node_count, .successors = window.problem().successors};
+    for (const SetProblem::Set& set : window.problem().sets) inside.columns.push_back({set.nodes, set.seconds});
+    const CoverResult listed = BruteForceCovers(inside, {.count = 1'000'000}).value();
+    for (const CoverSolution& cover : listed.covers)
+      found.insert(SetOf(window.Replaced(cover.columns).sets));
+    EXPECT_EQ(found, expected);
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(decided_somewhere, 100);
+}
+
+// A cut of the whole holds for a partition around a window exactly when what it says of the window does.
+TEST(Window, KeepsCutsOfTheWhole) {
+  std::mt19937 random(22);
+  int broken = 0;
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const CoverProblem problem = RandomProblem(random);
+    const SetProblem sets = MakeSetProblem(problem).value();
+    const std::vector<Partition> all = AllPartitions(problem, sets);
+    const Partition& at = all[random() % all.size()];
+    std::vector<int> positions;
+    for (size_t i = 0; i < at.sets.size(); ++i)
+      if (random() % 3) positions.push_back(static_cast<int>(i));
+    if (positions.empty()) continue;
+    const Window window(sets, at, positions, {});
+    Cut cut;
+    for (size_t set = 0; set < sets.sets.size(); ++set)
+      if (random() % 2) cut.sets.push_back(static_cast<int>(set));
+    auto times = [](const std::vector<int>& chosen, const Cut& of) {
+      return static_cast<int>(
+          std::count_if(chosen.begin(), chosen.end(), [&](int set) { return std::count(of.sets.begin(), of.sets.end(), set); }));
+    };
+    cut.limit = times(at.sets, cut);
+    const std::optional<Cut> inside = window.Inside(cut);
+    CoverProblem smaller{.node_count = window.problem().node_count, .successors = window.problem().successors};
+    for (const SetProblem::Set& set : window.problem().sets) smaller.columns.push_back({set.nodes, set.seconds});
+    const CoverResult listed = BruteForceCovers(smaller, {.count = 1'000'000}).value();
+    for (const CoverSolution& cover : listed.covers) {
+      const bool holds = times(window.Replaced(cover.columns).sets, cut) <= cut.limit;
+      EXPECT_EQ(holds, !inside || times(cover.columns, *inside) <= inside->limit);
+      broken += !holds;
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(broken, 100);
+}
+
+TEST(BranchAndCut, FindsTheBestThatIsFasterThanTheCutoffOrProvesThatThereIsNone) {
+  std::mt19937 random(23);
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const CoverProblem problem = RandomProblem(random);
+    const SetProblem sets = MakeSetProblem(problem).value();
+    const std::vector<Partition> all = AllPartitions(problem, sets);
+    const double cutoff = all[0].seconds * std::uniform_real_distribution<double>(0.8, 1.2)(random);
+    Relaxation relaxation(sets, 1e5);
+    std::set<Cut> cuts;
+    const auto answer = BranchAndCut(sets, relaxation, cuts, Soon(), [](const Partition&) {})
+                            .Solve(std::vector<char>(sets.sets.size(), 0), &all.back(), false,
+                                   {.floor = all[0].seconds * (round % 2 ? 0.99 : 0), .cutoff = cutoff});
+    EXPECT_EQ(answer.failure, "");
+    EXPECT_EQ(answer.result.outcome, PartitionOutcome::kOptimal);
+    EXPECT_NEAR(answer.bound, std::min(all[0].seconds, cutoff), 1e-8 * cutoff);
+    if (all[0].seconds < cutoff * (1 - 1e-6)) {
+      EXPECT_NEAR(answer.result.partition.seconds, all[0].seconds, 1e-12);
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Times that are multiples of nothing: cutoffs go up by shares of the gap.
+TEST(SolveCovers, AgreesWithDownSetsForTimesWithoutAUnit) {
+  std::mt19937 random(24);
+  std::uniform_real_distribution<double> change(0.9, 1.1);
+  for (unsigned seed = 200; seed < 230; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const FusibleSetProblem dag = testing::RandomDag(20, seed);
+    CoverProblem problem = testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 6}).sets);
+    for (CoverProblem::Column& column : problem.columns) column.seconds *= change(random);
+    const auto solved = SolveCovers(problem, {});
+    const auto by_down_sets = DownSetCovers(problem, {});
+    ASSERT_TRUE(solved.ok() && by_down_sets.ok());
+    EXPECT_TRUE(solved->proved_optimal);
+    EXPECT_TRUE(solved->notes.empty()) << solved->notes[0];
+    EXPECT_EQ(testing::Fault(problem, solved->covers[0]), "");
+    EXPECT_NEAR(solved->covers[0].seconds, by_down_sets->covers[0].seconds, 1e-9 * solved->covers[0].seconds);
+  }
+}
+
+TEST(SubgradientPrices, LeadToABoundCloserToTheBest) {
+  int closer = 0;
+  for (unsigned seed = 300; seed < 320; ++seed) {
+    const FusibleSetProblem dag = testing::RandomDag(20, seed);
+    const CoverProblem problem = testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets);
+    const SetProblem sets = MakeSetProblem(problem).value();
+    auto bound = [&](const std::vector<double>& prices) {
+      double sum = 0;
+      for (double price : FeasiblePrices(sets, prices)) sum += price;
+      return sum;
+    };
+    const std::vector<double> first = SharePrices(sets);
+    const double after = bound(SubgradientPrices(sets, first, 300));
+    EXPECT_LE(after, DownSetCovers(problem, {})->covers[0].seconds * (1 + 1e-12));
+    closer += after > bound(first);
+  }
+  EXPECT_GE(closer, 18);
+}
+
+// The same value from fewer sets, and from an older basis after cuts and sets have come.
+TEST(Relaxation, GoesOnFromWhereItIsTold) {
+  for (unsigned seed = 400; seed < 420; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const FusibleSetProblem dag = testing::RandomDag(60, seed);
+    const SetProblem sets = MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets)).value();
+    const std::vector<char> none(sets.sets.size(), 0);
+    Relaxation relaxation(sets, 1e5);
+    std::set<Cut> cuts;
+    ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
+    const double first = relaxation.seconds();
+    const LinearProgram::Basis basis = relaxation.LastBasis();
+    EXPECT_EQ(basis.size(), 60u);
+    for (Cut& cut : SubsetRowCuts(sets, relaxation.shares())) cuts.insert(std::move(cut));
+    ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
+    const double with_cuts = relaxation.seconds();
+    EXPECT_GE(with_cuts, first - 1e-12);
+    relaxation.GoOnFrom(basis);
+    ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
+    EXPECT_NEAR(relaxation.seconds(), with_cuts, 1e-8 * with_cuts);
+    relaxation.Shrink(2);
+    ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
+    EXPECT_NEAR(relaxation.seconds(), with_cuts, 1e-8 * with_cuts);
+  }
+}
+
+}  // namespace
+}  // namespace fusion
