@@ -70,6 +70,14 @@ TEST_P(FarmSeedsTest, NothingIsLostOrAcceptedTwice) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, FarmSeedsTest, ::testing::Range(0, kParts));
 
+// Found by 10,000 seeds: a task that had failed while the clock was ahead waited for an hour after it was set back.
+TEST_F(FarmSimulationTest, SeedsThatOnceFailed) {
+  for (uint64_t seed : {344u, 1380u}) {
+    const FarmReport report = Simulate({.seed = seed});
+    for (const std::string& violation : report.violations) ADD_FAILURE() << violation;
+  }
+}
+
 TEST_F(FarmSimulationTest, ASeedReplaysExactly) {
   for (uint64_t seed : {1u, 77u, 4711u}) {
     const FarmReport first = Simulate({.seed = seed}), again = Simulate({.seed = seed}), other = Simulate({.seed = seed + 1});
