@@ -1,3 +1,18 @@
+# fusion_precompile(TARGET header.h) compiles cmake/header.h once, for TARGET and for whoever says
+# fusion_precompile(TARGET2 REUSE_FROM TARGET). The headers in it are the ones of other projects that most files include; files
+# include what they use all the same, and the preset dev builds without any of this (FUSION_PRECOMPILE=OFF).
+option(FUSION_PRECOMPILE "Compile the headers of other projects once" ON)
+function(fusion_precompile target)
+  if(NOT FUSION_PRECOMPILE)
+    return()
+  endif()
+  if(ARGV1 STREQUAL "REUSE_FROM")
+    target_precompile_headers(${target} REUSE_FROM ${ARGV2})
+  else()
+    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/${ARGV1})
+  endif()
+endfunction()
+
 # fusion_module(NAME SOURCES a.cc ... DEPS lib ...)
 #
 # One static library per folder. Includes are written from the root of the repository
@@ -5,6 +20,7 @@
 function(fusion_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  fusion_precompile(${name} REUSE_FROM fusion_proto)
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
@@ -13,6 +29,7 @@ endfunction()
 function(fusion_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  fusion_precompile(${name} REUSE_FROM fusion_proto)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
 endfunction()

@@ -6,12 +6,16 @@ endif()
 
 find_program(FUSION_CCACHE ccache)
 if(FUSION_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${FUSION_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${FUSION_CCACHE})
+  # What ccache asks for before it takes precompiled headers.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${FUSION_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # -O2 without debug information: the code that must be fast is generated, not this.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# The same code model and threads everywhere: a header compiled with one is of no use to a file compiled with the other.
+add_compile_options(-fPIC -pthread)
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 
 set(FUSION_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")

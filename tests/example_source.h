@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fusion/v1/graph.pb.h"
+#include "tests/folders.h"
 
 namespace fusion::testing {
 
@@ -19,7 +20,7 @@ inline v1::GraphSource TextSource(const std::string& fuse, const std::string& fi
 // `folder`: in the source tree.
 inline v1::GraphSource ExampleSource(const std::string& name, const std::string& folder = "examples") {
   std::ostringstream text;
-  text << std::ifstream(FUSION_SOURCE_DIR "/" + folder + "/" + name + ".fuse", std::ios::binary).rdbuf();
+  text << std::ifstream(testing::SourceFolder() + "/" + folder + "/" + name + ".fuse", std::ios::binary).rdbuf();
   return TextSource(text.str(), name + ".fuse");
 }
 

@@ -9,7 +9,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/build/fuzz
 seconds=${1:-30}
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug \
-  -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DFUSION_SANITIZE=fuzzer-no-link,address,undefined -DFUSION_BUILD_TESTS=ON >/dev/null
+  -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DFUSION_SANITIZE=fuzzer-no-link,address,undefined -DFUSION_BUILD_TESTS=ON -DFUSION_PRECOMPILE=OFF >/dev/null
 cmake --build "$build" --target fuzz_targets
 limit=-max_total_time=$seconds
 [ "${FUSION_LONG_TESTS:-}" = 1 ] && limit=-runs=1000000

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/folders.h"
+
 namespace fusion::testing {
 
 struct ProcessResult {
@@ -31,7 +33,7 @@ class Process {
   Process(const std::string& program, const std::vector<std::string>& arguments,
           const std::map<std::string, std::string>& environment,
           const std::string& input_file = "/dev/null") {
-    const std::string path = std::string(FUSION_BINARY_DIR "/bin/") + program;
+    const std::string path = testing::BuildFolder() + "/bin/" + program;
     int out[2], err[2];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) std::abort();
     pid_ = fork();

@@ -23,6 +23,7 @@
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "server/service/status_conversion.h"
+#include "tests/folders.h"
 
 namespace fusion::testing {
 
@@ -55,7 +56,7 @@ class Certificates {
     Make(arguments);
   }
   void Make(const std::string& arguments) {
-    Shell(std::string(FUSION_SOURCE_DIR "/deploy/make-certificates.sh ") + path() + " " + arguments);
+    Shell(testing::SourceFolder() + "/deploy/make-certificates.sh " + path() + " " + arguments);
   }
   // A certificate for the key `name`.key (made when absent), signed by this authority, with these extensions
   // and these times, "20200101000000Z".

@@ -10,6 +10,7 @@
 #include "tests/fault/long_form.h"
 #include "tests/fault/malformed/attacked_server.h"
 #include "tests/fault/malformed/mutation.h"
+#include "tests/folders.h"
 
 namespace fusion {
 namespace {
@@ -19,7 +20,7 @@ constexpr size_t kMostBytes = 4 << 20;
 
 std::vector<std::string> Examples() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(FUSION_SOURCE_DIR "/examples"))
+  for (const auto& entry : std::filesystem::directory_iterator(testing::SourceFolder() + "/examples"))
     if (entry.path().extension() == ".fuse") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> texts;

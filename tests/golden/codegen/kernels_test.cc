@@ -12,6 +12,7 @@
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
+#include "tests/folders.h"
 #include "tests/test_main.h"
 
 namespace fusion {
@@ -77,7 +78,7 @@ TEST_P(KernelGolden, TextIsUnchanged) {
     absl::StrAppend(&text, "\n", cuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
 
   const std::string path =
-      absl::StrCat(FUSION_SOURCE_DIR "/tests/golden/codegen/", test.name, cuda ? ".cu.golden" : ".cc.golden");
+      absl::StrCat(testing::SourceFolder() + "/tests/golden/codegen/", test.name, cuda ? ".cu.golden" : ".cc.golden");
   if (testing::g_update_goldens) {
     std::ofstream(path, std::ios::binary) << text;
     return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/parse/parse.h"
+#include "tests/folders.h"
 #include "tests/test_main.h"
 
 namespace fusion {
@@ -26,7 +27,7 @@ std::string ReadFile(const fs::path& path) {
 
 std::vector<std::string> Examples() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(fs::path(FUSION_SOURCE_DIR) / "examples"))
+  for (const auto& entry : fs::directory_iterator(fs::path(testing::SourceFolder()) / "examples"))
     if (entry.path().extension() == ".fuse") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -44,14 +45,14 @@ absl::StatusOr<std::shared_ptr<const Graph>> Parse(const std::string& text, cons
 class ExampleGolden : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const fs::path path = fs::path(FUSION_SOURCE_DIR) / "examples" / (GetParam() + ".fuse");
+    const fs::path path = fs::path(testing::SourceFolder()) / "examples" / (GetParam() + ".fuse");
     auto graph = Parse(ReadFile(path), path.filename().string());
     ASSERT_TRUE(graph.ok()) << graph.status().message();
     graph_ = *graph;
   }
 
   void Compare(const std::string& printed, const std::string& extension) {
-    const fs::path path = fs::path(FUSION_SOURCE_DIR) / "tests/golden/parse" / (GetParam() + extension);
+    const fs::path path = fs::path(testing::SourceFolder()) / "tests/golden/parse" / (GetParam() + extension);
     if (testing::g_update_goldens) {
       std::ofstream(path, std::ios::binary) << printed;
     } else {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/folders.h"
 #include "tests/integration/process.h"
 
 namespace fusion::testing {
@@ -16,7 +17,7 @@ class RankingOptionsTest : public ::testing::Test {
  protected:
   // The search for an architecture that no machine needs to have.
   json Explain(const std::string& example, std::vector<std::string> more) {
-    std::vector<std::string> arguments = {"explain", FUSION_SOURCE_DIR "/examples/" + example + ".fuse", "--target", "cuda",
+    std::vector<std::string> arguments = {"explain", testing::SourceFolder() + "/examples/" + example + ".fuse", "--target", "cuda",
                                           "--arch", "sm_90", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ProcessResult result = client_.Run(arguments);

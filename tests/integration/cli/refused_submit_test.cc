@@ -8,6 +8,7 @@
 
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "server/service/status_conversion.h"
+#include "tests/folders.h"
 #include "tests/integration/process.h"
 
 namespace fusion::testing {
@@ -51,7 +52,7 @@ int Count(const std::string& text, const std::string& part) {
 class RefusedSubmitTest : public ::testing::Test {
  protected:
   ProcessResult Submit(const FullServer& server, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"submit", FUSION_SOURCE_DIR "/examples/vadd.fuse", "--detach", "--server",
+    std::vector<std::string> arguments = {"submit", testing::SourceFolder() + "/examples/vadd.fuse", "--detach", "--server",
                                           server.address()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return client_.Run(arguments);

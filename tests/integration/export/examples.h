@@ -12,13 +12,14 @@
 #include "library/catalog/catalog.h"
 #include "server/service/submission.h"
 #include "tests/example_source.h"
+#include "tests/folders.h"
 
 namespace fusion::testing {
 
 // Names without ".fuse", sorted.
 inline std::vector<std::string> ExampleNames() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(FUSION_SOURCE_DIR "/examples"))
+  for (const auto& entry : std::filesystem::directory_iterator(testing::SourceFolder() + "/examples"))
     if (entry.path().extension() == ".fuse") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;

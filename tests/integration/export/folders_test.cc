@@ -17,6 +17,7 @@
 #include "server/service/cover_export.h"
 #include "server/service/data_directory.h"
 #include "server/service/job_stages.h"
+#include "tests/folders.h"
 #include "tests/integration/export/examples.h"
 #include "tests/integration/exported_folder_build.h"
 
@@ -164,7 +165,7 @@ TEST_P(GraphTest, FailuresAreReportedAndLeaveNothingOpen) {
   ASSERT_NO_FATAL_FAILURE(Export(v1::CUDA));
   // The linker takes the functions of the check before those of the CUDA runtime.
   const CommandResult compiled = RunCommand(absl::StrCat(
-      "cd '", folder_, "' && ", nvcc, " -std=c++17 -arch=sm_90 -Xlinker -zmuldefs -I. fused.cu '", FUSION_SOURCE_DIR,
+      "cd '", folder_, "' && ", nvcc, " -std=c++17 -arch=sm_90 -Xlinker -zmuldefs -I. fused.cu '", testing::SourceFolder(),
       "/tests/integration/export/capture/capture_check.cc' -o capture_check"));
   ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
   const CommandResult run = RunCommand(absl::StrCat("'", folder_, "/capture_check'"));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/folders.h"
 #include "tests/integration/exported_folder_build.h"
 #include "tests/integration/process.h"
 
@@ -116,7 +117,7 @@ TEST_F(FarmTest, FetchedFoldersCompileAloneAndTheirExamplesVerify) {
       {"gemver", {"m=259", "n=517"}, {"", "m=33 n=131", "m=1 n=1"}, {"B", "x", "w"}},
   };
   for (const Case& test : cases) {
-    file_ = FUSION_SOURCE_DIR "/examples/" + test.example + ".fuse";
+    file_ = testing::SourceFolder() + "/examples/" + test.example + ".fuse";
     std::vector<std::string> sizes;
     for (const std::string& size : test.sizes) sizes.insert(sizes.end(), {"--size", size});
     ProcessResult submitted = client_.Run(Submit(sizes));

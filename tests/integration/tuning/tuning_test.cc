@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "client/tuner/fusion_tuner.h"
+#include "tests/folders.h"
 #include "tests/integration/process.h"
 #include "tests/integration/tuning_server.h"
 
@@ -317,7 +318,7 @@ TEST_F(TuningTest, TheThreeCallsOfAtuneRtSayWhatIsWrong) {
 
 // Nothing that is linked into the shared library may stand in the way of a program's own libraries.
 TEST_F(TuningTest, TheSharedLibraryShowsItsCFunctionsAlone) {
-  FILE* symbols = popen("nm -D -g --defined-only '" FUSION_BINARY_DIR "/lib/libfusion_tuner.so'", "r");
+  FILE* symbols = popen(("nm -D -g --defined-only '" + testing::BuildFolder() + "/lib/libfusion_tuner.so'").c_str(), "r");
   ASSERT_NE(symbols, nullptr);
   char line[4096];
   int functions = 0;

@@ -12,6 +12,7 @@
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
+#include "tests/folders.h"
 #include "tests/property/codegen/host_execution.h"
 
 namespace fusion::testing {
@@ -19,7 +20,7 @@ namespace {
 
 std::vector<std::string> Examples() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(FUSION_SOURCE_DIR "/examples"))
+  for (const auto& entry : std::filesystem::directory_iterator(testing::SourceFolder() + "/examples"))
     if (entry.path().extension() == ".fuse") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "library/catalog/catalog.h"
 #include "library/catalog/definition_check.h"
+#include "tests/folders.h"
 
 namespace fusion {
 namespace {
@@ -45,7 +46,7 @@ TEST(DeviceCompileTest, EveryRoutineIsDeviceCode) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "all.cu") << Program(*Catalog::BuiltIn().value());
   std::string command =
-      absl::StrCat("'", nvcc, "' -std=c++17 -ptx -arch=sm_80 -diag-suppress 177 -I'", FUSION_SOURCE_DIR,
+      absl::StrCat("'", nvcc, "' -std=c++17 -ptx -arch=sm_80 -diag-suppress 177 -I'", testing::SourceFolder(),
                    "' -o '", (folder / "all.ptx").string(), "' '", (folder / "all.cu").string(), "' > '",
                    (folder / "log").string(), "' 2>&1");
   int status = std::system(command.c_str());

@@ -1,4 +1,5 @@
 #include "library/catalog/catalog.h"
+#include "tests/folders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ TEST(CatalogTest, FindsByExactName) {
 
 TEST(CatalogTest, DirectoryAndEmbeddedFilesAreTheSameLibrary) {
   absl::StatusOr<std::shared_ptr<const Catalog>> loaded =
-      Catalog::LoadDirectory(std::string(FUSION_SOURCE_DIR) + "/library/functions");
+      Catalog::LoadDirectory(testing::SourceFolder() + "/library/functions");
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ((*loaded)->hash(), BuiltIn()->hash());
 }

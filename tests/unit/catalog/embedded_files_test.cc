@@ -1,4 +1,5 @@
 #include "library/catalog/embedded_files.h"
+#include "tests/folders.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@ namespace {
 
 // Byte for byte what stands in the source tree, including quotes and backslashes.
 TEST(EmbeddedFilesTest, EqualTheFilesOfTheLibrary) {
-  std::filesystem::path library = std::filesystem::path(FUSION_SOURCE_DIR) / "library";
+  std::filesystem::path library = std::filesystem::path(testing::SourceFolder()) / "library";
   size_t files = 0;
   for (const char* folder : {"functions", "device"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(library / folder)) {

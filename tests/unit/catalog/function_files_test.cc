@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "library/catalog/embedded_files.h"
+#include "tests/folders.h"
 
 namespace fusion {
 namespace {
@@ -76,7 +77,7 @@ TEST(ParseFunctionFilesTest, SourceBelongsIntoItsOwnFile) {
 
 TEST(ReadFunctionDirectoryTest, ReadsWhatIsEmbedded) {
   absl::StatusOr<std::vector<FunctionFiles>> read =
-      ReadFunctionDirectory(std::string(FUSION_SOURCE_DIR) + "/library/functions");
+      ReadFunctionDirectory(testing::SourceFolder() + "/library/functions");
   ASSERT_TRUE(read.ok()) << read.status();
   std::vector<FunctionFiles> embedded = EmbeddedFunctionFiles();
   ASSERT_EQ(read->size(), embedded.size());

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "library/catalog/catalog.h"
+#include "tests/folders.h"
 
 namespace fusion {
 namespace {
@@ -26,7 +27,7 @@ class ScaffoldTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   int Run(const std::string& arguments) {
-    std::string command = std::string(FUSION_SOURCE_DIR) + "/deploy/dev/scaffold_function.sh " + arguments +
+    std::string command = testing::SourceFolder() + "/deploy/dev/scaffold_function.sh " + arguments +
                           " > " + (root_ / "output").string() + " 2>&1";
     int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "google/protobuf/util/json_util.h"
+#include "tests/folders.h"
 
 namespace fusion {
 namespace {
@@ -18,7 +19,7 @@ using ::testing::HasSubstr;
 
 // z = w - a*v; r = z'*u: two kernels of one binary, one of another. The loader of tests/bench/peers reads the same file.
 std::string SampleJson() {
-  std::ifstream file(std::string(FUSION_SOURCE_DIR) + "/tests/bench/peers/testdata/program.json");
+  std::ifstream file(testing::SourceFolder() + "/tests/bench/peers/testdata/program.json");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
