@@ -15,7 +15,7 @@ limit=-max_total_time=$seconds
 [ "${FUSION_LONG_TESTS:-}" = 1 ] && limit=-runs=1000000
 mkdir -p "$build/found"
 status=0
-for name in parse submit synchronize stored_rows; do
+for name in parse submit synchronize stored_rows tuner; do
   case $name in
     parse) seeds=$root/examples ;;
     submit) seeds="$root/examples $root/tests/fuzz/corpus/submit" ;;
