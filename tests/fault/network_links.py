@@ -3,7 +3,8 @@
 
     tests/fault/network_links.py BIN_DIRECTORY EXAMPLE [--each N] [--together N] [--outage SECONDS] [--only KIND]...
 
-Each fault falls on a worker while it times something for a job. The job ends SUCCEEDED all the same, if the worker was cut off within 20 s
+Links are pairs of devices of the kernel (veth) that are taken down or drop packets, all or some; slow ones are pairs of TUN devices with a
+relay between them, as many kernels have no netem. Each fault falls on a worker while it times something for a job. The job ends SUCCEEDED all the same, if the worker was cut off within 20 s
 (p99); what the worker says afterwards of tasks that others have by then changes nothing; the worker comes back by itself and works again.
 No task has two results. Exit code 77: this machine cannot make such faults, or not all kinds; what it can make was tested.
 """
@@ -11,6 +12,7 @@ import argparse
 import collections
 import concurrent.futures
 import datetime
+import itertools
 import json
 import os
 import subprocess
@@ -39,20 +41,23 @@ KINDS = {
     ],
 }
 CUT_OFF = ("cut", "one way")
+# Between faults: a job whose worker is lost begins anew, and so many at one moment would wait for each other.
+PAUSE_SECONDS = 0.3
 
 
 class LinkedFarm(Farm):
     """A farm whose workers are in namespaces of their own."""
 
     listen_host = "0.0.0.0"
+    numbers = itertools.count()  # of links, of all farms
 
-    def __init__(self, binaries, example, workers, make_link, jobs_at_once):
+    def __init__(self, binaries, example, workers, make_link):
         self.make_link, self.links = make_link, {}
-        self.server_options = ("--insecure-any-address", "--job-threads", str(jobs_at_once))
-        super().__init__(binaries, example, workers, 0.3)
+        self.server_options = ("--insecure-any-address", "--job-threads", str(workers))
+        super().__init__(binaries, example, workers, 0.2)
 
     def place_of(self, name):
-        link = self.links[name] = self.make_link(len(self.links))
+        link = self.links[name] = self.make_link(next(self.numbers))
         return link.prefix, link.here
 
     def last_contacts(self):
@@ -78,7 +83,8 @@ def begin_faults(farm, faults, submitters):
     """Jobs, and a fault for the holder of each; a job or a worker has one at most."""
     waiting = collections.deque(faults)
     submitted = [submitters.submit(farm.submit) for _ in faults]
-    jobs, hit = set(), {}
+    jobs, hit = set(), set()
+    next_fault = 0.0
     end = time.monotonic() + PATIENCE_SECONDS
     while waiting:
         if time.monotonic() > end:
@@ -88,13 +94,13 @@ def begin_faults(farm, faults, submitters):
             jobs.add(known.result())
         held = farm.query("SELECT job, worker FROM tasks JOIN job_tasks ON task = number WHERE kind = 'TIME' AND state = 'RUNNING'")
         for job, worker in held:
-            if not waiting or job not in jobs or worker in hit:
-                continue
-            fault = waiting.popleft()
-            fault.begin(farm.links[worker])
-            fault.begun, fault.job, fault.worker = time.time(), job, worker
-            hit[worker] = fault
-            jobs.discard(job)
+            if waiting and job in jobs and worker not in hit and time.time() > next_fault:
+                fault = waiting.popleft()
+                fault.begin(farm.links[worker])
+                fault.begun, fault.job, fault.worker = time.time(), job, worker
+                hit.add(worker)
+                jobs.discard(job)
+                next_fault = fault.begun + PAUSE_SECONDS
         for (job,) in farm.query(f"SELECT id FROM jobs WHERE state = 'SUCCEEDED' AND id IN ({','.join('?' * len(jobs))})", *jobs):
             jobs.discard(job)  # too quick for us
             submitted.append(submitters.submit(farm.submit))
@@ -122,7 +128,7 @@ def taken_from(farm, faults):
     rows = []
     for fault in faults:
         rows += farm.query(
-            "SELECT t.id, a.fence, t.fence, t.state, t.worker, t.result FROM task_attempts a JOIN tasks t ON a.task = t.number "
+            "SELECT t.id, a.fence, t.fence, t.state, t.worker, a.worker, t.result FROM task_attempts a JOIN tasks t ON a.task = t.number "
             "WHERE a.worker = ? AND a.ended_micros > ? AND a.ended_how IN ('LEASE_EXPIRED', 'WORKER_GONE') ORDER BY a.number",
             fault.worker, int(fault.begun * 1e6))
     return rows
@@ -159,7 +165,7 @@ def wait_for_work(farm, faults, submitters):
 
 
 def disturb(farm, faults, outage, submitters):
-    """All faults at about one moment, until their jobs have ended and `outage` is over. The number of stale results."""
+    """All faults at about one moment, until their jobs have ended and `outage` is over. The number of tasks lost to others, by kind."""
     begin_faults(farm, faults, submitters)
     wait_for_jobs(farm, faults)
     time.sleep(max(0.0, max(fault.begun for fault in faults) + outage - time.time()))
@@ -175,7 +181,8 @@ def disturb(farm, faults, outage, submitters):
     wrong = [row for row in after if row[1] >= row[2] and row[3] == "DONE"]
     if wrong:
         raise RuntimeError(f"tasks were done under a fence that was lost: {wrong}")
-    return len(before)
+    kinds = {fault.worker: fault.kind for fault in faults}
+    return collections.Counter(kinds[row[5]] for row in before)
 
 
 def check_everything(farm):
@@ -212,24 +219,27 @@ def tell(kind, faults, stale):
     return problems
 
 
+def waves(arguments, kinds):
+    """The faults, as many of each kind as are wanted, in parts that happen together."""
+    left = [Fault(kind, *KINDS[kind][number % len(KINDS[kind])]) for number in range(arguments.each) for kind in kinds]
+    while left:
+        yield left[:arguments.together]
+        left = left[arguments.together:]
+
+
 def test(arguments, kinds, make_link):
-    """All kinds, one after the other, on one farm. What was wrong."""
-    workers = 2 * arguments.together + 2
-    farm = LinkedFarm(arguments.binaries, arguments.example, workers, make_link, workers + 8)
-    problems = []
+    """All kinds on one farm. What was wrong."""
+    together = min(arguments.together, arguments.each * len(kinds))
+    # Devices take turns: jobs that lose theirs get those that have had no job since the faults began.
+    farm = LinkedFarm(arguments.binaries, arguments.example, 2 * together + 2, make_link)
+    faults, stale = [], collections.Counter()
     try:
         with concurrent.futures.ThreadPoolExecutor(4) as submitters:
-            # Each has a job, so that all have had as many when the faults begin: the next jobs go to workers without one.
-            farm.wait_for(lambda: len(farm.last_contacts()) == workers, 120, "the workers")
+            farm.wait_for(lambda: len(farm.last_contacts()) == len(farm.links), 120, "the workers")
             wait_for_work(farm, [], submitters)
-            for kind in kinds:
-                faults, stale = [], 0
-                while len(faults) < arguments.each:
-                    ways = [KINDS[kind][number % len(KINDS[kind])] for number in range(len(faults), arguments.each)]
-                    wave = [Fault(kind, *way) for way in ways[:arguments.together]]
-                    stale += disturb(farm, wave, arguments.outage, submitters)
-                    faults += wave
-                problems += tell(kind, faults, stale)
+            for wave in waves(arguments, kinds):
+                stale += disturb(farm, wave, arguments.outage, submitters)
+                faults += wave
         check_everything(farm)
     except Exception:
         farm.log.flush()
@@ -238,32 +248,31 @@ def test(arguments, kinds, make_link):
         raise
     finally:
         farm.close()
-    return problems
+    return [problem for kind in kinds for problem in tell(kind, [fault for fault in faults if fault.kind == kind], stale[kind])]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binaries")
     parser.add_argument("example")
-    parser.add_argument("--each", type=int, default=4, help="faults of each kind")
-    parser.add_argument("--together", type=int, default=20, help="links that are disturbed at one time, at most")
-    parser.add_argument("--outage", type=float, default=28, help="seconds that each lasts, at least")
+    parser.add_argument("--each", type=int, default=4, help="faults of each kind (default: 4)")
+    parser.add_argument("--together", type=int, default=24, help="links of a farm that are disturbed at one time, at most (default: 24)")
+    parser.add_argument("--outage", type=float, default=28, help="seconds that each lasts, at least (default: 28)")
     parser.add_argument("--only", action="append", choices=list(KINDS), help="these kinds alone; may be repeated")
     arguments = parser.parse_args()
-    arguments.together = min(arguments.together, arguments.each)
     network_namespaces.enter()
     kinds = [kind for kind in KINDS if not arguments.only or kind in arguments.only]
-    farms = [([kind for kind in kinds if kind != "slow"], Link), ([kind for kind in kinds if kind == "slow"], RelayedLink)]
     missing = {"one way": network_namespaces.why_no_filters(), "slow": network_namespaces.why_no_relay()}
     missing["lossy"] = missing["one way"]
+    possible = [kind for kind in kinds if not missing.get(kind)]
+    farms = [([kind for kind in possible if kind != "slow"], Link), ([kind for kind in possible if kind == "slow"], RelayedLink)]
     problems = []
-    try:
-        for wanted, make_link in farms:
-            possible = [kind for kind in wanted if not missing.get(kind)]
-            if possible:
-                problems += test(arguments, possible, make_link)
-    except Exception as error:
-        problems.append(f"{type(error).__name__}: {error}")
+    with concurrent.futures.ThreadPoolExecutor(len(farms)) as side_by_side:
+        for done in [side_by_side.submit(test, arguments, *farm) for farm in farms if farm[0]]:
+            try:
+                problems += done.result()
+            except Exception as error:
+                problems.append(f"{type(error).__name__}: {error}")
     if problems:
         sys.exit("\n".join(problems))
     skipped = [f"{kind}: {missing[kind]}" for kind in kinds if missing.get(kind)]
