@@ -4,9 +4,10 @@
     tests/fault/network_links.py BIN_DIRECTORY EXAMPLE [--each N] [--together N] [--outage SECONDS] [--only KIND]...
 
 Links are pairs of devices of the kernel (veth) that are taken down or drop packets, all or some; slow ones are pairs of TUN devices with a
-relay between them, as many kernels have no netem. Each fault falls on a worker while it times something for a job. The job ends SUCCEEDED all the same, if the worker was cut off within 20 s
-(p99); what the worker says afterwards of tasks that others have by then changes nothing; the worker comes back by itself and works again.
-No task has two results. Exit code 77: this machine cannot make such faults, or not all kinds; what it can make was tested.
+relay between them, as many kernels have no netem. Each fault falls on a worker while it times something for a job. The job ends SUCCEEDED
+all the same, if the worker was cut off within 20 s (p99; jobs that got a second disturbed worker are told apart, and must end, too). What the
+worker says afterwards of tasks that others have by then changes nothing; it comes back by itself and works again. No task has two results.
+Exit code 77: this machine cannot make such faults, or not all kinds; what it can make was tested.
 """
 import argparse
 import collections

@@ -76,7 +76,8 @@ const ParameterSpace& ReportedSpace() {
                 "parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } } "
                 "parameters { name: 'stages' power_of_two { lower: 1 upper: 8 } condition: 'tile > 4' } "
                 "parameters { name: 'order' enumeration { values: 'rows' values: 'columns' } } "
-                "parameters { name: 'share' real { lower: 0 upper: 1 } } parameters { name: 'eps' real { lower: 1e-9 upper: 1 logarithmic: true } }",
+                "parameters { name: 'share' real { lower: 0 upper: 1 } } "
+                "parameters { name: 'eps' real { lower: 1e-9 upper: 1 logarithmic: true } }",
                 &declaration),
             "the declaration is not read");
     return *ParameterSpace::Create(declaration);
