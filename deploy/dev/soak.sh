@@ -23,7 +23,7 @@ run() {
   log=$logs/${name// /_}.log
   start=$(date +%s)
   if "$@" >"$log" 2>&1; then result=pass; else result=FAIL; failed=1; fi
-  table+=("| $name | $result | $(($(date +%s) - start)) s | $(grep -E 'seeds:|workers |server killed|faults,|PASSED|tasks_per|wait ' "$log" | tail -n 2 | tr '\n' ';' | tr -d '|') |")
+  table+=("| $name | $result | $(($(date +%s) - start)) s | $(grep -E 'seeds:|workers |server killed|faults,|PASSED|tasks_per|wait |^links |SKIP' "$log" | tail -n 4 | tr '\n' ';' | tr -d '|') |")
   echo "$result  $name"
 }
 
@@ -31,6 +31,7 @@ run "simulated farm" "$build/tests/fault_simulation_test"
 run "workers killed" python3 tests/fault/processes.py "$build/bin" "$example" --kill-workers "$(count 10 500)" --workers 24 --parallel 10
 run "workers stopped" python3 tests/fault/processes.py "$build/bin" "$example" --stop-workers "$(count 5 200)" --workers 24 --parallel 10
 run "server killed" python3 tests/fault/processes.py "$build/bin" "$example" --kill-server "$(count 10 300)"
+run "links between namespaces" python3 tests/fault/network_links.py "$build/bin" "$example" --each "$(count 4 200)"
 run "storage" "$build/tests/fault_storage_test"
 run "candidates" "$build/tests/fault_candidates_test"
 run "sandbox" "$build/tests/fault_sandbox_test"

@@ -14,8 +14,9 @@ struct DispatcherOptions {
   std::chrono::milliseconds broken_grace{5000};
   // Longest time that a call of an idle worker is held.
   std::chrono::milliseconds longest_wait{10000};
-  // A worker silent for so long counts as disconnected. Longer than longest_wait.
-  std::chrono::milliseconds connected_for{20000};
+  // A worker silent for so long counts as disconnected. Longer than longest_wait; not longer than a lease, or a task that its device
+  // has not taken yet waits longer than one that it holds.
+  std::chrono::milliseconds connected_for{15000};
   // After a restart of the server, no lease ends earlier than this.
   std::chrono::milliseconds restart_grace{30000};
   // How often leases are looked through.

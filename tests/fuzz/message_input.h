@@ -13,12 +13,17 @@
 
 namespace fusion {
 
+// Otherwise it prints every string that is not UTF-8, which takes longer than reading it.
+inline void SilenceProtobuf() {
+  static const bool silenced = (google::protobuf::SetLogHandler(nullptr), true);
+  (void)silenced;
+}
+
 inline bool ReadMessage(const std::string& bytes, google::protobuf::Message* message) {
   struct Silent : google::protobuf::io::ErrorCollector {
     void AddError(int, int, const std::string&) override {}
   } silent;
-  static const bool silenced = (google::protobuf::SetLogHandler(nullptr), true);
-  (void)silenced;
+  SilenceProtobuf();
   if (bytes.empty() || bytes[0] < ' ') return message->ParseFromString(bytes);
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&silent);

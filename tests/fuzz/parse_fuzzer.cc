@@ -2,25 +2,15 @@
 // graph that is read must survive being printed and read again.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "server/parse/parse.h"
-
-namespace {
-
-void Require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
-
-}  // namespace
+#include "tests/fuzz/message_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fusion;
   static const auto library = *Catalog::BuiltIn();
+  SilenceProtobuf();
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   v1::GraphSource source;
   if (!bytes.empty() && bytes[0] == '\n') {

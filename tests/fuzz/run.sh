@@ -15,16 +15,23 @@ limit=-max_total_time=$seconds
 [ "${FUSION_LONG_TESTS:-}" = 1 ] && limit=-runs=1000000
 mkdir -p "$build/found"
 status=0
-for name in parse submit synchronize stored_rows; do
+# Undefined behaviour ends the program like everything else that is found. Stacks of allocations are recorded with every allocation.
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=malloc_context_size=4
+for name in parse submit synchronize stored_rows tuner; do
+  options=-max_len=16384
+  # A source reaches tens of thousands of features of the parser. Weighing inputs by them takes libFuzzer longer than running these, so
+  # edges alone count here; what is wrong with a long source is wrong with a short one, as limits on lengths have tests of their own.
+  edges_alone="-max_len=1024 -entropic=0 -use_counters=0"
   case $name in
-    parse) seeds=$root/examples ;;
-    submit) seeds="$root/examples $root/tests/fuzz/corpus/submit" ;;
+    parse) seeds=$root/examples options=$edges_alone ;;
+    submit) seeds="$root/examples $root/tests/fuzz/corpus/submit" options=$edges_alone ;;
+    tuner) seeds=$root/tests/fuzz/corpus/tuner options=-max_len=4096 ;;
     *) seeds=$root/tests/fuzz/corpus/$name ;;
   esac
   mkdir -p "$build/corpus/$name"
-  # Undefined behaviour ends the program like everything else that is found.
-  if UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$build/bin/fuzz_$name" "$limit" -timeout=20 -rss_limit_mb=4096 \
-    -max_len=16384 -print_final_stats=1 -artifact_prefix="$build/found/$name-" "$build/corpus/$name" $seeds \
+  # shellcheck disable=SC2086
+  if "$build/bin/fuzz_$name" "$limit" $options -timeout=20 -rss_limit_mb=4096 \
+    -print_final_stats=1 -artifact_prefix="$build/found/$name-" "$build/corpus/$name" $seeds \
     >"$build/found/$name.log" 2>&1; then
     echo "$name: $(grep -m1 number_of_executed "$build/found/$name.log" | tr -s ' ')"
   else

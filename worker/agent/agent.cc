@@ -182,7 +182,8 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   // Read after news_ was cleared: what changes from here on ends the call.
   v1::SynchronizeRequest request = State();
   // What is finished goes out at once; running tasks are reported every few seconds.
-  const double wait = held_.HasFinished() ? 0
+  const bool finished = held_.HasFinished();
+  const double wait = finished            ? 0
                       : held_.empty()     ? options_.wait_seconds
                                           : std::min(options_.wait_seconds, kContactSeconds);
   request.set_wait_seconds(wait);
@@ -203,6 +204,9 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   Handle(response);
   *next_contact =
       std::chrono::duration<double>(std::clamp(response.next_contact_seconds(), 0.0, kContactSeconds));
+  // The call was short to bring results. Now that they are accepted, one that waits: what comes next of their job, this worker's
+  // device may be needed for.
+  if (finished && !held_.HasFinished()) *next_contact = std::chrono::duration<double>(0);
   return absl::OkStatus();
 }
 

@@ -1,5 +1,4 @@
 // fusion-worker: builds and times for a server.
-#include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -18,6 +17,7 @@
 #include "library/monitor/monitor.h"
 #include "server/identity/channel_credentials.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/server_channel.h"
 #include "worker/agent/simulated_workplace.h"
 #include "worker/agent/worker_metrics.h"
 
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
     spdlog::error("{}", std::string(shown.status().message()));
     return absl::IsUnauthenticated(shown.status()) ? kExitNotAuthorised : kExitUsage;
   }
-  fusion::Agent agent(options, grpc::CreateChannel(server, *shown));
+  fusion::Agent agent(options, fusion::MakeServerChannel(server, *shown));
   boost::asio::io_context signals;
   boost::asio::signal_set set(signals, SIGINT, SIGTERM);
   int received = 0;

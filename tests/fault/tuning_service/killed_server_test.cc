@@ -41,8 +41,9 @@ class ResendingProgram {
 
   // Until `stop`, and then until everything is acknowledged.
   void Run(const std::atomic<bool>& stop) {
-    auto channel = TuningChannel(address_);
     while (!stop || acknowledged_ < sent_) {
+      // As the library does. A channel that is kept waits after a failure, longer than it takes the server to be back.
+      auto channel = TuningChannel(address_);
       TuningConnection connection(channel);
       RunConnection(connection, stop);
     }

@@ -57,6 +57,7 @@ class FakeServer : public v1::WorkerService::Service {
         *response->add_assignments() = assignment;
     for (const std::string& task : cancelled_) response->add_cancelled(task);
     response->set_drain(drain_);
+    if (request->wait_seconds() == 0) response->set_next_contact_seconds(poll_seconds_);
     return grpc::Status::OK;
   }
 
@@ -143,6 +144,7 @@ class FakeServer : public v1::WorkerService::Service {
   v1::SynchronizeRequest last_;
   int refusals_ = 0;
   int calls_ = 0;
+  double poll_seconds_ = 0;  // asked of workers whose call was not to be held
   bool drain_ = false;
   bool shut_ = false;
 };
@@ -347,6 +349,18 @@ TEST_F(AgentTest, KeepsAResultUntilItIsAccepted) {
   EXPECT_EQ(service_->WaitFor("good").build().outcome(), v1::OK);
   std::lock_guard lock(service_->mutex_);
   EXPECT_EQ(service_->reports_["good"], 4);
+}
+
+// What comes next of a job is known when its result has arrived: a device would be idle until the next contact.
+TEST_F(AgentTest, CallsAtOnceWhenItsResultIsAccepted) {
+  {
+    std::lock_guard lock(service_->mutex_);
+    service_->poll_seconds_ = 5;
+  }
+  for (int i = 0; i < 3; ++i) service_->Assign(Build(absl::StrCat("build", i), absl::StrCat("extern \"C\" void f", i, "() {}")));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(service_->WaitFor(absl::StrCat("build", i)).has_build());
+  std::unique_lock lock(service_->mutex_);
+  EXPECT_TRUE(service_->changed_.wait_for(lock, seconds(3), [&] { return service_->last_.tasks().empty(); }));
 }
 
 TEST_F(AgentTest, ACancelledTimingEndsAndTheNextOneRuns) {

@@ -51,6 +51,17 @@ TEST_F(LostDevicesTest, AJobGoesOnWithAnotherDeviceOfItsKind) {
   EXPECT_EQ(Choose()->uuid(), "GPU-2");
 }
 
+// The link was cut between two calls: no lease ends.
+TEST_F(LostDevicesTest, AJobWhoseDeviceFellSilentBeforeItTookTheTaskGoesOnAsSoon) {
+  std::future<absl::Status> timed = StartTiming();
+  while (store_->LiveTasks()->empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  clock_.Advance(std::chrono::seconds(16));
+  Call(Request("second", {}, {CudaDevice("GPU-2")}));
+  ASSERT_TRUE(Ends(timed));
+  EXPECT_TRUE(absl::IsAborted(timed.get()));
+  EXPECT_EQ(Choose()->uuid(), "GPU-2");
+}
+
 TEST_F(LostDevicesTest, ADrainingWorkerFinishesWhatItHasAndTheRestGoesElsewhere) {
   Call(Request("second", {}, {CudaDevice("GPU-2")}));
   std::future<absl::Status> timed = StartTiming();

@@ -248,6 +248,18 @@ TEST_F(SqliteTaskClaimsTest, ARestartedServerGivesHoldersTimeWithoutCountingAnAt
   EXPECT_TRUE(*store_->CompleteTask(hold, "result", nullptr, At(129)));
 }
 
+// The clock was an hour ahead when the worker failed, is right since a restart, and the worker, the only one with the device, is lost.
+TEST_F(SqliteTaskClaimsTest, ARestartForgetsUntilWhenRunningTasksWouldHaveWaited) {
+  const TaskHold failed = Running("k", At(3600));
+  ASSERT_TRUE(store_->ReleaseTask(failed, "no compiler today", At(3600))->has_value());
+  const TaskHold again{failed.task, ClaimBuilds("w", 1, At(3603)).front().fence};
+  EXPECT_GT(Task(again.task).not_before, At(3600));
+  ASSERT_TRUE(store_->AdoptRunning(At(100), std::chrono::seconds(30)).ok());
+  ASSERT_EQ(store_->ExpireLeases(At(131))->size(), 1u);
+  EXPECT_EQ(Task(again.task).state, TaskState::kQueued);
+  EXPECT_EQ(Task(again.task).not_before, Timestamp());
+}
+
 TEST_F(SqliteTaskClaimsTest, ReconnectingDoesNotShortenTheGrace) {
   const TaskHold hold = Running("k", At(20));
   ASSERT_TRUE(store_->AdoptRunning(At(100), std::chrono::seconds(30)).ok());
