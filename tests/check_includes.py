@@ -70,7 +70,7 @@ FILES = {
 
 # Third-party headers that are kept in few places: (pattern, modules or single files that may include them, rule).
 CONFINED = [
-    (r"sqlite3(ext)?\.h", ["db/store", "tests/unit", "tests/fault"], "sqlite3.h is included in db/store alone"),
+    (r"sqlite3(ext)?\.h", ["db/store", "tests/unit", "tests/fault", "tests/bench"], "sqlite3.h is included in db/store alone"),
     (r"(lpsolve/)?lp_lib\.h", ["server/cover"], "lp_lib.h is included in server/cover alone"),
     # The header of partitioned loops is compiled by users' CUDA programs, never into ours; its test is such a program.
     (r"(cuda/)?(cuda|cuda_runtime|cuda_runtime_api|nvrtc|nvml)\.h",

@@ -151,6 +151,7 @@ struct TaskRecord {
   std::string failure_message;
   Timestamp created{};
   Timestamp updated{};
+  std::string traceparent;  // W3C: of the job that it was queued for; read with the payload
   std::string payload;
   std::string result;  // v1::BuildResult or v1::TimeResult, empty until DONE
 };
@@ -174,6 +175,13 @@ struct BuildRecord {
   std::string log;
   double seconds = 0;
   Timestamp created{};
+};
+
+// What a holder made of a task.
+struct TaskCompletion {
+  TaskHold hold;
+  std::string result;                // v1::BuildResult or v1::TimeResult
+  std::optional<BuildRecord> build;  // goes into the build cache in the same transaction
 };
 
 // What became of the binaries of the build cache.

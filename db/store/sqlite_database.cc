@@ -118,6 +118,7 @@ absl::StatusOr<int64_t> Database::Integer(const std::string& sql) {
 }
 
 int64_t Database::changes() const { return sqlite3_changes64(connection_); }
+int64_t Database::total_changes() const { return sqlite3_total_changes64(connection_); }
 int64_t Database::last_row_number() const { return sqlite3_last_insert_rowid(connection_); }
 bool Database::in_transaction() const { return sqlite3_get_autocommit(connection_) == 0; }
 
@@ -131,6 +132,33 @@ absl::Status Database::CopyTo(const std::string& path) {
   if (code != SQLITE_DONE) return (*copy)->Error(code, "copying");
   // The copy is one file, without a write-ahead log beside it.
   return (*copy)->Execute("PRAGMA journal_mode = DELETE");
+}
+
+void Database::WatchLog(int most) {
+  most_log_pages_ = most;
+  sqlite3_wal_hook(
+      connection_,
+      [](void* watching, sqlite3*, const char*, int pages) {
+        Database& database = *static_cast<Database*>(watching);
+        database.log_pages_ = pages;
+        // An error of the file is told by whoever needs the file; what was committed is in the log.
+        if (pages >= database.most_log_pages_) database.Checkpoint().IgnoreError();
+        return SQLITE_OK;
+      },
+      this);
+}
+
+absl::Status Database::Checkpoint() {
+  const int code = sqlite3_wal_checkpoint_v2(connection_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : Error(code, "moving the write-ahead log into the file");
+}
+
+absl::Status Database::SyncFile() {
+  // By SQLite's own descriptor: closing another one of the same file would end the locks of the process.
+  sqlite3_file* file = nullptr;
+  int code = sqlite3_file_control(connection_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (code == SQLITE_OK && file != nullptr && file->pMethods != nullptr) code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+  return code == SQLITE_OK ? absl::OkStatus() : Error(code, "synchronising the file");
 }
 
 absl::Status Database::Error(int code, const std::string& doing) const {

@@ -2,13 +2,14 @@
 // Private to db/store.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -105,13 +106,23 @@ class Database {
   // The single integer that a query without arguments gives.
   absl::StatusOr<int64_t> Integer(const std::string& sql);
 
-  int64_t changes() const;  // rows changed by the last statement
+  int64_t changes() const;        // rows changed by the last statement
+  int64_t total_changes() const;  // rows changed by this connection, also where that was undone later
   int64_t last_row_number() const;
   bool in_transaction() const;
   const std::string& path() const { return path_; }
 
   // Copies the whole database into a new file.
   absl::Status CopyTo(const std::string& path);
+  // Counts the pages of the write-ahead log at each commit of this connection. SQLite itself then moves none of them into the
+  // file, unless they are `most`: whoever commits the next change does it.
+  void WatchLog(int most);
+  // As the last commit left it; 0: none yet. Any thread may ask.
+  int log_pages() const { return log_pages_; }
+  // Moves what the write-ahead log holds into the file, as far as that is possible beside other connections; none of them waits.
+  absl::Status Checkpoint();
+  // What was written to the file itself is on the disk when this returns.
+  absl::Status SyncFile();
   // The last error of the connection as a status, with SQLite's own words after `doing`.
   absl::Status Error(int code, const std::string& doing) const;
 
@@ -121,8 +132,14 @@ class Database {
   Statement Prepare(std::string_view sql);
 
   std::string path_;
+  // So that a statement is found by its text without a copy of that.
+  struct TextHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
   sqlite3* connection_ = nullptr;
-  std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+  std::unordered_map<std::string, sqlite3_stmt*, TextHash, std::equal_to<>> statements_;
+  std::atomic<int> log_pages_ = 0;
+  int most_log_pages_ = 0;
 };
 
 // BEGIN IMMEDIATE; rolled back at the end of the scope unless committed.

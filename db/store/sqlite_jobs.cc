@@ -170,7 +170,7 @@ absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestam
     if (!inserted.ok()) return inserted;
     if (absl::Status traced = SetTraceParent(database, record); !traced.ok()) return traced;
     return created;
-  });
+  }, Urgency::kUrgent);
 }
 
 absl::StatusOr<JobRecord> SqliteStore::GetJob(const std::string& id) {

@@ -10,6 +10,14 @@
 #include "db/store/migrations.h"
 
 namespace fusion {
+namespace {
+
+// Of the one connection whose cache stays good: readers begin anew after every change.
+constexpr int kWriterCacheKibibytes = 64 << 10;
+// When nobody calls Checkpoint: 256 MiB.
+constexpr int kMostLogPages = 64 << 10;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, const StoreOptions& options) {
   absl::StatusOr<std::unique_ptr<SqliteStore>> store = SqliteStore::Open(path, options);
@@ -36,8 +44,11 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
   if (!writer.ok()) return writer.status();
   store->writer_ = *std::move(writer);
   // synchronous = FULL: a transaction that returned is on the disk even when the power fails.
+  // temp_store: what SQLite keeps to undo one statement would else be a file on the disk, for every transaction anew.
   absl::Status prepared = store->writer_->Execute(
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
+      absl::StrCat("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; "
+                   "PRAGMA cache_size = -",
+                   kWriterCacheKibibytes));
   if (!prepared.ok()) return prepared;
   if (options.max_bytes > 0) {
     absl::StatusOr<int64_t> page_bytes = store->writer_->Integer("PRAGMA page_size");
@@ -50,6 +61,14 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
   if (!prepared.ok()) return prepared;
 
   store->writes_.Open(store->writer_.get());
+  store->writer_->WatchLog(kMostLogPages);
+  absl::StatusOr<std::unique_ptr<Database>> checkpointer =
+      Database::Open(path, Database::Mode::kReadWrite, options.busy_timeout);
+  if (!checkpointer.ok()) return checkpointer.status();
+  store->checkpointer_ = *std::move(checkpointer);
+  // It never commits anything; this is how it synchronises.
+  prepared = store->checkpointer_->Execute("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
+  if (!prepared.ok()) return prepared;
 
   for (int i = 0; i < options.readers; ++i) {
     absl::StatusOr<std::unique_ptr<Database>> reader =
@@ -81,6 +100,24 @@ absl::Status SqliteStore::Backup(const std::string& path) {
   }
   Reader reader(*this);
   return WriteBackup(*reader, path);
+}
+
+absl::Status SqliteStore::Checkpoint() {
+  std::lock_guard lock(checkpoint_mutex_);
+  const int pages = writer_->log_pages();
+  if (pages < options_.checkpoint_pages || pages == checkpointed_pages_) return absl::OkStatus();
+  // All of it is moved and made safe while changes go on; then what came during that, which is little. What came during this is moved
+  // between two changes: only when the whole log is in the file is it begun anew.
+  absl::Status moved;
+  for (int round = 0; round < 2 && moved.ok(); ++round) {
+    moved = checkpointer_->Checkpoint();
+    if (moved.ok()) moved = checkpointer_->SyncFile();
+  }
+  if (moved.ok()) moved = writes_.RunBetween([&](Database& database) {
+    checkpointed_pages_ = database.log_pages();
+    return database.Checkpoint();
+  });
+  return moved;
 }
 
 absl::Status SqliteStore::CheckIntegrity() {

@@ -42,18 +42,16 @@ class SqliteStore final : public Store {
                                                        const std::vector<TaskSpec>& specs,
                                                        Timestamp now) override;
   absl::StatusOr<TaskRecord> GetTask(const std::string& id) override;
+  absl::StatusOr<std::vector<TaskRecord>> GetTasks(const std::vector<std::string>& ids) override;
   absl::StatusOr<std::vector<TaskRecord>> LiveTasks() override;
   absl::StatusOr<std::vector<TaskRecord>> ClaimTasks(const std::vector<std::string>& ids,
                                                      const std::string& worker, const std::string& instance,
                                                      Timestamp now, std::chrono::microseconds lease) override;
   absl::StatusOr<std::vector<TaskRecord>> FailQueuedTasks(const std::vector<std::string>& ids,
                                                           const std::string& message, Timestamp now) override;
-  absl::StatusOr<std::vector<TaskRecord>> HeldTasks(const std::string& worker,
-                                                    const std::string& instance) override;
   absl::StatusOr<std::vector<TaskHold>> RenewLeases(const std::vector<TaskHold>& holds, Timestamp now,
                                                     std::chrono::microseconds lease) override;
-  absl::StatusOr<bool> CompleteTask(const TaskHold& hold, const std::string& result, const BuildRecord* build,
-                                    Timestamp now) override;
+  absl::StatusOr<std::vector<bool>> CompleteTasks(const std::vector<TaskCompletion>& completions, Timestamp now) override;
   absl::StatusOr<std::optional<TaskRecord>> ReleaseTask(const TaskHold& hold, const std::string& message,
                                                         Timestamp now) override;
   absl::StatusOr<std::vector<TaskRecord>> ExpireLeases(Timestamp now) override;
@@ -132,6 +130,7 @@ class SqliteStore final : public Store {
 
   absl::Status Backup(const std::string& path) override;
   absl::Status CheckIntegrity() override;
+  absl::Status Checkpoint() override;
 
  private:
   SqliteStore(std::string path, const StoreOptions& options) : path_(std::move(path)), options_(options) {}
@@ -139,12 +138,14 @@ class SqliteStore final : public Store {
   // Runs body(database), which returns a Status or StatusOr, as one transaction on the writing connection. An error undoes
   // everything. The body may run twice, if what it did at first was undone; it must not keep anything from the first time.
   template <typename Body>
-  std::invoke_result_t<Body, Database&> Write(Body&& body) {
+  std::invoke_result_t<Body, Database&> Write(Body&& body, Urgency urgency = Urgency::kBulk) {
     std::optional<std::invoke_result_t<Body, Database&>> result;
-    absl::Status written = writes_.Run([&](Database& database) {
-      result.emplace(body(database));
-      return StatusOf(*result);
-    });
+    absl::Status written = writes_.Run(
+        [&](Database& database) {
+          result.emplace(body(database));
+          return StatusOf(*result);
+        },
+        urgency);
     if (!written.ok()) return written;
     return *std::move(result);
   }
@@ -177,6 +178,10 @@ class SqliteStore final : public Store {
   std::unique_ptr<Database> writer_;  // used by writes_ alone after Open
   GroupCommit writes_;
 
+  std::mutex checkpoint_mutex_;
+  std::unique_ptr<Database> checkpointer_;  // guarded by checkpoint_mutex_ after Open
+  int checkpointed_pages_ = 0;              // guarded by checkpoint_mutex_; of the log, when it was last moved
+
   std::mutex readers_mutex_;
   std::condition_variable reader_free_;
   std::vector<std::unique_ptr<Database>> readers_;  // guarded by readers_mutex_; those not in use
@@ -185,9 +190,11 @@ class SqliteStore final : public Store {
 // "<prefix><16 random hex digits>". Random, so that an id is never that of another store's task or job.
 std::string RandomId(const char* prefix);
 
-// Columns of the table tasks in the order that ReadTask expects.
+// Columns of the table tasks in the order that ReadTask expects: these, and one of the three ways to end them.
 extern const char kTaskColumns[];
-extern const char kTaskColumnsWithoutWork[];  // payload and result are left empty
+extern const char kTaskWork[];
+extern const char kNoTaskWork[];       // traceparent, payload and result are left empty
+extern const char kTaskWorkAsEnded[];  // traceparent is left empty, and the payload where there is a result
 TaskRecord ReadTask(const Statement& row);
 absl::StatusOr<std::vector<TaskRecord>> ReadTasks(Statement query);
 const char* TaskKindName(TaskKind kind);

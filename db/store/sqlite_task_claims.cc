@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::vecto
               .Run();
       if (!updated.ok()) return updated;
       if (database.changes() == 0) continue;
-      Statement query = database.Query(absl::StrCat("SELECT ", kTaskColumns, " FROM tasks WHERE id = ?1"), id);
+      Statement query = database.Query(absl::StrCat("SELECT ", kTaskColumns, kTaskWork, " FROM tasks WHERE id = ?1"), id);
       absl::Status read = query.ForEach([&] { claimed.push_back(ReadTask(query)); });
       if (!read.ok()) return read;
     }
@@ -86,21 +86,12 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::FailQueuedTasks(const std::
       if (!updated.ok()) return updated;
       if (database.changes() == 0) continue;
       Statement query =
-          database.Query(absl::StrCat("SELECT ", kTaskColumnsWithoutWork, " FROM tasks WHERE id = ?1"), id);
+          database.Query(absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE id = ?1"), id);
       absl::Status read = query.ForEach([&] { failed.push_back(ReadTask(query)); });
       if (!read.ok()) return read;
     }
     return failed;
   });
-}
-
-absl::StatusOr<std::vector<TaskRecord>> SqliteStore::HeldTasks(const std::string& worker,
-                                                               const std::string& instance) {
-  Reader reader(*this);
-  return ReadTasks(reader->Query(
-      absl::StrCat("SELECT ", kTaskColumnsWithoutWork,
-                   " FROM tasks WHERE state = 'RUNNING' AND worker = ?1 AND instance = ?2 ORDER BY number"),
-      worker, instance));
 }
 
 absl::StatusOr<std::vector<TaskHold>> SqliteStore::RenewLeases(const std::vector<TaskHold>& holds,
@@ -125,22 +116,23 @@ absl::StatusOr<std::vector<TaskHold>> SqliteStore::RenewLeases(const std::vector
   });
 }
 
-absl::StatusOr<bool> SqliteStore::CompleteTask(const TaskHold& hold, const std::string& result,
-                                               const BuildRecord* build, Timestamp now) {
-  return Write([&](Database& database) -> absl::StatusOr<bool> {
-    absl::Status updated = database
-                               .Query(
-                                   "UPDATE tasks SET state = 'DONE', result = ?3, updated_micros = ?4 "
-                                   "WHERE id = ?1 AND fence = ?2 AND state = 'RUNNING'",
-                                   hold.task, hold.fence, Bytes{result}, now)
-                               .Run();
-    if (!updated.ok()) return updated;
-    if (database.changes() == 0) return false;
-    if (build != nullptr) {
-      absl::Status cached = InsertBuild(database, *build);
-      if (!cached.ok()) return cached;
+absl::StatusOr<std::vector<bool>> SqliteStore::CompleteTasks(const std::vector<TaskCompletion>& completions, Timestamp now) {
+  if (completions.empty()) return std::vector<bool>();
+  return Write([&](Database& database) -> absl::StatusOr<std::vector<bool>> {
+    std::vector<bool> completed;
+    for (const TaskCompletion& completion : completions) {
+      absl::Status updated = database
+                                 .Query(
+                                     "UPDATE tasks SET state = 'DONE', result = ?3, updated_micros = ?4 "
+                                     "WHERE id = ?1 AND fence = ?2 AND state = 'RUNNING'",
+                                     completion.hold.task, completion.hold.fence, Bytes{completion.result}, now)
+                                 .Run();
+      if (!updated.ok()) return updated;
+      completed.push_back(database.changes() > 0);
+      if (!completed.back() || !completion.build.has_value()) continue;
+      if (absl::Status cached = InsertBuild(database, *completion.build); !cached.ok()) return cached;
     }
-    return true;
+    return completed;
   });
 }
 
@@ -160,7 +152,7 @@ absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHol
     if (!updated.ok()) return updated;
     if (database.changes() == 0) return std::nullopt;
     Statement query =
-        database.Query(absl::StrCat("SELECT ", kTaskColumnsWithoutWork, " FROM tasks WHERE id = ?1"), hold.task);
+        database.Query(absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE id = ?1"), hold.task);
     absl::StatusOr<bool> row = query.Step();
     if (!row.ok()) return row.status();
     return ReadTask(query);
@@ -179,7 +171,7 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ExpireLeases(Timestamp now)
   }
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
     absl::StatusOr<std::vector<TaskRecord>> expired = ReadTasks(database.Query(
-        absl::StrCat("SELECT ", kTaskColumnsWithoutWork,
+        absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork,
                      " FROM tasks WHERE state = 'RUNNING' AND lease_until_micros < ?1 ORDER BY number"),
         now));
     if (!expired.ok()) return expired;
@@ -192,7 +184,7 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::LoseTasks(const std::string
                                                                Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
     absl::StatusOr<std::vector<TaskRecord>> lost = ReadTasks(database.Query(
-        absl::StrCat("SELECT ", kTaskColumnsWithoutWork,
+        absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork,
                      " FROM tasks WHERE state = 'RUNNING' AND worker = ?1 AND instance <> ?2 ORDER BY number"),
         worker, new_instance));
     if (!lost.ok()) return lost;

@@ -76,6 +76,8 @@ class Store {
                                                                const std::vector<TaskSpec>& specs,
                                                                Timestamp now) = 0;
   virtual absl::StatusOr<TaskRecord> GetTask(const std::string& id) = 0;
+  // In the order given, those that are not known left out; without payload where they are DONE.
+  virtual absl::StatusOr<std::vector<TaskRecord>> GetTasks(const std::vector<std::string>& ids) = 0;
   // QUEUED and RUNNING tasks in the order of queueing, without payload and result: what a server takes up when it starts.
   virtual absl::StatusOr<std::vector<TaskRecord>> LiveTasks() = 0;
   // Gives those of the tasks that are QUEUED to the worker: they become RUNNING with the fence and the attempts raised.
@@ -87,17 +89,17 @@ class Store {
   // Those of the tasks that are QUEUED become FAILED with kQueueTimeout. Returns them as they now are.
   virtual absl::StatusOr<std::vector<TaskRecord>> FailQueuedTasks(const std::vector<std::string>& ids,
                                                                   const std::string& message, Timestamp now) = 0;
-  // RUNNING tasks of this process of the worker, without payload.
-  virtual absl::StatusOr<std::vector<TaskRecord>> HeldTasks(const std::string& worker,
-                                                            const std::string& instance) = 0;
   // Extends the leases of those still RUNNING with the same fence, not beyond the end of their claims; returns the others,
   // which their holder should stop.
   virtual absl::StatusOr<std::vector<TaskHold>> RenewLeases(const std::vector<TaskHold>& holds, Timestamp now,
                                                             std::chrono::microseconds lease) = 0;
-  // Stores the result if the task is RUNNING with this fence, else changes nothing and returns false.
-  // `build`, when not null, goes into the build cache in the same transaction.
-  virtual absl::StatusOr<bool> CompleteTask(const TaskHold& hold, const std::string& result,
-                                            const BuildRecord* build, Timestamp now) = 0;
+  // Stores the results of those that are RUNNING with the fence given; true for these. The others change nothing.
+  virtual absl::StatusOr<std::vector<bool>> CompleteTasks(const std::vector<TaskCompletion>& completions, Timestamp now) = 0;
+  absl::StatusOr<bool> CompleteTask(const TaskCompletion& completion, Timestamp now) {
+    absl::StatusOr<std::vector<bool>> completed = CompleteTasks({completion}, now);
+    if (!completed.ok()) return completed.status();
+    return completed->front();
+  }
   // The worker could not do it, through no fault of the task: QUEUED again, or FAILED after
   // RetryPolicy::failures. Returns the task as it now is; none, and changes nothing, unless it is RUNNING with this fence.
   virtual absl::StatusOr<std::optional<TaskRecord>> ReleaseTask(const TaskHold& hold, const std::string& message,
@@ -270,6 +272,9 @@ class Store {
   virtual absl::Status Backup(const std::string& path) = 0;
   // Reads the whole file. DATA_LOSS says what is damaged.
   virtual absl::Status CheckIntegrity() = 0;
+  // Moves the write-ahead log into the file once it has StoreOptions::checkpoint_pages; changes wait for the last bit of that alone.
+  // Called several times a second by one thread; where nobody does, the log grows to 256 MiB, and changes wait for all of it.
+  virtual absl::Status Checkpoint() = 0;
 };
 
 struct StoreOptions {
@@ -279,6 +284,7 @@ struct StoreOptions {
   // with the process, however it ends.
   bool exclusive = true;
   int64_t max_bytes = 0;  // of the file; 0: as large as the disk allows
+  int checkpoint_pages = 8192;  // of 4 KiB
   RetryPolicy retry;
   TuningRetention tuning;
 };

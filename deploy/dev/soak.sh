@@ -32,6 +32,7 @@ run "workers killed" python3 tests/fault/processes.py "$build/bin" "$example" --
 run "workers stopped" python3 tests/fault/processes.py "$build/bin" "$example" --stop-workers "$(count 5 200)" --workers 24 --parallel 10
 run "server killed" python3 tests/fault/processes.py "$build/bin" "$example" --kill-server "$(count 10 300)"
 run "links between namespaces" python3 tests/fault/network_links.py "$build/bin" "$example" --each "$(count 4 200)"
+run "server killed at commits" python3 tests/fault/commit_kills.py "$build/bin" "$example" "$build/tests/libfusion_kill_at_commit.so"
 run "storage" "$build/tests/fault_storage_test"
 run "candidates" "$build/tests/fault_candidates_test"
 run "sandbox" "$build/tests/fault_sandbox_test"

@@ -134,25 +134,27 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   const auto turn = std::min(options_.no_worker_patience, std::chrono::milliseconds(1000));
   auto last_able = std::chrono::steady_clock::now();
   while (true) {
-    for (const std::string& key : look_at) {
-      auto found = waiting.find(key);
-      if (found == waiting.end()) continue;
-      absl::StatusOr<TaskRecord> task = store_.GetTask(found->second.task);
-      if (!task.ok()) return task.status();
-      if (!IsTerminal(task->state)) continue;  // an earlier task of the same key has ended
-      if (task->state == TaskState::kCancelled) {
+    std::vector<std::string> ids;
+    for (const std::string& key : look_at)
+      if (auto found = waiting.find(key); found != waiting.end()) ids.push_back(found->second.task);
+    absl::StatusOr<std::vector<TaskRecord>> tasks = store_.GetTasks(ids);
+    if (!tasks.ok()) return tasks.status();
+    for (const TaskRecord& task : *tasks) {
+      auto found = waiting.find(task.key);
+      if (found == waiting.end() || !IsTerminal(task.state)) continue;  // an earlier task of the same key has ended
+      if (task.state == TaskState::kCancelled) {
         return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
       }
-      if (task->failure == TaskFailure::kQueueTimeout) {
+      if (task.failure == TaskFailure::kQueueTimeout) {
         cancel_tasks();
         return absl::DeadlineExceededError(
-            absl::StrCat(task->failure_message, "; connected: ", registry_.Describe(clock_.Now())));
+            absl::StrCat(task.failure_message, "; connected: ", registry_.Describe(clock_.Now())));
       }
       const Waiting done = std::move(found->second);
       waiting.erase(found);
-      needs.erase(key);
+      needs.erase(task.key);
       for (int index : done.indices) {
-        absl::Status taken = ended(index, *task, done.reused);
+        absl::Status taken = ended(index, task, done.reused);
         if (!taken.ok()) return taken;
       }
     }
@@ -193,11 +195,13 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
 
 absl::StatusOr<std::map<std::string, Dispatcher::Need>> Dispatcher::Queued(const std::map<std::string, Need>& waiting) const {
   std::map<std::string, Need> queued;
-  for (const auto& [key, need] : waiting) {
-    absl::StatusOr<TaskRecord> task = store_.GetTask(need.task);
-    if (!task.ok()) return task.status();
-    if (task->state == TaskState::kQueued) queued[key] = need;
-  }
+  std::vector<std::string> ids;
+  for (const auto& [key, need] : waiting) ids.push_back(need.task);
+  absl::StatusOr<std::vector<TaskRecord>> tasks = store_.GetTasks(ids);
+  if (!tasks.ok()) return tasks.status();
+  for (const TaskRecord& task : *tasks)
+    if (task.state == TaskState::kQueued)
+      if (auto need = waiting.find(task.key); need != waiting.end()) queued.insert(*need);
   return queued;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace fusion {
 namespace {
@@ -102,15 +103,17 @@ void Synchronizer::Accept(const v1::SynchronizeRequest& request, WorkerRegistry:
   RememberDevices(request);
   absl::Status renewed = queue_.Renew(request);
   if (!renewed.ok()) spdlog::error("worker {}: leases not renewed: {}", request.worker(), renewed.ToString());
-  for (const v1::TaskReport& report : request.tasks()) {
-    if (IsHeld(report)) continue;
-    absl::StatusOr<TaskQueue::Reported> reported = queue_.Report(request.worker(), report);
-    if (!reported.ok()) {
+  std::vector<const v1::TaskReport*> finished;
+  for (const v1::TaskReport& report : request.tasks())
+    if (!IsHeld(report)) finished.push_back(&report);
+  const std::vector<absl::StatusOr<TaskQueue::Reported>> reported = queue_.Report(request.worker(), finished);
+  for (size_t i = 0; i < finished.size(); ++i) {
+    if (!reported[i].ok()) {
       // Not accepted, so the worker keeps it and reports it again.
-      spdlog::error("{}: result not stored: {}", report.task(), reported.status().ToString());
+      spdlog::error("{}: result not stored: {}", finished[i]->task(), reported[i].status().ToString());
       continue;
     }
-    response.add_accepted(report.task());
+    response.add_accepted(finished[i]->task());
     news = true;
   }
   if (news) WakeForTasks();
@@ -147,15 +150,11 @@ void Synchronizer::WakeAllForTasks() {
 }
 
 bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeResponse& response) {
-  absl::StatusOr<std::vector<TaskRecord>> held = store_.HeldTasks(request.worker(), request.instance());
-  if (!held.ok()) {
-    spdlog::error("worker {}: {}", request.worker(), held.status().ToString());
-    return false;
-  }
+  const std::vector<ClaimedTask> held = queue_.HeldBy(request);
   bool news = false;
 
   std::set<std::pair<std::string, int64_t>> running;
-  for (const TaskRecord& task : *held) running.emplace(task.id, task.fence);
+  for (const ClaimedTask& task : held) running.emplace(task.id, task.fence);
   std::set<std::string> listed;
   response.clear_cancelled();
   for (const v1::TaskReport& report : request.tasks()) {
@@ -167,11 +166,11 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
 
   int build_slots = std::max(request.free_build_slots(), 0);
   int time_slots = std::max(request.free_time_slots(), 0);
-  for (const TaskRecord& task : *held) {
+  for (const ClaimedTask& task : held) {
     if (listed.contains(task.id)) continue;
     if (registry_.CountResent(request.worker(), task.id, task.fence) > kMostResends) continue;
     absl::StatusOr<TaskRecord> with_work = store_.GetTask(task.id);
-    if (!with_work.ok() || with_work->fence != task.fence) continue;
+    if (!with_work.ok() || with_work->fence != task.fence || with_work->state != TaskState::kRunning) continue;
     absl::StatusOr<v1::Assignment> assignment = queue_.AssignmentOf(*with_work);
     if (!assignment.ok()) continue;
     *response.add_assignments() = *std::move(assignment);

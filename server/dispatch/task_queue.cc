@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <cmath>
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -20,6 +20,8 @@ constexpr std::chrono::seconds kBuildSlack{60};
 constexpr double kDefaultBuildDeadlineSeconds = 120;
 // A timing that is not done after this long is not going to be.
 constexpr std::chrono::hours kLongestTiming{1};
+// Queued in one change of the store, which others wait for.
+constexpr size_t kSpecsOfChange = 64;
 
 }  // namespace
 
@@ -82,6 +84,7 @@ absl::StatusOr<v1::Assignment> TaskQueue::AssignmentOf(const TaskRecord& task) c
   assignment.set_task(task.id);
   assignment.set_fence(task.fence);
   assignment.set_lease_seconds(std::chrono::duration<double>(lease_).count());
+  assignment.set_traceparent(task.traceparent);
   const bool parsed = task.kind == TaskKind::kBuild
                           ? assignment.mutable_build()->ParseFromString(task.payload)
                           : assignment.mutable_time()->ParseFromString(task.payload);
@@ -93,19 +96,34 @@ absl::Status TaskQueue::Start() {
   absl::StatusOr<std::vector<TaskRecord>> live = store_.LiveTasks();
   if (!live.ok()) return live.status();
   for (const TaskRecord& task : *live) {
-    if (task.state == TaskState::kQueued)
+    if (task.state == TaskState::kQueued) {
       ready_.Add(ReadyTaskOf(task));
-    else
+    } else {
       ready_.Resume(ReadyTaskOf(task), task.worker);
+      book_.Claimed(ClaimedTaskOf(task));
+    }
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& job, const std::vector<TaskSpec>& specs) {
-  absl::StatusOr<std::vector<EnsuredTask>> ensured = store_.EnsureTasks(job, specs, clock_.Now());
-  if (!ensured.ok()) return ensured;
-  for (const EnsuredTask& known : *ensured)
-    if (known.created) ready_.Add(ReadyTaskOf(known.task));
+  std::vector<EnsuredTask> ensured;
+  ensured.reserve(specs.size());
+  for (size_t begin = 0; begin < specs.size(); begin += kSpecsOfChange) {
+    const auto first = specs.begin() + begin;
+    const auto last = first + std::min(kSpecsOfChange, specs.size() - begin);
+    absl::StatusOr<std::vector<EnsuredTask>> known = store_.EnsureTasks(job, {first, last}, clock_.Now());
+    if (!known.ok()) {
+      // The job does not go on; nobody needs the first part of its tasks.
+      if (absl::Status cancelled = CancelJob(job).status(); !cancelled.ok())
+        spdlog::error("{}: tasks not cancelled: {}", job, cancelled.ToString());
+      return known.status();
+    }
+    for (EnsuredTask& task : *known) {
+      if (task.created) ready_.Add(ReadyTaskOf(task.task));
+      ensured.push_back(std::move(task));
+    }
+  }
   return ensured;
 }
 
@@ -131,11 +149,13 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
   std::set<std::string> claimed;
   for (const TaskRecord& task : *tasks) {
     claimed.insert(task.id);
+    book_.Claimed(ClaimedTaskOf(task));
+  }
+  for (const TaskRecord& task : *tasks) {
     absl::StatusOr<v1::Assignment> assignment = AssignmentOf(task);
     if (!assignment.ok()) {
       // Nobody can run it: it fails after a few claims instead of stopping the queue.
-      absl::StatusOr<Reported> released =
-          Release(TaskHold{task.id, task.fence}, task, std::string(assignment.status().message()));
+      absl::StatusOr<Reported> released = Release(TaskHold{task.id, task.fence}, std::string(assignment.status().message()));
       if (!released.ok()) return released.status();
       continue;
     }
@@ -150,64 +170,9 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
 void TaskQueue::LeaveHolder(const TaskRecord& task) {
   // What a worker failed at, or took with it, is not charged to the user.
   ready_.Released(task.id);
+  book_.Ended(task.worker, task.id, task.fence);
   if (task.state == TaskState::kQueued) ready_.Add(ReadyTaskOf(task));
   if (IsTerminal(task.state)) board_.Ended(task.key);
-}
-
-absl::StatusOr<TaskQueue::Reported> TaskQueue::Release(const TaskHold& hold, const TaskRecord& task,
-                                                       const std::string& message) {
-  absl::StatusOr<std::optional<TaskRecord>> released = store_.ReleaseTask(hold, message, clock_.Now());
-  if (!released.ok()) return released.status();
-  if (!released->has_value()) return Reported::kUnwanted;
-  spdlog::warn("{}: worker {} failed: {}", task.id, task.worker, message);
-  LeaveHolder(**released);
-  return Reported::kRequeued;
-}
-
-absl::StatusOr<TaskQueue::Reported> TaskQueue::Report(const std::string& worker, const v1::TaskReport& report) {
-  const TaskHold hold{report.task(), report.fence()};
-  absl::StatusOr<TaskRecord> task = store_.GetTask(report.task());
-  if (absl::IsNotFound(task.status())) return Reported::kUnwanted;
-  if (!task.ok()) return task.status();
-  if (task->worker != worker) return Reported::kUnwanted;
-
-  if (report.state_case() == v1::TaskReport::kFailure) return Release(hold, *task, report.failure());
-  const bool is_build = report.state_case() == v1::TaskReport::kBuild;
-  if (is_build != (task->kind == TaskKind::kBuild)) {
-    return Release(hold, *task, "the worker sent a result of another kind of task");
-  }
-
-  const Timestamp now = clock_.Now();
-  absl::StatusOr<bool> stored = false;
-  if (is_build) {
-    const v1::BuildResult& result = report.build();
-    if (result.outcome() == v1::OK) {
-      absl::StatusOr<bool> uploaded = store_.HasBlob(result.binary());
-      if (!uploaded.ok()) return uploaded.status();
-      if (!*uploaded) {
-        return Release(hold, *task,
-                       absl::StrCat("the worker reported the binary '", result.binary(),
-                                    "' without having uploaded it"));
-      }
-    }
-    const BuildRecord build{.key = task->key,
-                            .outcome = v1::Outcome_Name(result.outcome()),
-                            .binary_digest = result.outcome() == v1::OK ? result.binary() : "",
-                            .log = result.log(),
-                            // The database takes no NaN where it wants a number.
-                            .seconds = std::isfinite(result.seconds()) ? result.seconds() : 0,
-                            .created = now};
-    // Other outcomes depend on the machine or the moment and are not for other jobs.
-    const bool lasting = result.outcome() == v1::OK || result.outcome() == v1::COMPILE_ERROR;
-    stored = store_.CompleteTask(hold, result.SerializeAsString(), lasting ? &build : nullptr, now);
-  } else {
-    stored = store_.CompleteTask(hold, report.time().SerializeAsString(), nullptr, now);
-  }
-  if (!stored.ok()) return stored.status();
-  if (!*stored) return Reported::kUnwanted;
-  ready_.Ended(task->id, std::chrono::duration<double>(now - task->updated).count());
-  board_.Ended(task->key);
-  return Reported::kStored;
 }
 
 absl::Status TaskQueue::Renew(const v1::SynchronizeRequest& request) {
@@ -219,10 +184,8 @@ absl::Status TaskQueue::Renew(const v1::SynchronizeRequest& request) {
   }
   if (listed.empty()) return absl::OkStatus();
   // Neither others' tasks nor thousands that nobody knows are written about.
-  absl::StatusOr<std::vector<TaskRecord>> held = store_.HeldTasks(request.worker(), request.instance());
-  if (!held.ok()) return held.status();
   std::vector<TaskHold> holds;
-  for (const TaskRecord& task : *held)
+  for (const ClaimedTask& task : HeldBy(request))
     if (listed.contains({task.id, task.fence})) holds.push_back(TaskHold{task.id, task.fence});
   // Those that are lost are told by the answer to this call, which looks at them again.
   return store_.RenewLeases(holds, clock_.Now(), lease_).status();
@@ -288,6 +251,7 @@ absl::StatusOr<std::vector<std::string>> TaskQueue::CancelJob(const std::string&
     // As it was before.
     if (task.state == TaskState::kRunning) {
       holders.push_back(task.worker);
+      book_.Ended(task.worker, task.id, task.fence);
       ready_.Ended(task.id, std::chrono::duration<double>(clock_.Now() - task.updated).count());
     }
     ready_.Remove(task.id);

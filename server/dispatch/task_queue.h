@@ -11,6 +11,7 @@
 #include "db/store/store.h"
 #include "fusion/v1/worker.pb.h"
 #include "server/dispatch/capabilities.h"
+#include "server/dispatch/claim_book.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/completion_board.h"
 #include "server/dispatch/ready_queue.h"
@@ -48,9 +49,14 @@ class TaskQueue {
     kUnwanted,  // the task is no longer this worker's; the report changed nothing
     kRequeued,  // the worker failed; the task waits for another, or is FAILED
   };
-  // Takes a finished report. An error means that nothing is stored: the worker must report again.
+  // Takes finished reports, all that can be in one change of the store; returned in their order. An error means that nothing of that
+  // one is stored: the worker must report it again.
   // kUnwanted when another worker has the task: fences say which assignment a report is of, not who may report.
-  absl::StatusOr<Reported> Report(const std::string& worker, const v1::TaskReport& report);
+  std::vector<absl::StatusOr<Reported>> Report(const std::string& worker, const std::vector<const v1::TaskReport*>& reports);
+  // What this process of the worker holds, in the order of queueing.
+  std::vector<ClaimedTask> HeldBy(const v1::SynchronizeRequest& request) const {
+    return book_.HeldBy(request.worker(), request.instance());
+  }
   // Extends the leases of the tasks that the request lists as running and that this worker has.
   absl::Status Renew(const v1::SynchronizeRequest& request);
 
@@ -71,7 +77,10 @@ class TaskQueue {
   absl::StatusOr<std::vector<std::string>> CancelJob(const std::string& job);
 
  private:
-  absl::StatusOr<Reported> Release(const TaskHold& hold, const TaskRecord& task, const std::string& message);
+  absl::StatusOr<Reported> Release(const TaskHold& hold, const std::string& message);
+  // The completion that a finished report asks for. FAILED_PRECONDITION: why the worker has failed instead.
+  absl::StatusOr<TaskCompletion> CompletionOf(const v1::TaskReport& report, const ClaimedTask& task, Timestamp now);
+  void HasEnded(const ClaimedTask& task, Timestamp now);
   // A task that somebody held is queued again, or has ended.
   void LeaveHolder(const TaskRecord& task);
   bool AnnounceLost(const std::vector<TaskRecord>& lost);
@@ -81,6 +90,7 @@ class TaskQueue {
   CompletionBoard& board_;
   const std::chrono::microseconds lease_;
   ReadyQueue ready_;
+  ClaimBook book_;
 };
 
 }  // namespace fusion

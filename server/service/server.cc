@@ -6,19 +6,23 @@
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "library/monitor/monitor.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/identity/listening.h"
 #include "server/service/admin_service.h"
+#include "server/service/checkpoint_keeper.h"
 #include "server/service/data_directory.h"
 #include "server/service/fleet_service.h"
 #include "server/service/job_watchers.h"
@@ -32,18 +36,22 @@
 namespace fusion {
 namespace {
 
-// Both wait for the disk most of the time, and what waits together is written together (db/store/group_commit.h).
 constexpr int kTimerThreads = 4;
+// These two wait for the disk most of the time, and what waits together is written together (db/store/group_commit.h).
 constexpr int kRequestThreads = 8;
-constexpr int kWorkerThreads = 32;
+// Calls of workers come a thousand at a time. Whoever was written together goes on at the same moment, so somebody who submits a job then
+// waits for a processor behind all of these: as many as make a commit worth its price, and no more.
+int WorkerThreads() { return std::clamp(4 * static_cast<int>(std::thread::hardware_concurrency()), 8, 64); }
 constexpr int kSearchThreads = 2;
 constexpr int kTunerThreads = 2;
 constexpr std::chrono::seconds kShutdownTime{3};
 
-// Both are settings of the process, made before the first server.
+// Settings of the process, made before the first server.
 void EnableHealthAndReflection() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // gRPC's locks are Abseil's, which where it is built with assertions notes under one lock for all in which order they are taken.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   });
@@ -64,11 +72,12 @@ struct Server::Parts {
   std::unique_ptr<AccessGate> gate;
   boost::asio::thread_pool timers{kTimerThreads};
   boost::asio::thread_pool requests{kRequestThreads};
-  boost::asio::thread_pool workers{kWorkerThreads};
+  boost::asio::thread_pool workers{static_cast<size_t>(WorkerThreads())};
   boost::asio::thread_pool searches{kSearchThreads};
   boost::asio::thread_pool tuners{kTunerThreads};
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<BuildCacheKeeper> build_cache;
+  std::unique_ptr<CheckpointKeeper> checkpoints;
   std::unique_ptr<JobRunner> runner;
   TunerMetrics tuner_metrics{metrics.registry};
   std::unique_ptr<TuningRegistry> tunings;
@@ -153,6 +162,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->build_cache = std::make_unique<BuildCacheKeeper>(*parts->store, parts->timers.get_executor(), options.build_cache,
                                                           &parts->metrics);
   parts->build_cache->Start();
+  parts->checkpoints = std::make_unique<CheckpointKeeper>(*parts->store, parts->timers.get_executor());
+  parts->checkpoints->Start();
   parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog,
                                               parts->watchers, options.runner, &parts->metrics);
   const ServiceContext context{*parts->store,   *parts->dispatcher, parts->catalog,
@@ -238,6 +249,7 @@ void Server::Shutdown() {
   parts_->tunings->Stop();
   parts_->runner->Stop();
   parts_->build_cache->Stop();
+  parts_->checkpoints->Stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
   parts_->grpc_server->Wait();
   for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->tuners, &parts_->timers}) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/agent/assignment_scope.h"
 
 #ifndef FUSION_VERSION
 #define FUSION_VERSION "unknown"
@@ -221,6 +222,7 @@ void Agent::Handle(const v1::SynchronizeResponse& response) {
   for (const v1::Assignment& assignment : response.assignments()) {
     const HeldTasks::Started started = held_.Start(assignment);
     if (!started.is_new) continue;
+    const AssignmentScope scope(assignment.task(), assignment.traceparent());
     spdlog::debug("{} {}", assignment.has_build() ? "build" : "time", assignment.task());
     if (options_.metrics != nullptr) options_.metrics->Began(assignment);
     v1::Assignment kind;  // all that is counted of it

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "library/monitor/log.h"
+#include "worker/agent/assignment_scope.h"
 #include "worker/build/host_builder.h"
 
 namespace fusion {
@@ -187,8 +187,9 @@ void LocalWorkplace::Start(const v1::Assignment& assignment, std::stop_token sto
   report.set_task(assignment.task());
   report.set_fence(assignment.fence());
   if (assignment.has_build()) {
-    boost::asio::post(build_threads_, [this, report, stop, task = assignment.build(), done]() mutable {
-      const LogScope scope("task", report.task());
+    boost::asio::post(build_threads_, [this, report, stop, task = assignment.build(), trace = assignment.traceparent(),
+                                       done]() mutable {
+      const AssignmentScope scope(report.task(), trace);
       Build(task, stop, &report);
       done(std::move(report));
     });
@@ -197,8 +198,8 @@ void LocalWorkplace::Start(const v1::Assignment& assignment, std::stop_token sto
   const auto lane = lanes_.find(assignment.time().device_uuid());
   if (assignment.has_time() && lane != lanes_.end()) {
     boost::asio::post(lane->second->thread, [this, report, stop, lane = lane->second.get(),
-                                             task = assignment.time(), done]() mutable {
-      const LogScope scope("task", report.task());
+                                             task = assignment.time(), trace = assignment.traceparent(), done]() mutable {
+      const AssignmentScope scope(report.task(), trace);
       Time(lane, task, stop, &report);
       done(std::move(report));
     });

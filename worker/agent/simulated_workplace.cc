@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "library/catalog/sha256.h"
+#include "worker/agent/assignment_scope.h"
 
 namespace fusion {
 namespace {
@@ -88,6 +89,7 @@ bool SimulatedWorkplace::Wait(double seconds, std::stop_token stop) {
 void SimulatedWorkplace::Start(const v1::Assignment& assignment, std::stop_token stop,
                                std::function<void(v1::TaskReport)> done) {
   boost::asio::post(threads_, [this, assignment, stop, done = std::move(done)] {
+    const AssignmentScope scope(assignment.task(), assignment.traceparent());
     v1::TaskReport report;
     report.set_task(assignment.task());
     report.set_fence(assignment.fence());

@@ -1,11 +1,12 @@
 // How many tasks a server hands out and records: a real server on loopback, workers that only speak the protocol and do nothing,
-// jobs of many builds each, and a client that submits meanwhile. Everything is durable as always.
+// jobs of many builds each, and somebody who submits meanwhile; three processes, so that what each costs is known. Everything is
+// durable as always.
 //
-//   dispatch_bench [--workers 1000] [--tasks 100000] [--folder DIR]       prints JSON
+//   dispatch_bench [--workers 1000] [--tasks 100000] [--folder DIR] [--statements]       prints JSON
 #include <grpcpp/create_channel.h>
 #include <grpcpp/grpcpp.h>
-#include <spdlog/spdlog.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,85 +21,23 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
-#include "fusion/v1/worker.grpc.pb.h"
-#include "server/service/server.h"
+#include "tests/bench/dispatch/bench_server.h"
+#include "tests/bench/dispatch/child_process.h"
+#include "tests/bench/dispatch/idle_worker.h"
+#include "tests/bench/dispatch/submitter.h"
 
 namespace fusion {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using nlohmann::json;
 
-constexpr int kTasksOfJob = 1000;
 constexpr int kChannels = 8;
-
-// Calls, reports everything at once as done, calls again.
-class IdleWorker {
- public:
-  IdleWorker(int number, v1::WorkerService::Stub* stub, std::atomic<int64_t>* done, std::atomic<bool>* stop)
-      : stub_(stub), done_(done), stop_(stop) {
-    request_.set_worker(absl::StrCat("worker", number));
-    request_.set_instance("1");
-    request_.add_builds()->set_target(v1::CUDA);
-    request_.set_free_build_slots(4);
-    request_.set_wait_seconds(5);
-  }
-  void Call() {
-    if (*stop_) {
-      ended_ = true;
-      return;
-    }
-    context_ = std::make_unique<grpc::ClientContext>();
-    stub_->async()->Synchronize(context_.get(), &request_, &response_, [this](grpc::Status status) {
-      if (status.ok()) Take();
-      Call();
-    });
-  }
-  bool ended() const { return ended_; }
-
- private:
-  void Take() {
-    *done_ += response_.accepted_size();
-    request_.clear_tasks();
-    for (const v1::Assignment& assignment : response_.assignments()) {
-      v1::TaskReport* report = request_.add_tasks();
-      report->set_task(assignment.task());
-      report->set_fence(assignment.fence());
-      report->mutable_build()->set_outcome(v1::COMPILE_ERROR);
-      report->mutable_build()->set_log("nothing is built here");
-    }
-  }
-  v1::WorkerService::Stub* const stub_;
-  std::atomic<int64_t>* const done_;
-  std::atomic<bool>* const stop_;
-  std::unique_ptr<grpc::ClientContext> context_;
-  v1::SynchronizeRequest request_;
-  v1::SynchronizeResponse response_;
-  std::atomic<bool> ended_ = false;
-};
-
-// The job's tasks and nothing else.
-absl::StatusOr<v1::JobResult> QueueBuilds(const PipelineContext& context, int count) {
-  std::vector<v1::BuildTask> tasks(count);
-  for (int i = 0; i < count; ++i) {
-    tasks[i].set_key(absl::StrCat(context.job, "/", i));
-    tasks[i].set_target(v1::CUDA);
-    tasks[i].set_arch("sm_90");
-    tasks[i].set_source(std::string(2000, 's'));
-  }
-  auto built = context.dispatcher.Build(context.job, tasks, context.cancellation);
-  if (!built.ok()) return built.status();
-  return v1::JobResult();
-}
-
-v1::SubmitRequest Request(const std::string& id) {
-  v1::SubmitRequest request;
-  request.mutable_source()->set_fuse("size n = 8;\nvector[n] x, y;\ninput x;\ny = square(x);\nreturn y;\n");
-  request.set_request_id(id);
-  return request;
-}
 
 double Percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
@@ -106,97 +45,134 @@ double Percentile(std::vector<double> values, double share) {
   return values[std::min(values.size() - 1, static_cast<size_t>(share * values.size()))];
 }
 
-int Run(int workers, int tasks, const std::string& folder) {
-  spdlog::set_level(spdlog::level::warn);
-  const int jobs = std::max(1, tasks / kTasksOfJob);
-  ServerOptions options;
-  options.address = "127.0.0.1:0";
-  options.data_directory = folder;
-  options.runner.threads = jobs + 8;
-  // Jobs whose ids of requests say so have builds; the others, which the client submits meanwhile, end at once.
-  options.runner.pipeline = [&](const v1::SubmitRequest& request, const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
-    if (request.request_id().rfind("builds", 0) != 0) return v1::JobResult();
-    return QueueBuilds(context, kTasksOfJob);
-  };
-  auto server = Server::Start(options);
-  if (!server.ok()) {
-    std::cerr << server.status() << "\n";
-    return 1;
-  }
+// What happened between the first claim and the last result.
+struct Dispatched {
+  double queueing_seconds = 0;
+  double seconds = 0;
+  ProcessUsage queueing, server, workers, submitter;
+  std::vector<double> submits;  // seconds
+  json statements = json::object();  // by text, for each task
+};
+
+std::vector<std::unique_ptr<v1::WorkerService::Stub>> Connect(const std::string& address) {
   std::vector<std::unique_ptr<v1::WorkerService::Stub>> stubs;
   for (int i = 0; i < kChannels; ++i) {
     grpc::ChannelArguments arguments;
     arguments.SetInt("channel", i);  // a connection of its own
-    stubs.push_back(v1::WorkerService::NewStub(
-        grpc::CreateCustomChannel((*server)->address(), grpc::InsecureChannelCredentials(), arguments)));
+    stubs.push_back(v1::WorkerService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
   }
-  auto optimizer =
-      v1::OptimizerService::NewStub(grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));
-  const auto submit = [&](const std::string& id) {
-    grpc::ClientContext context;
-    v1::Job job;
-    const grpc::Status status = optimizer->Submit(&context, Request(id), &job);
-    if (!status.ok()) std::cerr << status.error_message() << "\n";
-    return status.ok();
-  };
+  return stubs;
+}
+
+absl::StatusOr<Dispatched> Dispatch(int workers, int jobs, const std::string& folder, bool statements) {
+  Dispatched result;
+  std::vector<std::string> arguments{"--serve", "--folder", folder, "--tasks", absl::StrCat(jobs * kTasksOfJob)};
+  if (statements) arguments.push_back("--statements");
+  ChildProcess server(arguments);
+  const auto address = server.ReadLine();
+  if (!address) return absl::UnavailableError("the server did not start");
+
   // All is queued before the first worker comes.
   const auto queueing = Clock::now();
-  for (int i = 0; i < jobs; ++i)
-    if (!submit(absl::StrCat("builds", i))) return 1;
-  // Each job queues its tasks in one transaction, after its Submit was answered.
-  const auto counted = [&] {
-    auto statistics = (*server)->store().Statistics();
-    return statistics.ok() ? statistics->queued_builds : -1;
-  };
-  while (counted() < int64_t{jobs} * kTasksOfJob) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const double queueing_seconds = std::chrono::duration<double>(Clock::now() - queueing).count();
+  auto optimizer = v1::OptimizerService::NewStub(grpc::CreateChannel(*address, grpc::InsecureChannelCredentials()));
+  for (int i = 0; i < jobs; ++i) {
+    grpc::ClientContext context;
+    v1::Job job;
+    const grpc::Status status = optimizer->Submit(&context, BenchRequest(absl::StrCat("builds", i)), &job);
+    if (!status.ok()) return absl::UnavailableError(status.error_message());
+  }
+  if (!server.ReadLine()) return absl::UnavailableError("the server has ended");
+  result.queueing_seconds = std::chrono::duration<double>(Clock::now() - queueing).count();
+  result.queueing = UsageOf(server.id());
 
+  const int64_t wanted = int64_t{jobs} * kTasksOfJob;
   std::atomic<int64_t> done = 0;
   std::atomic<bool> stop = false;
+  const auto stubs = Connect(*address);
   std::vector<std::unique_ptr<IdleWorker>> farm;
   for (int i = 0; i < workers; ++i)
     farm.push_back(std::make_unique<IdleWorker>(i, stubs[i % kChannels].get(), &done, &stop));
+  ChildProcess submitter({"--submit", *address});
+  const ProcessUsage own = UsageOf(getpid());
   const auto begin = Clock::now();
   for (auto& worker : farm) worker->Call();
-  std::vector<double> submits;
-  for (int i = 0; done < int64_t{jobs} * kTasksOfJob; ++i) {
-    const auto start = Clock::now();
-    if (!submit(absl::StrCat("other", i))) return 1;
-    submits.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (done < wanted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  result.workers = UsageOf(getpid()) - own;
+  result.server = UsageOf(server.id()) - result.queueing;
+  result.submitter = UsageOf(submitter.id());
+  submitter.CloseInput();
+  while (auto line = submitter.ReadLine()) {
+    double took = 0;
+    if (absl::SimpleAtod(*line, &took)) result.submits.push_back(took);
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   stop = true;
-  (*server)->Shutdown();
+  server.CloseInput();
+  while (auto line = server.ReadLine()) {
+    const size_t space = line->find(' ');
+    result.statements[line->substr(space + 1)] = std::stod(*line) / static_cast<double>(wanted);
+  }
   for (auto& worker : farm)
     while (!worker->ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const double per_second = jobs * kTasksOfJob / seconds;
+  return result;
+}
+
+// Of each task.
+json UsageJson(const ProcessUsage& usage, int tasks) {
+  return {{"user_microseconds", 1e6 * usage.user_seconds / tasks},
+          {"system_microseconds", 1e6 * usage.system_seconds / tasks},
+          {"context_switches", static_cast<double>(usage.context_switches) / tasks},
+          {"write_calls", static_cast<double>(usage.write_calls) / tasks},
+          {"written_bytes", static_cast<double>(usage.written_bytes) / tasks}};
+}
+
+double Microseconds(const ProcessUsage& usage, int tasks) { return 1e6 * (usage.user_seconds + usage.system_seconds) / tasks; }
+
+int Run(int workers, int jobs, const std::string& folder, bool statements) {
+  const int tasks = jobs * kTasksOfJob;
+  absl::StatusOr<Dispatched> dispatched = Dispatch(workers, jobs, folder, statements);
+  if (!dispatched.ok()) {
+    std::cerr << dispatched.status() << "\n";
+    return 1;
+  }
+  const double per_second = tasks / dispatched->seconds;
+  const double p50 = Percentile(dispatched->submits, 0.5), p99 = Percentile(dispatched->submits, 0.99);
   const unsigned cores = std::thread::hardware_concurrency();
   char date[16] = "";
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
   std::strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
+  const auto figure = [](const std::string& what, const std::string& value, const std::string& target) {
+    return json{{"what", what}, {"value", value}, {"target", target}};
+  };
   // As tests/bench/write_benchmarks.py takes it, and every number.
-  const nlohmann::json result = {{"title", "Tasks through one server"},
-                                 {"date", date},
-                                 {"command", absl::StrCat("build/release/tests/dispatch_bench --workers ", workers, " --tasks ", tasks)},
-                                 {"figures",
-                                  {{{"what", absl::StrCat("tasks handed out and recorded, ", workers, " workers, all on ", cores, " cores")},
-                                    {"value", absl::StrFormat("%.0f /s", per_second)},
-                                    {"target", ""}},
-                                   {{"what", "Submit meanwhile"},
-                                    {"value", absl::StrFormat("p50 %.1f ms, p99 %.1f ms", 1e3 * Percentile(submits, 0.5),
-                                                              1e3 * Percentile(submits, 0.99))},
-                                    {"target", "p99 10 ms"}}}},
-                                 {"workers", workers},
-                                 {"tasks", jobs * kTasksOfJob},
-                                 {"queueing_seconds", queueing_seconds},
-                                 {"seconds", seconds},
-                                 {"tasks_per_second", per_second},
-                                 {"submits", submits.size()},
-                                 {"submit_p50_seconds", Percentile(submits, 0.5)},
-                                 {"submit_p99_seconds", Percentile(submits, 0.99)},
-                                 {"cores", cores}};
+  json result = {
+      {"title", "Tasks through one server"},
+      {"date", date},
+      {"command", absl::StrCat("build/release/tests/dispatch_bench --workers ", workers, " --tasks ", tasks)},
+      {"figures",
+       {figure(absl::StrCat("tasks handed out and recorded, ", workers, " workers, all on ", cores, " cores"),
+               absl::StrFormat("%.0f /s", per_second), "3000 /s"),
+        figure("Submit meanwhile", absl::StrFormat("p50 %.1f ms, p99 %.1f ms", 1e3 * p50, 1e3 * p99), "p99 10 ms"),
+        figure("processor time of a task: the server, the bench's workers",
+               absl::StrFormat("%.0f us, %.0f us", Microseconds(dispatched->server, tasks), Microseconds(dispatched->workers, tasks)),
+               "")}},
+      {"workers", workers},
+      {"tasks", tasks},
+      {"queueing_seconds", dispatched->queueing_seconds},
+      {"seconds", dispatched->seconds},
+      {"tasks_per_second", per_second},
+      {"submits", dispatched->submits.size()},
+      {"submit_p50_seconds", p50},
+      {"submit_p90_seconds", Percentile(dispatched->submits, 0.9)},
+      {"submit_p99_seconds", p99},
+      {"of_each_task",
+       {{"server_queueing", UsageJson(dispatched->queueing, tasks)},
+        {"server", UsageJson(dispatched->server, tasks)},
+        {"workers", UsageJson(dispatched->workers, tasks)},
+        {"submitter", UsageJson(dispatched->submitter, tasks)}}},
+      {"cores", cores}};
+  if (statements) result["statements_of_each_task"] = dispatched->statements;
   std::cout << result.dump(1) << "\n";
   return 0;
 }
@@ -207,18 +183,25 @@ int Run(int workers, int tasks, const std::string& folder) {
 int main(int argc, char** argv) {
   CLI::App app("Tasks handed out and recorded per second.", "dispatch_bench");
   int workers = 1000, tasks = 100000;
-  std::string folder;
+  std::string folder, address;
+  bool serve = false, statements = false;
   app.add_option("--workers", workers)->check(CLI::Range(1, 10000))->capture_default_str();
   app.add_option("--tasks", tasks)->check(CLI::Range(1, 10000000))->capture_default_str();
   app.add_option("--folder", folder, "for the database; on a disk, not in memory (default: a temporary one)");
+  app.add_flag("--statements", statements, "count SQLite's statements, which takes time itself");
+  app.add_flag("--serve", serve, "")->group("");
+  app.add_option("--submit", address, "")->group("");
   CLI11_PARSE(app, argc, argv);
+  const int jobs = std::max(1, tasks / fusion::kTasksOfJob);
+  if (serve) return fusion::Serve(folder, jobs, statements);
+  if (!address.empty()) return fusion::SubmitUntilStopped(address);
   std::string made;
   if (folder.empty()) {
     made = "/var/tmp/fusion-dispatch-XXXXXX";
     if (mkdtemp(made.data()) == nullptr) return 1;
     folder = made;
   }
-  const int code = fusion::Run(workers, tasks, folder);
+  const int code = fusion::Run(workers, jobs, folder, statements);
   if (!made.empty()) std::filesystem::remove_all(made);
   return code;
 }

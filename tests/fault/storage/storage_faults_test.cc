@@ -28,7 +28,7 @@ class StorageFaultsTest : public ::testing::Test {
     fs::remove_all(folder_, ignored);
   }
   static std::unique_ptr<Store> Open(const std::string& path, absl::Status* status = nullptr) {
-    absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(path, {.readers = 1});
+    absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(path, {.readers = 1, .checkpoint_pages = 60});
     if (status != nullptr) *status = store.status();
     return store.ok() ? *std::move(store) : nullptr;
   }

@@ -40,7 +40,7 @@ absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged, c
       note();
       const std::string result = absl::StrCat("result of ", task.id);
       const BuildRecord build{.key = task.key, .outcome = "OK", .binary_digest = *digest};
-      absl::StatusOr<bool> stored = store.CompleteTask({task.id, task.fence}, result, &build, At(round));
+      absl::StatusOr<bool> stored = store.CompleteTask({{task.id, task.fence}, result, build}, At(round));
       if (!stored.ok()) return stored.status();
       acknowledged->results[task.id] = result;
       note();
@@ -49,6 +49,8 @@ absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged, c
     if (!event.ok()) return event.status();
     acknowledged->events[id] = 1;
     note();
+    // As a server does from time to time.
+    if (absl::Status moved = store.Checkpoint(); !moved.ok()) return moved;
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -110,12 +111,15 @@ class HandMadeWorker {
   }
   int builds() const { return builds_; }
   int timings() const { return timings_; }
+  // Of the assignments so far. Call when it has stopped.
+  const std::set<std::string>& traceparents() const { return traceparents_; }
 
  private:
   v1::TaskReport Do(const v1::Assignment& assignment) {
     v1::TaskReport report;
     report.set_task(assignment.task());
     report.set_fence(assignment.fence());
+    traceparents_.insert(assignment.traceparent());
     if (assignment.has_build()) {
       ++builds_;
       report.mutable_build()->set_outcome(v1::OK);
@@ -145,6 +149,7 @@ class HandMadeWorker {
   const std::string instance_;
   const Change change_;
   std::map<std::string, v1::TaskReport> reports_;
+  std::set<std::string> traceparents_;
   std::atomic<int> builds_ = 0, timings_ = 0;
   std::jthread thread_;
 };
@@ -164,8 +169,9 @@ class UpgradeTest : public ::testing::Test {
     server_ = *std::move(server);
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
   }
-  std::string Submit() {
+  std::string Submit(const std::string& traceparent = "") {
     grpc::ClientContext context;
+    if (!traceparent.empty()) context.AddMetadata("traceparent", traceparent);
     v1::SubmitRequest request;
     request.mutable_source()->set_fuse(kSource);
     request.mutable_source()->set_file_name("add.fuse");
@@ -205,6 +211,15 @@ TEST_F(UpgradeTest, AWorkerOfTheVersionBeforeBuildsAndTimes) {
   ExpectDone(Ended(Submit()));
   EXPECT_EQ(worker.builds(), 1);
   EXPECT_EQ(worker.timings(), 1);
+}
+
+TEST_F(UpgradeTest, AssignmentsCarryTheTraceOfTheJob) {
+  HandMadeWorker worker(server_->address(), "process 1");
+  worker.Start();
+  const std::string trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  ExpectDone(Ended(Submit(trace)));
+  worker.Stop();
+  EXPECT_THAT(worker.traceparents(), ::testing::ElementsAre(trace));
 }
 
 TEST_F(UpgradeTest, AWorkerOfALaterVersionBuildsAndTimes) {

@@ -192,7 +192,10 @@ TEST_F(OperationsTest, MetricsLogsAndTheTraceOfAJob) {
   for (std::string line; std::getline(worker_lines, line);) {
     ASSERT_TRUE(json::accept(line)) << line;
     EXPECT_EQ(json::parse(line)["worker"], "alpha");
-    task = task || json::parse(line).contains("task");
+    const json entry = json::parse(line);
+    if (!entry.contains("task")) continue;
+    task = true;
+    EXPECT_EQ(entry.value("trace_id", ""), kTraceId) << line;
   }
   EXPECT_TRUE(task) << worker_->err();
 }

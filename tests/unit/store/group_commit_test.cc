@@ -24,6 +24,7 @@ class GroupCommitTest : public ::testing::Test {
         Database::Open(folder_ + "/group.db", Database::Mode::kReadWrite, std::chrono::milliseconds(1000));
     ASSERT_TRUE(database.ok()) << database.status();
     database_ = *std::move(database);
+    ASSERT_TRUE(database_->Execute("PRAGMA journal_mode = WAL").ok());
     ASSERT_TRUE(database_->Execute("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT").ok());
     writes_.Open(database_.get());
   }
@@ -35,6 +36,12 @@ class GroupCommitTest : public ::testing::Test {
     return database.Query("INSERT INTO numbers (number) VALUES (?1)", number).Run();
   }
   int64_t Count() { return database_->Integer("SELECT count(*) FROM numbers").value_or(-1); }
+  // How often another connection sees the number.
+  int64_t CommittedElsewhere(int number) {
+    auto other = Database::Open(folder_ + "/group.db", Database::Mode::kReadOnly, std::chrono::milliseconds(1000));
+    if (!other.ok()) return -1;
+    return (*other)->Integer(absl::StrCat("SELECT count(*) FROM numbers WHERE number = ", number)).value_or(-1);
+  }
   // Runs the changes at once, so that all but the first are one group: the first waits until the others have come.
   std::vector<absl::Status> RunTogether(const std::vector<GroupCommit::Change>& changes) {
     std::latch begun(1);
@@ -107,6 +114,82 @@ TEST_F(GroupCommitTest, AChangeThatUndoesTheWholeTransactionTakesNoOthersAlong) 
   for (size_t i = 0; i < statuses.size(); ++i)
     EXPECT_EQ(statuses[i].code(), i == 3 ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk) << statuses[i];
   EXPECT_EQ(Count(), 6);
+}
+
+TEST_F(GroupCommitTest, AnUrgentChangeWaitsForOneOtherAndEndsTheTransaction) {
+  // A transaction with many changes; while its second one is made, an urgent one comes.
+  std::latch second(1), urgent_in_line(1);
+  std::vector<int> order;  // written by whoever commits
+  std::thread urgent;
+  std::vector<GroupCommit::Change> changes;
+  for (int i = 0; i < 8; ++i)
+    changes.push_back([&, i](Database& database) {
+      order.push_back(i);
+      if (order.size() == 2) {
+        second.count_down();
+        urgent_in_line.wait();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      if (order.size() > 3) {
+        // A later transaction: the urgent change has been committed, whether or not its thread has been woken.
+        EXPECT_EQ(CommittedElsewhere(100), 1) << "after " << order.size();
+      }
+      return Insert(database, i);
+    });
+  urgent = std::thread([&] {
+    second.wait();
+    urgent_in_line.count_down();
+    EXPECT_TRUE(writes_
+                    .Run(
+                        [&](Database& database) {
+                          order.push_back(100);
+                          return Insert(database, 100);
+                        },
+                        Urgency::kUrgent)
+                    .ok());
+  });
+  for (const absl::Status& status : RunTogether(changes)) EXPECT_TRUE(status.ok()) << status;
+  urgent.join();
+  ASSERT_EQ(order.size(), 9u);
+  EXPECT_EQ(order[2], 100);
+  EXPECT_EQ(Count(), 9);
+}
+
+TEST_F(GroupCommitTest, AChangeThatFailsBeforeItChangesAnythingCostsTheOthersNothing) {
+  std::atomic<int> runs = 0;
+  std::vector<GroupCommit::Change> changes;
+  for (int i = 0; i < 6; ++i)
+    changes.push_back([&runs, i](Database& database) {
+      ++runs;
+      return i == 2 ? absl::FailedPreconditionError("it has ended") : Insert(database, i);
+    });
+  const std::vector<absl::Status> statuses = RunTogether(changes);
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(statuses[i].code(), i == 2 ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kOk) << statuses[i];
+  EXPECT_EQ(runs, 6) << "each once";
+  EXPECT_EQ(Count(), 5);
+}
+
+TEST_F(GroupCommitTest, WorkBetweenTransactionsIsInNone) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 30; ++i) {
+        if (t == 0) {
+          EXPECT_TRUE(writes_
+                          .RunBetween([](Database& database) {
+                            EXPECT_FALSE(database.in_transaction());
+                            return absl::OkStatus();
+                          })
+                          .ok());
+        } else {
+          const Urgency urgency = t == 1 ? Urgency::kUrgent : Urgency::kBulk;
+          EXPECT_TRUE(writes_.Run([&](Database& database) { return Insert(database, 100 * t + i); }, urgency).ok());
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Count(), 150);
 }
 
 }  // namespace

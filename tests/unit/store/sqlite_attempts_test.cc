@@ -61,10 +61,10 @@ TEST_F(SqliteAttemptsTest, AClaimIsAnAttemptThatRuns) {
 TEST_F(SqliteAttemptsTest, ResultsEndTheirAttempt) {
   Ensure(job_, Build("k"));
   const TaskHold hold = Claimed(At(20));
-  ASSERT_TRUE(store_->CompleteTask(hold, "result", nullptr, At(30)).value());
+  ASSERT_TRUE(store_->CompleteTask({hold, "result"}, At(30)).value());
   EXPECT_THAT(Ends(), ElementsAre("DONE"));
   EXPECT_EQ(Attempts()[0].ended, At(30));
-  EXPECT_FALSE(store_->CompleteTask(hold, "again", nullptr, At(40)).value());
+  EXPECT_FALSE(store_->CompleteTask({hold, "again"}, At(40)).value());
   EXPECT_EQ(Attempts()[0].ended, At(30)) << "a result that is not taken ends nothing";
 }
 
@@ -107,8 +107,8 @@ TEST_F(SqliteAttemptsTest, WhatHappenedSinceOneLooked) {
   const auto none = store_->LastAttempts().value();
   EXPECT_EQ(none, (std::pair<int64_t, int64_t>(0, 0)));
   const TaskHold a = Claimed(At(20)), b = Claimed(At(21));
-  ASSERT_TRUE(store_->CompleteTask(b, "", nullptr, At(22)).value());
-  ASSERT_TRUE(store_->CompleteTask(a, "", nullptr, At(23)).value());
+  ASSERT_TRUE(store_->CompleteTask({b, ""}, At(22)).value());
+  ASSERT_TRUE(store_->CompleteTask({a, ""}, At(23)).value());
   const auto tasks = [](const absl::StatusOr<std::vector<AttemptRecord>>& attempts) {
     std::vector<std::string> ids;
     for (const AttemptRecord& attempt : *attempts) ids.push_back(attempt.task);
@@ -184,7 +184,7 @@ TEST_F(SqliteAttemptsTest, ADatabaseOfBeforeGoesOn) {
   Reopen();
   EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
   EXPECT_EQ(store_->AdoptRunning(At(5), std::chrono::seconds(30)).value(), 1);
-  EXPECT_TRUE(store_->CompleteTask({"tasks/1", 4}, "result", nullptr, At(6)).value());
+  EXPECT_TRUE(store_->CompleteTask({{"tasks/1", 4}, "result"}, At(6)).value());
   const JobTraceRecord trace = Trace("jobs/1");
   EXPECT_EQ(trace.traceparent, "");
   ASSERT_EQ(trace.tasks.size(), 1u);
@@ -197,7 +197,7 @@ TEST_F(SqliteAttemptsTest, StatisticsCountWhatHasNotEnded) {
   Ensure(job_, Time("t", "GPU-1"));
   Claimed(At(20));
   Claim("w", "1", TaskKind::kTime, 1, At(20));
-  ASSERT_TRUE(store_->CompleteTask(Claimed(At(21)), "", nullptr, At(22)).value());
+  ASSERT_TRUE(store_->CompleteTask({Claimed(At(21)), ""}, At(22)).value());
   EndJob(NewJob());
   const StoreStatistics statistics = store_->Statistics().value();
   EXPECT_EQ(statistics.queued_builds, 1);

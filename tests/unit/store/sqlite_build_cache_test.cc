@@ -93,7 +93,7 @@ TEST_F(SqliteBuildCacheTest, WhatAnUnfinishedJobHasATaskForStaysUntilItEnds) {
   Ensure(job, Build("b"));
   const std::vector<TaskRecord> tasks = ClaimBuilds("w", 1, At(11));
   const BuildRecord build{"a", "OK", Blob("a", 12), "", 1, At(12)};
-  ASSERT_TRUE(*store_->CompleteTask({tasks[0].id, tasks[0].fence}, "result", &build, At(12)));
+  ASSERT_TRUE(*store_->CompleteTask({{tasks[0].id, tasks[0].fence}, "result", build}, At(12)));
   Put("c", 13);
   EXPECT_EQ(Trim(0).evicted, 1);
   EXPECT_THAT(Known(), ElementsAre("a"));

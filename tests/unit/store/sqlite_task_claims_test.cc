@@ -87,7 +87,7 @@ TEST_F(SqliteTaskClaimsTest, NoRenewalHoldsATaskBeyondTheEndOfItsClaim) {
 
 TEST_F(SqliteTaskClaimsTest, LiveTasksAreInOrderAndWithoutTheirWork) {
   const TaskHold running = Running("a", At(20));
-  ASSERT_TRUE(*store_->CompleteTask(Running("c", At(21)), "r", nullptr, At(22)));
+  ASSERT_TRUE(*store_->CompleteTask({Running("c", At(21)), "r"}, At(22)));
   const TaskRecord queued = Ensure(job_, Build("b"));
   const std::vector<TaskRecord> live = *store_->LiveTasks();
   ASSERT_EQ(live.size(), 2u);
@@ -130,24 +130,41 @@ TEST_F(SqliteTaskClaimsTest, ManyThreadsNeverClaimOneTaskTwice) {
 
 TEST_F(SqliteTaskClaimsTest, AResultIsAcceptedExactlyOnce) {
   const TaskHold hold = Running("k", At(20));
-  EXPECT_TRUE(*store_->CompleteTask(hold, "first", nullptr, At(21)));
-  EXPECT_FALSE(*store_->CompleteTask(hold, "second", nullptr, At(22)));
+  EXPECT_TRUE(*store_->CompleteTask({hold, "first"}, At(21)));
+  EXPECT_FALSE(*store_->CompleteTask({hold, "second"}, At(22)));
   EXPECT_EQ(Task(hold.task).result, "first");
   EXPECT_EQ(Task(hold.task).state, TaskState::kDone);
+}
+
+TEST_F(SqliteTaskClaimsTest, ResultsOfSeveralTasksAreOneChange) {
+  const TaskHold a = Running("a", At(20)), b = Running("b", At(20)), c = Running("c", At(20));
+  const BuildRecord build{.key = "b", .outcome = "COMPILE_ERROR"};
+  const absl::StatusOr<std::vector<bool>> completed =
+      store_->CompleteTasks({{a, "of a"}, {{c.task, c.fence + 1}, "of another fence"}, {b, "of b", build}, {b, "again"}}, At(21));
+  ASSERT_TRUE(completed.ok()) << completed.status();
+  EXPECT_EQ(*completed, (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(Task(b.task).result, "of b");
+  EXPECT_EQ(Task(c.task).state, TaskState::kRunning);
+  EXPECT_EQ(store_->FindBuilds({"b"})->size(), 1u);
+  const std::vector<TaskRecord> tasks = *store_->GetTasks({b.task, "tasks/none", c.task});
+  ASSERT_EQ(tasks.size(), 2u);
+  EXPECT_EQ(tasks[0].result, "of b");
+  EXPECT_EQ(tasks[0].payload, "") << "it is done";
+  EXPECT_EQ(tasks[1].payload, "source of c");
 }
 
 TEST_F(SqliteTaskClaimsTest, AResultWithAnOldFenceIsRefusedWithEverythingThatBelongsToIt) {
   const TaskHold old = Running("k", At(20));
   ASSERT_EQ(store_->ExpireLeases(At(36))->size(), 1u);
   const BuildRecord build{.key = "k", .outcome = "COMPILE_ERROR"};
-  EXPECT_FALSE(*store_->CompleteTask(old, "stale", &build, At(37))) << "queued: nobody holds it";
+  EXPECT_FALSE(*store_->CompleteTask({old, "stale", build}, At(37))) << "queued: nobody holds it";
   const TaskRecord again = ClaimBuilds("v", 1, At(38)).front();
   EXPECT_EQ(again.fence, old.fence + 1);
-  EXPECT_FALSE(*store_->CompleteTask(old, "stale", &build, At(39)));
+  EXPECT_FALSE(*store_->CompleteTask({old, "stale", build}, At(39)));
   EXPECT_FALSE(store_->ReleaseTask(old, "stale", At(39))->has_value());
   EXPECT_TRUE(store_->FindBuilds({"k"})->empty());
   EXPECT_EQ(Task(old.task).state, TaskState::kRunning);
-  EXPECT_TRUE(*store_->CompleteTask({again.id, again.fence}, "fresh", &build, At(40)));
+  EXPECT_TRUE(*store_->CompleteTask({{again.id, again.fence}, "fresh", build}, At(40)));
   EXPECT_EQ(Task(old.task).result, "fresh");
   EXPECT_EQ(store_->FindBuilds({"k"})->at("k").outcome, "COMPILE_ERROR");
 }
@@ -155,7 +172,7 @@ TEST_F(SqliteTaskClaimsTest, AResultWithAnOldFenceIsRefusedWithEverythingThatBel
 TEST_F(SqliteTaskClaimsTest, ACancelledTaskTakesNoResult) {
   const TaskHold hold = Running("k", At(20));
   ASSERT_TRUE(store_->CancelJobTasks(job_, At(21)).ok());
-  EXPECT_FALSE(*store_->CompleteTask(hold, "late", nullptr, At(22)));
+  EXPECT_FALSE(*store_->CompleteTask({hold, "late"}, At(22)));
   EXPECT_EQ(Task(hold.task).state, TaskState::kCancelled);
 }
 
@@ -169,7 +186,7 @@ TEST_F(SqliteTaskClaimsTest, RenewedLeasesDoNotExpire) {
 TEST_F(SqliteTaskClaimsTest, RenewingTellsWhatIsLost) {
   const TaskHold kept = Running("kept", At(20));
   const TaskHold done = Running("done", At(20));
-  ASSERT_TRUE(*store_->CompleteTask(done, "r", nullptr, At(21)));
+  ASSERT_TRUE(*store_->CompleteTask({done, "r"}, At(21)));
   absl::StatusOr<std::vector<TaskHold>> lost = store_->RenewLeases(
       {kept, done, {"tasks/none", 1}, {kept.task, kept.fence + 1}}, At(22), std::chrono::seconds(15));
   ASSERT_TRUE(lost.ok()) << lost.status();
@@ -240,12 +257,14 @@ TEST_F(SqliteTaskClaimsTest, ARestartedServerGivesHoldersTimeWithoutCountingAnAt
   Reopen();
   EXPECT_EQ(*store_->AdoptRunning(At(100), std::chrono::seconds(30)), 1);
   EXPECT_TRUE(store_->ExpireLeases(At(129))->empty());
-  const std::vector<TaskRecord> held = *store_->HeldTasks("w", "1");
+  const std::vector<TaskRecord> held = *store_->LiveTasks();
   ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].state, TaskState::kRunning);
+  EXPECT_EQ(held[0].instance, "1");
   EXPECT_EQ(held[0].id, hold.task);
   EXPECT_EQ(held[0].attempts, 1);
   EXPECT_EQ(held[0].lost_workers, 0);
-  EXPECT_TRUE(*store_->CompleteTask(hold, "result", nullptr, At(129)));
+  EXPECT_TRUE(*store_->CompleteTask({hold, "result"}, At(129)));
 }
 
 // The clock was an hour ahead when the worker failed, is right since a restart, and the worker, the only one with the device, is lost.

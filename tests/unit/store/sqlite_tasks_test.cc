@@ -61,8 +61,8 @@ TEST_F(SqliteTasksTest, DoneBuildsAreReusedByOtherJobsOnlyFromTheBuildCache) {
   const std::vector<TaskRecord> claimed = ClaimBuilds("w", 2, At(11));
   ASSERT_EQ(claimed.size(), 2u);
   const BuildRecord build{.key = "cached", .outcome = "COMPILE_ERROR", .log = "error: ..."};
-  ASSERT_TRUE(*store_->CompleteTask({claimed[0].id, claimed[0].fence}, "result", &build, At(12)));
-  ASSERT_TRUE(*store_->CompleteTask({claimed[1].id, claimed[1].fence}, "late", nullptr, At(12)));
+  ASSERT_TRUE(*store_->CompleteTask({{claimed[0].id, claimed[0].fence}, "result", build}, At(12)));
+  ASSERT_TRUE(*store_->CompleteTask({{claimed[1].id, claimed[1].fence}, "late"}, At(12)));
 
   EXPECT_EQ(Ensure(b, Build("cached")).id, claimed[0].id);
   EXPECT_EQ(Ensure(b, Build("cached")).result, "result");
@@ -76,7 +76,7 @@ TEST_F(SqliteTasksTest, ADoneBuildWhoseBinaryIsGoneIsBuiltAgain) {
   const std::vector<TaskRecord> claimed = ClaimBuilds("w", 1, At(11));
   ASSERT_EQ(claimed.size(), 1u);
   const BuildRecord build{.key = "k", .outcome = "OK", .binary_digest = "sha256:missing"};
-  ASSERT_TRUE(*store_->CompleteTask({claimed[0].id, claimed[0].fence}, "result", &build, At(12)));
+  ASSERT_TRUE(*store_->CompleteTask({{claimed[0].id, claimed[0].fence}, "result", build}, At(12)));
   EXPECT_EQ(Ensure(b, Build("k")).state, TaskState::kQueued);
 }
 
@@ -86,7 +86,7 @@ TEST_F(SqliteTasksTest, FinishedTimingsOfTheSameJobAreKeptAcrossARestart) {
   const std::vector<TaskRecord> claimed =
       Claim("w", "1", TaskKind::kTime, 1, At(11));
   ASSERT_EQ(claimed.size(), 1u);
-  ASSERT_TRUE(*store_->CompleteTask({task.id, claimed[0].fence}, "times", nullptr, At(12)));
+  ASSERT_TRUE(*store_->CompleteTask({{task.id, claimed[0].fence}, "times"}, At(12)));
   Reopen();
   const TaskRecord again = Ensure(job, Time("t", "GPU-1"));
   EXPECT_EQ(again.id, task.id);
