@@ -150,7 +150,8 @@ void Database::WatchLog(int most) {
 
 absl::Status Database::Checkpoint() {
   const int code = sqlite3_wal_checkpoint_v2(connection_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : Error(code, "moving the write-ahead log into the file");
+  // Busy: another connection is at it, which serves as well.
+  return code == SQLITE_OK || code == SQLITE_BUSY ? absl::OkStatus() : Error(code, "moving the write-ahead log into the file");
 }
 
 absl::Status Database::SyncFile() {

@@ -176,8 +176,11 @@ struct TuningSearch::Parts {
     const uint64_t every = state.evaluations < kLater * space->dimensions() ? kRepeatEvery : kRepeatEveryLater;
     if (begun && turn % every == 0)
       if (std::optional<TuningPoint> point = Unseparated()) return Issue(*std::move(point));
-    if (quickly)
+    if (quickly) {
       if (std::optional<TuningPoint> point = strategy->ProposeAnother(knowledge)) return Issue(*std::move(point));
+      if (begun)
+        if (std::optional<TuningPoint> point = Unseparated()) return Issue(*std::move(point));
+    }
     std::optional<TuningPoint> point = strategy->finished() ? std::nullopt : strategy->Propose(knowledge);
     Choose();  // the model may have changed
     if (point && !strategy->finished()) return Issue(*std::move(point));

@@ -186,7 +186,7 @@ class Bayesian : public TuningStrategy {
     others_.clear();
     other_distance_ = region ? radius_ / 2 : kOthersApart;
     for (size_t i : order)
-      if (improvements[i] >= kNegligible && others_.size() < kMostOthers) others_.push_back(candidates[i]);
+      if (others_.size() < kMostOthers) others_.push_back(candidates[i]);
     given_ = {chosen};
     std::reverse(others_.begin(), others_.end());
     if (knowledge.arms().size() < kRepeatArms * space.dimensions())
