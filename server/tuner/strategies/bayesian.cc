@@ -199,6 +199,7 @@ class Bayesian : public TuningStrategy {
   }
   // The next best that is not beside one which was given: what that tells of its surroundings is not known yet.
   std::optional<TuningPoint> ProposeAnother(TuningKnowledge& knowledge) override {
+    if (finished()) return std::nullopt;
     const ParameterSpace& space = knowledge.space();
     while (!others_.empty()) {
       TuningPoint point = std::move(others_.back());

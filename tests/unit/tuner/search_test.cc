@@ -153,6 +153,45 @@ INSTANTIATE_TEST_SUITE_P(All, StrategyTest, ::testing::ValuesIn(TuningStrategyNa
   return name;
 });
 
+// Programs that come faster than it can think: one look in eight.
+TEST_P(StrategyTest, HurriedItStaysWithinConstraintsAndEnds) {
+  auto search = Search(Space("parameters { name: 'a' integer { lower: 0 upper: 100 step: 1 } }"
+                             "parameters { name: 'b' integer { lower: 0 upper: 100 step: 1 } }"
+                             "constraints: 'a + b <= 150'"),
+                       GetParam());
+  const auto value = [](const TuningPoint& point) { return 1 + std::abs(point[0] - 37) / 50 + std::abs(point[1] - 80) / 50; };
+  int proposals = 0;
+  for (; proposals < 2000; ++proposals) {
+    std::optional<TuningCandidate> candidate = proposals % 8 == 0 ? search->Propose() : search->ProposeQuickly();
+    if (!candidate) break;
+    ASSERT_TRUE(search->space().Check(candidate->point).ok()) << search->space().Text(candidate->point);
+    search->Observe(Ran(*candidate, value(candidate->point)));
+  }
+  EXPECT_LE(value(search->state().best), 1.5);
+  if (GetParam() == "portfolio" || GetParam() == "bayesian") {
+    EXPECT_LT(proposals, 2000);
+    EXPECT_LE(value(search->state().best), 1.05) << search->space().Text(search->state().best);
+  }
+}
+
+TEST(TuningSearchTest, QuickProposalsBesideOneLookAreDistinct) {
+  auto search = Search(Space(std::string(kHundred) + "parameters { name: 'b' integer { lower: 0 upper: 100 step: 1 } }"));
+  const auto value = [](const TuningPoint& point) { return 1 + std::abs(point[0] - 37) / 20 + std::abs(point[1] - 80) / 20; };
+  Explore(*search, value, 20);
+  std::set<TuningPoint> points;
+  ASSERT_TRUE(search->Propose());
+  const size_t known = search->configurations();
+  int repeats = 0;
+  for (int i = 0; i < 8; ++i) {
+    const std::optional<TuningCandidate> candidate = search->ProposeQuickly();
+    ASSERT_TRUE(candidate);
+    if (!points.insert(candidate->point).second) ++repeats;
+  }
+  EXPECT_EQ(repeats, 0);
+  EXPECT_EQ(search->configurations(), known);  // none has run
+  EXPECT_EQ(search->outstanding(), 9u);
+}
+
 TEST(TuningSearchTest, ATinySpaceIsMeasuredAsAWhole) {
   auto search = Search(Space(kFive));
   std::set<double> seen;
