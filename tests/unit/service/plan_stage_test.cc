@@ -77,34 +77,27 @@ TEST(PlanCovers, BicgkCompetesInSeveralStructures) {
 }
 
 TEST(PlanCovers, StructuresThatAreNotAmongTheBestPredictedCompete) {
-  constexpr int kCounts[] = {30, 12};  // the best predicted 30 may have all of them
+  constexpr int kCount = 14;  // the best predicted 30 of BiCGK have all structures
   for (const char* name : {"bicgk", "sgemvt"}) {
-    size_t more = 0;
-    for (int count : kCounts) {
-      const Submission submission = Example(name, 2048);
-      auto plans = PlanCovers(submission, CostModel(DescribedDevice(v1::CUDA)), count, false);
-      ASSERT_TRUE(plans.ok()) << plans.status();
-      CoverProblem problem{.node_count = submission.graph->node_count()};
-      for (const Node& node : submission.graph->nodes()) {
-        problem.successors.emplace_back();
-        for (NodeId successor : submission.graph->successors(node.id)) problem.successors.back().push_back(successor.value);
-      }
-      for (const FusionImplementation& implementation : plans->space.implementations)
-        problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
-      auto predicted = SolveCovers(problem, {.count = count});
-      ASSERT_TRUE(predicted.ok()) << predicted.status();
-
-      const NodeSet& fused = plans->space.implementations[predicted->covers[0].columns[0]].fusion.nodes;
-      ASSERT_EQ(fused.Size(), 2) << name;
-      const std::set<Structure> usual = StructuresOf(plans->space, predicted->covers, fused),
-                                competing = StructuresOf(plans->space, plans->covers.covers, fused);
-      EXPECT_GE(competing.size(), usual.size()) << name << ", " << count;
-      more += competing.size() - usual.size();
-      if (count == kCounts[0]) {
-        EXPECT_TRUE(std::includes(competing.begin(), competing.end(), usual.begin(), usual.end())) << name;
-      }
+    const Submission submission = Example(name, 2048);
+    auto plans = PlanCovers(submission, CostModel(DescribedDevice(v1::CUDA)), kCount, false);
+    ASSERT_TRUE(plans.ok()) << plans.status();
+    CoverProblem problem{.node_count = submission.graph->node_count()};
+    for (const Node& node : submission.graph->nodes()) {
+      problem.successors.emplace_back();
+      for (NodeId successor : submission.graph->successors(node.id)) problem.successors.back().push_back(successor.value);
     }
-    EXPECT_GT(more, 0u) << name;
+    for (const FusionImplementation& implementation : plans->space.implementations)
+      problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
+    auto predicted = SolveCovers(problem, {.count = kCount});
+    ASSERT_TRUE(predicted.ok()) << predicted.status();
+
+    const NodeSet& fused = plans->space.implementations[predicted->covers[0].columns[0]].fusion.nodes;
+    ASSERT_EQ(fused.Size(), 2) << name;
+    const std::set<Structure> usual = StructuresOf(plans->space, predicted->covers, fused),
+                              competing = StructuresOf(plans->space, plans->covers.covers, fused);
+    EXPECT_GT(competing.size(), usual.size()) << name;
+    EXPECT_TRUE(std::includes(competing.begin(), competing.end(), usual.begin(), usual.end())) << name;
   }
 }
 
