@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 
-import processes
+import farm_processes
 
 # What a client says whose server has gone.
 NO_CONNECTION = re.compile("no server answers|[Ff]ailed to connect|[Ss]ocket closed|Connection (reset|refused)|Broken pipe")
@@ -32,7 +32,7 @@ UNFINISHED = "SELECT count(*) FROM jobs WHERE state IN ('QUEUED', 'RUNNING')"
 MOST_UNFINISHED = 6
 
 
-class Farm(processes.Farm):
+class Farm(farm_processes.Farm):
     """Workers that say what they begin, and a server that can be told when to die."""
 
     def __init__(self, binaries, example, library):
@@ -193,16 +193,11 @@ def main():
     parser.add_argument("--kills", type=int, default=300 if os.environ.get("FUSION_LONG_TESTS") == "1" else 24)
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
-    farm = Farm(arguments.binaries, arguments.example, os.path.abspath(arguments.library))
     try:
-        run(farm, arguments.kills, arguments.self_test)
+        with Farm(arguments.binaries, arguments.example, os.path.abspath(arguments.library)) as farm:
+            run(farm, arguments.kills, arguments.self_test)
     except Exception as error:
-        farm.log.flush()
-        with open(os.path.join(farm.folder, "log"), errors="replace") as log:
-            sys.stderr.write("".join(log.readlines()[-40:]))
         sys.exit(f"{type(error).__name__}: {error}")
-    finally:
-        farm.close()
 
 
 if __name__ == "__main__":

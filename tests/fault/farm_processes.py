@@ -7,6 +7,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -101,6 +102,17 @@ class Farm:
                 return value
             time.sleep(0.02)
         raise RuntimeError(f"{what}: not within {seconds} s")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        """The end of the log where something is wrong, and of all processes."""
+        if error is not None:
+            self.log.flush()
+            with open(os.path.join(self.folder, "log"), errors="replace") as log:
+                sys.stderr.write("".join(log.readlines()[-60:]))
+        self.close()
 
     def close(self):
         for process in [self.server, *self.workers.values()]:

@@ -240,9 +240,8 @@ def test(arguments, kinds, make_link):
     """All kinds on one farm. What was wrong."""
     together = min(arguments.together, arguments.each * len(kinds))
     # Devices take turns: jobs that lose theirs get those that have had no job since the faults began.
-    farm = LinkedFarm(arguments.binaries, arguments.example, 2 * together + 2, make_link)
     faults, stale = [], collections.Counter()
-    try:
+    with LinkedFarm(arguments.binaries, arguments.example, 2 * together + 2, make_link) as farm:
         with concurrent.futures.ThreadPoolExecutor(4) as submitters:
             farm.wait_for(lambda: len(farm.last_contacts()) == len(farm.links), 120, "the workers")
             wait_for_work(farm, [], submitters)
@@ -250,13 +249,6 @@ def test(arguments, kinds, make_link):
                 stale += disturb(farm, wave, arguments.outage, submitters)
                 faults += wave
         check_everything(farm)
-    except Exception:
-        farm.log.flush()
-        with open(os.path.join(farm.folder, "log"), errors="replace") as log:
-            sys.stderr.write("".join(log.readlines()[-60:]))
-        raise
-    finally:
-        farm.close()
     return [problem for kind in kinds for problem in tell(kind, [fault for fault in faults if fault.kind == kind], stale[kind])]
 
 

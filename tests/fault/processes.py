@@ -192,26 +192,21 @@ def main():
     parser.add_argument("--parallel", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    farm = Farm(arguments.binaries, arguments.example, arguments.workers, 0.2)
     try:
-        # The first job builds; the others find everything built.
-        first = farm.submit()
-        farm.wait_for(lambda: ended(farm, first), 120, "the first job")
-        if arguments.kill_workers:
-            disturb_workers(farm, arguments.kill_workers, False, arguments.parallel)
-        if arguments.stop_workers:
-            disturb_workers(farm, arguments.stop_workers, True, arguments.parallel)
-        if arguments.kill_server:
-            kill_server(farm, arguments.kill_server, arguments.seed)
-        if arguments.soak:
-            soak(farm, arguments.soak, arguments.seed)
+        with Farm(arguments.binaries, arguments.example, arguments.workers, 0.2) as farm:
+            # The first job builds; the others find everything built.
+            first = farm.submit()
+            farm.wait_for(lambda: ended(farm, first), 120, "the first job")
+            if arguments.kill_workers:
+                disturb_workers(farm, arguments.kill_workers, False, arguments.parallel)
+            if arguments.stop_workers:
+                disturb_workers(farm, arguments.stop_workers, True, arguments.parallel)
+            if arguments.kill_server:
+                kill_server(farm, arguments.kill_server, arguments.seed)
+            if arguments.soak:
+                soak(farm, arguments.soak, arguments.seed)
     except Exception as error:
-        farm.log.flush()
-        with open(os.path.join(farm.folder, "log"), errors="replace") as log:
-            sys.stderr.write("".join(log.readlines()[-40:]))
         sys.exit(f"{type(error).__name__}: {error}")
-    finally:
-        farm.close()
 
 
 if __name__ == "__main__":
