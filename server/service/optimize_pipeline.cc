@@ -68,7 +68,8 @@ absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device, c
   return StoredRoutineTables(device, *context.catalog, context.store, notes);
 }
 
-// The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels that they measured. *notes: what could not be used.
+// The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels that they measured. *notes:
+// what could not be used.
 absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission, v1::CacheState cache,
                                   RoutineTables routines, const PipelineContext& context, std::vector<std::string>* notes) {
   std::string unreadable;
