@@ -6,7 +6,7 @@
 #     --output DIR           where to make it (default: build/package/fusion); an earlier package there is replaced
 #     --allow-newer-glibc    accept programs that need a glibc newer than 2.36 (built on Debian 13 or Ubuntu 24.04)
 #
-# Contents: bin/ the programs, tests/ the GPU tests and benchmarks if they were built, tests/gpu/ checks of all kernels,
+# Contents: bin/ the programs, tests/ the GPU tests (ctest --test-dir tests) and benchmarks if they were built, tests/gpu/ checks of all kernels,
 # tests/bench/ the comparison with cuBLAS, torch and JAX and other measurements, examples/, deploy/ units and the
 # script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/ the libraries.
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
@@ -106,6 +106,12 @@ strip --strip-unneeded "$work"/lib/* "${binaries[@]}"
   patchelf --force-rpath --set-rpath '$ORIGIN' "$work"/lib/*
 }
 
+# The GPU tests for ctest, as the build has them: ctest --test-dir tests --label-regex gpu
+if [[ -f $build/CTestTestfile.cmake && -n $(compgen -G "$work/tests/gpu_*_test") ]]; then
+  ctest --test-dir "$build" --show-only=json-v1 --label-regex '^gpu$' | python3 deploy/package_tests.py >"$work/tests/CTestTestfile.cmake" ||
+    fail "the list of GPU tests cannot be made"
+fi
+
 version=$(sed -n 's/^project(fusion VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 commit=$(git describe --always --dirty 2>/dev/null || echo "unknown")
 cat >"$work/$owner_file" <<TEXT
@@ -115,6 +121,7 @@ Start here: bin/fusion-client submit examples/function1.fuse
 Copy the folder anywhere. It needs glibc $oldest_glibc or later; for --target host also a C++ compiler with OpenMP,
 and for --target cuda the NVIDIA driver and NVRTC (libnvrtc.so, part of the CUDA Toolkit).
 Comparison with cuBLAS, torch and JAX: python3 tests/bench/peers/peers_bench.py --output peers.json --plot peers.svg
+Tests of what needs a GPU: ctest --test-dir tests --label-regex gpu --output-on-failure
 Throughput of a farm of this machine: python3 tests/bench/farm_bench.py --target cuda --output farm.json
 TEXT
 

@@ -75,7 +75,7 @@ class LaunchPrinter {
         std::string most = grid.blocks_per_multiprocessor == 0
                                ? absl::StrCat(kMaxGridBlocks)
                                : absl::StrCat("multiprocessors * ", grid.blocks_per_multiprocessor);
-        const std::string cluster = grid.cluster_blocks > 1 ? absl::StrCat(grid.cluster_blocks) : "";
+        const std::string cluster = TogetherText(grid);
         if (!cluster.empty()) most = absl::StrCat("(int64_t)Larger(1, (size_t)(", most, ") / ", cluster, ")");
         Text(absl::StrCat("  layout.grid_", f, "_", k, " = Blocks(",
                           absl::StrJoin(grid.extents, " * ",
@@ -104,8 +104,14 @@ class LaunchPrinter {
   void Text(const std::string& line) { absl::StrAppend(&out_, line, "\n"); }
   std::string GroupsText(int fusion, int launch) const {
     const GridRule& grid = fusions_[fusion]->launches[launch].grid;
-    return absl::StrCat("layout.grid_", fusion, "_", launch, grid.cluster_blocks > 1 ? absl::StrCat(" / ", grid.cluster_blocks) : "",
-                        " * ", grid.groups_per_block);
+    const std::string together = TogetherText(grid);
+    return absl::StrCat("layout.grid_", fusion, "_", launch, together.empty() ? "" : " / " + together, " * ", grid.groups_per_block);
+  }
+  // Blocks that the rule counts as one; empty: 1.
+  static std::string TogetherText(const GridRule& grid) {
+    if (grid.part_entries > 0)
+      return absl::StrCat("Blocks(", ExtentText(grid.parts), ", ", grid.part_entries, ", ", kMaxGridBlocks, ")");
+    return grid.cluster_blocks > 1 ? absl::StrCat(grid.cluster_blocks) : "";
   }
   std::string SizeParameters() const {
     std::string text;

@@ -25,6 +25,15 @@ std::string RuntimeText() {
 
 }  // namespace
 
+namespace {
+
+int64_t GridParts(const GridRule& rule, const SizeValues& sizes) {
+  if (rule.part_entries == 0) return 1;
+  return std::max<int64_t>(1, (ExtentValue(rule.parts, sizes) + rule.part_entries - 1) / rule.part_entries);
+}
+
+}  // namespace
+
 int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors) {
   if (rule.extents.empty()) return 1;
   int64_t items = 1;
@@ -32,11 +41,12 @@ int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiproce
   const int64_t blocks = (items + rule.items_per_block - 1) / rule.items_per_block;
   const int64_t most = rule.blocks_per_multiprocessor == 0 ? kMaxGridBlocks
                                                            : int64_t{multiprocessors} * rule.blocks_per_multiprocessor;
-  return std::clamp<int64_t>(blocks, 1, std::max<int64_t>(1, most / rule.cluster_blocks)) * rule.cluster_blocks;
+  const int64_t together = rule.cluster_blocks * GridParts(rule, sizes);
+  return std::clamp<int64_t>(blocks, 1, std::max<int64_t>(1, most / together)) * together;
 }
 
 int64_t GridGroups(const GridRule& rule, const SizeValues& sizes, int multiprocessors) {
-  return GridBlocks(rule, sizes, multiprocessors) / rule.cluster_blocks * rule.groups_per_block;
+  return GridBlocks(rule, sizes, multiprocessors) / (rule.cluster_blocks * GridParts(rule, sizes)) * rule.groups_per_block;
 }
 
 int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes) {

@@ -37,6 +37,10 @@ struct GridRule {
   int blocks_per_multiprocessor = 1;
   int groups_per_block = 1;
   int cluster_blocks = 1;  // more than one: what is said above of blocks holds for clusters of so many
+  // More than zero: so many blocks for each `part_entries` of `parts` (at least one such part), which come next to each other and are
+  // one group.
+  int64_t part_entries = 0;
+  Extent parts{.constant = 1};
 };
 inline constexpr int64_t kMaxGridBlocks = 2147483647;  // CUDA's limit of gridDim.x
 int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors);

@@ -38,7 +38,11 @@ class RowPanelLowering {
 
     EmitScalars();
     std::vector<ir::Zeroed> zeros = ZerosFor(context_, reductions_, panel_.columns);
-    if (parameters_.column_tiles) {
+    if (parameters_.tile_rows > 0) {
+      EmitTile();
+      EmitRowsTwice();
+      EmitPartials();
+    } else if (parameters_.column_tiles) {
       body_.push_back(ir::Text(absl::StrCat("constexpr bool ", kWhole, " = false; (void)", kWhole, ";")));
       if (!zeros.empty()) body_.push_back(ir::ZeroWait());
       std::vector<ir::Statement> outside;
@@ -68,14 +72,17 @@ class RowPanelLowering {
     kernel.uses_shared = shared_.fixed_bytes > 0 || shared_.bytes_per_entry > 0;
     kernel.shared_bytes = absl::StrCat(shared_.fixed_bytes, " + ", shared_.bytes_per_entry, " * ", columns_);
     kernel.sections = {{group_threads_, lane_variables_, std::move(body_)}};
-    code.launches.push_back(context_.FinishKernel(std::move(kernel),
-                                                  GridRule{.extents = {panel_.rows},
-                                                           .items_per_block = groups_per_block_,
-                                                           .blocks_per_multiprocessor =
-                                                               parameters_.blocks_per_multiprocessor,
-                                                           .groups_per_block = groups_per_block_,
-                                                           .cluster_blocks = parameters_.cluster_blocks},
-                                                  shared_));
+    GridRule grid{.extents = {panel_.rows},
+                  .items_per_block = groups_per_block_,
+                  .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor,
+                  .groups_per_block = groups_per_block_,
+                  .cluster_blocks = parameters_.cluster_blocks};
+    if (parameters_.tile_rows > 0) {
+      grid.items_per_block = parameters_.tile_rows;
+      grid.part_entries = TileColumns();
+      grid.parts = panel_.columns;
+    }
+    code.launches.push_back(context_.FinishKernel(std::move(kernel), std::move(grid), shared_));
     if (static_chunks() && !parameters_.column_tiles) code.limits = {{panel_.columns, TileColumns()}};
     code.kept_bytes = stages_.KeptBytes();
     std::vector<NodeId> early_scalars, finish_nodes;
@@ -110,6 +117,15 @@ class RowPanelLowering {
     }
     body_.push_back(ChunkLoop(std::move(lines), false));
   }
+  // Which rows and columns the block has: `first` row, `tile` column, and which `part` of the rows that is.
+  void EmitTile() {
+    const std::string tiles = absl::StrCat("(", columns_, " <= ", TileColumns(), " ? 1 : (", columns_, " + ", TileColumns() - 1, ") / ",
+                                           TileColumns(), ")");
+    body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = ", tiles, ", tile = group % tiles * ", TileColumns(),
+                                          ", part = group / tiles, first = part * ", parameters_.tile_rows, "; (void)part;")));
+  }
+  // The group's number among those with parts of the same results.
+  const char* part() const { return parameters_.tile_rows > 0 ? "part" : "group"; }
   // All rows of the group.
   void EmitRows() {
     EmitPrologue();
@@ -125,7 +141,8 @@ class RowPanelLowering {
     versions_ = true;
     EmitRows();
     versions_ = false;
-    std::string whole = absl::StrCat(columns_, " == ", TileColumns());
+    std::string whole = parameters_.tile_rows > 0 ? absl::StrCat("tile + ", TileColumns(), " <= ", columns_)
+                                                  : absl::StrCat(columns_, " == ", TileColumns());
     for (const std::string& flag : flags_) absl::StrAppend(&whole, " && ", flag);
     outside.insert(outside.end(), flag_statements_.begin(), flag_statements_.end());
     flag_statements_.clear();
@@ -381,7 +398,7 @@ class RowPanelLowering {
       FlushFlags(&body_);
       body_.push_back(std::move(loop));
     }
-    body_.push_back(ir::Text(absl::StrCat("const fu_index count = (", rows_, " - group + groups - 1) / groups;")));
+    body_.push_back(ir::Text(stages_.CountLine()));
     body_.push_back(ir::Text(row_count() == 1 ? "const fu_index steps = count;"
                                               : absl::StrCat("const fu_index steps = (count + ", row_count() - 1, ") / ",
                                                              row_count(), ";")));
@@ -656,10 +673,10 @@ class RowPanelLowering {
         vectors.push_back(absl::StrCat("fu_atomic_add<", width, ">(", target, ", $", name, "[c], j, ", columns_, ", fu_aligned(",
                                     target, "));"));
       else if (static_chunks() && width * context_.AccumulatorBytes(graph_.node(reduction.node)) == 16)
-        vectors.push_back(absl::StrCat("fu_store<", width, ">(", target, " + group * ", columns_, ", $", name, "[c], j, ", columns_,
+        vectors.push_back(absl::StrCat("fu_store<", width, ">(", target, " + ", part(), " * ", columns_, ", $", name, "[c], j, ", columns_,
                                     ", ", columns_, " % ", width, " == 0);"));
       else
-        lines.push_back(absl::StrCat(target, "[group * ", columns_, " + j + v] = ",
+        lines.push_back(absl::StrCat(target, "[", part(), " * ", columns_, " + j + v] = ",
                                      static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"),
                                      ";"));
     }

@@ -80,7 +80,13 @@ std::string RowStages::Ring() const {
 
 std::string RowStages::IndexLine(const std::string& step) const {
   return absl::StrCat("const fu_index index = ", step, ", local = ", reversed_rows() ? "count - 1 - index" : "index",
-                      ", row = group + local * groups, start = row * ", columns_, "; (void)local; (void)row; (void)start;");
+                      ", row = ", first_row(), " + local * ", row_step(), ", start = row * ", columns_, "; (void)local; (void)row; (void)start;");
+}
+
+std::string RowStages::CountLine() const {
+  if (parameters_.tile_rows == 0) return absl::StrCat("const fu_index count = (", rows_, " - group + groups - 1) / groups;");
+  return absl::StrCat("const fu_index count = ", rows_, " - first < ", parameters_.tile_rows, " ? ", rows_, " - first : ",
+                      parameters_.tile_rows, ";");
 }
 
 bool RowStages::reversed_rows() const {
@@ -95,10 +101,11 @@ std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vec
   const std::string first = parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step;
   std::vector<std::string> loop = {
       "{",
-      absl::StrCat("fu_index index = ", first, " * ", rows, ", row = group + (", local, ") * groups, start = row * ", columns_,
+      absl::StrCat("fu_index index = ", first, " * ", rows, ", row = ", first_row(), " + (", local, ") * ", row_step(), ", start = row * ", columns_,
                    "; (void)row; (void)start;"),
       "FUSION_UNROLL",
-      absl::StrCat("for (int r = 0; r < ", rows, "; ++r, ++index, row", sign, "groups, start", sign, "groups * ", columns_, ") {"),
+      absl::StrCat("for (int r = 0; r < ", rows, "; ++r, ++index, row", sign, row_step(), ", start", sign, row_step(), " * ",
+                   columns_, ") {"),
       "if (index < count) {", absl::StrCat("const fu_index local = ", local, "; (void)local;")};
   lines.insert(lines.begin(), loop.begin(), loop.end());
   lines.insert(lines.end(), {"}", "}", "}"});

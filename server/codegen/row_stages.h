@@ -36,6 +36,8 @@ class RowStages {
   void Reserve(SharedRule* shared);
   int64_t KeptBytes() const;
 
+  // Declares count, the rows of the group.
+  std::string CountLine() const;
   // Declares, for the one row of a step: index (in the order in which the group does them; there is none from `count` on), local
   // (which of the group's rows it is), row, and start, the position of its first entry in a matrix without leading dimension.
   std::string IndexLine(const std::string& step) const;
@@ -66,6 +68,9 @@ class RowStages {
   std::string KeepLine(ValueId value, const std::string& source);
 
  private:
+  // The group's rows: every so many from the first, or the next ones of a tile.
+  const char* first_row() const { return parameters_.tile_rows > 0 ? "first" : "group"; }
+  const char* row_step() const { return parameters_.tile_rows > 0 ? "1" : "groups"; }
   bool reversed_rows() const;  // from the last row to the first, not by whole steps
   bool Kept(ValueId value) const;
   int64_t SlotBytes(ValueId value) const;  // of one row of each group of the block

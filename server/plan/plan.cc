@@ -56,6 +56,7 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
     if (parameters.rows_per_step > 1) absl::StrAppend(&text, " M", parameters.rows_per_step);
     if (parameters.stages > 0) absl::StrAppend(&text, " S", parameters.stages);
     if (parameters.column_tiles) absl::StrAppend(&text, " tiles");
+    if (parameters.tile_rows > 0) absl::StrAppend(&text, " of ", parameters.tile_rows, " rows");
   }
   if (parameters.load_path == LoadPath::kStaged) absl::StrAppend(&text, " staged");
   if (parameters.load_path == LoadPath::kBulk) absl::StrAppend(&text, " bulk");

@@ -85,6 +85,7 @@ struct SkeletonParameters {
   // kRowPanel with chunks: rows are wider than chunks * threads * vector_width, and all of them are walked over once for each
   // such part of their columns. For column reductions alone.
   bool column_tiles = false;
+  int tile_rows = 0;           // kRowPanel with column_tiles: a block does so many rows of one part of the columns; 0: all parts
   bool reversed = false;       // kRowPanel: from the last row to the first, what an earlier sweep left in the cache first
   // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other last bits on
   // every run. In cooperative fusions, whose blocks can wait until the sums are zero.

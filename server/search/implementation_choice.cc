@@ -98,6 +98,7 @@ Structure StructureOf(const FusionImplementation& implementation) {
           .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
           .keeps_rows = keeps_rows,
           .in_clusters = parameters.cluster_blocks > 1,
+          .in_tiles = parameters.tile_rows > 0,
           .atomic = parameters.atomic};
 }
 

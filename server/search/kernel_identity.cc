@@ -103,6 +103,7 @@ std::string VariantOf(const FusionImplementation& implementation) {
                                   " M", p.rows_per_step);
   if (p.hold_columns) text += " holds";
   if (p.column_tiles) text += " tiles";
+  if (p.tile_rows > 0) absl::StrAppend(&text, " of ", p.tile_rows);
   if (p.reversed) text += " reversed";
   if (p.atomic) text += " atomic";
   if (p.load_repeats > 1 || p.compute_repeats > 1) absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);

@@ -14,6 +14,9 @@ int AccumulatorBytes(const FusionShape& shape, const Node& node) {
   return node.overload->monoid == v1::ARG_MAX ? 16 : DataTypeBytes(shape.graph.value(node.result).type.data_type);
 }
 
+// Threads of a multiprocessor that registers must permit where blocks are tiles.
+constexpr int kTileThreads = 1024;
+
 // Bounds of registers are tried up to so many blocks on a multiprocessor.
 constexpr int kMostResident = 4;
 
@@ -145,12 +148,15 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   if (shape.cuda() && one_shot && needs.held_inputs > 0 && parameters.resident_blocks < std::min(resident, kMostResident))
     return std::nullopt;
   if (!one_shot) parameters.blocks_per_multiprocessor = std::min(parameters.blocks_per_multiprocessor, resident);
-  const double tiles = (double(rows) / groups + 1) * cluster;
+  const double lane_columns = double(chunks) * per_row * width;
+  const double column_parts = parameters.tile_rows > 0 ? std::ceil(columns / lane_columns) : 1;
+  const double tiles = parameters.tile_rows > 0 ? std::ceil(double(rows) / parameters.tile_rows) * column_parts
+                                                : (double(rows) / groups + 1) * cluster;
   const double blocks =
       one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor);
-  const double parts = blocks / cluster * groups;  // of the grid, each with results of its own
+  const double parts = blocks / cluster * groups / column_parts;  // of the grid, each with results of its own
   traits.blocks = static_cast<int64_t>(std::max(1.0, blocks));
-  const double row_bytes = double(columns) * needs.matrices * shape.entry_bytes / cluster;  // of a block
+  const double row_bytes = double(columns) * needs.matrices * shape.entry_bytes / (cluster * column_parts);  // of a block
   // Of what each thread loads at once, all: SGEMV and BiCGK of 8192 square on an H200 by plain loads are as fast as by others, where half
   // of it would not do.
   if (chunks == 0)
@@ -166,7 +172,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
         std::min(row_bytes * groups, double(threads) * under_way * width * shape.entry_bytes * needs.matrices);
   }
   // Lanes without columns idle; unaligned rows are read entry by entry; a row that is not held is read again.
-  const double covered = chunks > 0 && !parameters.column_tiles ? double(columns) / (double(chunks) * per_row * width) : 1;
+  const double covered =
+      chunks > 0 && (!parameters.column_tiles || parameters.tile_rows > 0) ? columns / (lane_columns * column_parts) : 1;
   traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
   if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
   // Asynchronous copies of 4 or 8 bytes are slower than those of 16: assumed; layer norm over rows of 16384 on an H200 ran at 0.85
@@ -190,7 +197,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   if (shape.cuda() && !one_shot && needs.stored_matrices > 0) traits.access_efficiency *= kPersistentEfficiency;
   // Those of blocks that end with their row come from there too: layer norm over rows of 16384 at 0.98 of the rate on an H200, SGEMV of
   // 8192 square at 0.99 of that of the best.
-  if (shape.cuda() && one_shot && !operands_in_l1)
+  if (shape.cuda() && one_shot && !operands_in_l1 && !parameters.hold_columns)
     traits.cache_bytes = double(rows) * columns * needs.column_operands * shape.entry_bytes;
   // A row reduction stops the block, unless another block of the multiprocessor goes on, while its loads go on: of rows of 16384 and
   // 8192 in f32 on an H200 the time over the floor is about a third of what the barriers take by themselves. That of a cluster of two
@@ -292,6 +299,28 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
              .chunks = kTileChunks,
              .threads_per_row = threads,
              .column_tiles = true});
+      // A block for each tile of some rows and a part of the columns: one stores while another loads.
+      if (shape.grid_reductions == 0 || !needs.columns_alone || needs.matrices == 0 || threads > 512) continue;
+      for (int chunks : {1, 2}) {
+        if (int64_t{chunks} * threads * width >= 2 * columns) continue;  // mostly idle lanes
+        SkeletonParameters tile = {.threads = threads,
+                                   .vector_width = width,
+                                   .chunks = chunks,
+                                   .threads_per_row = threads,
+                                   .hold_columns = has_columns,
+                                   .blocks_per_multiprocessor = 0,
+                                   .column_tiles = true};
+        for (int resident : {1, kTileThreads / threads}) {
+          tile.resident_blocks = resident;
+          for (int tile_rows : {32, 128}) {
+            tile.tile_rows = tile_rows;
+            for (int together : {1, 4}) {
+              tile.rows_per_step = together;
+              add(tile);
+            }
+          }
+        }
+      }
     }
   }
 }

@@ -104,6 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
         Special("layer_norm_one_shot", "layer_norm", 9, {.skeleton = Skeleton::kRowPanel, .one_shot = true}),
         Special("atax_cluster", "atax", 2,
                 {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk, .in_clusters = true}, 16384),
+        Special("gemver_tiles", "gemver", 3, {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_batches = true, .in_tiles = true}),
         Special("axpydot_atomic", "axpydot", 3, {.skeleton = Skeleton::kCooperative, .atomic = true}),
         Special("bicgk_atomic", "bicgk", 2,
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .atomic = true}),

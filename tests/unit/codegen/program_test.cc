@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/printer.h"
 #include "server/parse/parse.h"
@@ -25,6 +27,18 @@ TEST(GridBlocks, ClampedToOneAndToTheDevice) {
   EXPECT_EQ(GridBlocks(rule, {{"n", 101}}, 4), 2);
   EXPECT_EQ(GridBlocks(rule, {{"n", 1000000}}, 4), 8);
   EXPECT_EQ(GridBlocks(GridRule(), {}, 4), 1);
+}
+
+TEST(GridBlocks, EachPartHasBlocksOfItsOwnInOneGroup) {
+  const GridRule rule{.extents = {Extent{.name = "m"}},
+                      .items_per_block = 128,
+                      .blocks_per_multiprocessor = 0,
+                      .part_entries = 2048,
+                      .parts = Extent{.name = "n"}};
+  for (const auto& [m, n, groups, parts] : {std::array{16384, 16384, 128, 8}, {129, 2049, 2, 2}, {1, 1, 1, 1}, {0, 5000, 1, 3}, {500, 0, 4, 1}}) {
+    EXPECT_EQ(GridGroups(rule, {{"m", m}, {"n", n}}, 132), groups) << m << " x " << n;
+    EXPECT_EQ(GridBlocks(rule, {{"m", m}, {"n", n}}, 132), groups * parts) << m << " x " << n;
+  }
 }
 
 TEST(Printer, LaneVariablesAreIndexedOnTheHostOnly) {
