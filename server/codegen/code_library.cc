@@ -18,6 +18,33 @@ std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_vers
   return "sha256:" + Sha256Hex(text);
 }
 
+namespace {
+
+// How the kernels are launched, which their source does not say.
+std::string LaunchText(const FusionCode& code) {
+  std::string text;
+  const auto add = [&](const auto&... values) { absl::StrAppend(&text, values..., " "); };
+  const auto extent = [&](const Extent& e) { add(e.name.size(), ":", e.name, "=", e.constant); };
+  for (const KernelLaunch& launch : code.launches) {
+    const GridRule& grid = launch.grid;
+    add("launch ", launch.kernel.name, " ", launch.kernel.threads, " grid ", grid.items_per_block);
+    add(grid.blocks_per_multiprocessor, " ", grid.groups_per_block, " ", grid.cluster_blocks, " ", grid.part_entries);
+    extent(grid.parts);
+    for (const Extent& e : grid.extents) extent(e);
+    for (const SharedRule& shared : launch.shared) {
+      add("shared ", shared.fixed_bytes, " ", shared.bytes_per_entry);
+      extent(shared.extent);
+    }
+  }
+  for (const WorkspaceSlot& slot : code.workspace) {
+    add("slot ", slot.entry_bytes, " ", slot.launch, " ", slot.per_group);
+    extent(slot.extent);
+  }
+  return text;
+}
+
+}  // namespace
+
 absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& implementation, bool force_f64) {
   const bool cuda = device_.target() == v1::CUDA;
   auto code = LowerFusion(graph_, implementation, {.force_f64 = force_f64, .cuda = cuda});
@@ -30,7 +57,8 @@ absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& imp
   unit->build.set_source(unit->source);
   unit->build.set_deadline_seconds(120);
   unit->build.set_key(BuildKey(unit->build, device_.toolkit_version()));
-  auto [it, inserted] = by_key_.emplace(unit->build.key(), unit.get());
+  unit->key = "sha256:" + Sha256Hex(absl::StrCat(unit->build.key(), "\n", LaunchText(unit->code)));
+  auto [it, inserted] = by_key_.emplace(unit->key, unit.get());
   if (inserted) units_.push_back(std::move(unit));
   return it->second;
 }

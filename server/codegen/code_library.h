@@ -20,6 +20,7 @@ struct CodeUnit {
   FusionCode code;
   std::string source;       // of the device's language, standing alone
   v1::BuildTask build;
+  std::string key;          // content address of what runs: of the build, and of how its kernels are launched
 };
 
 // Content address of a build, "sha256:<hex>" over source, target, arch, options and compiler, each with its length in
@@ -31,7 +32,8 @@ class CodeLibrary {
  public:
   CodeLibrary(const Graph& graph, const v1::DeviceDescription& device) : graph_(graph), device_(device) {}
 
-  // The unit of an implementation; equal code gives the same unit. force_f64: for the reference.
+  // The unit of an implementation; equal code that is launched equally gives the same unit. Units that only their launches set apart
+  // (grids of one tile a block and persistent ones) have the same build. force_f64: for the reference.
   absl::StatusOr<const CodeUnit*> Add(const FusionImplementation& implementation, bool force_f64);
   // In the order in which they were added.
   const std::vector<std::unique_ptr<CodeUnit>>& units() const { return units_; }

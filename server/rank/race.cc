@@ -39,7 +39,9 @@ std::vector<int> Race::Next() {
   std::vector<int> round;
   for (int position : left_) {
     if (static_cast<int>(round.size()) == options_.round && !options_.all) break;
-    if (!options_.all && !errors_.empty() && LowerBound(predicted_[position]) >= best_) break;  // nor any after it
+    const int before = static_cast<int>(predicted_.size() - left_.size() + round.size());
+    if (!options_.all && before >= options_.least && !errors_.empty() && LowerBound(predicted_[position]) >= best_)
+      break;  // nor any after it
     round.push_back(position);
   }
   left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(round.size()));

@@ -16,6 +16,7 @@ struct RaceOptions {
   // Predicted time of the best cover that is no candidate; infinite: there is none.
   double unseen_seconds = std::numeric_limits<double>::infinity();
   int round = 8;              // candidates of a round
+  int least = 0;              // so many are timed whatever the bounds say
   bool all = false;           // time all of them
 };
 

@@ -1,5 +1,6 @@
 // Building the code of all candidates.
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/program.h"
@@ -23,6 +24,17 @@ void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics) {
   (outcome.reused ? metrics->build_cache_hits : metrics->build_cache_misses)->Add();
   if (!outcome.reused)
     metrics->build_seconds.With({v1::Outcome_Name(outcome.result.outcome())}).Observe(outcome.result.seconds());
+}
+
+DistinctBuilds DistinctBuildsOf(const std::vector<const CodeUnit*>& units) {
+  DistinctBuilds distinct;
+  std::map<std::string, size_t> of_key;
+  for (const CodeUnit* unit : units) {
+    const auto [it, inserted] = of_key.emplace(unit->build.key(), distinct.tasks.size());
+    if (inserted) distinct.tasks.push_back(unit->build);
+    distinct.of_unit.push_back(it->second);
+  }
+  return distinct;
 }
 
 absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
@@ -49,19 +61,19 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
     progress->set_failed(failed_before + failed);
     if (context.emit) context.emit(std::move(event));
   };
-  std::vector<v1::BuildTask> tasks;
-  for (const CodeUnit* unit : units) {
-    tasks.push_back(unit->build);
-    if (const double limit = context.limits.build_seconds(); limit > 0) tasks.back().set_deadline_seconds(limit);
-  }
-  if (!tasks.empty()) {
-    auto outcomes = context.dispatcher.Build(context.job, tasks, context.cancellation, emit);
+  DistinctBuilds distinct = DistinctBuildsOf(units);
+  if (const double limit = context.limits.build_seconds(); limit > 0)
+    for (v1::BuildTask& task : distinct.tasks) task.set_deadline_seconds(limit);
+  if (!distinct.tasks.empty()) {
+    auto outcomes = context.dispatcher.Build(context.job, distinct.tasks, context.cancellation, emit);
     if (!outcomes.ok()) return outcomes.status();
-    for (size_t i = 0; i < outcomes->size(); ++i) {
+    for (const BuildOutcome& outcome : *outcomes) {
       ++built->builds;
-      if ((*outcomes)[i].reused) ++built->reused;
-      const v1::BuildResult& result = (*outcomes)[i].result;
-      CountBuild((*outcomes)[i], context.metrics);
+      if (outcome.reused) ++built->reused;
+      CountBuild(outcome, context.metrics);
+    }
+    for (size_t i = 0; i < units.size(); ++i) {
+      const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
       if (result.outcome() == v1::OK)
         built->binaries[units[i]] = result.binary();
       else

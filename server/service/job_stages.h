@@ -76,6 +76,14 @@ v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription
                            const std::vector<const CodeUnit*>& units, const std::string& name, bool force_f64 = false);
 // Into the figures of the build cache; metrics may be null.
 void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics);
+
+// Each build of the units once: units that only their launches set apart have the same one.
+struct DistinctBuilds {
+  std::vector<v1::BuildTask> tasks;
+  std::vector<size_t> of_unit;  // position in `tasks`, of each unit
+};
+DistinctBuilds DistinctBuildsOf(const std::vector<const CodeUnit*>& units);
+
 // Builds the candidates at these positions; before the first of them the reference and the unfused covers. Failed builds mark their
 // candidates COMPILE_ERROR and take back unfused covers. FailedPrecondition, with the compiler's log, when the reference or every
 // unfused cover does not build.

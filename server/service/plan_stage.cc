@@ -260,7 +260,7 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
       auto unit = code.library->Add(implementation, false);
       if (!unit.ok()) return unit.status();
       planned.units.push_back(*unit);
-      absl::StrAppend(&keys, (*unit)->build.key(), "\n");
+      absl::StrAppend(&keys, (*unit)->key, "\n");
       for (const KernelLaunch& launch : (*unit)->code.launches) {
         v1::KernelSummary* kernel = planned.candidate.add_kernels();
         kernel->set_name(launch.kernel.name);

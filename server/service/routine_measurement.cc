@@ -171,13 +171,10 @@ class RoutineMeasurement {
 
   absl::Status Build(std::vector<std::string>* notes) {
     std::vector<const CodeUnit*> units;
-    std::vector<v1::BuildTask> tasks;
     for (const auto& bench : benches_)
-      for (const auto& unit : bench->code.library->units()) {
-        units.push_back(unit.get());
-        tasks.push_back(unit->build);
-      }
-    auto outcomes = context_.dispatcher.Build(context_.job, tasks, context_.cancellation,
+      for (const auto& unit : bench->code.library->units()) units.push_back(unit.get());
+    const DistinctBuilds distinct = DistinctBuildsOf(units);
+    auto outcomes = context_.dispatcher.Build(context_.job, distinct.tasks, context_.cancellation,
                                               [&](int done, int total, int reused, int failed) {
                                                 v1::JobEvent event;
                                                 v1::BuildProgress* progress = event.mutable_build();
@@ -189,9 +186,9 @@ class RoutineMeasurement {
                                               });
     if (!outcomes.ok()) return outcomes.status();
     int failed = 0;
+    for (const BuildOutcome& outcome : *outcomes) CountBuild(outcome, context_.metrics);
     for (size_t i = 0; i < units.size(); ++i) {
-      CountBuild((*outcomes)[i], context_.metrics);
-      const v1::BuildResult& result = (*outcomes)[i].result;
+      const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
       if (result.outcome() == v1::OK)
         built_.binaries[units[i]] = result.binary();
       else

@@ -46,7 +46,10 @@ def run(command, folder):
 def profile(folder):
     """The rows of ncu's page "raw" for each kernel, as {metric: (unit, text)}."""
     run(["nvcc", "-arch=native", "-o", "example", "example.cu", "fused.cu", "reference.cc"], folder)
-    text = run(["ncu", "--set", "full", "--clock-control", "none", "--page", "raw", "--csv", "./example", "--once"], folder)
+    # These alone: each kernel runs again for every few metrics, with its memory as it was.
+    metrics = ",".join(metric for _, metric, _, _ in COLUMNS)
+    text = run(["ncu", "--section", "LaunchStats", "--section", "WarpStateStats", "--metrics", metrics, "--clock-control", "none",
+                "--page", "raw", "--csv", "./example", "--once"], folder)
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:

@@ -25,6 +25,16 @@ TEST(Race, RoundsAreInPredictedOrderAndEndWhereNoneCanWin) {
   EXPECT_EQ(race.PossibleGain(), 0);
 }
 
+TEST(Race, SoManyAreTimedWhateverTheBoundsSay) {
+  const std::vector<double> predicted = {1, 1.1, 5, 6, 7, 8};
+  Race race(predicted, {.deviation = 0.05, .round = 2, .least = 3});
+  EXPECT_THAT(race.Next(), ElementsAre(0, 1));
+  for (int position : {0, 1}) race.Ended(position, predicted[position]);
+  EXPECT_THAT(race.Next(), ElementsAre(2)) << "and no more, by the bounds";
+  race.Ended(2, 5);
+  EXPECT_THAT(race.Next(), IsEmpty());
+}
+
 TEST(Race, AnErrorInCommonDoesNotLetTheRestIn) {
   std::vector<double> predicted;
   for (int i = 0; i < 40; ++i) predicted.push_back(1 + 0.1 * i);
