@@ -91,6 +91,7 @@ Structure StructureOf(const FusionImplementation& implementation) {
   const SkeletonParameters& parameters = implementation.parameters;
   bool keeps_rows = false;
   for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.rows > 0;
+  const auto& choices = implementation.implementations;
   return {.skeleton = implementation.skeleton,
           .load_path = parameters.load_path,
           .one_shot = parameters.blocks_per_multiprocessor == 0,
@@ -98,6 +99,7 @@ Structure StructureOf(const FusionImplementation& implementation) {
           .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
           .keeps_rows = keeps_rows,
           .in_clusters = parameters.cluster_blocks > 1,
+          .several_threads = std::any_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; }),
           .in_tiles = parameters.tile_rows > 0,
           .atomic = parameters.atomic};
 }

@@ -31,6 +31,7 @@ struct Structure {
   bool in_batches = false;  // rows of matrices, several at once into registers
   bool keeps_rows = false;
   bool in_clusters = false;
+  bool several_threads = false;  // of elements, with a function that several threads compute for one of them
   bool in_tiles = false;  // blocks with a part of the columns of some rows
   bool atomic = false;
   friend auto operator<=>(const Structure&, const Structure&) = default;
