@@ -16,7 +16,7 @@ RoutineTime Line(double at, double x0, const RoutineTime& y0, double x1, const R
 }
 
 std::optional<RoutineTime> AtResident(const std::map<double, double>& curve, double resident) {
-  constexpr double kFarthest = 2;
+  constexpr double kFarthest = 4;
   auto above = curve.lower_bound(resident);
   if (above != curve.end() && above->first == resident) return RoutineTime{above->second};
   if (above == curve.begin()) return std::nullopt;

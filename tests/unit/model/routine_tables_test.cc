@@ -52,7 +52,8 @@ TEST(RoutineTables, AreLinearBetweenPointsAndExtendedOnlyToMoreBlocks) {
   const auto nothing = [&](int threads, int elements, double resident) {
     EXPECT_FALSE(tables.Time(routine, threads, elements, resident).has_value()) << threads << " " << elements << " " << resident;
   };
-  nothing(128, 16, 8.5);  // too far
+  expect(128, 16, 16, 176, true);
+  nothing(128, 16, 16.5);  // too far
   nothing(128, 64, 2);    // one point makes no line
   nothing(128, 48, 2);    // beside a tile that has no such point
   nothing(128, 8, 1);     // smaller than any tile
