@@ -163,7 +163,8 @@ def model_table(document, path):
     """What tests/bench/model_accuracy.py kept of `fusion-client model report`, with its plots beside it."""
     percent = lambda share: f"{100 * share:.1f} %"
     first, third = document["median_regret"]["first"], document["median_regret"]["first_3"]
-    lines = ["## Predictions", "", f"{document['date']}; {document['graphs'][0]['device']}; {document['candidates']:,} candidates of "
+    lines = ["## Predictions of the service, when graphs come again", "",
+             f"{document['date']}; {document['graphs'][0]['device']}; {document['candidates']:,} candidates of "
              f"{len(document['graphs'])} graphs and sizes, cold. All were predicted by the model as corrected by earlier passes over the "
              "same graphs, and all were timed.", "", f"    {document['command']}", "",
              "| figure | measured | target |", "| --- | ---: | ---: |",
