@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "server/tuner/declared_section.h"
+#include "server/tuner/strategies/turns.h"
 
 namespace fusion {
 namespace {
@@ -83,6 +84,7 @@ void LiveTuning::Post(Event event) {
 
 // One round, so that tunings take turns on the pool.
 void LiveTuning::Run() {
+  LetOthersRun();
   std::vector<Event> events;
   {
     std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include "server/tuner/strategies/gaussian_process.h"
 #include "server/tuner/strategies/routine.h"
 #include "server/tuner/strategies/strategy.h"
+#include "server/tuner/strategies/turns.h"
 
 namespace fusion {
 namespace {
@@ -363,6 +364,7 @@ class Bayesian : public TuningStrategy {
   }
 
   static void AddCandidate(const TuningKnowledge& knowledge, TuningPoint point, std::vector<TuningPoint>& to) {
+    LetOthersRun();
     if (knowledge.space().Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point))
       to.push_back(std::move(point));
   }
@@ -371,6 +373,7 @@ class Bayesian : public TuningStrategy {
   static void LeaveOutNear(const TuningKnowledge& knowledge, double distance, std::vector<TuningPoint>& candidates) {
     std::vector<TuningPoint> kept;
     for (const TuningPoint& candidate : candidates) {
+      LetOthersRun();
       const std::vector<double> units = knowledge.space().ToUnit(candidate);
       if (std::all_of(knowledge.arms().begin(), knowledge.arms().end(),
                       [&](const TuningArm& arm) { return Distance(arm.units, units) >= distance * distance; }))

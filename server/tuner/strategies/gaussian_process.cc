@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "server/tuner/strategies/turns.h"
+
 namespace fusion {
 namespace {
 
@@ -36,6 +38,7 @@ Eigen::MatrixXd GaussianProcess::Kernel(const Eigen::MatrixXd& a, const Eigen::M
         squares.col(j) += ((a.col(axis).array() - b(j, axis)) * inverse).square();
     }
   }
+  LetOthersRun();
   const Eigen::ArrayXXd distance = (5 * squares).sqrt();
   return (std::exp(parameters.amplitude) * (1 + distance + distance.square() / 3) * (-distance).exp()).matrix();
 }
@@ -43,6 +46,7 @@ Eigen::MatrixXd GaussianProcess::Kernel(const Eigen::MatrixXd& a, const Eigen::M
 double GaussianProcess::LogLikelihood(const Parameters& parameters) const {
   Eigen::MatrixXd covariance = Kernel(inputs_, inputs_, parameters);
   covariance.diagonal().array() += std::exp(parameters.noise) * variances_.array() + kJitter;
+  LetOthersRun();
   const Eigen::LLT<Eigen::MatrixXd> factor(covariance);
   if (factor.info() != Eigen::Success) return -std::numeric_limits<double>::infinity();
   const Eigen::VectorXd half = factor.matrixL().solve(targets_);
@@ -105,10 +109,18 @@ void GaussianProcess::Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observa
 }
 
 void GaussianProcess::Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& means, Eigen::VectorXd& deviations) const {
-  const Eigen::MatrixXd covariance = Kernel(inputs_, inputs, parameters_);
-  means = (covariance.transpose() * weights_).array() * scale_ + mean_;
-  const Eigen::MatrixXd half = factor_.matrixL().solve(covariance);
-  deviations = (std::exp(parameters_.amplitude) - half.colwise().squaredNorm().transpose().array()).max(1e-12).sqrt() * scale_;
+  constexpr Eigen::Index kTogether = 64;
+  means.resize(inputs.rows());
+  deviations.resize(inputs.rows());
+  for (Eigen::Index first = 0; first < inputs.rows(); first += kTogether) {
+    const Eigen::Index count = std::min(kTogether, inputs.rows() - first);
+    const Eigen::MatrixXd covariance = Kernel(inputs_, inputs.middleRows(first, count), parameters_);
+    LetOthersRun();
+    means.segment(first, count) = (covariance.transpose() * weights_).array() * scale_ + mean_;
+    const Eigen::MatrixXd half = factor_.matrixL().solve(covariance);
+    deviations.segment(first, count) =
+        (std::exp(parameters_.amplitude) - half.colwise().squaredNorm().transpose().array()).max(1e-12).sqrt() * scale_;
+  }
 }
 
 void GaussianProcess::Believe(const Eigen::MatrixXd& inputs) {
