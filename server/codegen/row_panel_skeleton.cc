@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/lowering_context.h"
+#include "server/codegen/row_lanes.h"
+#include "server/codegen/row_panel_nodes.h"
 #include "server/codegen/row_stages.h"
 
 namespace fusion {
@@ -25,12 +27,13 @@ class RowPanelLowering {
         panel_(context.implementation.row_panel),
         rows_(context.Size(panel_.rows)),
         columns_(context.Size(panel_.columns)),
-        stages_(context, rows_, columns_) {}
+        stages_(context, rows_, columns_),
+        nodes_(graph_, implementation_),
+        lanes_(context, stages_, columns_) {}
 
   absl::StatusOr<FusionCode> Lower() {
     group_threads_ = parameters_.threads_per_row;
     groups_per_block_ = parameters_.cluster_blocks > 1 ? 1 : parameters_.threads / group_threads_;
-    for (size_t i = 0; i < implementation_.order.size(); ++i) position_[implementation_.order[i]] = i;
     FindHeldValues();
     shared_.extent = panel_.columns;
     FusionCode code;
@@ -50,11 +53,11 @@ class RowPanelLowering {
       EmitRestart();
       EmitRows();
       EmitPartials();
-      outside.push_back(ir::Loop(absl::StrCat("for (fu_index tile = 0; tile < ", columns_, "; tile += ", TileColumns(), ")"),
+      outside.push_back(ir::Loop(absl::StrCat("for (fu_index tile = 0; tile < ", columns_, "; tile += ", lanes_.TileColumns(), ")"),
                                  std::move(body_)));
       body_ = std::move(outside);
     } else {
-      if (static_chunks())
+      if (lanes_.static_chunks())
         EmitRowsTwice();
       else
         EmitRows();
@@ -79,18 +82,18 @@ class RowPanelLowering {
                   .cluster_blocks = parameters_.cluster_blocks};
     if (parameters_.tile_rows > 0) {
       grid.items_per_block = parameters_.tile_rows;
-      grid.part_entries = TileColumns();
+      grid.part_entries = lanes_.TileColumns();
       grid.parts = panel_.columns;
     }
     code.launches.push_back(context_.FinishKernel(std::move(kernel), std::move(grid), shared_));
-    if (static_chunks() && !parameters_.column_tiles) code.limits = {{panel_.columns, TileColumns()}};
+    if (lanes_.static_chunks() && !parameters_.column_tiles) code.limits = {{panel_.columns, lanes_.TileColumns()}};
     code.kept_bytes = stages_.KeptBytes();
     std::vector<NodeId> early_scalars, finish_nodes;
     for (size_t i = 0; i < implementation_.order.size(); ++i) {
       const NodeId id = implementation_.order[i];
       if (panel_.phases[i] == kFinishPhase)
         finish_nodes.push_back(id);
-      else if (SpaceOf(graph_.node(id)) == Shape::kScalar)
+      else if (nodes_.SpaceOf(graph_.node(id)) == Shape::kScalar)
         early_scalars.push_back(id);
     }
     if (NeedsFinish(reductions_, finish_nodes)) {
@@ -102,10 +105,8 @@ class RowPanelLowering {
   }
 
  private:
-  enum class Shape { kScalar, kRow, kColumn, kMatrix };
+  using Shape = RowPanelNodes::Shape;
 
-  // Columns that the lanes of a group hold together.
-  int64_t TileColumns() const { return int64_t{parameters_.chunks} * group_threads_ * parameters_.vector_width; }
   // Accumulators as they are before the first row.
   void EmitRestart() {
     std::vector<std::string> lines = {"(void)j;"};
@@ -115,13 +116,13 @@ class RowPanelLowering {
       lines.push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) $acc_",
                                    context_.Name(node.result), "[c][v] = ", context_.MonoidName(node), "::identity();"));
     }
-    body_.push_back(ChunkLoop(std::move(lines), false));
+    body_.push_back(lanes_.ChunkLoop(std::move(lines), false));
   }
   // Which rows and columns the block has: `first` row, `tile` column, and which `part` of the rows that is.
   void EmitTile() {
-    const std::string tiles = absl::StrCat("(", columns_, " <= ", TileColumns(), " ? 1 : (", columns_, " + ", TileColumns() - 1, ") / ",
-                                           TileColumns(), ")");
-    body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = ", tiles, ", tile = group % tiles * ", TileColumns(),
+    const std::string tiles = absl::StrCat("(", columns_, " <= ", lanes_.TileColumns(), " ? 1 : (", columns_, " + ", lanes_.TileColumns() - 1, ") / ",
+                                           lanes_.TileColumns(), ")");
+    body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = ", tiles, ", tile = group % tiles * ", lanes_.TileColumns(),
                                           ", part = group / tiles, first = part * ", parameters_.tile_rows, "; (void)part;")));
   }
   // The group's number among those with parts of the same results.
@@ -138,41 +139,11 @@ class RowPanelLowering {
   void EmitRowsTwice() {
     std::vector<ir::Statement> outside;
     outside.swap(body_);
-    versions_ = true;
+    lanes_.BeginVersions();
     EmitRows();
-    versions_ = false;
-    std::string whole = parameters_.tile_rows > 0 ? absl::StrCat("tile + ", TileColumns(), " <= ", columns_)
-                                                  : absl::StrCat(columns_, " == ", TileColumns());
-    for (const std::string& flag : flags_) absl::StrAppend(&whole, " && ", flag);
-    outside.insert(outside.end(), flag_statements_.begin(), flag_statements_.end());
-    flag_statements_.clear();
+    std::string whole = lanes_.EndVersions(&outside);
     outside.push_back(ir::Versions(std::move(whole), kWhole, std::move(body_)));
     body_ = std::move(outside);
-  }
-  bool static_chunks() const { return parameters_.chunks > 0; }
-  const std::vector<int>& Roles(const Node& node) const { return panel_.roles[position_.at(node.id)]; }
-  int Phase(const Node& node) const { return panel_.phases[position_.at(node.id)]; }
-  // The shape of an operand (or, with k = -1, of the result) in terms of rows and columns.
-  Shape ShapeOf(const Node& node, int k) const {
-    const std::vector<int>& map = k < 0 ? node.result_map : node.operand_maps[k];
-    if (map.empty()) return Shape::kScalar;
-    if (map.size() == 2) return Shape::kMatrix;
-    return Roles(node)[map[0]] == 0 ? Shape::kRow : Shape::kColumn;
-  }
-  // The shape of the points that the node is computed at: what it reads, not what it gives.
-  Shape SpaceOf(const Node& node) const {
-    bool row = false, column = false;
-    for (int role : Roles(node)) (role == 0 ? row : column) = true;
-    return row && column ? Shape::kMatrix : row ? Shape::kRow : column ? Shape::kColumn : Shape::kScalar;
-  }
-  bool IsColumnReduction(const Node& node) const {
-    return node.is_reduction() && SpaceOf(node) == Shape::kMatrix && ShapeOf(node, -1) == Shape::kColumn;
-  }
-  bool IsRowReduction(const Node& node) const {
-    return node.is_reduction() && SpaceOf(node) == Shape::kMatrix && ShapeOf(node, -1) == Shape::kRow;
-  }
-  bool IsScalarReduction(const Node& node) const {
-    return node.is_reduction() && ShapeOf(node, -1) == Shape::kScalar;
   }
   bool Held(ValueId value) const { return std::find(held_.begin(), held_.end(), value) != held_.end(); }
   bool HeldColumn(ValueId value) const {
@@ -185,10 +156,10 @@ class RowPanelLowering {
     std::map<ValueId, int> first;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (Phase(node) == kFinishPhase) continue;
+      if (nodes_.Phase(node) == kFinishPhase) continue;
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId value = node.operands[k];
-        const Shape shape = ShapeOf(node, static_cast<int>(k));
+        const Shape shape = nodes_.ShapeOf(node, static_cast<int>(k));
         if (shape == Shape::kMatrix) {
           const bool input = !context_.ProducedHere(value);
           if (input && parameters_.stages > 0) {
@@ -197,37 +168,29 @@ class RowPanelLowering {
           }
           if (in_batches() && (input || StaysInRegisters(value)) && !Held(value)) held_.push_back(value);
           auto [it, inserted] =
-              first.emplace(value, input ? Phase(node) : Phase(graph_.node(*graph_.value(value).producer)));
-          if (static_chunks() && Phase(node) > it->second && !Held(value)) held_.push_back(value);
+              first.emplace(value, input ? nodes_.Phase(node) : nodes_.Phase(graph_.node(*graph_.value(value).producer)));
+          if (lanes_.static_chunks() && nodes_.Phase(node) > it->second && !Held(value)) held_.push_back(value);
         }
-        const bool for_finish = node.is_reduction() && !IsTermOperand(node, static_cast<int>(k));
-        if (shape == Shape::kColumn && !for_finish && static_chunks() && parameters_.hold_columns && !context_.ProducedHere(value) &&
+        const bool for_finish = node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k));
+        if (shape == Shape::kColumn && !for_finish && lanes_.static_chunks() && parameters_.hold_columns && !context_.ProducedHere(value) &&
             !HeldColumn(value))
           held_columns_.push_back(value);
       }
     }
     for (ValueId value : held_)
       (StaysInRegisters(value) ? kernel_variables_ : lane_variables_)
-          .push_back(ChunkVariable(context_.CType(value), HeldName(value), "", row_count()));
+          .push_back(lanes_.ChunkVariable(context_.CType(value), HeldName(value), "", row_count()));
     for (ValueId value : held_columns_)
-      lane_variables_.push_back(ChunkVariable(context_.CType(value), "c_" + context_.Name(value), ""));
+      lane_variables_.push_back(lanes_.ChunkVariable(context_.CType(value), "c_" + context_.Name(value), ""));
   }
   int row_count() const { return parameters_.rows_per_step; }
   // All rows of a step are loaded into registers before any is used.
-  bool in_batches() const { return static_chunks() && parameters_.stages == 0 && row_count() > 1; }
+  bool in_batches() const { return lanes_.static_chunks() && parameters_.stages == 0 && row_count() > 1; }
   bool StaysInRegisters(ValueId value) const {
     const KeptRows& kept = implementation_.kept;
     return kept.in_registers && std::find(kept.values.begin(), kept.values.end(), value) != kept.values.end();
   }
   std::string HeldName(ValueId value) const { return (StaysInRegisters(value) ? "k_" : "r_") + context_.Name(value); }
-  ir::LaneVariable ChunkVariable(std::string type, std::string name, std::string initial, int rows = 1) const {
-    return {.type = std::move(type),
-            .name = std::move(name),
-            .extents = absl::StrCat(rows > 1 ? absl::StrCat("[", rows, "]") : "", "[", parameters_.chunks, "][",
-                                    parameters_.vector_width, "]"),
-            .initial = std::move(initial),
-            .entries = rows * parameters_.chunks * parameters_.vector_width};
-  }
   // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
   std::string OfRow(const std::string& name) const { return row_count() > 1 ? name + "[r]" : name; }
   std::string HeldText(ValueId value) const { return absl::StrCat(OfRow("$" + HeldName(value)), "[c]"); }
@@ -240,8 +203,8 @@ class RowPanelLowering {
   void CreateReductions(FusionCode* code) {
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (!node.is_reduction() || IsRowReduction(node)) continue;
-      const bool per_column = IsColumnReduction(node);
+      if (!node.is_reduction() || nodes_.IsRowReduction(node)) continue;
+      const bool per_column = nodes_.IsColumnReduction(node);
       reductions_.push_back(PlaceGridReduction(context_, node, per_column, panel_.columns, code));
     }
     stages_.Reserve(&shared_);
@@ -255,47 +218,17 @@ class RowPanelLowering {
       const std::string name = "acc_" + context_.Name(node.result), monoid = context_.MonoidName(node);
       if (!reduction.per_column) {
         body_.push_back(ir::Text(absl::StrCat(monoid, "::Acc ", name, " = ", monoid, "::identity();")));
-      } else if (static_chunks()) {
-        lane_variables_.push_back(ChunkVariable(monoid + "::Acc", name, monoid + "::identity()"));
+      } else if (lanes_.static_chunks()) {
+        lane_variables_.push_back(lanes_.ChunkVariable(monoid + "::Acc", name, monoid + "::identity()"));
       } else {
         // Shared accumulators of this group: entries [group in block][columns].
         body_.push_back(ir::Text(absl::StrCat(
             monoid, "::Acc* const ", name, " = (", monoid, "::Acc*)(shared + ", shared_.bytes_per_entry, " * ", columns_,
             ")", groups_per_block_ == 1 ? "" : absl::StrCat(" + (group % ", groups_per_block_, ") * ", columns_), ";")));
         shared_.bytes_per_entry += int64_t{context_.AccumulatorBytes(node)} * groups_per_block_;
-        body_.push_back(ChunkLoop({absl::StrCat(name, "[j + v] = ", monoid, "::identity();")}, true));
+        body_.push_back(lanes_.ChunkLoop({absl::StrCat(name, "[j + v] = ", monoid, "::identity();")}, true));
       }
     }
-  }
-
-  // A loop over all columns of the row, outside or inside of the lane phase. `per_entry`: the lines stand in a loop over
-  // v with the guard j + v < columns.
-  ir::Statement ChunkLoop(std::vector<std::string> lines, bool per_entry) {
-    const int width = parameters_.vector_width;
-    if (per_entry) {
-      lines.insert(lines.begin(), {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (",
-                                                                 Guard(), ") {")});
-      lines.push_back("}");
-    }
-    if (static_chunks()) {
-      lines.insert(lines.begin(),
-                   {"FUSION_UNROLL", absl::StrCat("for (int c = 0; c < ", parameters_.chunks, "; ++c) {"),
-                    stages_.ColumnLine()});
-      lines.push_back("}");
-      return ir::LanePhase(std::move(lines));
-    }
-    lines.insert(lines.begin(), absl::StrCat("const fu_index j = column + (fu_index)lane * ", width, ";"));
-    const std::string remaining =
-        width == 1 ? absl::StrCat(columns_, " - column") : absl::StrCat("(", columns_, " - column + ", width - 1, ") / ", width);
-    return ir::Loop(
-        absl::StrCat("for (fu_index column = 0; column < ", columns_, "; column += (fu_index)lanes * ", width, ")"),
-        {ir::LanePhase(std::move(lines), absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))});
-  }
-  // True for entries inside the row. In a run-time loop over single columns lanes are bounded already.
-  std::string Guard() const {
-    return !static_chunks() && parameters_.vector_width == 1 ? "true"
-                                                             : absl::StrCat(versions_ ? absl::StrCat(kWhole, " || ") : "",
-                                                                            "j + v < ", columns_);
   }
 
   std::string ScalarText(ValueId value, const std::string& c_type) {
@@ -305,7 +238,7 @@ class RowPanelLowering {
   void EmitScalars() {
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (SpaceOf(node) != Shape::kScalar || Phase(node) == kFinishPhase) continue;
+      if (nodes_.SpaceOf(node) != Shape::kScalar || nodes_.Phase(node) == kFinishPhase) continue;
       std::vector<std::string> arguments;
       for (ValueId operand : node.operands) arguments.push_back(ScalarText(operand, context_.CType(node)));
       const std::string name = context_.Name(node.result);
@@ -317,36 +250,15 @@ class RowPanelLowering {
     }
   }
 
-  // Aligned rows permit vector accesses: the base and the length of a row are multiples of 16 bytes.
-  std::string Aligned(ValueId value, bool matrix) {
-    if (parameters_.vector_width == 1) return "true";
-    std::string flag = absl::StrCat(matrix ? "am_" : "av_", context_.Name(value));
-    if (flags_.insert(flag).second)
-      flag_statements_.push_back(ir::Text(absl::StrCat(
-          "const bool ", flag, " = fu_aligned(", context_.Pointer(value), ")",
-          matrix ? absl::StrCat(" && ", stages_.RowStride(value), " % ", parameters_.vector_width, " == 0") : "", ";")));
-    return flag;
-  }
-  void FlushFlags(std::vector<ir::Statement>* body) {
-    if (versions_) return;  // they decide which version, before both
-    body->insert(body->end(), flag_statements_.begin(), flag_statements_.end());
-    flag_statements_.clear();
-  }
-  std::string Load(const std::string& target, const std::string& base, ValueId value, bool matrix) {
-    const int width = parameters_.vector_width;
-    if (width == 1 && !static_chunks()) return absl::StrCat(target, "[0] = ", base, "[j];");
-    return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ", Aligned(value, matrix),
-                        versions_ ? absl::StrCat(", ", kWhole) : "", ");");
-  }
   void FetchStep(const std::string& step, std::vector<ir::Statement>* body) {
     std::map<ValueId, std::string> aligned;
     if (!stages_.bulk())
-      for (ValueId value : stages_.staged()) aligned[value] = Aligned(value, true);
-    FlushFlags(&body_);
+      for (ValueId value : stages_.staged()) aligned[value] = lanes_.Aligned(value, true);
+    lanes_.FlushFlags(&body_);
     std::vector<std::string> lines = stages_.FetchLines(aligned, step);
     body->push_back(
         ir::If(absl::StrCat(step, " < steps"),
-               {stages_.bulk() ? ir::LanePhase(std::move(lines)) : ChunkLoop(std::move(lines), false)}));
+               {stages_.bulk() ? ir::LanePhase(std::move(lines)) : lanes_.ChunkLoop(std::move(lines), false)}));
     if (!stages_.CommitLine().empty()) body->push_back(ir::LanePhase({stages_.CommitLine()}));
   }
 
@@ -356,10 +268,10 @@ class RowPanelLowering {
     if (in_batches()) return inputs;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (Phase(node) == kFinishPhase) continue;
+      if (nodes_.Phase(node) == kFinishPhase) continue;
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId value = node.operands[k];
-        if (ShapeOf(node, static_cast<int>(k)) == Shape::kRow && !context_.ProducedHere(value) &&
+        if (nodes_.ShapeOf(node, static_cast<int>(k)) == Shape::kRow && !context_.ProducedHere(value) &&
             std::find(inputs.begin(), inputs.end(), value) == inputs.end())
           inputs.push_back(value);
       }
@@ -393,9 +305,9 @@ class RowPanelLowering {
     if (!held_columns_.empty()) {
       std::vector<std::string> lines;
       for (ValueId value : held_columns_)
-        lines.push_back(Load(absl::StrCat("$c_", context_.Name(value), "[c]"), context_.Pointer(value), value, false));
-      ir::Statement loop = ChunkLoop(std::move(lines), false);
-      FlushFlags(&body_);
+        lines.push_back(lanes_.Load(absl::StrCat("$c_", context_.Name(value), "[c]"), context_.Pointer(value), value, false));
+      ir::Statement loop = lanes_.ChunkLoop(std::move(lines), false);
+      lanes_.FlushFlags(&body_);
       body_.push_back(std::move(loop));
     }
     body_.push_back(ir::Text(stages_.CountLine()));
@@ -450,16 +362,16 @@ class RowPanelLowering {
       if (context_.ProducedHere(value)) continue;
       const std::string base = stages_.RowBase(value);
       (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always)
-          .push_back(Load(HeldText(value), base, value, true));
+          .push_back(lanes_.Load(HeldText(value), base, value, true));
     }
-    FlushFlags(&body_);
+    lanes_.FlushFlags(&body_);
     if (!zeros.empty()) {
       zeros.insert(zeros.begin(), "(void)j;");
-      body->push_back(ChunkLoop(std::move(zeros), false));
+      body->push_back(lanes_.ChunkLoop(std::move(zeros), false));
     }
-    if (!always.empty()) body->push_back(ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
+    if (!always.empty()) body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
     if (!unless_left.empty())
-      body->push_back(ir::If("step > 0", {ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
+      body->push_back(ir::If("step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
   }
 
   // The lines of one chunk of a phase: once, and for each row of the step.
@@ -472,17 +384,17 @@ class RowPanelLowering {
     // complete one phase later.
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (Phase(node) == phase && SpaceOf(node) == Shape::kRow) EmitRowNode(node, body);
+      if (nodes_.Phase(node) == phase && nodes_.SpaceOf(node) == Shape::kRow) EmitRowNode(node, body);
     }
     PhaseLines lines;
     available_.clear();
     std::vector<const Node*> row_reductions;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (Phase(node) != phase) continue;
-      if (SpaceOf(node) == Shape::kMatrix) {
+      if (nodes_.Phase(node) != phase) continue;
+      if (nodes_.SpaceOf(node) == Shape::kMatrix) {
         EmitMatrixNode(node, phase, &lines);
-        if (IsRowReduction(node)) row_reductions.push_back(&node);
+        if (nodes_.IsRowReduction(node)) row_reductions.push_back(&node);
       }
     }
     if (lines.columns.empty() && lines.rows.empty()) return;
@@ -500,8 +412,8 @@ class RowPanelLowering {
     }
     std::vector<std::string> all = std::move(lines.columns);
     for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows))) all.push_back(std::move(line));
-    ir::Statement loop = ChunkLoop(std::move(all), false);
-    FlushFlags(&body_);
+    ir::Statement loop = lanes_.ChunkLoop(std::move(all), false);
+    lanes_.FlushFlags(&body_);
     body->push_back(std::move(loop));
     for (const Node* node : row_reductions) {
       const std::string name = context_.Name(node->result);
@@ -522,7 +434,7 @@ class RowPanelLowering {
     StoreRowResult(node, body);
   }
   std::string RowOperand(const Node& node, int k) {
-    return ShapeOf(node, k) == Shape::kScalar ? ScalarText(node.operands[k], context_.CType(node))
+    return nodes_.ShapeOf(node, k) == Shape::kScalar ? ScalarText(node.operands[k], context_.CType(node))
                                               : RowText(node.operands[k]);
   }
 
@@ -543,7 +455,7 @@ class RowPanelLowering {
   // gives its name. Recomputes what an earlier phase computed and did not hold.
   std::string ChunkOperand(const Node& node, int k, int phase, PhaseLines* lines) {
     const ValueId value = node.operands[k];
-    const Shape shape = ShapeOf(node, k);
+    const Shape shape = nodes_.ShapeOf(node, k);
     const std::string name = context_.Name(value);
     if (shape == Shape::kColumn) {
       if (HeldColumn(value)) return absl::StrCat("$c_", name, "[c]");
@@ -555,7 +467,7 @@ class RowPanelLowering {
         return local;
       }
       lines->columns.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-      lines->columns.push_back(Load(local, context_.Pointer(value), value, false));
+      lines->columns.push_back(lanes_.Load(local, context_.Pointer(value), value, false));
       return local;
     }
     const std::string local = "r_" + name;
@@ -575,27 +487,20 @@ class RowPanelLowering {
     }
     const std::string base = stages_.RowBase(value);
     if (Held(value)) {
-      if (FirstPhase(value) == phase && !in_batches()) lines->rows.push_back(Load(HeldText(value), base, value, true));
+      if (nodes_.FirstPhase(value) == phase && !in_batches()) lines->rows.push_back(lanes_.Load(HeldText(value), base, value, true));
       return HeldText(value);
     }
     lines->rows.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-    lines->rows.push_back(Load(local, base, value, true));
+    lines->rows.push_back(lanes_.Load(local, base, value, true));
     return local;
   }
-  int FirstPhase(ValueId value) const {
-    int first = kFinishPhase;
-    for (NodeId id : graph_.value(value).consumers)
-      if (context_.InFusion(id)) first = std::min(first, Phase(graph_.node(id)));
-    return first;
-  }
-
   std::vector<std::string> EntryOperands(const Node& node, int phase, PhaseLines* lines) {
     std::vector<std::string> operands;
     for (size_t k = 0; k < node.operands.size(); ++k) {
-      const Shape shape = ShapeOf(node, static_cast<int>(k));
+      const Shape shape = nodes_.ShapeOf(node, static_cast<int>(k));
       if (shape == Shape::kScalar || shape == Shape::kRow) {
         operands.push_back(RowOperand(node, static_cast<int>(k)));
-      } else if (node.is_reduction() && !IsTermOperand(node, static_cast<int>(k))) {
+      } else if (node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k))) {
         operands.push_back("");  // read when the reduction is finished
       } else {
         operands.push_back(ChunkOperand(node, static_cast<int>(k), phase, lines) + "[v]");
@@ -603,11 +508,6 @@ class RowPanelLowering {
     }
     return operands;
   }
-  static bool IsTermOperand(const Node& node, int k) {
-    const auto& terms = node.overload->term_operands;
-    return std::find(terms.begin(), terms.end(), k) != terms.end();
-  }
-
   // target[v] = routine(operands) for the entries of the chunk.
   void EmitChunkMap(const Node& node, const std::string& target, int phase, PhaseLines* phase_lines,
                     std::vector<std::string>* lines) {
@@ -632,23 +532,23 @@ class RowPanelLowering {
       if (context_.Stored(node.result)) {
         const std::string source = Held(node.result) ? HeldText(node.result) : local;
         const std::string base = stages_.RowBase(node.result);
-        if (parameters_.vector_width == 1 && !static_chunks())
+        if (parameters_.vector_width == 1 && !lanes_.static_chunks())
           lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
         else
           lines->push_back(absl::StrCat("fu_store<", parameters_.vector_width, ">(", base, ", ", source, ", j, ", columns_,
-                                        ", ", Aligned(node.result, true), versions_ ? absl::StrCat(", ", kWhole) : "", ");"));
+                                        ", ", lanes_.Aligned(node.result, true), lanes_.WholeArgument(), ");"));
       }
       return;
     }
     const std::vector<std::string> operands = EntryOperands(node, phase, phase_lines);
     const std::string monoid = context_.MonoidName(node);
-    const bool by_row = IsRowReduction(node);
+    const bool by_row = nodes_.IsRowReduction(node);
     const std::string accumulator = by_row             ? OfRow("$row_" + name)
-                                    : static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
+                                    : lanes_.static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
                                                       : absl::StrCat("acc_", name, "[j + v]");
     lines->push_back("FUSION_UNROLL");
     lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
-                                  Guard() == "true" ? "" : absl::StrCat("if (", Guard(), ") "), accumulator, " = ", monoid,
+                                  lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "), accumulator, " = ", monoid,
                                   "::combine(", accumulator, ", ", monoid, "::lift(",
                                   ReductionTerm(context_, node, operands), ", ", by_row ? "j + v" : "row", "));"));
   }
@@ -665,23 +565,23 @@ class RowPanelLowering {
       const std::string target = GridReductionTarget(context_, reduction);
       const int width = parameters_.vector_width;
       const std::string entry = absl::StrCat("$", name, "[c][v]");
-      if (static_chunks())
+      if (lanes_.static_chunks())
         if (const std::string added = AddedPart(context_, reduction, entry, "j + v"); added != entry)
-          vectors.insert(vectors.end(), {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (", Guard(), ") ",
+          vectors.insert(vectors.end(), {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (", lanes_.Guard(), ") ",
                                                                        entry, " = ", added, ";")});
-      if (reduction.atomic && static_chunks())
+      if (reduction.atomic && lanes_.static_chunks())
         vectors.push_back(absl::StrCat("fu_atomic_add<", width, ">(", target, ", $", name, "[c], j, ", columns_, ", fu_aligned(",
                                     target, "));"));
-      else if (static_chunks() && width * context_.AccumulatorBytes(graph_.node(reduction.node)) == 16)
+      else if (lanes_.static_chunks() && width * context_.AccumulatorBytes(graph_.node(reduction.node)) == 16)
         vectors.push_back(absl::StrCat("fu_store<", width, ">(", target, " + ", part(), " * ", columns_, ", $", name, "[c], j, ", columns_,
                                     ", ", columns_, " % ", width, " == 0);"));
       else
         lines.push_back(absl::StrCat(target, "[", part(), " * ", columns_, " + j + v] = ",
-                                     static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"),
+                                     lanes_.static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"),
                                      ";"));
     }
-    if (!lines.empty()) body_.push_back(ChunkLoop(std::move(lines), true));
-    if (!vectors.empty()) body_.push_back(ChunkLoop(std::move(vectors), false));
+    if (!lines.empty()) body_.push_back(lanes_.ChunkLoop(std::move(lines), true));
+    if (!vectors.empty()) body_.push_back(lanes_.ChunkLoop(std::move(vectors), false));
     if (!leader.empty()) body_.push_back(ir::Leader(std::move(leader)));
   }
 
@@ -692,16 +592,14 @@ class RowPanelLowering {
   const RowPanelRoles& panel_;
   const std::string rows_, columns_;
   RowStages stages_;
+  const RowPanelNodes nodes_;
+  RowLanes lanes_;
   int group_threads_ = 0, groups_per_block_ = 1;
-  std::map<NodeId, size_t> position_;
   std::vector<ValueId> held_, held_columns_, row_inputs_;
   std::vector<GridReduction> reductions_;
   SharedRule shared_;
   std::vector<ir::LaneVariable> lane_variables_, kernel_variables_;
   std::vector<ir::Statement> body_;
-  std::vector<ir::Statement> flag_statements_;
-  bool versions_ = false;  // in the code that stands twice
-  std::set<std::string> flags_;
   std::set<std::string> available_;
 };
 
