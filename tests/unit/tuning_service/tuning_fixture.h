@@ -97,6 +97,7 @@ class TestProgram {
     v1::ReportBatch batch;
     batch.set_sequence(++sequence);
     for (const v1::TuningReport& report : reports) *batch.add_reports() = report;
+    reported += reports.size();
     if (wanted >= 0) {
       v1::ProposalDemand* demand = batch.add_demands();
       demand->set_section(handle);
@@ -149,6 +150,7 @@ class TestProgram {
 
   uint64_t last_sequence = 0;
   uint64_t sequence = 0;
+  uint64_t reported = 0;  // by Report
 
  private:
   struct Told {
@@ -198,7 +200,7 @@ class TuningTest : public ::testing::Test {
   }
   // 1 at tile = 40, more elsewhere.
   static double Valley(double tile) { return 1 + std::abs(tile - 40) / 20; }
-  // Runs proposals until so many have been run.
+  // Runs proposals until so many have been run, or the search has converged.
   void Tune(TestProgram& program, int runs, const std::function<double(double)>& value, uint32_t handle = 1) {
     ASSERT_TRUE(program.Report({}, 4, handle).ok());
     std::vector<v1::TuningProposal> proposals;
