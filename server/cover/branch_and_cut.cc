@@ -63,6 +63,7 @@ BranchAndCut::BranchAndCut(const SetProblem& problem, Relaxation& relaxation, st
 
 bool BranchAndCut::Hopeless(double bound) const {
   constexpr double kRounding = 1e-9;
+  bound = std::max(bound, floor_);
   if (bound >= cutoff_) return true;
   if (best_.seconds == INFINITY) return bound == INFINITY;
   if (unit_ == 0) return bound >= best_.seconds * (1 - kRounding);
@@ -108,6 +109,7 @@ double BranchAndCut::SolveByCutoffs(Open root) {
   double step = std::max(unit_, (best_.seconds - bound) * kFirstCutoff);
   const bool by_steps = all_sets_ > kWorthwhile && best_.seconds < INFINITY;
   for (;;) {
+    floor_ = std::max(floor_, bound);  // the first one found that is no slower ends the search
     // Times that are multiples of the unit are faster by nearly a whole one, or not at all.
     const double cutoff = bound + step - kOfUnit * unit_;
     cutoff_ = by_steps && cutoff < std::min(best_.seconds - unit_, last - unit_ / 2) ? cutoff : last;

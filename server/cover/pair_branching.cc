@@ -1,6 +1,6 @@
 #include "server/cover/pair_branching.h"
 
-#include <cmath>
+#include <algorithm>
 #include <map>
 
 namespace fusion {
@@ -8,18 +8,21 @@ namespace fusion {
 NodePair LeastDecidedPair(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
   constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
   std::map<std::pair<int, int>, double> together;
+  std::vector<int> parts(problem.node_count, 0);  // sets of each node that are taken in part
   for (const auto& [set, share] : shares) {
     if (share > kWhole) continue;
     const std::vector<int>& members = problem.sets[set].members;
-    for (size_t i = 0; i < members.size(); ++i)
+    for (size_t i = 0; i < members.size(); ++i) {
+      ++parts[members[i]];
       for (size_t k = i + 1; k < members.size(); ++k) together[{members[i], members[k]}] += share;
+    }
   }
   NodePair best;
-  double least = 2;
+  double most = 0;
   for (const auto& [pair, share] : together) {
-    const double decided = std::abs(share - 0.5);
-    if (decided >= least || share > kWhole) continue;
-    least = decided;
+    const double open = std::min(share, 1 - share) * (parts[pair.first] + parts[pair.second]);
+    if (open <= most || share > kWhole) continue;
+    most = open;
     best = {pair.first, pair.second};
   }
   return best;
