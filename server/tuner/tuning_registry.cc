@@ -464,11 +464,11 @@ void TuningRegistry::OnCommitted(const std::vector<TuningBatch>& batches,
       std::lock_guard lock(mutex_);
       auto found = processes_.find(name);
       if (found == processes_.end()) continue;
-      std::lock_guard process_lock(found->second->mutex);
-      Process& process = *found->second;
-      process.stored = std::max(process.stored, sequence);
-      program = process.program.lock();
-      if (!program && process.accepted <= process.stored) processes_.erase(found);
+      const std::shared_ptr<Process> process = found->second;  // outlives its lock
+      std::lock_guard process_lock(process->mutex);
+      process->stored = std::max(process->stored, sequence);
+      program = process->program.lock();
+      if (!program && process->accepted <= process->stored) processes_.erase(found);
     }
     if (program) program->outbox().AddAcknowledged(sequence);
   }
