@@ -8,7 +8,7 @@
 namespace fusion {
 namespace {
 
-constexpr int kTicksBetweenWaking = 2;
+constexpr int kTicksBetweenWaking = 4;
 
 }  // namespace
 

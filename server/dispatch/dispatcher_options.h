@@ -19,8 +19,8 @@ struct DispatcherOptions {
   std::chrono::milliseconds connected_for{15000};
   // After a restart of the server, no lease ends earlier than this.
   std::chrono::milliseconds restart_grace{30000};
-  // How often leases are looked through.
-  std::chrono::milliseconds expiry_period{1000};
+  // How often leases are looked through: a task waits so much longer than its lease at most.
+  std::chrono::milliseconds expiry_period{250};
   // A device that its worker has taken out for so long counts as lost. The worker tries it again after 5 s, and then ever later.
   std::chrono::milliseconds out_patience{30000};
   // Build and Time give up when no connected worker could run their tasks for so long.

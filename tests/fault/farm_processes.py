@@ -85,6 +85,9 @@ class Farm:
         with contextlib.closing(sqlite3.connect(os.path.join(self.data, "fusion.db"), timeout=30)) as database:
             return database.execute(sql, arguments).fetchall()
 
+    def database_mebibytes(self):
+        return os.path.getsize(os.path.join(self.data, "fusion.db")) / 2**20
+
     def state(self, job):
         return self.query("SELECT state FROM jobs WHERE id = ?", job)[0][0]
 

@@ -17,6 +17,8 @@ import time
 
 from farm_processes import LEASE_SECONDS, Farm, ended
 
+CACHE_MEBIBYTES = 64  # of the connection that writes to the database
+
 
 def disturb_workers(farm, times, stop, in_parallel):
     """Each time: a job, the worker that times for it is killed or stopped, the job ends elsewhere. Seconds, one for each."""
@@ -144,10 +146,15 @@ def soak(farm, seconds, seed):
     clients = [threading.Thread(target=submit) for _ in range(3)]
     for client in clients:
         client.start()
-    end = time.monotonic() + seconds
-    # What a server holds in caches and threads it has after a fifth of the time.
-    warm = time.monotonic() + seconds / 5
-    first, samples, faults = None, [], 0
+    begin = time.monotonic()
+    end = begin + seconds
+    first, warm_after, samples, faults = None, None, [], 0
+
+    def is_warm():
+        """It has threads and caches by now. The largest, of pages of the database, grows with it until it is full."""
+        passed = time.monotonic() - begin
+        return passed > seconds / 2 or (passed > seconds / 5 and farm.database_mebibytes() > 2 * CACHE_MEBIBYTES)
+
     while time.monotonic() < end and not failures:
         time.sleep(choose.uniform(2, 6))
         name = choose.choice(sorted(farm.workers))
@@ -160,8 +167,9 @@ def soak(farm, seconds, seed):
             process.send_signal(signal.SIGSTOP)
             threading.Timer(choose.uniform(1, 25), process.send_signal, [signal.SIGCONT]).start()
         faults += 1
-        if time.monotonic() > warm:
+        if first or is_warm():
             samples.append(usage())
+            warm_after = warm_after or time.monotonic() - begin
             first = first or samples[0]
     stop.set()
     for client in clients:
@@ -172,8 +180,9 @@ def soak(farm, seconds, seed):
     for job in jobs:
         states[farm.state(job)] = states.get(farm.state(job), 0) + 1
     last = samples[-1]
-    print(f"{seconds} s, {faults} faults, {len(jobs)} jobs ended: {states}; memory {first[0]:.0f} to {last[0]:.0f} MiB, "
-          f"descriptors {first[1]} to {last[1]} (most {max(s[1] for s in samples)})")
+    print(f"{seconds} s, {faults} faults, {len(jobs)} jobs ended: {states}; memory {first[0]:.0f} to {last[0]:.0f} MiB "
+          f"(most {max(s[0] for s in samples):.0f}) once warm, after {warm_after:.0f} s; descriptors {first[1]} to {last[1]} "
+          f"(most {max(s[1] for s in samples)}); the database has {farm.database_mebibytes():.0f} MiB")
     if last[0] > 1.25 * first[0] + 16 or last[1] > first[1] + 40:
         raise RuntimeError("memory or descriptors grow")
     if states.get("SUCCEEDED", 0) < 0.9 * len(jobs):
