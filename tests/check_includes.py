@@ -60,6 +60,7 @@ FILES = {
     ("client/cli", "server/service/status_conversion.h"): "errors are told apart the same way on both sides",
     ("client/cli", "server/service/data_directory.h"): "both sides find the data in the same place",
     ("client/cli", "server/accuracy/tuning_plots.h"): "plots are drawn where they are written, from what the server answers",
+    ("client/cli", "library/catalog/sha256.h"): "digests say whether an exported file was changed since",
     ("client/cli", "server/parse/"): "a source file is checked and quoted before it is sent",
     ("client/cli", "worker/build/builder.h"): "doctor says which compilers a worker would find here",
     ("client/cli", "worker/build/nvrtc.h"): "doctor says which NVRTC a worker would find here",

@@ -255,6 +255,8 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
         if (event.has_finished()) return event.finished();
       }
       status = FromGrpcStatus(reader->Finish());
+      // Not by us: a server that goes down may end its streams so.
+      if (absl::IsCancelled(status)) status = absl::UnavailableError(absl::StrCat("the server ended the stream: ", status.message()));
     }
     if (status.ok()) {
       // All events were seen before, the last one too.

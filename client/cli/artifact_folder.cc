@@ -2,10 +2,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/write_file.h"
+#include "library/catalog/sha256.h"
 
 namespace fusion {
 namespace {
@@ -23,11 +26,23 @@ bool StaysInside(const std::string& path) {
   return true;
 }
 
-void RemoveEarlierExport(const fs::path& directory) {
+// The files of an earlier export and the digests of what was written, "" in old manifests. A line each, "DIGEST  PATH" or "PATH".
+std::vector<std::pair<std::string, std::string>> EarlierFiles(const fs::path& directory) {
   std::ifstream manifest(directory / kManifestName);
-  std::error_code error;
-  for (std::string path; std::getline(manifest, path);)
-    if (StaysInside(path)) fs::remove(directory / path, error);
+  std::vector<std::pair<std::string, std::string>> files;
+  for (std::string line; std::getline(manifest, line);) {
+    constexpr size_t kDigest = 64;
+    const bool has_digest = line.size() > kDigest + 2 && line.substr(kDigest, 2) == "  ";
+    std::string path = has_digest ? line.substr(kDigest + 2) : line;
+    if (StaysInside(path)) files.emplace_back(std::move(path), has_digest ? line.substr(0, kDigest) : "");
+  }
+  return files;
+}
+
+bool WasChanged(const fs::path& path, const std::string& digest) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  return !digest.empty() && file && (content << file.rdbuf()) && Sha256Hex(content.str()) != digest;
 }
 
 }  // namespace
@@ -38,7 +53,14 @@ absl::Status CheckArtifactFolder(const std::string& directory, bool force) {
   if (!fs::exists(path, error)) return absl::OkStatus();
   if (!fs::is_directory(path, error))
     return absl::InvalidArgumentError(absl::StrCat(directory, ": is no folder"));
-  if (force || fs::exists(path / kManifestName, error) || fs::is_empty(path, error)) return absl::OkStatus();
+  if (force || fs::is_empty(path, error)) return absl::OkStatus();
+  if (fs::exists(path / kManifestName, error)) {
+    for (const auto& [file, digest] : EarlierFiles(path))
+      if (WasChanged(path / file, digest))
+        return absl::InvalidArgumentError(absl::StrCat(
+            directory, ": ", file, " was changed since fusion-client wrote it; choose another folder, or --force"));
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       directory, ": is not empty and was not written by fusion-client; choose another folder, or --force"));
 }
@@ -54,15 +76,16 @@ absl::Status WriteArtifact(const v1::Artifact& artifact, const std::string& repo
     has_report = has_report || file.path() == kReportName;
   }
   const fs::path root(directory);
-  RemoveEarlierExport(root);
+  std::error_code error;
+  for (const auto& [path, digest] : EarlierFiles(root)) fs::remove(root / path, error);
   std::string manifest;
   for (const v1::ArtifactFile& file : artifact.files()) {
     if (absl::Status status = WriteFile(root / file.path(), file.content()); !status.ok()) return status;
-    absl::StrAppend(&manifest, file.path(), "\n");
+    absl::StrAppend(&manifest, Sha256Hex(file.content()), "  ", file.path(), "\n");
   }
   if (!has_report && !report.empty()) {
     if (absl::Status status = WriteFile(root / kReportName, report); !status.ok()) return status;
-    absl::StrAppend(&manifest, kReportName, "\n");
+    absl::StrAppend(&manifest, Sha256Hex(report), "  ", kReportName, "\n");
   }
   return WriteFile(root / kManifestName, manifest);
 }

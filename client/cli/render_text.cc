@@ -17,6 +17,8 @@ namespace fusion {
 namespace {
 
 constexpr int kRowsUnlessAll = 10;
+// What simulated GPUs say instead of a version.
+constexpr char kSimulatedDriver[] = "simulated";
 constexpr char kBold[] = "\033[1m";
 constexpr char kDim[] = "\033[2m";
 constexpr char kPlain[] = "\033[0m";
@@ -110,15 +112,22 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
   return text;
 }
 
-std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const TextStyle& style) {
+std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const v1::JobResult& result, const TextStyle& style) {
+  constexpr double kSlower = 0.99;  // speed-up of the fastest, below which it is no matter of noise
   std::string text;
   auto any = [&](auto&& condition) {
     return std::any_of(ranked.begin(), ranked.end(), [&](const v1::Candidate* c) { return condition(*c); });
   };
   if (any([](const v1::Candidate& c) { return c.tie() && c.rank() > 1; }))
-    text += "=  not distinguishable from rank 1 by these samples\n";
+    text += "=  not distinguishable from rank 1 by these samples; in predicted order\n";
   if (any([](const v1::Candidate& c) { return c.below_floor(); }))
     text += "!  faster than moving the fewest bytes from memory allows: look twice\n";
+  if (!any([](const v1::Candidate& c) { return c.speedup() == 0 || c.speedup() >= kSlower; }))
+    text += "not fusing is faster here: the unfused kernels took less time than any of these\n";
+  if (result.device().driver_version() == kSimulatedDriver) {
+    text += "SIMULATED: no kernel ran; times are invented and no result is verified\n";
+    return style.color ? absl::StrCat(kDim, text, kPlain) : text;
+  }
   double error = 0, tolerance = 0;
   for (const v1::Candidate* candidate : ranked) {
     error = std::max(error, candidate->max_relative_error());
@@ -186,7 +195,7 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
   if (ranked.empty()) {
     absl::StrAppend(&text, "no candidate could be measured\n");
   } else {
-    absl::StrAppend(&text, RankedTable(ranked, result, unit, style), "\n", FootnotesText(ranked, style));
+    absl::StrAppend(&text, RankedTable(ranked, result, unit, style), "\n", FootnotesText(ranked, result, style));
   }
   return text + FailuresText(result);
 }

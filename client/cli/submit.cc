@@ -40,8 +40,11 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
       return invocation.Report(absl::InvalidArgumentError(absl::StrCat(option, ": must be a number of seconds")));
   absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
+  if (!options.watch.output.empty() && options.detach)
+    return invocation.Report(absl::InvalidArgumentError(
+        "--output: a job that is left to the server (--detach) writes no folder; fusion-client fetch JOB --output DIR does when it has ended"));
   // Before the work, not after it.
-  if (!options.watch.output.empty() && !options.detach) {
+  if (!options.watch.output.empty()) {
     absl::Status status = CheckArtifactFolder(options.watch.output, options.watch.force);
     if (!status.ok()) return invocation.Report(status);
   }
@@ -128,7 +131,7 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_flag("--measure-all", options->measure_all,
                     "Also build and time candidates that, as predicted, cannot be the fastest");
   command->add_option("--output", options->watch.output, "Folder for the code of rank 1");
-  command->add_flag("--force", options->watch.force, "Write into a folder that holds other files");
+  command->add_flag("--force", options->watch.force, "Write into a folder that holds other files, or files that were changed");
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
   command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");
   command->add_option("--request-id", options->request_id, "The same id again gives the same job");

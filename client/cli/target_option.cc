@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "server/service/status_conversion.h"
@@ -23,7 +24,8 @@ void AddGroupOption(CLI::App* command, const std::string& name, const std::strin
           [add](const std::vector<std::string>& groups) {
             for (const std::string& group : groups) {
               v1::FusionHints::Group* to = add();
-              for (absl::string_view value : absl::StrSplit(group, ',')) to->add_values(std::string(value));
+              for (absl::string_view value : absl::StrSplit(group, ','))
+                to->add_values(std::string(absl::StripAsciiWhitespace(value)));
             }
           },
           help)

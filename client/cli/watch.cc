@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -23,10 +24,18 @@ int ErrorWidth() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// With the --server that was given, so that it can be copied.
+// The options that led to the server, so that what is told next can be copied.
+std::string ConnectionText(const ConnectionOptions& options) {
+  std::string text;
+  for (const auto& [name, value] : {std::pair("--server", &options.server), {"--tls-ca", &options.tls_ca},
+                                    {"--tls-cert", &options.tls_cert}, {"--tls-key", &options.tls_key},
+                                    {"--token-file", &options.token_file}})
+    if (!value->empty()) absl::StrAppend(&text, " ", name, " ", *value);
+  return text;
+}
+
 std::string ResumeCommand(const Invocation& invocation, const std::string& job) {
-  return absl::StrCat("fusion-client jobs watch ", job,
-                      invocation.server.empty() ? "" : absl::StrCat(" --server ", invocation.server));
+  return absl::StrCat("fusion-client jobs watch ", job, ConnectionText(invocation));
 }
 
 std::string InterruptedText(const Invocation& invocation, const Client& client, const std::string& job) {
@@ -67,11 +76,11 @@ std::string AfterResultText(const Invocation& invocation, const Client& client, 
   const v1::JobResult& result = job.result();
   std::string text =
       absl::StrCat("\nbuilds: ", result.builds(), ", of these ", result.builds_reused(), " reused\n");
-  if (folder.empty()) return text;
-  absl::StrAppend(&text, "rank 1 is in ", folder, "\n");
+  if (!HasRanked(result)) return text;
+  if (!folder.empty()) absl::StrAppend(&text, "rank 1 is in ", folder, "\n");
   if (!client.keeps_jobs()) return text;
-  absl::StrAppend(&text, "another:  fusion-client fetch ", job.name(), " --rank 2 --output DIR",
-                  invocation.server.empty() ? "" : absl::StrCat(" --server ", invocation.server), "\n");
+  absl::StrAppend(&text, folder.empty() ? "rank 1:   " : "another:  ", "fusion-client fetch ", job.name(),
+                  folder.empty() ? "" : " --rank 2", " --output DIR", ConnectionText(invocation), "\n");
   return text;
 }
 

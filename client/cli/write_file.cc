@@ -10,7 +10,7 @@ namespace fusion {
 
 absl::Status WriteFile(const std::filesystem::path& path, const std::string& content) {
   std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error)
     return absl::UnavailableError(
         absl::StrCat(path.parent_path().string(), ": cannot be created: ", error.message()));

@@ -228,8 +228,8 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
                          "    if (known) runs = 1;\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"", size.name,
-                    "\", length)) n_", size.name, " = std::atoll(equals + 1), known = true;\n");
-  absl::StrAppend(&text, "    if (!known) {\n      std::fprintf(stderr, \"unknown argument %s\\n\", argv[i]);\n      return 2;\n"
+                    "\", length)) n_", size.name, " = std::atoll(equals + 1), known = n_", size.name, " >= 0;\n");
+  absl::StrAppend(&text, "    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size\\n\", argv[i]);\n      return 2;\n"
                          "    }\n  }\n");
   std::vector<std::string> launch, reference;
   int seed = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -341,9 +342,14 @@ std::string ParameterName(const Value& value) {
       "wchar_t", "while", "xor", "xor_eq",
       // of the exported functions, and types and macros that they use
       "workspace", "workspace_memory", "workspace_bytes", "stream", "layout", "arguments", "repetitions", "graph_exec",
-      "graph", "code", "call", "memory", "blocks", "multiprocessors", "dim3", "size_t", "int64_t", "NULL"};
+      "graph", "code", "call", "memory", "blocks", "multiprocessors", "dim3", "size_t", "int64_t",
+      // macros of the headers that they include, with others below
+      "EOF", "NAN", "errno", "stdin", "stdout", "stderr", "assert", "linux", "unix"};
   const std::string& name = value.name;
-  const bool taken = kTaken.count(name) > 0 || absl::StartsWith(name, "n_") || absl::StartsWith(name, "fused_") ||
+  // INFINITY, NULL, M_PI: macros have no small letters.
+  const bool as_macro = name.size() > 2 && std::none_of(name.begin(), name.end(), absl::ascii_islower) &&
+                        std::count_if(name.begin(), name.end(), absl::ascii_isupper) > 1;
+  const bool taken = as_macro || kTaken.count(name) > 0 || absl::StartsWith(name, "n_") || absl::StartsWith(name, "fused_") ||
                      absl::StartsWith(name, "fu_") || absl::StartsWith(name, "argument_") || absl::StartsWith(name, "FUSED_");
   // Names that end with an underscore get another, so that no two become one.
   return taken || absl::EndsWith(name, "_") ? name + "_" : name;

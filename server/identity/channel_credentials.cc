@@ -82,7 +82,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
-  text << file.rdbuf();
+  if (!file || !(text << file.rdbuf()))
+    return absl::InvalidArgumentError(absl::StrCat("--token-file ", path, ": cannot be read, or is empty"));
   const std::string token(absl::StripAsciiWhitespace(text.str()));
   if (!ParseToken(token))
     return absl::InvalidArgumentError(

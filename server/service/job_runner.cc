@@ -25,6 +25,13 @@ constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
 
+// A request id is that of one submission; whoever gives it to another one would take the first one's results for its own.
+absl::Status CheckSameRequest(const JobRecord& known, const v1::SubmitRequest& request, const v1::GraphSummary& graph) {
+  if (known.graph_hash == graph.hash() && known.target == v1::Target_Name(request.target())) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat("request id \"", request.request_id(), "\" is that of ", known.id, ", which is ",
+                                               known.graph_hash == graph.hash() ? "for another target" : "of another graph"));
+}
+
 }  // namespace
 
 JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
@@ -56,7 +63,9 @@ absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, co
     // Whoever asks again for what was accepted is told so.
     if (request.request_id().empty()) return room;
     absl::StatusOr<JobRecord> known = store_.FindRequest(user, request.request_id());
-    return known.ok() ? known : room;
+    if (!known.ok()) return room;
+    if (absl::Status same = CheckSameRequest(*known, request, graph); !same.ok()) return same;
+    return known;
   }
   JobRecord record;
   record.user = user;
@@ -71,6 +80,7 @@ absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, co
   record.traceparent = traceparent;
   absl::StatusOr<CreatedJob> created = store_.CreateJob(record, Now());
   if (!created.ok()) return created.status();
+  if (absl::Status same = CheckSameRequest(created->job, request, graph); !same.ok()) return same;
   if (created->created) {
     spdlog::info("{} submitted: {}, {}", created->job.id, graph.name(), record.target);
     if (metrics_ != nullptr) metrics_->jobs_submitted->Add();

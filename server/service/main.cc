@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
 
   CLI::App app("Takes graphs from clients, gives work to workers, keeps jobs and measurements.",
                "fusion-server");
+  app.set_version_flag("--version", FUSION_VERSION);
   app.add_option("--listen", options.address, "HOST:PORT to listen on; port 0 takes a free one")
       ->capture_default_str();
   app.add_option("--data", options.data_directory,

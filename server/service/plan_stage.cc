@@ -177,6 +177,13 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
                         absl::StrCat("no kernel that computes ", graph.value(graph.node(NodeId{wanted.node}).result).name,
                                      " is described by \"", wanted.text, "\"; explain describes those that there are"));
   }
+  if (!hints.empty())
+    for (int node = 0; node < static_cast<int>(graph.nodes().size()); ++node)
+      if (std::none_of(plans.space.implementations.begin(), plans.space.implementations.end(), [&](const FusionImplementation& kernel) {
+            return kernel.fusion.nodes.Contains(node) && hints.Allow(graph, kernel);
+          }))
+        return InvalidField("hints", absl::StrCat("they contradict each other: no kernel that computes ",
+                                                  graph.value(graph.node(NodeId{node}).result).name, " meets all of them"));
   auto covers = SolveCoversOf(graph, plans.space, [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); },
                               {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
   if (!covers.ok() && !hints.empty())

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Server and worker as separate processes; the server is killed with SIGKILL while it times candidates and started again:
-the job completes, and a second submission reuses its builds.
+"""Server and worker as separate processes; the server is killed with SIGKILL, or stopped as for an upgrade, while it times candidates
+and started again: the client that watches goes on, the job completes, and a second submission reuses its builds.
 
-    tests/integration/server_restart.py BIN_DIRECTORY EXAMPLE [--candidates N]
+    tests/integration/server_restart.py BIN_DIRECTORY EXAMPLE [--candidates N] [--signal SIGTERM]
 """
 import argparse
 import json
@@ -45,6 +45,7 @@ def main():
     parser.add_argument("example")
     parser.add_argument("--candidates", type=int, default=8)
     parser.add_argument("--kill-in", choices=["building", "timing"], default="timing")
+    parser.add_argument("--signal", choices=["SIGKILL", "SIGTERM"], default="SIGKILL")
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="fusion-restart-")
     data = os.path.join(folder, "data")
@@ -70,7 +71,7 @@ def main():
             for line in client.stderr:
                 progress.append(line.rstrip())
                 if not killed and re.match(arguments.kill_in + r" \d+ of \d+", line):
-                    server.send_signal(signal.SIGKILL)
+                    server.send_signal(signal.Signals[arguments.signal])
                     server.wait()
                     time.sleep(1)
                     processes.remove(server)
@@ -87,7 +88,7 @@ def main():
             outcomes = [candidate["outcome"] for candidate in result["candidates"]]
             assert result["state"] == "SUCCEEDED", result["state"]
             assert outcomes.count("OK") == arguments.candidates, outcomes
-            print(f"the job completed after the server was killed while {arguments.kill_in}: {outcomes.count('OK')} candidates OK, "
+            print(f"the job completed after {arguments.signal} to the server while {arguments.kill_in}: {outcomes.count('OK')} candidates OK, "
                   f"rank 1 {result['candidates'][0]['speedup']:.2f}x")
             again = subprocess.run(submit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
                                    timeout=600)

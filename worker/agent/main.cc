@@ -35,6 +35,7 @@ std::string HostName() {
 
 int main(int argc, char** argv) {
   CLI::App app{"Builds and times kernels for a fusion server. Needs no open port."};
+  app.set_version_flag("--version", FUSION_VERSION);
   std::string server, target = "all", log_level = "info", log_format = "text", metrics_address;
   fusion::WorkerMetrics metrics;
   std::string token_file;

@@ -135,6 +135,9 @@ TEST_F(CommandsTest, ADetachedJobIsKeptUntilItIsCancelled) {
   json shown = json::parse(program_.Run({"jobs", "show", job, "--json"}).out);
   EXPECT_EQ(shown["job"], job);
   EXPECT_EQ(shown["graph"]["name"], "add");
+  const ProcessResult both = program_.Run({"submit", file, "--detach", "--output", "folder"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--output: a job that is left to the server"));
   EXPECT_EQ(program_.Run({"jobs", "cancel", job}).exit_code, 0);
   shown = json::parse(program_.Run({"jobs", "show", job, "--json"}).out);
   EXPECT_EQ(shown["state"], "CANCELLED");

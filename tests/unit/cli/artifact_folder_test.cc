@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "client/cli/write_file.h"
+
 namespace fusion {
 namespace {
 
@@ -85,6 +87,41 @@ TEST_F(ArtifactFolderTest, WritesNothingOutside) {
     EXPECT_FALSE(fs::exists(folder_ / "fused.cu")) << path;
   }
   EXPECT_FALSE(fs::exists(folder_.parent_path() / "evil"));
+}
+
+TEST_F(ArtifactFolderTest, KeepsFilesThatWereChangedUnlessForced) {
+  ASSERT_TRUE(Write(Files({{"fused.cu", "one"}, {"other.cu", "other"}})).ok());
+  std::ofstream(folder_ / "fused.cu") << "edited";
+  const absl::Status refused = Write(Files({{"fused.cu", "two"}}));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("fused.cu was changed since"));
+  EXPECT_EQ(Content("fused.cu"), "edited");
+  EXPECT_EQ(Content("other.cu"), "other");
+  EXPECT_TRUE(Write(Files({{"fused.cu", "two"}}), "{}", true).ok());
+  EXPECT_EQ(Content("fused.cu"), "two");
+  EXPECT_FALSE(fs::exists(folder_ / "other.cu"));
+  fs::remove(folder_ / "fused.cu");
+  EXPECT_TRUE(Write(Files({{"fused.cu", "three"}})).ok()) << "what was removed was not changed";
+}
+
+// Exports of before had no digests.
+TEST_F(ArtifactFolderTest, ReplacesAnExportOfAnEarlierVersion) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "fused.cu") << "old";
+  std::ofstream(folder_ / kManifestName) << "fused.cu\n";
+  ASSERT_TRUE(Write(Files({{"fused.cc", "new"}})).ok());
+  EXPECT_FALSE(fs::exists(folder_ / "fused.cu"));
+  EXPECT_EQ(Content("fused.cc"), "new");
+}
+
+TEST_F(ArtifactFolderTest, AFileWithoutAFolderIsWrittenHere) {
+  const fs::path before = fs::current_path();
+  fs::create_directories(folder_);
+  fs::current_path(folder_);
+  const absl::Status written = WriteFile("trace.json", "{}");
+  fs::current_path(before);
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_EQ(Content("trace.json"), "{}");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ rank              time (us)  speed-up  of floor  predicted  kernels  fusions
   2=  252.0 [247.0, 254.5]      2.38x      79 %          2        0  {M1}
   3   150.0 [147.0, 151.5]!     4.00x     133 %          3        0  {M1}
 
-=  not distinguishable from rank 1 by these samples
+=  not distinguishable from rank 1 by these samples; in predicted order
 !  faster than moving the fewest bytes from memory allows: look twice
 verified: largest relative error 2.5e-07, allowed 1.0e-05
 not ranked: 1 candidate with COMPILE_ERROR (error: no such thing)
@@ -38,6 +38,24 @@ TEST(RenderTextTest, SaysThatTimesAreWarm) {
   }
   result.set_cache(v1::WARM);
   EXPECT_THAT(ResultText(result, TextStyle()), HasSubstr("unfused 600.0 [590.0, 610.0] us; warm times\n"));
+}
+
+TEST(RenderTextTest, SaysThatNotFusingIsFaster) {
+  v1::JobResult result = testing::SampleJob().result();
+  const char* said = "not fusing is faster here";
+  EXPECT_THAT(ResultText(result, TextStyle()), Not(HasSubstr(said)));
+  for (v1::Candidate& candidate : *result.mutable_candidates()) candidate.set_speedup(0.9);
+  EXPECT_THAT(ResultText(result, TextStyle()), HasSubstr(said));
+  result.mutable_candidates(1)->set_speedup(1.01);
+  EXPECT_THAT(ResultText(result, TextStyle()), Not(HasSubstr(said)));
+}
+
+TEST(RenderTextTest, TimesOfASimulatedGpuAreInvented) {
+  v1::JobResult result = testing::SampleJob().result();
+  EXPECT_THAT(ResultText(result, TextStyle()), Not(HasSubstr("SIMULATED")));
+  result.mutable_device()->set_driver_version("simulated");
+  EXPECT_THAT(ResultText(result, TextStyle()), HasSubstr("SIMULATED: no kernel ran"));
+  EXPECT_THAT(ResultText(result, TextStyle()), Not(HasSubstr("verified: largest relative error")));
 }
 
 TEST(RenderTextTest, TenRowsUnlessAll) {

@@ -154,5 +154,14 @@ TEST_F(HintsTest, AKernelThatThereIsNotIsAnError) {
   EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("A is an input"));
 }
 
+TEST_F(HintsTest, ThoseThatContradictEachOtherNameTheValue) {
+  v1::FusionHints hints;
+  *hints.add_together() = GroupOf({"M1", "v1"});
+  *hints.add_apart() = GroupOf({"M1", "v1"});
+  const absl::Status status = Plan(hints).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("contradict each other: no kernel that computes M1"));
+}
+
 }  // namespace
 }  // namespace fusion

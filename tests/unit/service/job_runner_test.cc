@@ -15,6 +15,7 @@
 namespace fusion {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Pipelines wait here.
@@ -62,11 +63,13 @@ class JobRunnerTest : public ::testing::Test {
   void StartRunner() {
     runner_ = std::make_unique<JobRunner>(*store_, *dispatcher_, nullptr, watchers_, options_);
   }
-  absl::StatusOr<JobRecord> Submit(const std::string& user = "", double time_limit = 0, const std::string& request_id = "") {
+  absl::StatusOr<JobRecord> Submit(const std::string& user = "", double time_limit = 0, const std::string& request_id = "", const std::string& graph_hash = "") {
     v1::SubmitRequest request;
     request.set_request_id(request_id);
     request.set_time_limit_seconds(time_limit);
-    return runner_->Submit(request, v1::GraphSummary(), user);
+    v1::GraphSummary graph;
+    graph.set_hash(graph_hash);
+    return runner_->Submit(request, graph, user);
   }
   // Waits until the job has ended.
   JobRecord Ended(const std::string& job) {
@@ -126,6 +129,21 @@ TEST_F(JobRunnerTest, RefusesWhatIsTooMuchAndSaysWhenToTryAgain) {
   barrier_.Open();
   EXPECT_EQ(Ended(first->id).state, JobState::kSucceeded);
   EXPECT_TRUE(SubmitWhenThereIsRoom("ada").ok());
+}
+
+TEST_F(JobRunnerTest, ARequestIdOfAnotherGraphIsAnError) {
+  options_.most_jobs = 2;
+  StartRunner();
+  const absl::StatusOr<JobRecord> first = Submit("ada", 0, "id", "one graph");
+  ASSERT_TRUE(first.ok()) << first.status();
+  for (const bool full : {false, true}) {
+    const absl::Status other = Submit("ada", 0, "id", "another graph").status();
+    EXPECT_TRUE(absl::IsAlreadyExists(other)) << other;
+    EXPECT_THAT(std::string(other.message()), AllOf(HasSubstr(first->id), HasSubstr("of another graph")));
+    EXPECT_EQ(Submit("ada", 0, "id", "one graph")->id, first->id);
+    if (!full) ASSERT_TRUE(Submit("ben", 0, "id", "another graph").ok()) << "ids are a user's own";
+  }
+  EXPECT_EQ(store_->UnfinishedJobs()->size(), 2u);
 }
 
 TEST_F(JobRunnerTest, AWaitingJobWhoseTimeLimitEndsTakesNoRoom) {
