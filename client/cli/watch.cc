@@ -95,7 +95,9 @@ ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& jo
   }
   if (IsBenchmark(job.result())) {
     std::cout << (invocation.json ? JsonText(BenchmarkJson(job)) : BenchmarkText(job.result(), invocation.Style()));
-    return kDone;
+    // The notes say why.
+    const v1::RoutineTables& routines = job.result().routines();
+    return routines.tables().empty() && !routines.notes().empty() ? kFailed : kDone;
   }
   absl::StatusOr<std::string> folder = Export(client, job, options);
   if (invocation.json) {
