@@ -42,7 +42,7 @@ ExitCode Create(const Invocation& invocation, const std::string& principal, cons
   return kDone;
 }
 
-ExitCode List(const Invocation& invocation) {
+ExitCode ListTokens(const Invocation& invocation) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredTokens());
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::ListTokensResponse> tokens = (*client)->ListTokens();
@@ -87,7 +87,7 @@ void AddTokensCommands(CLI::App* app, Invocation* invocation) {
 
   CLI::App* list = tokens->add_subcommand("list", "Tokens, oldest first, without their secrets");
   AddCommonOptions(list, invocation);
-  list->callback([=] { invocation->run = [=] { return List(*invocation); }; });
+  list->callback([=] { invocation->run = [=] { return ListTokens(*invocation); }; });
 
   CLI::App* revoke = tokens->add_subcommand("revoke", "Make a token open nothing any more, at once");
   revoke->add_option("TOKEN", *name, "tokens/ID, or ID")->required();

@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-ExitCode List(const Invocation& invocation) {
+ExitCode ListWorkers(const Invocation& invocation) {
   EmbeddedOptions embedded;
   embedded.ephemeral = true;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
@@ -53,7 +53,7 @@ void AddWorkersCommands(CLI::App* app, Invocation* invocation) {
   CLI::App* workers = app->add_subcommand("workers", "Machines that build and time");
   CLI::App* list = workers->add_subcommand("list", "Workers and their devices");
   AddCommonOptions(list, invocation);
-  list->callback([=] { invocation->run = [=] { return List(*invocation); }; });
+  list->callback([=] { invocation->run = [=] { return ListWorkers(*invocation); }; });
 
   auto name = std::make_shared<std::string>();
   CLI::App* drain =
