@@ -1,1 +1,2 @@
 set(DEPS fusion_cli_text)
+set(COMPILED_TOGETHER 4)
