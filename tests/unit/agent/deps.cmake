@@ -1,1 +1,2 @@
 set(DEPS fusion_agent gRPC::grpc++ ${CMAKE_DL_LIBS})
+set(COMPILED_TOGETHER 4)
