@@ -24,7 +24,7 @@ std::string LaunchParameters(const Graph& graph, bool cuda);
 // Of fused_graph: those of fused_launch, but "int repetitions, cudaGraphExec_t* graph_exec" instead of the stream.
 std::string GraphParameters(const Graph& graph);
 std::string ReferenceParameters(const Graph& graph);
-// The name of an input or output as a parameter: with an underscore behind it where C++ or the exported code needs the name.
+// The name of an input or output as a parameter: with an underscore behind it where C++, a macro or the exported code may need the name.
 std::string ParameterName(const Value& value);
 // Entries of a value as text over n_<size>: "n_m * n_n", "n_elements * 9", "1".
 std::string EntriesText(const Value& value);
