@@ -40,11 +40,12 @@ class CudaPrinter {
                     ", ", kernel_.minimum_blocks, ")",
                     clusters() ? absl::StrCat(" __cluster_dims__(", kernel_.cluster_blocks, ", 1, 1)") : "", "\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");
     Line(1, "const fu_index block = blockIdx.x, grid = gridDim.x;");
-    if (kernel_.uses_shared) {
+    if (kernel_.has_shared_memory()) {
       Line(1, "extern __shared__ __align__(128) unsigned char fu_shared[];");
       if (kernel_.kept_bytes > 0) Line(1, "char* kept = (char*)fu_shared;");
-      Line(1, absl::StrCat("char* shared = (char*)fu_shared",
-                           kernel_.kept_bytes > 0 ? absl::StrCat(" + ", kernel_.kept_bytes) : "", ";"));
+      if (kernel_.uses_shared)
+        Line(1, absl::StrCat("char* shared = (char*)fu_shared",
+                             kernel_.kept_bytes > 0 ? absl::StrCat(" + ", kernel_.kept_bytes) : "", ";"));
     }
     if (const int count = MostReduced(); count > 0) {
       Line(1, absl::StrCat("__shared__ double2 fu_scratch[2][", 32 * count * kernel_.cluster_blocks, "];"));

@@ -283,7 +283,7 @@ class LaunchPrinter {
             bytes += ")";
             shared = &rule == &launch.shared.front() ? bytes : absl::StrCat("Larger(", shared, ", ", bytes, ")");
           }
-          if (launch.kernel.uses_shared) {
+          if (launch.kernel.has_shared_memory()) {
             Text(absl::StrCat("  if (cudaFuncSetAttribute((const void*)", name,
                               ", cudaFuncAttributeMaxDynamicSharedMemorySize, (int)", shared,
                               ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));

@@ -39,7 +39,7 @@ class HostPrinter {
 
  private:
   bool blocks_have_memory() const {
-    return kernel_.cooperative() && (kernel_.uses_shared || !kernel_.lane_variables.empty());
+    return kernel_.cooperative() && (kernel_.has_shared_memory() || !kernel_.lane_variables.empty());
   }
   // Without the restrict qualifier, for the cast.
   static std::string Unqualified(std::string type) {

@@ -78,6 +78,7 @@ FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::st
   }
   launch.grid.blocks_per_multiprocessor = blocks_per_multiprocessor;
   launch.grid.groups_per_block = groups_per_block;
+  if (launch.shared.empty() && launch.kernel.kept_bytes > 0) launch.shared.emplace_back();
   for (SharedRule& rule : launch.shared) rule.fixed_bytes += launch.kernel.kept_bytes;
   for (const KernelArgument& argument : launch.arguments)
     launch.kernel.parameters.push_back({argument.c_type, argument.name});

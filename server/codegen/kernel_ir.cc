@@ -93,6 +93,7 @@ std::string ToString(const Kernel& kernel) {
   for (const Parameter& parameter : kernel.parameters)
     absl::StrAppend(&out, "  parameter ", parameter.type, " ", parameter.name, "\n");
   if (kernel.uses_shared) absl::StrAppend(&out, "  shared ", kernel.shared_bytes, " bytes\n");
+  if (kernel.kept_bytes > 0) absl::StrAppend(&out, "  kept ", kernel.kept_bytes, " bytes\n");
   for (const LaneVariable& variable : kernel.lane_variables)
     absl::StrAppend(&out, "  lane of the kernel ", variable.type, " ", variable.name, variable.extents, "\n");
   for (const Zeroed& zeroed : kernel.zeroed)

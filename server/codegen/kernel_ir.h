@@ -90,7 +90,7 @@ struct Kernel {
   int threads = 128;        // per block
   int minimum_blocks = 1;   // blocks per multiprocessor that registers must permit (launch bounds)
   int cluster_blocks = 1;   // blocks of a cluster; if more than one, its threads are one group (sm_90)
-  bool uses_shared = false;
+  bool uses_shared = false;  // `shared`
   std::string shared_bytes;  // expression over size parameters, for the host
   int64_t kept_bytes = 0;    // the first bytes of shared memory, called `kept`; `shared` begins behind them
   std::vector<Zeroed> zeroed;
@@ -100,6 +100,7 @@ struct Kernel {
 
   // Whether blocks wait for each other.
   bool cooperative() const { return sections.size() > 1 || !zeroed.empty(); }
+  bool has_shared_memory() const { return uses_shared || kept_bytes > 0; }
 };
 
 // As text, for --dump-dir and golden tests.

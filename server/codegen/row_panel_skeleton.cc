@@ -188,7 +188,7 @@ class RowPanelLowering {
   bool in_batches() const { return lanes_.static_chunks() && parameters_.stages == 0 && row_count() > 1; }
   bool StaysInRegisters(ValueId value) const {
     const KeptRows& kept = implementation_.kept;
-    return kept.in_registers && std::find(kept.values.begin(), kept.values.end(), value) != kept.values.end();
+    return kept.register_rows > 0 && std::find(kept.values.begin(), kept.values.end(), value) != kept.values.end();
   }
   std::string HeldName(ValueId value) const { return (StaysInRegisters(value) ? "k_" : "r_") + context_.Name(value); }
   // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
@@ -348,10 +348,11 @@ class RowPanelLowering {
     for (int phase = 0; phase < panel_.phase_count; ++phase) EmitPhase(phase, body);
   }
 
-  // All matrix entries of the step; but the first step finds those that an earlier sweep left.
+  // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers, and others those that it
+  // left in shared memory.
   void LoadBatch(std::vector<ir::Statement>* body) {
     // Rows that there are not become zero: otherwise what a step leaves of the one before would live on beside it.
-    std::vector<std::string> zeros, always, unless_left;
+    std::vector<std::string> zeros, always, unless_left, keeps;
     for (ValueId value : held_) {
       if (!StaysInRegisters(value) || !implementation_.kept.filled) {
         zeros.push_back("FUSION_UNROLL");
@@ -360,9 +361,11 @@ class RowPanelLowering {
                                      context_.CType(value), "(0);"));
       }
       if (context_.ProducedHere(value)) continue;
-      const std::string base = stages_.RowBase(value);
-      (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always)
-          .push_back(lanes_.Load(HeldText(value), base, value, true));
+      std::string load = lanes_.Load(HeldText(value), stages_.RowBase(value), value, true);
+      if (stages_.Finds(value))
+        load = absl::StrCat("if (", stages_.KeptLine(), ") ", stages_.ReadLine(value, HeldText(value)), " else ", load);
+      (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always).push_back(std::move(load));
+      if (stages_.Keeps(value)) keeps.push_back(stages_.KeepLine(value, HeldText(value)));
     }
     lanes_.FlushFlags(&body_);
     if (!zeros.empty()) {
@@ -372,6 +375,11 @@ class RowPanelLowering {
     if (!always.empty()) body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
     if (!unless_left.empty())
       body->push_back(ir::If("step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
+    // Behind all loads, so that none waits for one before it.
+    if (!keeps.empty()) {
+      keeps.insert(keeps.begin(), "(void)j;");
+      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(keeps)), false));
+    }
   }
 
   // The lines of one chunk of a phase: once, and for each row of the step.

@@ -38,8 +38,10 @@ void RowStages::Add(ValueId value) {
   if (!Staged(value)) staged_.push_back(value);
 }
 bool RowStages::Staged(ValueId value) const { return Contains(staged_, value); }
-bool RowStages::Kept(ValueId value) const { return !kept_.in_registers && Contains(kept_.values, value); }
-bool RowStages::Keeps(ValueId value) const { return Kept(value) && context_.ProducedHere(value); }
+bool RowStages::Kept(ValueId value) const { return kept_.shared_rows > 0 && Contains(kept_.values, value); }
+bool RowStages::Keeps(ValueId value) const {
+  return Kept(value) && !kept_.filled && (context_.ProducedHere(value) || !Staged(value));
+}
 
 int64_t RowStages::SlotBytes(ValueId value) const {
   const int64_t entries = int64_t{parameters_.chunks} * parameters_.vector_width * parameters_.threads;
@@ -48,17 +50,16 @@ int64_t RowStages::SlotBytes(ValueId value) const {
 }
 
 int64_t RowStages::KeptBytes() const {
-  if (kept_.in_registers) return 0;
   int64_t bytes = 0;
-  for (ValueId value : kept_.values) bytes += kept_.rows * SlotBytes(value);
+  for (ValueId value : kept_.values) bytes += kept_.shared_rows * SlotBytes(value);
   return bytes;
 }
 
 void RowStages::Reserve(SharedRule* shared) {
   int64_t kept = 0;
-  if (!kept_.in_registers) for (ValueId value : kept_.values) {
+  for (ValueId value : kept_.values) {
     kept_offset_[value] = kept;
-    kept += kept_.rows * SlotBytes(value);
+    kept += kept_.shared_rows * SlotBytes(value);
   }
   for (ValueId value : staged_) {
     ring_offset_[value] = shared->fixed_bytes;
@@ -129,7 +130,7 @@ std::string RowStages::Slot(ValueId value, const std::string& step) const {
   }
   if (!Kept(value)) return ring;
   const std::string place = absl::StrCat("kept + ", kept_offset_.at(value), " + (int)local * ", SlotBytes(value));
-  return ring.empty() ? place : absl::StrCat("(local < ", kept_.rows, " ? ", place, " : ", ring, ")");
+  return ring.empty() ? place : absl::StrCat("(", KeptLine(), " ? ", place, " : ", ring, ")");
 }
 
 std::string RowStages::LaneChunk(ValueId value, const std::string& slot) const {
@@ -178,7 +179,7 @@ std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::stri
   std::vector<std::string> copies;
   if (parameters_.rows_per_step == 1) copies.push_back(IndexLine(step));
   for (ValueId value : staged_) {
-    const std::string unless = Kept(value) && kept_.filled ? absl::StrCat("if (local >= ", kept_.rows, ") ") : "";
+    const std::string unless = Kept(value) && kept_.filled ? absl::StrCat("if (local >= ", kept_.shared_rows, ") ") : "";
     const std::string slot = Slot(value, step), pointer = context_.Pointer(value);
     copies.push_back(bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer, ", ",
                                            WarpOffset(value), ", own, ", StoredEntries(value), ", ", Barrier(step), ");")
@@ -213,7 +214,7 @@ std::string RowStages::ReadLine(ValueId value, const std::string& target) {
 
 std::string RowStages::KeepLine(ValueId value, const std::string& source) {
   const std::string slot = Slot(value, "step");
-  return absl::StrCat("if (local < ", kept_.rows, ") fu_keep<", parameters_.vector_width, ">(",
+  return absl::StrCat("if (", KeptLine(), ") fu_keep<", parameters_.vector_width, ">(",
                       bulk() ? WarpChunk(value, slot) : LaneChunk(value, slot), ", ", source, ");");
 }
 

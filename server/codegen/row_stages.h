@@ -62,8 +62,13 @@ class RowStages {
   std::string WaitLine() const;
   // target[v] = the lane's entries of chunk `c` of the row.
   std::string ReadLine(ValueId value, const std::string& target);
-  // Whether this sweep computes the value and a later one finds it in shared memory.
+  // Whether this sweep copies the rows of the value from registers to shared memory, where a later one finds them: what it computes,
+  // or has not read through the ring.
   bool Keeps(ValueId value) const;
+  // Whether an earlier sweep did, so that ReadLine finds the first rows there.
+  bool Finds(ValueId value) const { return kept_.filled && Kept(value); }
+  // Which rows these are, as a condition.
+  std::string KeptLine() const { return absl::StrCat("local < ", kept_.shared_rows); }
   // Copies source[v] of chunk `c` there, if the row is one of those that are kept.
   std::string KeepLine(ValueId value, const std::string& source);
 

@@ -47,7 +47,7 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
   // The sweeps of a cooperative kernel have what it has not itself.
   const SkeletonParameters& rows = kernel.sweeps.empty() ? p : kernel.sweeps.front().parameters;
   bool keeps = false, several = false;
-  for (const FusionImplementation& sweep : kernel.sweeps) keeps |= sweep.kept.rows > 0;
+  for (const FusionImplementation& sweep : kernel.sweeps) keeps |= sweep.kept.any();
   for (int choice : kernel.implementations) several |= choice > 0;
   constexpr double kShortSeconds = 10e-6, kLargeShared = 200e3;
   const double total = e.total_seconds / std::max(e.correction, 1e-3);  // as the model made it

@@ -63,7 +63,11 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (parameters.hold_columns) absl::StrAppend(&text, " holds");
   if (parameters.reversed) absl::StrAppend(&text, " reversed");
   if (parameters.atomic) absl::StrAppend(&text, " atomic");
-  if (kept.rows > 0) absl::StrAppend(&text, " keeps ", kept.rows, " rows", kept.in_registers ? " in registers" : "");
+  if (kept.any()) {
+    absl::StrAppend(&text, " keeps ", kept.register_rows > 0 ? kept.register_rows : kept.shared_rows, " rows");
+    if (kept.register_rows > 0) text += " in registers";
+    if (kept.register_rows > 0 && kept.shared_rows > 0) absl::StrAppend(&text, " and ", kept.shared_rows, " in shared memory");
+  }
   if (parameters.blocks_per_multiprocessor == 0) absl::StrAppend(&text, " one-shot");
   if (parameters.resident_blocks > 1) absl::StrAppend(&text, " B", parameters.resident_blocks);
   if (parameters.blocks_per_multiprocessor > 1) absl::StrAppend(&text, " B", parameters.blocks_per_multiprocessor);

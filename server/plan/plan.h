@@ -55,9 +55,11 @@ inline constexpr int kFinishPhase = 1 << 20;
 // Rows of matrices that stay on the multiprocessor from one sweep of a cooperative fusion to the next.
 struct KeptRows {
   std::vector<ValueId> values;
-  int rows = 0;               // of each group: its first ones, in shared memory; or those of its last step, in registers
-  bool filled = false;        // by an earlier sweep
-  bool in_registers = false;
+  int shared_rows = 0;    // of each group: its first ones
+  int register_rows = 0;  // those of the last step that a sweep does
+  bool filled = false;    // by an earlier sweep
+
+  bool any() const { return shared_rows > 0 || register_rows > 0; }
 };
 
 enum class LoadPath {

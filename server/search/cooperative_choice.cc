@@ -62,13 +62,17 @@ bool FinishNeeded(const Graph& graph, const NodeSet& kernel, const FusionShape& 
   return false;
 }
 
+// Where rows stay that a later sweep reads again.
+enum class Keep { kNothing, kRegisters, kShared };
+
 class CooperativeChooser {
  public:
   CooperativeChooser(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps)
       : graph_(graph), nodes_(nodes), sweeps_(sweeps), reused_(Reused(sweeps)) {}
 
-  // `common`: threads, stages, load_path, hold_columns, rows_per_step, atomic and blocks_per_multiprocessor.
-  std::optional<FusionImplementation> Make(const SkeletonParameters& common, int vector_width, bool keep) const {
+  // `common`: threads, stages, load_path, hold_columns, rows_per_step, atomic and blocks_per_multiprocessor. In batches of rows
+  // (no stages) those of the last step stay in registers, and with kShared others beside them.
+  std::optional<FusionImplementation> Make(const SkeletonParameters& common, int vector_width, Keep keep) const {
     std::vector<SkeletonParameters> parameters;
     const bool in_batches = common.stages == 0 && common.rows_per_step > 1;
     int64_t other_shared = 0, rows_of_block = 0, slot_bytes = 0;
@@ -90,7 +94,7 @@ class CooperativeChooser {
         for (ValueId value : reused_) {
           if (Holds(sweep.loads, value)) slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep, common);
           const bool touches = Holds(sweep.loads, value) || Holds(sweep.stores, value);
-          if (keep && in_batches && touches && own.rows_per_step == 1) return std::nullopt;
+          if (keep != Keep::kNothing && in_batches && touches && own.rows_per_step == 1) return std::nullopt;
         }
       } else {
         own.vector_width = sweep.skeleton.skeleton == Skeleton::kVector ? 16 / sweep.entry_bytes : 1;
@@ -106,18 +110,22 @@ class CooperativeChooser {
       other_shared = std::max(other_shared, traits.shared_bytes);
       parameters.push_back(own);
     }
-    if (keep && in_batches)
-      return Assemble(parameters, static_cast<int>(std::min<int64_t>(common.rows_per_step, rows_of_block)), 0, rows_of_block);
+    if (keep == Keep::kNothing) return Assemble(parameters, {}, 0, rows_of_block);
+    KeptRows kept;
+    if (in_batches) kept.register_rows = static_cast<int>(std::min<int64_t>(common.rows_per_step, rows_of_block));
+    if (keep == Keep::kRegisters) return Assemble(parameters, kept, 0, rows_of_block);
     // The section that reduces most decides how much all of them leave for that.
     const DeviceDescription& device = sweeps_[0].model.device();
     const int64_t block_limit = std::min(device.shared_bytes_per_block(), device.shared_bytes_per_multiprocessor() /
                                                                                   common.blocks_per_multiprocessor - 1024);
     const int64_t shared_limit = block_limit - other_shared - ReductionScratchBytes(common.rows_per_step);
     const int64_t row_bytes = slot_bytes * static_cast<int64_t>(reused_.size());
-    const int kept_rows =
-        keep && row_bytes > 0 ? static_cast<int>(std::min(rows_of_block, std::max<int64_t>(0, shared_limit) / row_bytes)) : 0;
-    if (keep && kept_rows == 0) return std::nullopt;
-    return Assemble(parameters, kept_rows, kept_rows * row_bytes, rows_of_block);
+    if (row_bytes == 0 || shared_limit < row_bytes) return std::nullopt;
+    // Those of the last step need not be there too.
+    const int64_t others = in_batches ? (rows_of_block - 1) / common.rows_per_step * common.rows_per_step : rows_of_block;
+    kept.shared_rows = static_cast<int>(std::min(others, shared_limit / row_bytes));
+    if (kept.shared_rows == 0) return std::nullopt;
+    return Assemble(parameters, kept, kept.shared_rows * row_bytes, rows_of_block);
   }
 
   bool reuses() const { return !reused_.empty(); }
@@ -136,8 +144,10 @@ class CooperativeChooser {
                : MakeVector(sweep, parameters, traits);
   }
 
-  std::optional<FusionImplementation> Assemble(const std::vector<SkeletonParameters>& parameters, int kept_rows,
+  // `kept`: the numbers of rows, which take `kept_bytes` of shared memory.
+  std::optional<FusionImplementation> Assemble(const std::vector<SkeletonParameters>& parameters, const KeptRows& kept,
                                                int64_t kept_bytes, int64_t rows_of_block) const {
+    const double kept_share = kept.any() ? std::min(1.0, double(kept.shared_rows + kept.register_rows) / double(rows_of_block)) : 0;
     FusionImplementation whole;
     whole.fusion.nodes = nodes_;
     whole.skeleton = Skeleton::kCooperative;
@@ -166,18 +176,17 @@ class CooperativeChooser {
       auto made = MakeSweep(sweep, own, kept_bytes, &traits);
       if (!made || made->parameters.blocks_per_multiprocessor < whole.parameters.blocks_per_multiprocessor)
         return std::nullopt;
+      if (kept.any()) made->kept = kept;
       for (ValueId value : reused_) {
         const bool loads = Holds(sweep.loads, value);
         if (!loads && !Holds(sweep.stores, value)) continue;
         made->kept.values.push_back(value);
-        made->kept.rows = kept_rows;
-        made->kept.in_registers = kept_bytes == 0;  // in all sweeps alike, also in one that stages nothing itself
         if (!Holds(touched, value)) {
           touched.push_back(value);
           continue;
         }
         made->kept.filled = true;
-        traits.bytes_read -= double(kept_rows) / double(rows_of_block) * graph_.value(value).type.Bytes(sweep.sizes);
+        traits.bytes_read -= kept_share * graph_.value(value).type.Bytes(sweep.sizes);
       }
       blocks = std::max(blocks, traits.blocks);
       const RunTimeEstimate estimate = sweep.model.Estimate(traits);
@@ -202,10 +211,10 @@ class CooperativeChooser {
     }
     whole.implementations.assign(whole.order.size(), 0);
     // Values are kept in the same order everywhere.
-    for (FusionImplementation& sweep : whole.sweeps)
-      if (sweep.kept.values != reused_ && kept_rows > 0 && !sweep.kept.values.empty()) return std::nullopt;
-    if (kept_rows == 0)
-      for (FusionImplementation& sweep : whole.sweeps) sweep.kept = {};
+    for (FusionImplementation& sweep : whole.sweeps) {
+      if (sweep.kept.values != reused_ && kept.any() && !sweep.kept.values.empty()) return std::nullopt;
+      if (sweep.kept.values.empty() || !kept.any()) sweep.kept = {};
+    }
     const int barriers = sections + finishes - 1;
     const double waiting = blocks == 1 ? barriers * kBlockBarrierSeconds
                                        : barriers * kGridBarrierSeconds + finishes * kFinishSeconds;
@@ -251,9 +260,10 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
     for (const auto& [path, stages] : paths)
       for (bool hold : {true, false}) {
         if (hold && !panels) continue;
-        for (bool keep : {true, false})
+        for (Keep keep : {Keep::kShared, Keep::kRegisters, Keep::kNothing})
           for (int together : stages == 0 ? in_registers : all_together) {
-            if (keep && (!chooser.reuses() || (stages == 0 && together == 1))) continue;
+            if (keep != Keep::kNothing && (!chooser.reuses() || (stages == 0 && together == 1))) continue;
+            if (keep == Keep::kRegisters && stages > 0) continue;
             if (!hold && stages == 0 && together > 1) continue;
             SkeletonParameters common;
             common.threads = threads;

@@ -89,8 +89,8 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
 
 Structure StructureOf(const FusionImplementation& implementation) {
   const SkeletonParameters& parameters = implementation.parameters;
-  bool keeps_rows = false;
-  for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.rows > 0;
+  bool keeps_rows = false, in_both = false;
+  for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.any(), in_both |= sweep.kept.register_rows > 0 && sweep.kept.shared_rows > 0;
   const auto& choices = implementation.implementations;
   return {.skeleton = implementation.skeleton,
           .load_path = parameters.load_path,
@@ -98,6 +98,7 @@ Structure StructureOf(const FusionImplementation& implementation) {
           .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
           .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
           .keeps_rows = keeps_rows,
+          .in_both = in_both,
           .in_clusters = parameters.cluster_blocks > 1,
           .several_threads = std::any_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; }),
           .in_tiles = parameters.tile_rows > 0,

@@ -30,6 +30,7 @@ struct Structure {
   bool reads_again = false;  // rows in a run-time loop, from memory or the caches in each phase
   bool in_batches = false;  // rows of matrices, several at once into registers
   bool keeps_rows = false;
+  bool in_both = false;  // these in registers and in shared memory
   bool in_clusters = false;
   bool several_threads = false;  // of elements, with a function that several threads compute for one of them
   bool in_tiles = false;  // blocks with a part of the columns of some rows

@@ -107,9 +107,9 @@ std::string VariantOf(const FusionImplementation& implementation) {
   if (p.reversed) text += " reversed";
   if (p.atomic) text += " atomic";
   if (p.load_repeats > 1 || p.compute_repeats > 1) absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);
-  if (implementation.kept.rows > 0)
-    absl::StrAppend(&text, " keeps ", implementation.kept.rows, implementation.kept.filled ? "f" : "",
-                    implementation.kept.in_registers ? "r" : "");
+  const KeptRows& kept = implementation.kept;
+  for (const auto& [rows, where] : {std::pair(kept.shared_rows, ""), std::pair(kept.register_rows, "r")})
+    if (rows > 0) absl::StrAppend(&text, " keeps ", rows, kept.filled ? "f" : "", where);
   // Positions among the kernel's own nodes: the order that all of them are in.
   std::vector<int> ids;
   for (NodeId id : implementation.order) ids.push_back(id.value);

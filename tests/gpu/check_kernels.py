@@ -37,7 +37,8 @@ import sequences
 RUNS = 20
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # What the description of a candidate says of its structure.
-STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "one-shot", "keeps", "atomic", "cluster")
+STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "one-shot", "keeps", "in shared memory", "tiles", "atomic",
+                   "cluster")
 SUBMIT_SECONDS = 300
 # No size is a multiple of anything; rows longer and shorter than blocks and vectors.
 SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],

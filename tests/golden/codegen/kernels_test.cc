@@ -112,6 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .keeps_rows = true}),
         Special("sgemvt_kept_registers", "sgemvt", 2,
                 {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true}),
+        Special("sgemvt_kept_both", "sgemvt", 2,
+                {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true, .in_both = true, .atomic = true}),
         Special("sgemvt_kept_atomic", "sgemvt", 2,
                 {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true, .atomic = true})),
     [](const auto& info) {

@@ -59,7 +59,7 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
   for (const FusionImplementation& implementation : space->implementations) {
     const SkeletonParameters& p = implementation.parameters;
     bool keeps = false;
-    for (const FusionImplementation& sweep : implementation.sweeps) keeps |= sweep.kept.rows > 0;
+    for (const FusionImplementation& sweep : implementation.sweeps) keeps |= sweep.kept.any();
     const std::string structure =
         absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", SkeletonName(implementation.skeleton),
                      p.vector_width > 1, p.chunks > 0, p.stages > 0, p.threads_per_row == p.threads, p.hold_columns,
