@@ -67,6 +67,13 @@ class CostModel {
   // what is known of its family.
   void Correct(FusionImplementation* implementation) const;
   void Correct(const FamilyTimes& measured, const std::string& variant, FusionImplementation* implementation) const;
+  // The same with other knowledge of what was measured.
+  CostModel Taught(Residual residual, std::shared_ptr<const KernelMemory> memory) const {
+    CostModel model = *this;
+    model.residual_ = std::move(residual);
+    model.memory_ = std::move(memory);
+    return model;
+  }
   const DeviceDescription& device() const { return device_; }
   const Residual& residual() const { return residual_; }
   const RoutineTables& routines() const { return *routines_; }

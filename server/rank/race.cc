@@ -12,13 +12,27 @@ double MedianOfSorted(const std::vector<double>& values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+std::vector<RaceCandidate> WithTimes(const std::vector<double>& predicted_seconds) {
+  std::vector<RaceCandidate> candidates;
+  for (double seconds : predicted_seconds) candidates.push_back({.predicted_seconds = seconds});
+  return candidates;
+}
+
 }  // namespace
 
-Race::Race(std::vector<double> predicted_seconds, RaceOptions options)
-    : predicted_(std::move(predicted_seconds)), options_(options), left_(predicted_.size()) {
+Race::Race(const std::vector<RaceCandidate>& candidates, RaceOptions options)
+    : candidates_(candidates), options_(options), left_(candidates_.size()), best_(options.best_seconds) {
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (candidates_[i].deviation <= 0) candidates_[i].deviation = options_.deviation;
+    if (candidates_[i].group < 0) candidates_[i].group = -1 - static_cast<int>(i);
+  }
   std::iota(left_.begin(), left_.end(), 0);
-  std::stable_sort(left_.begin(), left_.end(), [&](int a, int b) { return predicted_[a] < predicted_[b]; });
+  const auto bound = [&](int i) { return LowerBound(candidates_[i].predicted_seconds, candidates_[i].deviation); };
+  std::stable_sort(left_.begin(), left_.end(), [&](int a, int b) { return bound(a) < bound(b); });
 }
+
+Race::Race(const std::vector<double>& predicted_seconds, RaceOptions options)
+    : Race(WithTimes(predicted_seconds), options) {}
 
 double Race::Deviation() const {
   if (errors_.size() < 3) return options_.deviation;
@@ -30,21 +44,35 @@ double Race::Deviation() const {
   return std::max(options_.deviation, kNormal * MedianOfSorted(distances));
 }
 
-double Race::LowerBound(double predicted_seconds) const {
+double Race::LowerBound(double predicted_seconds, double deviation) const {
   const double common = errors_.empty() ? 0 : MedianOfSorted(errors_);
-  return std::max(options_.floor_seconds, predicted_seconds * std::exp(common - 2 * Deviation()));
+  // What shows that predictions are worse than they were thought to be holds for all.
+  const double worse = options_.deviation > 0 ? Deviation() / options_.deviation : 1;
+  return std::max(options_.floor_seconds, predicted_seconds * std::exp(common - 2 * deviation * worse));
+}
+
+std::vector<int>::iterator Race::Choose() {
+  const int before = static_cast<int>(candidates_.size() - left_.size());
+  if (left_.empty() || before >= options_.most) return left_.end();
+  if (options_.all) return left_.begin();
+  if (before < options_.least) {
+    const auto next = std::find_if(left_.begin(), left_.end(), [&](int position) { return given_of_group_[candidates_[position].group] < kOfGroup; });
+    return next != left_.end() ? next : left_.begin();
+  }
+  // Nor any after it.
+  const RaceCandidate& front = candidates_[left_.front()];
+  if (std::isfinite(best_) && LowerBound(front.predicted_seconds, front.deviation) >= best_) return left_.end();
+  return left_.begin();
 }
 
 std::vector<int> Race::Next() {
   std::vector<int> round;
-  for (int position : left_) {
+  for (auto next = Choose(); next != left_.end(); next = Choose()) {
+    round.push_back(*next);
+    ++given_of_group_[candidates_[*next].group];
+    left_.erase(next);
     if (static_cast<int>(round.size()) == options_.round && !options_.all) break;
-    const int before = static_cast<int>(predicted_.size() - left_.size() + round.size());
-    if (!options_.all && before >= options_.least && !errors_.empty() && LowerBound(predicted_[position]) >= best_)
-      break;  // nor any after it
-    round.push_back(position);
   }
-  left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(round.size()));
   return round;
 }
 
@@ -52,14 +80,15 @@ void Race::Ended(int position, double measured_seconds) {
   if (measured_seconds <= 0) return;
   ++timed_;
   best_ = std::min(best_, measured_seconds);
-  const double error = std::log(measured_seconds / predicted_[position]);
+  const double error = std::log(measured_seconds / candidates_[position].predicted_seconds);
   if (std::isfinite(error)) errors_.insert(std::upper_bound(errors_.begin(), errors_.end(), error), error);
 }
 
 double Race::LeastLeft() const {
-  const double predicted = std::min(left_.empty() ? std::numeric_limits<double>::infinity() : predicted_[left_.front()],
-                                    options_.unseen_seconds);
-  return std::isfinite(predicted) ? LowerBound(predicted) : predicted;
+  double least = std::numeric_limits<double>::infinity();
+  if (!left_.empty()) least = LowerBound(candidates_[left_.front()].predicted_seconds, candidates_[left_.front()].deviation);
+  if (std::isfinite(options_.unseen_seconds)) least = std::min(least, LowerBound(options_.unseen_seconds, options_.deviation));
+  return least;
 }
 
 double Race::PossibleGain() const {

@@ -2,10 +2,13 @@
 // predictions can be trusted.
 //
 // Predictions of one graph err by a factor in common, which the median of measured over predicted shows, and each by one of its own.
-// A candidate that is left is taken to be no faster than its prediction times the former, less two standard deviations of the latter.
+// A candidate that is left is taken to be no faster than its prediction times the former, less two standard deviations of the latter; those
+// that may be the fastest by that are next. Candidates whose prediction is less sure than that of others come earlier so: what is
+// known already is not asked again.
 #pragma once
 
 #include <limits>
+#include <map>
 #include <vector>
 
 namespace fusion {
@@ -17,13 +20,26 @@ struct RaceOptions {
   double unseen_seconds = std::numeric_limits<double>::infinity();
   int round = 8;              // candidates of a round
   int least = 0;              // so many are timed whatever the bounds say
+  int most = std::numeric_limits<int>::max();  // and no more than so many
   bool all = false;           // time all of them
+  // The best measured time so far; infinite: nothing was measured before.
+  double best_seconds = std::numeric_limits<double>::infinity();
+};
+
+struct RaceCandidate {
+  double predicted_seconds = 0;  // positive
+  double deviation = 0;          // of log(measured / predicted), where that is known; 0: that of the options
+  int group = -1;                // candidates of one group err alike; -1: as no other
 };
 
 class Race {
  public:
-  // Positive predicted times, by position.
-  Race(std::vector<double> predicted_seconds, RaceOptions options);
+  // By position.
+  Race(const std::vector<RaceCandidate>& candidates, RaceOptions options);
+  // Candidates of which the predicted times are known alone.
+  Race(const std::vector<double>& predicted_seconds, RaceOptions options);
+  // Of the first `least`, so many of each group come before more of one.
+  static constexpr int kOfGroup = 2;
 
   // Positions of the next round, best predicted first; empty: the race is over. Each position is given once; Ended is to be called
   // for it before the next round.
@@ -40,13 +56,17 @@ class Race {
   double Deviation() const;
 
  private:
-  double LowerBound(double predicted_seconds) const;
+  // The best that a candidate with these may take.
+  double LowerBound(double predicted_seconds, double deviation) const;
+  // The candidate in left_ that is next; its end: none is.
+  std::vector<int>::iterator Choose();
 
-  const std::vector<double> predicted_;
-  const RaceOptions options_;
-  std::vector<int> left_;       // best predicted first
+  std::vector<RaceCandidate> candidates_;
+  std::map<int, int> given_of_group_;
+  RaceOptions options_;
+  std::vector<int> left_;       // those that may be fastest first
   std::vector<double> errors_;  // log(measured / predicted), ascending
-  double best_ = std::numeric_limits<double>::infinity();
+  double best_;
   int timed_ = 0;
 };
 

@@ -2,6 +2,8 @@
 // rows of matrices that a later sweep reads again can stay in shared memory or in registers.
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "server/search/fusion_shape.h"
 
@@ -260,7 +262,10 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
     for (const auto& [path, stages] : paths)
       for (bool hold : {true, false}) {
         if (hold && !panels) continue;
-        for (Keep keep : {Keep::kShared, Keep::kRegisters, Keep::kNothing})
+        // By atomic and blocks: as many rows of a step as registers hold. Others in shared memory beside them make sense when these are
+        // all that fit.
+        std::map<std::pair<bool, int>, int> most_in_registers;
+        for (Keep keep : {Keep::kRegisters, Keep::kShared, Keep::kNothing})
           for (int together : stages == 0 ? in_registers : all_together) {
             if (keep != Keep::kNothing && (!chooser.reuses() || (stages == 0 && together == 1))) continue;
             if (keep == Keep::kRegisters && stages > 0) continue;
@@ -276,7 +281,12 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
                 if ((atomic && !sums) || (blocks == 2 && threads == 1024)) continue;
                 common.atomic = atomic;
                 common.blocks_per_multiprocessor = blocks;
-                if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) out->push_back(*std::move(made));
+                if (keep == Keep::kShared && stages == 0 && together != most_in_registers[{atomic, blocks}]) continue;
+                if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) {
+                  if (keep == Keep::kRegisters)
+                    most_in_registers[{atomic, blocks}] = std::max(most_in_registers[{atomic, blocks}], together);
+                  out->push_back(*std::move(made));
+                }
               }
           }
       }

@@ -71,7 +71,7 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   // One partial result a block, to the workspace and back.
   traits.bytes_read += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
   traits.bytes_written += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
-  if (parameters.atomic) traits.barrier_seconds = AtomicSeconds(double(traits.blocks), shape.grid_reductions * shape.entry_bytes);
+  if (parameters.atomic) traits.barrier_seconds = AtomicSeconds(double(traits.blocks), shape.grid_reductions * shape.entry_bytes, shape.entry_bytes);
   implementation.estimate = shape.model.Estimate(traits);
   *out = traits;
   return implementation;

@@ -61,6 +61,23 @@ struct GeneratedCode {
 };
 absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model, const Plans& plans);
 
+// A candidate that waits to be timed, and what it is predicted to take.
+struct WaitingCandidate {
+  int position = 0;
+  double seconds = 0;
+  double deviation = 0;  // standard deviation of log(measured / predicted), where it is known; 0: that of the model
+  int group = -1;  // the same for covers of the same fusions whose kernels have the same structures; -1: not asked for
+};
+// All covers of the plans.
+std::vector<WaitingCandidate> AllCandidates(const Plans& plans);
+// The code of one cover; predicted_rank: from 1.
+absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model, const SearchSpace& space,
+                                               const CoverSolution& cover, int predicted_rank, CodeLibrary& library);
+// Of `again`, a search of the same submission by a model that knows more, `most` covers that were not timed: those that may be the fastest,
+// less two standard deviations of what the model says of each. Those that are no candidates yet are added to both.
+absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again,
+                                                            int most, Plans* plans, GeneratedCode* code);
+
 // The description of a candidate without its code, for explain.
 v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover, int predicted_rank);
 
@@ -118,13 +135,17 @@ absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& devic
 absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, const DeviceDescription& device,
                                                   const RoutineTables& known, const PipelineContext& context);
 
-// What earlier jobs taught of predictions for the device. *note: why nothing, where that is a fault.
+// What earlier jobs taught of predictions for the device, and `candidates` of this job. *note: why nothing, where that is a fault.
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,
-                                         std::string* note);
+                                         const std::vector<ResidualObservation>& candidates, std::string* note);
 // The kernels that earlier jobs measured on devices of the class; reads the store as it is asked. Null: none.
 absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device, v1::CacheState cache,
                                                                       const PipelineContext& context);
-// Adds the candidates that were timed, and what is known of their kernels since.
+// The model with what the candidates that were timed so far say of it and of their kernels, which is not stored yet: a job that is run
+// again after a restart is to find what it found before.
+absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
+                                      const GeneratedCode& code, const PipelineContext& context);
+// Stores what the candidates that were timed say, and what is known of their kernels since.
 absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
                                  const GeneratedCode& code, const PipelineContext& context);
 

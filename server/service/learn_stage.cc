@@ -71,61 +71,88 @@ double KernelSeconds(const CostModel& model, const v1::Candidate& candidate) {
   return std::max(measured - model.StartSeconds(), measured / 4);
 }
 
-// A kernel of the candidates, and its row in the store.
+// A kernel of the candidates.
 struct MeasuredKernel {
+  KernelIdentity identity;
   const FusionImplementation* implementation = nullptr;
   std::string build;
-  KernelBelief belief;
+  KernelBelief belief;  // at first what was predicted
   int64_t measurements = 0;
 };
 
-absl::Status RememberKernels(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
-                             const GeneratedCode& code, const PipelineContext& context) {
-  const KernelNames names(*submission.graph, submission.sizes);
-  std::vector<KernelTimeRecord> records;
+// Those of the candidates that were timed.
+struct MeasuredKernels {
   std::vector<MeasuredKernel> kernels;
-  std::map<int, int> positions;  // of implementations in both
-  std::vector<int> covers;       // those that were timed
+  std::vector<int> covers;      // positions of the candidates, those of fewest kernels first
+  std::map<int, int> of_column;  // which kernel an implementation is; searches that came after each other have some in common
+};
+
+MeasuredKernels MeasuredKernelsOf(const Submission& submission, const Plans& plans, const GeneratedCode& code) {
+  const KernelNames names(*submission.graph, submission.sizes);
+  MeasuredKernels measured;
+  std::map<KernelIdentity, int> known;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
     if (code.candidates[i].candidate.outcome() != v1::OK) continue;
-    covers.push_back(static_cast<int>(i));
+    measured.covers.push_back(static_cast<int>(i));
     const std::vector<int>& members = plans.covers.covers[i].columns;
     for (size_t k = 0; k < members.size(); ++k) {
-      if (!positions.try_emplace(members[k], static_cast<int>(kernels.size())).second) continue;
+      if (measured.of_column.contains(members[k])) continue;
       const FusionImplementation& implementation = plans.space.implementations[members[k]];
       KernelIdentity identity = names.Of(implementation);
-      records.push_back({std::move(identity.family), std::move(identity.sizes), std::move(identity.variant), ""});
-      kernels.push_back({.implementation = &implementation, .build = code.candidates[i].units[k]->build.key()});
+      const auto [place, is_new] = known.try_emplace(identity, static_cast<int>(measured.kernels.size()));
+      measured.of_column[members[k]] = place->second;
+      if (is_new)
+        measured.kernels.push_back({.identity = std::move(identity), .implementation = &implementation,
+                                    .build = code.candidates[i].units[k]->build.key(),
+                                    .belief = {implementation.estimate.total_seconds, kUnmeasuredDeviation}});
     }
   }
-  if (kernels.empty()) return absl::OkStatus();
   // Kernels that were alone come first: they leave nothing to be shared out.
-  std::stable_sort(covers.begin(), covers.end(), [&](int a, int b) {
+  std::stable_sort(measured.covers.begin(), measured.covers.end(), [&](int a, int b) {
     return plans.covers.covers[a].columns.size() < plans.covers.covers[b].columns.size();
   });
+  return measured;
+}
+
+// What the candidates say of their kernels.
+void LearnKernels(const CostModel& model, const Plans& plans, const GeneratedCode& code, MeasuredKernels* measured) {
+  for (int cover : measured->covers) {
+    std::vector<KernelBelief> beliefs;
+    for (int member : plans.covers.covers[cover].columns) beliefs.push_back(measured->kernels[measured->of_column.at(member)].belief);
+    LearnFromCover(KernelSeconds(model, code.candidates[cover].candidate), &beliefs);
+    for (size_t k = 0; k < beliefs.size(); ++k) {
+      MeasuredKernel& kernel = measured->kernels[measured->of_column.at(plans.covers.covers[cover].columns[k])];
+      kernel.belief = beliefs[k];
+      ++kernel.measurements;
+    }
+  }
+}
+
+double UncorrectedSeconds(const FusionImplementation& implementation) {
+  return implementation.estimate.total_seconds / implementation.estimate.correction;
+}
+
+absl::Status RememberKernels(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
+                             const GeneratedCode& code, const PipelineContext& context) {
+  const MeasuredKernels predicted = MeasuredKernelsOf(submission, plans, code);
+  if (predicted.kernels.empty()) return absl::OkStatus();
+  std::vector<KernelTimeRecord> records;
+  for (const MeasuredKernel& kernel : predicted.kernels)
+    records.push_back({kernel.identity.family, kernel.identity.sizes, kernel.identity.variant, ""});
   const auto change = [&](std::vector<KernelTimeRecord>* rows) {
-    for (size_t k = 0; k < kernels.size(); ++k) {
+    MeasuredKernels measured = predicted;
+    for (size_t k = 0; k < measured.kernels.size(); ++k) {
       v1::KernelTime known;
-      MeasuredKernel& kernel = kernels[k];
-      const bool same = known.ParseFromString((*rows)[k].content) && known.version() == kKernelTimeVersion &&
-                        known.build() == kernel.build && known.seconds() > 0;
-      kernel.belief = same ? KernelBelief{known.seconds(), known.deviation()}
-                           : KernelBelief{kernel.implementation->estimate.total_seconds, kUnmeasuredDeviation};
-      kernel.measurements = same ? known.measurements() : 0;
+      MeasuredKernel& kernel = measured.kernels[k];
+      if (!known.ParseFromString((*rows)[k].content) || known.version() != kKernelTimeVersion || known.build() != kernel.build ||
+          known.seconds() <= 0)
+        continue;
+      kernel.belief = {known.seconds(), known.deviation()};
+      kernel.measurements = known.measurements();
     }
-    for (int cover : covers) {
-      std::vector<KernelBelief> beliefs;
-      for (int member : plans.covers.covers[cover].columns) beliefs.push_back(kernels[positions.at(member)].belief);
-      LearnFromCover(KernelSeconds(model, code.candidates[cover].candidate), &beliefs);
-      for (size_t k = 0; k < beliefs.size(); ++k) {
-        MeasuredKernel& kernel = kernels[positions.at(plans.covers.covers[cover].columns[k])];
-        kernel.belief = beliefs[k];
-        ++kernel.measurements;
-      }
-    }
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      const MeasuredKernel& kernel = kernels[k];
-      const RunTimeEstimate& estimate = kernel.implementation->estimate;
+    LearnKernels(model, plans, code, &measured);
+    for (size_t k = 0; k < measured.kernels.size(); ++k) {
+      const MeasuredKernel& kernel = measured.kernels[k];
       const ResidualFeatures features = FeaturesOf(*kernel.implementation);
       v1::KernelTime time;
       time.set_version(kKernelTimeVersion);
@@ -134,7 +161,7 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
       time.set_deviation(kernel.belief.deviation);
       time.set_measurements(kernel.measurements);
       time.set_model_version(kCostModelVersion);
-      time.set_predicted_seconds(estimate.total_seconds / estimate.correction);
+      time.set_predicted_seconds(UncorrectedSeconds(*kernel.implementation));
       time.mutable_features()->Add(features.begin(), features.end());
       (*rows)[k].content = time.SerializeAsString();
     }
@@ -143,17 +170,63 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
                                          kMostKernelTimes, Now());
 }
 
+// What a job has measured so far, in front of what was known before it.
+class JobKernels final : public KernelMemory {
+ public:
+  JobKernels(std::shared_ptr<const KernelMemory> before, const MeasuredKernels& measured) : before_(std::move(before)) {
+    for (const MeasuredKernel& kernel : measured.kernels)
+      own_[kernel.identity.family].push_back({.sizes = kernel.identity.sizes, .variant = kernel.identity.variant,
+                                              .seconds = kernel.belief.seconds, .deviation = kernel.belief.deviation,
+                                              .predicted_seconds = UncorrectedSeconds(*kernel.implementation),
+                                              .features = FeaturesOf(*kernel.implementation)});
+  }
+
+  std::vector<RememberedKernel> Find(const std::string& family) const override {
+    std::vector<RememberedKernel> kernels;
+    if (const auto own = own_.find(family); own != own_.end()) kernels = own->second;
+    if (before_ == nullptr) return kernels;
+    const size_t count = kernels.size();
+    for (RememberedKernel& kernel : before_->Find(family))
+      if (std::none_of(kernels.begin(), kernels.begin() + static_cast<std::ptrdiff_t>(count), [&](const RememberedKernel& own) {
+            return own.sizes == kernel.sizes && own.variant == kernel.variant;
+          }))
+        kernels.push_back(std::move(kernel));
+    return kernels;
+  }
+
+ private:
+  const std::shared_ptr<const KernelMemory> before_;
+  std::map<std::string, std::vector<RememberedKernel>> own_;
+};
+
+std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Plans& plans, const GeneratedCode& code) {
+  std::vector<ResidualObservation> observations;
+  for (size_t i = 0; i < code.candidates.size(); ++i) {
+    const v1::Candidate& candidate = code.candidates[i].candidate;
+    if (candidate.outcome() != v1::OK) continue;
+    ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate)};
+    for (int member : plans.covers.covers[i].columns) {
+      const FusionImplementation& implementation = plans.space.implementations[member];
+      observation.kernels.push_back(FeaturesOf(implementation));
+      observation.predicted_seconds.push_back(UncorrectedSeconds(implementation));
+    }
+    observations.push_back(std::move(observation));
+  }
+  return observations;
+}
+
 }  // namespace
 
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,
-                                         std::string* note) {
+                                         const std::vector<ResidualObservation>& candidates, std::string* note) {
   auto stored = context.store.ModelStatistics(KeyOf(device, cache));
   if (!stored.ok()) return stored.status();
   v1::ResidualStatistics statistics;
   if (!statistics.ParseFromString(*stored)) {
     *note = absl::StrCat("what was learned of predictions for ", device.name(), " cannot be read; it is begun anew");
-    return Residual();
+    statistics.Clear();
   }
+  if (!candidates.empty()) AddJob(candidates, &statistics);
   return Residual(statistics);
 }
 
@@ -166,20 +239,21 @@ absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const Devi
   return std::make_shared<const StoredKernels>(context.store, std::move(key), *families);
 }
 
+absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
+                                      const GeneratedCode& code, const PipelineContext& context) {
+  std::string note;  // said at the first search
+  auto residual = LearnedResidual(model.device(), cache, context, ObservationsOf(model, plans, code), &note);
+  if (!residual.ok()) return residual.status();
+  auto before = RememberedKernels(model.device(), cache, context);
+  if (!before.ok()) return before.status();
+  MeasuredKernels measured = MeasuredKernelsOf(submission, plans, code);
+  LearnKernels(model, plans, code, &measured);
+  return model.Taught(*std::move(residual), std::make_shared<const JobKernels>(*std::move(before), measured));
+}
+
 absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
                                  const GeneratedCode& code, const PipelineContext& context) {
-  std::vector<ResidualObservation> observations;
-  for (size_t i = 0; i < code.candidates.size(); ++i) {
-    const v1::Candidate& candidate = code.candidates[i].candidate;
-    if (candidate.outcome() != v1::OK) continue;
-    ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate)};
-    for (int member : plans.covers.covers[i].columns) {
-      const FusionImplementation& implementation = plans.space.implementations[member];
-      observation.kernels.push_back(FeaturesOf(implementation));
-      observation.predicted_seconds.push_back(implementation.estimate.total_seconds / implementation.estimate.correction);
-    }
-    observations.push_back(std::move(observation));
-  }
+  const std::vector<ResidualObservation> observations = ObservationsOf(model, plans, code);
   const absl::Status remembered = RememberKernels(submission, model, cache, plans, code, context);
   const absl::Status learned = context.store.UpdateModelStatistics(
       KeyOf(model.device(), cache),

@@ -73,7 +73,7 @@ absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device, c
 absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission, v1::CacheState cache,
                                   RoutineTables routines, const PipelineContext& context, std::vector<std::string>* notes) {
   std::string unreadable;
-  auto residual = LearnedResidual(device, cache, context, &unreadable);
+  auto residual = LearnedResidual(device, cache, context, {}, &unreadable);
   if (!residual.ok()) return residual.status();
   if (!unreadable.empty()) notes->push_back(unreadable);
   auto memory = RememberedKernels(device, cache, context);
@@ -99,20 +99,58 @@ v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSour
 // candidate. On the host each build takes a compiler a second.
 constexpr int kLeastTimed = 16;
 
-Race RaceOf(const Plans& plans, const CostModel& model, double floor_seconds, bool measure_all) {
-  std::vector<double> predicted;
-  for (const CoverSolution& cover : plans.covers.covers) predicted.push_back(cover.seconds);
-  return Race(std::move(predicted), {.deviation = model.residual().deviation(),
-                                     .floor_seconds = floor_seconds,
-                                     .unseen_seconds = plans.unseen_seconds,
-                                     .least = model.device().target() == v1::CUDA ? kLeastTimed : 0,
-                                     .all = measure_all});
+// After so many searches what is measured is the answer. One that takes longer is not repeated.
+constexpr int kMostSearches = 4;
+constexpr double kShortSearchSeconds = 1;
+// Covers of a later search for each candidate of the job: among those that are nearly as good there are some of which little is known.
+constexpr int kCoversOfSearch = 4;
+
+// How the candidates of a job are timed: in rounds, each by the best predictions that there are by then.
+struct Contest {
+  std::vector<WaitingCandidate> waiting;
+  double unseen_seconds = 0;  // see RaceOptions
+  double floor_seconds = 0;
+  int most = 0;     // candidates of the job
+  int least = 0;    // see RaceOptions
+  bool all = false;
+  int tried = 0, timed = 0;
+  double best_seconds = std::numeric_limits<double>::infinity();
+};
+
+Race RaceOf(const Contest& contest, const CostModel& model) {
+  std::vector<RaceCandidate> candidates;
+  for (const WaitingCandidate& candidate : contest.waiting)
+    candidates.push_back({.predicted_seconds = candidate.seconds, .deviation = candidate.deviation, .group = candidate.group});
+  return Race(candidates, {.deviation = model.residual().deviation(),
+                           .floor_seconds = contest.floor_seconds,
+                           .unseen_seconds = contest.unseen_seconds,
+                           .least = contest.least - contest.tried,
+                           .most = contest.most - contest.tried,
+                           .all = contest.all,
+                           .best_seconds = contest.best_seconds});
 }
 
-void EndRound(const std::vector<int>& round, const GeneratedCode& code, Race* race) {
-  for (int position : round) {
-    const v1::Candidate& candidate = code.candidates[position].candidate;
-    race->Ended(position, candidate.outcome() == v1::OK ? candidate.measured().median() : 0);
+std::vector<int> PositionsOf(const std::vector<int>& round, const Contest& contest) {
+  std::vector<int> positions;
+  for (int waiting : round) positions.push_back(contest.waiting[waiting].position);
+  return positions;
+}
+
+// Where most was tried, or all is to be, another search has nothing to add.
+bool SearchesAgain(const Contest& contest, int searches, double search_seconds) {
+  return !contest.all && contest.timed > 0 && contest.tried >= contest.least && contest.tried < contest.most &&
+         searches < kMostSearches && search_seconds < kShortSearchSeconds;
+}
+
+void EndRound(const std::vector<int>& round, const GeneratedCode& code, Contest* contest, Race* race) {
+  for (int waiting : round) {
+    const v1::Candidate& candidate = code.candidates[contest->waiting[waiting].position].candidate;
+    const double seconds = candidate.outcome() == v1::OK ? candidate.measured().median() : 0;
+    race->Ended(waiting, seconds);
+    ++contest->tried;
+    if (seconds <= 0) continue;
+    ++contest->timed;
+    contest->best_seconds = std::min(contest->best_seconds, seconds);
   }
 }
 
@@ -190,20 +228,40 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   result.set_cache(cache);
   result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
   result.set_floor_seconds(result.floor_bytes() / model->device().copy_bytes_per_second());
-  Race race = RaceOf(*plans, *model, cache == v1::COLD ? result.floor_seconds() : 0, request.measure_all());
+  Contest contest{.waiting = AllCandidates(*plans),
+                  .unseen_seconds = plans->unseen_seconds,
+                  .floor_seconds = cache == v1::COLD ? result.floor_seconds() : 0,
+                  .most = CandidateCount(request.candidates()),
+                  .least = device->target() == v1::CUDA ? kLeastTimed : 0,
+                  .all = request.measure_all()};
+  Race race = RaceOf(contest, *model);
   BuiltCode built;
   const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
-  int rounds = 0;
+  int rounds = 0, searches = 1;
   for (std::vector<int> round = race.Next(); !round.empty(); round = race.Next()) {
     stages.Begin("build", ++rounds);
-    if (auto status = BuildCandidates(round, &*code, context, &built); !status.ok()) return status;
+    const std::vector<int> positions = PositionsOf(round, contest);
+    if (auto status = BuildCandidates(positions, &*code, context, &built); !status.ok()) return status;
     stages.Begin("measure", rounds);
-    if (auto status = timer->TimeRound(round); !status.ok()) return status;
-    EndRound(round, *code, &race);
+    if (auto status = timer->TimeRound(positions); !status.ok()) return status;
+    EndRound(round, *code, &contest, &race);
+
+    // Search again, by what was measured: other covers may be better than they seemed.
+    if (!SearchesAgain(contest, searches, plans->summary.seconds())) continue;
+    stages.Begin("search again", searches++);
+    auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
+    if (!taught.ok()) return taught.status();
+    auto again = PlanCovers(*submission, *taught, kCoversOfSearch * contest.most, request.deterministic(), *hints);
+    if (!again.ok()) return again.status();
+    auto waiting = AddCandidates(*submission, *taught, *again, contest.most - contest.tried, &*plans, &*code);
+    if (!waiting.ok()) return waiting.status();
+    contest.waiting = *std::move(waiting);
+    contest.unseen_seconds = again->unseen_seconds;
+    race = RaceOf(contest, *taught);
   }
   stages.Begin("measure the finalists");
   if (auto status = timer->Finish(); !status.ok()) return status;
-  plans->summary.set_timed(race.timed());
+  plans->summary.set_timed(contest.timed);
   plans->summary.set_possible_gain(race.PossibleGain());
   plans->summary.mutable_prediction()->set_deviation(race.Deviation());
 

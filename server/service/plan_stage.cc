@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,9 @@ namespace {
 
 // Of a whole job; a submission may ask for less through its own time limit.
 constexpr std::chrono::seconds kCoverTimeLimit(20);
+// Graphs whose covers take longer have no time for those of other fusions.
+constexpr double kFewCoverSeconds = 0.5;
+constexpr std::chrono::seconds kOtherCoversTimeLimit(1);
 // Unfused covers that compete to be the baseline.
 constexpr int kUnfusedVariants = 4;
 // Memory that the driver, the code and the runner's own buffers take.
@@ -71,6 +75,48 @@ std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::
   return others;
 }
 
+// Where the prediction of one fusion is wrong, others must be able to win: the best covers of different fusions, each fusion with its best
+// implementation.
+std::vector<CoverSolution> OtherFusions(const Graph& graph, const SearchSpace& space, int count,
+                                        const std::function<bool(const FusionImplementation&)>& allowed) {
+  // The implementations of one fusion stand together, best predicted first.
+  std::set<const FusionImplementation*> best;
+  const NodeSet* last = nullptr;
+  for (const FusionImplementation& implementation : space.implementations) {
+    if (!allowed(implementation) || (last != nullptr && implementation.fusion.nodes == *last)) continue;
+    last = &implementation.fusion.nodes;
+    best.insert(&implementation);
+  }
+  auto covers = SolveCoversOf(graph, space, [&](const FusionImplementation& kernel) { return best.contains(&kernel); },
+                              {.count = count, .time_limit = kOtherCoversTimeLimit});
+  return covers.ok() ? std::move(covers->covers) : std::vector<CoverSolution>();
+}
+
+// How each fusion of a cover is computed.
+std::vector<std::pair<std::vector<int>, Structure>> StructuresOf(const SearchSpace& space, const CoverSolution& cover) {
+  std::vector<std::pair<std::vector<int>, Structure>> structures;
+  for (int column : cover.columns)
+    structures.emplace_back(space.implementations[column].fusion.nodes.Members(), StructureOf(space.implementations[column]));
+  return structures;
+}
+
+// Takes the worst predicted covers away until `count` are left; those that have a structure of their own last.
+void RemoveWorst(size_t count, Plans* plans) {
+  std::vector<CoverSolution>& covers = plans->covers.covers;
+  std::map<std::pair<std::vector<int>, Structure>, int> present;
+  for (const CoverSolution& cover : covers)
+    for (const auto& structure : StructuresOf(plans->space, cover)) ++present[structure];
+  for (bool any : {false, true})
+    for (size_t i = covers.size(); i-- > 0 && covers.size() > count;) {
+      const auto structures = StructuresOf(plans->space, covers[i]);
+      if (!any && std::any_of(structures.begin(), structures.end(), [&](const auto& structure) { return present[structure] == 1; }))
+        continue;
+      for (const auto& structure : structures) --present[structure];
+      plans->unseen_seconds = std::min(plans->unseen_seconds, covers[i].seconds);
+      covers.erase(covers.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+}
+
 // Adds at most a quarter of `count` of each kind, in the place of the worst predicted covers when there are `count` already; these
 // are then unseen.
 void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, Plans* plans) {
@@ -93,10 +139,7 @@ void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, 
       ++of_kind;
     }
   }
-  if (covers.size() > count - added.size()) {
-    plans->unseen_seconds = std::min(plans->unseen_seconds, covers[count - added.size()].seconds);
-    covers.resize(count - added.size());
-  }
+  RemoveWorst(count - added.size(), plans);
   covers.insert(covers.end(), added.begin(), added.end());
   std::stable_sort(covers.begin(), covers.end(),
                    [](const CoverSolution& a, const CoverSolution& b) { return a.seconds < b.seconds; });
@@ -184,6 +227,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
           }))
         return InvalidField("hints", absl::StrCat("they contradict each other: no kernel that computes ",
                                                   graph.value(graph.node(NodeId{node}).result).name, " meets all of them"));
+  const auto before_covers = std::chrono::steady_clock::now();
   auto covers = SolveCoversOf(graph, plans.space, [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); },
                               {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
   if (!covers.ok() && !hints.empty())
@@ -196,6 +240,10 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
                                                       : plans.covers.covers.back().seconds;
   std::vector<std::vector<CoverSolution>> others = {OtherStructures(
       plans.space, plans.covers.covers, [&](const FusionImplementation& kernel) { return hints.AllowMaking(graph, kernel); })};
+  const double cover_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before_covers).count();
+  if (cover_seconds < kFewCoverSeconds)
+    others.push_back(OtherFusions(graph, plans.space, candidates / 4 + 1,
+                                  [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); }));
   if (hints.together.empty() && hints.implementations.empty()) others.push_back(UnfusedCovers(plans.space));
   AddCovers(candidates, others, &plans);
 
@@ -238,6 +286,30 @@ v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const 
   return candidate;
 }
 
+absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model, const SearchSpace& space,
+                                               const CoverSolution& cover, int predicted_rank, CodeLibrary& library) {
+  PlannedCandidate planned;
+  planned.candidate = DescribeCover(*submission.graph, space, cover, predicted_rank);
+  std::string keys;
+  for (int member : cover.columns) {
+    const FusionImplementation& implementation = space.implementations[member];
+    auto unit = library.Add(implementation, false);
+    if (!unit.ok()) return unit.status();
+    planned.units.push_back(*unit);
+    absl::StrAppend(&keys, (*unit)->key, "\n");
+    for (const KernelLaunch& launch : (*unit)->code.launches) {
+      v1::KernelSummary* kernel = planned.candidate.add_kernels();
+      kernel->set_name(launch.kernel.name);
+      kernel->set_skeleton(SkeletonName(implementation.skeleton));
+      kernel->set_threads(launch.kernel.threads);
+      kernel->set_blocks(GridBlocks(launch.grid, submission.sizes, model.device().multiprocessors()));
+      kernel->set_shared_bytes(SharedBytes(launch.shared, submission.sizes));
+    }
+  }
+  planned.candidate.set_key("sha256:" + Sha256Hex(keys));
+  return planned;
+}
+
 absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model, const Plans& plans) {
   const Graph& graph = *submission.graph;
   GeneratedCode code;
@@ -258,29 +330,23 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
       code.unfused.push_back(std::move(units));
   }
   for (size_t i = 0; i < plans.covers.covers.size(); ++i) {
-    const CoverSolution& cover = plans.covers.covers[i];
-    PlannedCandidate planned;
-    planned.candidate = DescribeCover(graph, plans.space, cover, static_cast<int>(i) + 1);
-    std::string keys;
-    for (int member : cover.columns) {
-      const FusionImplementation& implementation = plans.space.implementations[member];
-      auto unit = code.library->Add(implementation, false);
-      if (!unit.ok()) return unit.status();
-      planned.units.push_back(*unit);
-      absl::StrAppend(&keys, (*unit)->key, "\n");
-      for (const KernelLaunch& launch : (*unit)->code.launches) {
-        v1::KernelSummary* kernel = planned.candidate.add_kernels();
-        kernel->set_name(launch.kernel.name);
-        kernel->set_skeleton(SkeletonName(implementation.skeleton));
-        kernel->set_threads(launch.kernel.threads);
-        kernel->set_blocks(GridBlocks(launch.grid, submission.sizes, model.device().multiprocessors()));
-        kernel->set_shared_bytes(SharedBytes(launch.shared, submission.sizes));
-      }
-    }
-    planned.candidate.set_key("sha256:" + Sha256Hex(keys));
-    code.candidates.push_back(std::move(planned));
+    auto planned = PlanCandidate(submission, model, plans.space, plans.covers.covers[i], static_cast<int>(i) + 1, *code.library);
+    if (!planned.ok()) return planned.status();
+    code.candidates.push_back(*std::move(planned));
   }
   return code;
+}
+
+std::vector<WaitingCandidate> AllCandidates(const Plans& plans) {
+  std::vector<WaitingCandidate> all;
+  std::map<std::vector<std::pair<std::vector<int>, Structure>>, int> groups;
+  for (const CoverSolution& cover : plans.covers.covers) {
+    auto structures = StructuresOf(plans.space, cover);
+    std::sort(structures.begin(), structures.end());
+    const int group = groups.try_emplace(std::move(structures), static_cast<int>(groups.size())).first->second;
+    all.push_back({.position = static_cast<int>(all.size()), .seconds = cover.seconds, .group = group});
+  }
+  return all;
 }
 
 std::string SizesText(const SizeValues& sizes) {

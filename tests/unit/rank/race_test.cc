@@ -54,6 +54,48 @@ TEST(Race, ErrorsOfThisGraphWidenTheBounds) {
   EXPECT_GT(odd.Deviation(), even.Deviation());
 }
 
+TEST(Race, GoesOnFromWhatWasMeasuredBefore) {
+  // exp(-2 * 0.1) = 0.82: 1.1 may be 0.9, 1.3 only 1.06.
+  Race race({1.1, 1.3}, {.deviation = 0.1, .best_seconds = 1});
+  EXPECT_THAT(race.Next(), ElementsAre(0));
+  race.Ended(0, 1.2);
+  EXPECT_THAT(race.Next(), IsEmpty());
+  Race nothing(std::vector<double>{1.3}, {.deviation = 0.1, .best_seconds = 1});
+  EXPECT_THAT(nothing.Next(), IsEmpty());
+  EXPECT_EQ(nothing.PossibleGain(), 0);
+}
+
+TEST(Race, WhatIsLessSureComesEarlier) {
+  // Bounds: 0.98, 1.1 * exp(-0.4) = 0.74, 1.2 * exp(-0.2) = 0.98.
+  Race race({{.predicted_seconds = 1, .deviation = 0.01}, {.predicted_seconds = 1.1, .deviation = 0.2}, {.predicted_seconds = 1.2}},
+            {.deviation = 0.1, .round = 1});
+  EXPECT_THAT(race.Next(), ElementsAre(1));
+  race.Ended(1, 1.1);
+  EXPECT_THAT(race.Next(), ElementsAre(0));
+  race.Ended(0, 0.95);
+  EXPECT_THAT(race.Next(), IsEmpty()) << "the last may take 0.96 by the error in common";
+}
+
+TEST(Race, NoMoreAreTimedThanAsked) {
+  Race race({1, 1, 1, 1, 1}, {.deviation = 0.1, .round = 2, .most = 3});
+  EXPECT_THAT(race.Next(), ElementsAre(0, 1));
+  for (int position : {0, 1}) race.Ended(position, 1);
+  EXPECT_THAT(race.Next(), ElementsAre(2));
+  race.Ended(2, 1);
+  EXPECT_THAT(race.Next(), IsEmpty());
+  EXPECT_GT(race.PossibleGain(), 0) << "others could be faster";
+}
+
+TEST(Race, TheLeastAreSpreadOverTheGroups) {
+  // Three groups; six must be timed.
+  std::vector<RaceCandidate> candidates;
+  for (int group : {0, 0, 0, 0, 1, 1, 2}) candidates.push_back({.predicted_seconds = 1.0 + candidates.size(), .group = group});
+  Race race(candidates, {.deviation = 0.01, .round = 4, .least = 6});
+  EXPECT_THAT(race.Next(), ElementsAre(0, 1, 4, 5));
+  for (int position : {0, 1, 4, 5}) race.Ended(position, position + 1);
+  EXPECT_THAT(race.Next(), ElementsAre(6, 2)) << "every group has had its share: by prediction again";
+}
+
 TEST(Race, FailedRoundsAreFollowedByOthers) {
   Race race({1, 2, 3}, {.deviation = 0.01, .round = 1});
   EXPECT_THAT(race.Next(), ElementsAre(0));
@@ -85,7 +127,7 @@ TEST(Race, GainIsBoundedByTheFloorAndByCoversThatAreNoCandidates) {
 }
 
 TEST(Race, OfNoneThereIsNothingToDo) {
-  Race race({}, {});
+  Race race(std::vector<double>{}, {});
   EXPECT_THAT(race.Next(), IsEmpty());
   EXPECT_TRUE(std::isinf(race.LeastLeft()));
 }

@@ -101,6 +101,26 @@ TEST(PlanCovers, StructuresThatAreNotAmongTheBestPredictedCompete) {
   }
 }
 
+TEST(PlanCovers, OtherFusionsCompete) {
+  // The best predicted covers of GEMVER are one kernel in many ways.
+  const Submission submission = Example("gemver", 2048);
+  auto plans = PlanCovers(submission, CostModel(DescribedDevice(v1::CUDA)), 30, false);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  std::set<std::set<std::vector<int>>> partitions;
+  for (const CoverSolution& cover : plans->covers.covers) {
+    std::set<std::vector<int>> sets;
+    for (int column : cover.columns) sets.insert(plans->space.implementations[column].fusion.nodes.Members());
+    partitions.insert(std::move(sets));
+  }
+  EXPECT_GE(partitions.size(), 6u);
+  // Those of one group are of the same fusions.
+  std::map<int, std::set<size_t>> kernels_of_group;
+  for (const WaitingCandidate& candidate : AllCandidates(*plans))
+    kernels_of_group[candidate.group].insert(plans->covers.covers[candidate.position].columns.size());
+  EXPECT_GE(kernels_of_group.size(), partitions.size());
+  for (const auto& [group, sizes] : kernels_of_group) EXPECT_EQ(sizes.size(), 1u) << group;
+}
+
 TEST(PlanCovers, DeterministicCoversHaveNoAtomicSums) {
   const Submission submission = Example("axpydot", 1 << 20);
   const CostModel model(DescribedDevice(v1::CUDA));

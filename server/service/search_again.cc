@@ -1,0 +1,87 @@
+// Further candidates of a job, by what it has measured so far.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/search/kernel_identity.h"
+#include "server/service/job_stages.h"
+
+namespace fusion {
+namespace {
+
+// How sure the model is of the times of kernels of one graph.
+class KernelDeviations {
+ public:
+  KernelDeviations(const Submission& submission, const CostModel& model)
+      : model_(model), names_(*submission.graph, submission.sizes) {}
+
+  // Standard deviation of log(measured / predicted).
+  double Of(const FusionImplementation& kernel) {
+    if (model_.memory() == nullptr) return model_.residual().deviation();
+    const KernelIdentity identity = names_.Of(kernel);
+    auto known = families_.find(identity.family);
+    if (known == families_.end())
+      known = families_.try_emplace(identity.family, model_.memory()->Find(identity.family), identity.sizes, model_.residual()).first;
+    // A family of which nothing was measured is no surer than any.
+    return known->second.empty() ? model_.residual().deviation() : known->second.DeviationOf(identity.variant, FeaturesOf(kernel));
+  }
+
+  // Of the kernels of a cover together, each with an error of its own.
+  double Of(const SearchSpace& space, const CoverSolution& cover) {
+    double variance = 0, sum = 0;
+    for (int column : cover.columns) {
+      const FusionImplementation& kernel = space.implementations[column];
+      const double seconds = kernel.estimate.total_seconds;
+      variance += std::pow(seconds * Of(kernel), 2);
+      sum += seconds;
+    }
+    return sum > 0 ? std::sqrt(variance) / sum : model_.residual().deviation();
+  }
+
+ private:
+  const CostModel& model_;
+  const KernelNames names_;
+  std::map<std::string, FamilyTimes> families_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again,
+                                                            int most, Plans* plans, GeneratedCode* code) {
+  KernelDeviations deviations(submission, model);
+  std::vector<WaitingCandidate> found;  // positions in `again`
+  for (const CoverSolution& cover : again.covers.covers)
+    found.push_back({.position = static_cast<int>(found.size()), .seconds = cover.seconds, .deviation = deviations.Of(again.space, cover)});
+  const auto least = [](const WaitingCandidate& candidate) { return candidate.seconds * std::exp(-2 * candidate.deviation); };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const WaitingCandidate& a, const WaitingCandidate& b) { return least(a) < least(b); });
+
+  std::vector<WaitingCandidate> waiting;
+  for (WaitingCandidate candidate : found) {
+    if (static_cast<int>(waiting.size()) == most) break;
+    CoverSolution cover = again.covers.covers[candidate.position];
+    auto planned = PlanCandidate(submission, model, again.space, cover, static_cast<int>(code->candidates.size()) + 1, *code->library);
+    if (!planned.ok()) return planned.status();
+    const auto known = std::find_if(code->candidates.begin(), code->candidates.end(), [&](const PlannedCandidate& other) {
+      return other.candidate.key() == planned->candidate.key();
+    });
+    candidate.position = static_cast<int>(known - code->candidates.begin());
+    if (known != code->candidates.end()) {
+      if (known->candidate.outcome() == v1::OUTCOME_UNSPECIFIED) waiting.push_back(candidate);
+      continue;
+    }
+    waiting.push_back(candidate);
+    code->candidates.push_back(*std::move(planned));
+    for (int& column : cover.columns) {
+      plans->space.implementations.push_back(again.space.implementations[column]);
+      column = static_cast<int>(plans->space.implementations.size()) - 1;
+    }
+    plans->covers.covers.push_back(std::move(cover));
+  }
+  return waiting;
+}
+
+}  // namespace fusion
