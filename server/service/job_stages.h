@@ -66,7 +66,7 @@ struct WaitingCandidate {
   int position = 0;
   double seconds = 0;
   double deviation = 0;  // standard deviation of log(measured / predicted), where it is known; 0: that of the model
-  int group = -1;  // the same for covers of the same fusions whose kernels have the same structures; -1: not asked for
+  int group = -1;  // see RaceCandidate; of AllCandidates the same for covers of the same fusions whose kernels have the same structures
 };
 // All covers of the plans.
 std::vector<WaitingCandidate> AllCandidates(const Plans& plans);

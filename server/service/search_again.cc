@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/rank/race.h"
 #include "server/search/kernel_identity.h"
 #include "server/service/job_stages.h"
 
@@ -29,13 +30,14 @@ class KernelDeviations {
     return known->second.empty() ? model_.residual().deviation() : known->second.DeviationOf(identity.variant, FeaturesOf(kernel));
   }
 
-  // Of the kernels of a cover together, each with an error of its own.
-  double Of(const SearchSpace& space, const CoverSolution& cover) {
-    double variance = 0, sum = 0;
+  // Of the kernels of a cover together, each with an error of its own; *unsure: which of them has the largest.
+  double Of(const SearchSpace& space, const CoverSolution& cover, int* unsure) {
+    double variance = 0, sum = 0, most = -1;
     for (int column : cover.columns) {
       const FusionImplementation& kernel = space.implementations[column];
-      const double seconds = kernel.estimate.total_seconds;
-      variance += std::pow(seconds * Of(kernel), 2);
+      const double seconds = kernel.estimate.total_seconds, own = seconds * Of(kernel);
+      if (own > most) most = own, *unsure = column;
+      variance += own * own;
       sum += seconds;
     }
     return sum > 0 ? std::sqrt(variance) / sum : model_.residual().deviation();
@@ -52,16 +54,22 @@ class KernelDeviations {
 absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again,
                                                             int most, Plans* plans, GeneratedCode* code) {
   KernelDeviations deviations(submission, model);
-  std::vector<WaitingCandidate> found;  // positions in `again`
-  for (const CoverSolution& cover : again.covers.covers)
-    found.push_back({.position = static_cast<int>(found.size()), .seconds = cover.seconds, .deviation = deviations.Of(again.space, cover)});
+  std::vector<WaitingCandidate> found;  // positions in `again`; the group is the kernel that is least sure
+  for (const CoverSolution& cover : again.covers.covers) {
+    WaitingCandidate& candidate = found.emplace_back(
+        WaitingCandidate{.position = static_cast<int>(found.size()), .seconds = cover.seconds});
+    candidate.deviation = deviations.Of(again.space, cover, &candidate.group);
+  }
   const auto least = [](const WaitingCandidate& candidate) { return candidate.seconds * std::exp(-2 * candidate.deviation); };
   std::stable_sort(found.begin(), found.end(),
                    [&](const WaitingCandidate& a, const WaitingCandidate& b) { return least(a) < least(b); });
 
   std::vector<WaitingCandidate> waiting;
+  std::map<int, int> of_group;
   for (WaitingCandidate candidate : found) {
     if (static_cast<int>(waiting.size()) == most) break;
+    // A kernel that is not known need not be met in every company; the next search knows it.
+    if (of_group[candidate.group] == Race::kOfGroup) continue;
     CoverSolution cover = again.covers.covers[candidate.position];
     auto planned = PlanCandidate(submission, model, again.space, cover, static_cast<int>(code->candidates.size()) + 1, *code->library);
     if (!planned.ok()) return planned.status();
@@ -70,9 +78,12 @@ absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& su
     });
     candidate.position = static_cast<int>(known - code->candidates.begin());
     if (known != code->candidates.end()) {
-      if (known->candidate.outcome() == v1::OUTCOME_UNSPECIFIED) waiting.push_back(candidate);
+      if (known->candidate.outcome() != v1::OUTCOME_UNSPECIFIED) continue;
+      ++of_group[candidate.group];
+      waiting.push_back(candidate);
       continue;
     }
+    ++of_group[candidate.group];
     waiting.push_back(candidate);
     code->candidates.push_back(*std::move(planned));
     for (int& column : cover.columns) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "server/rank/race.h"
 #include "server/service/job_stages.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
@@ -95,6 +97,9 @@ TEST_F(SearchAgainTest, WhatWasTimedDoesNotWaitAndNothingIsACandidateTwice) {
     }
   }
   EXPECT_LE(waiting.size(), size_t{kMost});
+  // And none of the kernels that are least known is met too often.
+  std::map<int, int> of_group;
+  for (const WaitingCandidate& candidate : waiting) EXPECT_LE(++of_group[candidate.group], Race::kOfGroup);
 }
 
 TEST_F(SearchAgainTest, TheKernelsOfACoverMeasuredAloneArePredictedByTheirTimes) {
