@@ -157,6 +157,8 @@ class RowPanelLowering {
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
       if (nodes_.Phase(node) == kFinishPhase) continue;
+      // Also what only a later sweep reads.
+      if (in_batches() && StaysInRegisters(node.result) && !Held(node.result)) held_.push_back(node.result);
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId value = node.operands[k];
         const Shape shape = nodes_.ShapeOf(node, static_cast<int>(k));

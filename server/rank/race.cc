@@ -27,8 +27,7 @@ Race::Race(const std::vector<RaceCandidate>& candidates, RaceOptions options)
     if (candidates_[i].group < 0) candidates_[i].group = -1 - static_cast<int>(i);
   }
   std::iota(left_.begin(), left_.end(), 0);
-  const auto bound = [&](int i) { return LowerBound(candidates_[i].predicted_seconds, candidates_[i].deviation); };
-  std::stable_sort(left_.begin(), left_.end(), [&](int a, int b) { return bound(a) < bound(b); });
+  std::stable_sort(left_.begin(), left_.end(), [&](int a, int b) { return Bound(a) < Bound(b); });
 }
 
 Race::Race(const std::vector<double>& predicted_seconds, RaceOptions options)
@@ -51,18 +50,23 @@ double Race::LowerBound(double predicted_seconds, double deviation) const {
   return std::max(options_.floor_seconds, predicted_seconds * std::exp(common - 2 * deviation * worse));
 }
 
+double Race::Bound(int position) const { return LowerBound(candidates_[position].predicted_seconds, candidates_[position].deviation); }
+
+std::vector<int>::iterator Race::First() {
+  return std::min_element(left_.begin(), left_.end(), [&](int a, int b) { return Bound(a) < Bound(b); });
+}
+
 std::vector<int>::iterator Race::Choose() {
   const int before = static_cast<int>(candidates_.size() - left_.size());
   if (left_.empty() || before >= options_.most) return left_.end();
   if (options_.all) return left_.begin();
   if (before < options_.least) {
     const auto next = std::find_if(left_.begin(), left_.end(), [&](int position) { return given_of_group_[candidates_[position].group] < kOfGroup; });
-    return next != left_.end() ? next : left_.begin();
+    return next != left_.end() ? next : First();
   }
-  // Nor any after it.
-  const RaceCandidate& front = candidates_[left_.front()];
-  if (std::isfinite(best_) && LowerBound(front.predicted_seconds, front.deviation) >= best_) return left_.end();
-  return left_.begin();
+  const auto next = First();
+  if (std::isfinite(best_) && Bound(*next) >= best_) return left_.end();
+  return next;
 }
 
 std::vector<int> Race::Next() {
@@ -86,7 +90,7 @@ void Race::Ended(int position, double measured_seconds) {
 
 double Race::LeastLeft() const {
   double least = std::numeric_limits<double>::infinity();
-  if (!left_.empty()) least = LowerBound(candidates_[left_.front()].predicted_seconds, candidates_[left_.front()].deviation);
+  for (int position : left_) least = std::min(least, Bound(position));
   if (std::isfinite(options_.unseen_seconds)) least = std::min(least, LowerBound(options_.unseen_seconds, options_.deviation));
   return least;
 }

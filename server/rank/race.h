@@ -41,7 +41,7 @@ class Race {
   // Of the first `least`, so many of each group come before more of one.
   static constexpr int kOfGroup = 2;
 
-  // Positions of the next round, best predicted first; empty: the race is over. Each position is given once; Ended is to be called
+  // Positions of the next round, those that may be fastest first; empty: the race is over. Each position is given once; Ended is to be called
   // for it before the next round.
   std::vector<int> Next();
   // measured_seconds: 0 for a candidate that failed.
@@ -58,13 +58,17 @@ class Race {
  private:
   // The best that a candidate with these may take.
   double LowerBound(double predicted_seconds, double deviation) const;
+  double Bound(int position) const;
+  // In left_, which is not empty: the candidate that may be fastest. Deviations grow with what is measured, each by the same factor, so that
+  // the order may change.
+  std::vector<int>::iterator First();
   // The candidate in left_ that is next; its end: none is.
   std::vector<int>::iterator Choose();
 
   std::vector<RaceCandidate> candidates_;
   std::map<int, int> given_of_group_;
   RaceOptions options_;
-  std::vector<int> left_;       // those that may be fastest first
+  std::vector<int> left_;
   std::vector<double> errors_;  // log(measured / predicted), ascending
   double best_;
   int timed_ = 0;

@@ -149,7 +149,9 @@ class CooperativeChooser {
   // `kept`: the numbers of rows, which take `kept_bytes` of shared memory.
   std::optional<FusionImplementation> Assemble(const std::vector<SkeletonParameters>& parameters, const KeptRows& kept,
                                                int64_t kept_bytes, int64_t rows_of_block) const {
-    const double kept_share = kept.any() ? std::min(1.0, double(kept.shared_rows + kept.register_rows) / double(rows_of_block)) : 0;
+    // The last step of a block may have fewer rows than the others.
+    const int64_t last = kept.register_rows > 0 ? (rows_of_block - 1) % kept.register_rows + 1 : 0;
+    const double kept_share = kept.any() ? double(kept.shared_rows + last) / double(rows_of_block) : 0;
     FusionImplementation whole;
     whole.fusion.nodes = nodes_;
     whole.skeleton = Skeleton::kCooperative;

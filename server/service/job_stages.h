@@ -31,6 +31,9 @@ absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace&
                                           const std::function<bool(const FusionImplementation&)>& allowed,
                                           const CoverOptions& options);
 
+// Whether covers are found so fast that a job can afford several searches.
+bool IsSmall(const SearchSpace& space);
+
 // Search and covers.
 struct Plans {
   SearchSpace space;
@@ -73,15 +76,23 @@ std::vector<WaitingCandidate> AllCandidates(const Plans& plans);
 // The code of one cover; predicted_rank: from 1.
 absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model, const SearchSpace& space,
                                                const CoverSolution& cover, int predicted_rank, CodeLibrary& library);
-// Of `again`, a search of the same submission by a model that knows more, `most` covers that were not timed: those that may be the fastest,
-// less two standard deviations of what the model says of each. Those that are no candidates yet are added to both.
-absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again,
-                                                            int most, Plans* plans, GeneratedCode* code);
+// What was built so far.
+struct BuiltCode;
+
+// Candidates that wait after a later search.
+struct Waiting {
+  std::vector<WaitingCandidate> candidates;
+  double unseen_seconds = 0;  // predicted time of the best cover that is none of them, or less; infinite: there is none
+};
+// Of `again`, a search of the same submission by a model that knows more, `most` covers that were not timed and whose kernels build: those
+// that may be the fastest, less two standard deviations of what the model says of each. Those that are no candidates yet are added to
+// both, as found by search number `search`.
+absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again, int most, int search,
+                                      const BuiltCode& built, Plans* plans, GeneratedCode* code);
 
 // The description of a candidate without its code, for explain.
 v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover, int predicted_rank);
 
-// What was built so far.
 struct BuiltCode {
   std::map<const CodeUnit*, std::string> binaries;  // digests
   std::map<const CodeUnit*, v1::BuildResult> failed;

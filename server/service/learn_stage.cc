@@ -247,6 +247,11 @@ absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostMo
   auto before = RememberedKernels(model.device(), cache, context);
   if (!before.ok()) return before.status();
   MeasuredKernels measured = MeasuredKernelsOf(submission, plans, code);
+  if (*before != nullptr)
+    for (MeasuredKernel& kernel : measured.kernels)
+      for (const RememberedKernel& known : (*before)->Find(kernel.identity.family))
+        if (known.sizes == kernel.identity.sizes && known.variant == kernel.identity.variant)
+          kernel.belief = {known.seconds, known.deviation};
   LearnKernels(model, plans, code, &measured);
   return model.Taught(*std::move(residual), std::make_shared<const JobKernels>(*std::move(before), measured));
 }

@@ -57,6 +57,8 @@ PredictedGraph PredictionsOf(const v1::JobResult& result) {
   for (const v1::Candidate& candidate : result.candidates()) {
     const double median = candidate.measured().median();
     if (candidate.outcome() != v1::OK || !IsTime(candidate.predicted_seconds()) || !IsTime(median)) continue;
+    // Later searches of a job predict by what its first candidates took.
+    if (candidate.search() > 0) continue;
     const double low = candidate.measured().low(), high = candidate.measured().high();
     graph.candidates.push_back({.key = candidate.key(),
                                 .predicted_rank = candidate.predicted_rank(),

@@ -99,9 +99,8 @@ v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSour
 // candidate. On the host each build takes a compiler a second.
 constexpr int kLeastTimed = 16;
 
-// After so many searches what is measured is the answer. One that takes longer is not repeated.
+// After so many searches what is measured is the answer.
 constexpr int kMostSearches = 4;
-constexpr double kShortSearchSeconds = 1;
 // Covers of a later search for each candidate of the job: among those that are nearly as good there are some of which little is known.
 constexpr int kCoversOfSearch = 4;
 
@@ -112,8 +111,10 @@ struct Contest {
   double floor_seconds = 0;
   int most = 0;     // candidates of the job
   int least = 0;    // see RaceOptions
+  int most_searches = 1;
   bool all = false;
   int tried = 0, timed = 0;
+  double deviation = 0;  // the largest of a race
   double best_seconds = std::numeric_limits<double>::infinity();
 };
 
@@ -137,9 +138,9 @@ std::vector<int> PositionsOf(const std::vector<int>& round, const Contest& conte
 }
 
 // Where most was tried, or all is to be, another search has nothing to add.
-bool SearchesAgain(const Contest& contest, int searches, double search_seconds) {
+bool SearchesAgain(const Contest& contest, int searches) {
   return !contest.all && contest.timed > 0 && contest.tried >= contest.least && contest.tried < contest.most &&
-         searches < kMostSearches && search_seconds < kShortSearchSeconds;
+         searches < contest.most_searches;
 }
 
 void EndRound(const std::vector<int>& round, const GeneratedCode& code, Contest* contest, Race* race) {
@@ -152,6 +153,19 @@ void EndRound(const std::vector<int>& round, const GeneratedCode& code, Contest*
     ++contest->timed;
     contest->best_seconds = std::min(contest->best_seconds, seconds);
   }
+  contest->deviation = std::max(contest->deviation, race->Deviation());
+}
+
+// Why some candidates were not timed; empty: all were.
+std::string NotTimed(const Contest& contest, size_t candidates) {
+  const int untimed = static_cast<int>(candidates) - contest.tried;
+  if (untimed == 0) return "";
+  if (contest.tried >= contest.most)
+    return absl::StrFormat("%d candidates of %d were not timed: --candidates permits %d", untimed, candidates, contest.most);
+  return absl::StrFormat(
+      "%d candidates of %d were not timed: as predicted they cannot be faster (two standard deviations of %.0f %%); --measure-all times "
+      "those of the first search too",
+      untimed, candidates, 100 * contest.deviation);
 }
 
 }  // namespace
@@ -233,11 +247,24 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
                   .floor_seconds = cache == v1::COLD ? result.floor_seconds() : 0,
                   .most = CandidateCount(request.candidates()),
                   .least = device->target() == v1::CUDA ? kLeastTimed : 0,
+                  .most_searches = IsSmall(plans->space) ? kMostSearches : 1,
                   .all = request.measure_all()};
   Race race = RaceOf(contest, *model);
   BuiltCode built;
   const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
   int rounds = 0, searches = 1;
+  // The same with what was measured so far: other covers may be better than they seemed.
+  const auto search_again = [&]() -> absl::StatusOr<Race> {
+    auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
+    if (!taught.ok()) return taught.status();
+    auto again = PlanCovers(*submission, *taught, kCoversOfSearch * contest.most, request.deterministic(), *hints);
+    if (!again.ok()) return again.status();
+    auto waiting = AddCandidates(*submission, *taught, *again, contest.most - contest.tried, searches, built, &*plans, &*code);
+    if (!waiting.ok()) return waiting.status();
+    contest.waiting = std::move(waiting->candidates);
+    contest.unseen_seconds = waiting->unseen_seconds;
+    return RaceOf(contest, *taught);
+  };
   for (std::vector<int> round = race.Next(); !round.empty(); round = race.Next()) {
     stages.Begin("build", ++rounds);
     const std::vector<int> positions = PositionsOf(round, contest);
@@ -246,24 +273,25 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     if (auto status = timer->TimeRound(positions); !status.ok()) return status;
     EndRound(round, *code, &contest, &race);
 
-    // Search again, by what was measured: other covers may be better than they seemed.
-    if (!SearchesAgain(contest, searches, plans->summary.seconds())) continue;
-    stages.Begin("search again", searches++);
-    auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
-    if (!taught.ok()) return taught.status();
-    auto again = PlanCovers(*submission, *taught, kCoversOfSearch * contest.most, request.deterministic(), *hints);
-    if (!again.ok()) return again.status();
-    auto waiting = AddCandidates(*submission, *taught, *again, contest.most - contest.tried, &*plans, &*code);
-    if (!waiting.ok()) return waiting.status();
-    contest.waiting = *std::move(waiting);
-    contest.unseen_seconds = again->unseen_seconds;
-    race = RaceOf(contest, *taught);
+    if (!SearchesAgain(contest, searches)) continue;
+    stages.Begin("search again", searches);
+    auto next = search_again();
+    ++searches;
+    if (next.ok()) {
+      race = *std::move(next);
+      continue;
+    }
+    plans->summary.add_notes(absl::StrCat("what was measured did not lead to further candidates: ", next.status().message()));
+    contest.most_searches = 1;
   }
+  if (searches > 1) DumpCode(context, *code);
   stages.Begin("measure the finalists");
   if (auto status = timer->Finish(); !status.ok()) return status;
+  plans->summary.set_covers(static_cast<int64_t>(code->candidates.size()));  // of all searches
   plans->summary.set_timed(contest.timed);
   plans->summary.set_possible_gain(race.PossibleGain());
-  plans->summary.mutable_prediction()->set_deviation(race.Deviation());
+  contest.deviation = std::max(contest.deviation, race.Deviation());
+  plans->summary.mutable_prediction()->set_deviation(contest.deviation);
 
   // Model: what was measured corrects the next predictions. The job is none the worse without that.
   stages.Begin("learn");
@@ -275,11 +303,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   std::vector<v1::Candidate> candidates;
   for (const PlannedCandidate& planned : code->candidates)
     if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
-  if (candidates.size() < code->candidates.size())
-    plans->summary.add_notes(absl::StrFormat(
-        "%d candidates of %d were not timed: as predicted they cannot be faster (two standard deviations of %.0f %%); --measure-all "
-        "times them too",
-        code->candidates.size() - candidates.size(), code->candidates.size(), 100 * race.Deviation()));
+  if (const std::string note = NotTimed(contest, code->candidates.size()); !note.empty()) plans->summary.add_notes(note);
   RankCandidates(&candidates);
   if (auto status = StoreArtifacts(*submission, *device, *plans, *code, built, candidates, context);
       !status.ok())

@@ -23,9 +23,10 @@ class KernelDeviations {
   double Of(const FusionImplementation& kernel) {
     if (model_.memory() == nullptr) return model_.residual().deviation();
     const KernelIdentity identity = names_.Of(kernel);
-    auto known = families_.find(identity.family);
+    const std::pair key(identity.family, identity.sizes);
+    auto known = families_.find(key);
     if (known == families_.end())
-      known = families_.try_emplace(identity.family, model_.memory()->Find(identity.family), identity.sizes, model_.residual()).first;
+      known = families_.try_emplace(key, model_.memory()->Find(identity.family), identity.sizes, model_.residual()).first;
     // A family of which nothing was measured is no surer than any.
     return known->second.empty() ? model_.residual().deviation() : known->second.DeviationOf(identity.variant, FeaturesOf(kernel));
   }
@@ -46,13 +47,13 @@ class KernelDeviations {
  private:
   const CostModel& model_;
   const KernelNames names_;
-  std::map<std::string, FamilyTimes> families_;
+  std::map<std::pair<std::string, std::string>, FamilyTimes> families_;  // by family and sizes
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again,
-                                                            int most, Plans* plans, GeneratedCode* code) {
+absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again, int most, int search,
+                                      const BuiltCode& built, Plans* plans, GeneratedCode* code) {
   KernelDeviations deviations(submission, model);
   std::vector<WaitingCandidate> found;  // positions in `again`; the group is the kernel that is least sure
   for (const CoverSolution& cover : again.covers.covers) {
@@ -64,12 +65,14 @@ absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& su
   std::stable_sort(found.begin(), found.end(),
                    [&](const WaitingCandidate& a, const WaitingCandidate& b) { return least(a) < least(b); });
 
-  std::vector<WaitingCandidate> waiting;
+  Waiting waiting{.unseen_seconds = again.unseen_seconds};
   std::map<int, int> of_group;
   for (WaitingCandidate candidate : found) {
-    if (static_cast<int>(waiting.size()) == most) break;
     // A kernel that is not known need not be met in every company; the next search knows it.
-    if (of_group[candidate.group] == Race::kOfGroup) continue;
+    if (static_cast<int>(waiting.candidates.size()) == most || of_group[candidate.group] == Race::kOfGroup) {
+      waiting.unseen_seconds = std::min(waiting.unseen_seconds, candidate.seconds);
+      continue;
+    }
     CoverSolution cover = again.covers.covers[candidate.position];
     auto planned = PlanCandidate(submission, model, again.space, cover, static_cast<int>(code->candidates.size()) + 1, *code->library);
     if (!planned.ok()) return planned.status();
@@ -78,13 +81,19 @@ absl::StatusOr<std::vector<WaitingCandidate>> AddCandidates(const Submission& su
     });
     candidate.position = static_cast<int>(known - code->candidates.begin());
     if (known != code->candidates.end()) {
-      if (known->candidate.outcome() != v1::OUTCOME_UNSPECIFIED) continue;
+      // Two covers may have the same code.
+      const bool waits = std::any_of(waiting.candidates.begin(), waiting.candidates.end(),
+                                     [&](const WaitingCandidate& other) { return other.position == candidate.position; });
+      if (waits || known->candidate.outcome() != v1::OUTCOME_UNSPECIFIED) continue;
       ++of_group[candidate.group];
-      waiting.push_back(candidate);
+      waiting.candidates.push_back(candidate);
       continue;
     }
+    if (std::any_of(planned->units.begin(), planned->units.end(), [&](const CodeUnit* unit) { return built.failed.contains(unit); }))
+      continue;
     ++of_group[candidate.group];
-    waiting.push_back(candidate);
+    waiting.candidates.push_back(candidate);
+    planned->candidate.set_search(search);
     code->candidates.push_back(*std::move(planned));
     for (int& column : cover.columns) {
       plans->space.implementations.push_back(again.space.implementations[column]);

@@ -90,6 +90,20 @@ TEST(KeptRows, ThreeSweepsOverOneMatrixReadTheirOwnRows) {
       });
 }
 
+TEST(KeptRows, AMatrixThatOnlyALaterSweepReadsIsFoundThere) {
+  ExpectPlainSums(
+      "size n = 2048; matrix[n,n] A, B; vector[n] x, y, u, v, w; input A, y, u, v; x = gemtv(1.0, A, y); B = ger(A, u, v);"
+      "w = gemtv(1.0, B, x); return x, B, w;",
+      *Catalog::BuiltIn(), 2, 3, [](const Named& in) {
+        const size_t n = in.at("u").size();
+        Vector B(n * n);
+        for (size_t i = 0; i < n; ++i)
+          for (size_t j = 0; j < n; ++j) B[i * n + j] = in.at("A")[i * n + j] + in.at("u")[i] * in.at("v")[j];
+        const Vector x = Product(in.at("A"), in.at("y"));
+        return Named{{"x", x}, {"B", B}, {"w", Product(B, x)}};
+      });
+}
+
 TEST(KeptRows, AMatrixThatIsComputedFromVectorsIsFoundByTheNextSweep) {
   v1::FunctionDefinition outer;
   outer.set_name("outer");

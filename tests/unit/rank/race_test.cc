@@ -76,6 +76,17 @@ TEST(Race, WhatIsLessSureComesEarlier) {
   EXPECT_THAT(race.Next(), IsEmpty()) << "the last may take 0.96 by the error in common";
 }
 
+TEST(Race, WorseErrorsMayChangeTheOrder) {
+  std::vector<RaceCandidate> candidates(4, {.predicted_seconds = 0.98, .deviation = 0.02});
+  candidates.push_back({.predicted_seconds = 1, .deviation = 0.01});
+  candidates.push_back({.predicted_seconds = 1.2, .deviation = 0.1});
+  Race race(candidates, {.deviation = 0.02, .round = 4, .best_seconds = 0.95});
+  EXPECT_THAT(race.Next(), ElementsAre(0, 1, 2, 3)) << "the others may take 0.980 and 0.982";
+  for (int position : {0, 1, 2, 3}) race.Ended(position, 0.98 * std::exp(position % 2 ? 0.03 : -0.03));
+  // Errors are more than twice as large as was thought: they may take 0.96 and 0.77.
+  EXPECT_THAT(race.Next(), ElementsAre(5));
+}
+
 TEST(Race, NoMoreAreTimedThanAsked) {
   Race race({1, 1, 1, 1, 1}, {.deviation = 0.1, .round = 2, .most = 3});
   EXPECT_THAT(race.Next(), ElementsAre(0, 1));

@@ -141,7 +141,9 @@ TEST_F(JobRunnerTest, ARequestIdOfAnotherGraphIsAnError) {
     EXPECT_TRUE(absl::IsAlreadyExists(other)) << other;
     EXPECT_THAT(std::string(other.message()), AllOf(HasSubstr(first->id), HasSubstr("of another graph")));
     EXPECT_EQ(Submit("ada", 0, "id", "one graph")->id, first->id);
-    if (!full) ASSERT_TRUE(Submit("ben", 0, "id", "another graph").ok()) << "ids are a user's own";
+    if (!full) {
+      ASSERT_TRUE(Submit("ben", 0, "id", "another graph").ok()) << "ids are a user's own";
+    }
   }
   EXPECT_EQ(store_->UnfinishedJobs()->size(), 2u);
 }

@@ -121,6 +121,21 @@ TEST(PlanCovers, OtherFusionsCompete) {
   for (const auto& [group, sizes] : kernels_of_group) EXPECT_EQ(sizes.size(), 1u) << group;
 }
 
+TEST(PlanCovers, TheBestPredictedCoverStaysWhateverIsAdded) {
+  for (const char* name : {"gemver", "cg_step", "st_venant_kirchhoff"}) {
+    const Submission submission = Example(name, name[0] == 's' ? 31744 : 2048);
+    const CostModel model(DescribedDevice(v1::CUDA));
+    for (int count : {1, 3, 8, 30}) {
+      auto plans = PlanCovers(submission, model, count, false);
+      ASSERT_TRUE(plans.ok()) << plans.status();
+      const auto best = SolveCoversOf(*submission.graph, plans->space, [](const FusionImplementation&) { return true; }, {.count = 1});
+      ASSERT_TRUE(best.ok()) << best.status();
+      EXPECT_NEAR(plans->covers.covers.front().seconds - model.StartSeconds(), best->covers.front().seconds, 1e-12) << name << count;
+      EXPECT_LE(plans->covers.covers.size(), size_t(count));
+    }
+  }
+}
+
 TEST(PlanCovers, DeterministicCoversHaveNoAtomicSums) {
   const Submission submission = Example("axpydot", 1 << 20);
   const CostModel model(DescribedDevice(v1::CUDA));

@@ -25,6 +25,10 @@ class SearchAgainTest : public DispatchTest {
     ASSERT_TRUE(checked.ok()) << checked.status();
     for (auto& [symbol, value] : checked->sizes) value = 2048;
     submission_ = *std::move(checked);
+    Begin();
+  }
+  // As a job is after its first search.
+  void Begin() {
     plans_ = Plan(model_);
     auto code = GenerateCode(submission_, model_, plans_);
     ASSERT_TRUE(code.ok()) << code.status();
@@ -51,9 +55,11 @@ class SearchAgainTest : public DispatchTest {
   }
   std::vector<WaitingCandidate> SearchAgain() {
     const CostModel taught = Taught();
-    auto waiting = AddCandidates(submission_, taught, Plan(taught), kMost, &plans_, &code_);
+    const Plans again = Plan(taught);
+    auto waiting = AddCandidates(submission_, taught, again, kMost, 2, built_, &plans_, &code_);
     EXPECT_TRUE(waiting.ok()) << waiting.status();
-    return *std::move(waiting);
+    EXPECT_LE(waiting->unseen_seconds, again.unseen_seconds);
+    return std::move(waiting->candidates);
   }
 
   static constexpr int kMost = 12;
@@ -61,6 +67,7 @@ class SearchAgainTest : public DispatchTest {
   Submission submission_;
   Plans plans_;
   GeneratedCode code_;
+  BuiltCode built_;
 };
 
 TEST_F(SearchAgainTest, KernelsThatDisappointGiveWayToOthers) {
@@ -126,6 +133,28 @@ TEST_F(SearchAgainTest, WhatIsLessSureComesEarlier) {
   EXPECT_FALSE(std::is_sorted(waiting.begin(), waiting.end(),
                               [](const WaitingCandidate& a, const WaitingCandidate& b) { return a.seconds < b.seconds; }));
   for (const WaitingCandidate& candidate : waiting) EXPECT_GT(candidate.deviation, 0);
+}
+
+TEST_F(SearchAgainTest, KernelsThatDoNotBuildAreNotMetAgain) {
+  Measure(16, 1.5);
+  const int before = static_cast<int>(code_.candidates.size());
+  std::vector<WaitingCandidate> waiting = SearchAgain();
+  const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const auto& candidate) { return candidate.position >= before; });
+  ASSERT_NE(found, waiting.end());
+  EXPECT_EQ(code_.candidates[found->position].candidate.search(), 2);
+  const FusionImplementation kernel = plans_.space.implementations[plans_.covers.covers[found->position].columns[0]];
+  // The same again, where it has not built.
+  Begin();
+  Measure(16, 1.5);
+  auto unit = code_.library->Add(kernel, false);
+  ASSERT_TRUE(unit.ok()) << unit.status();
+  built_.failed[*unit] = {};
+  waiting = SearchAgain();
+  EXPECT_FALSE(waiting.empty());
+  for (const WaitingCandidate& candidate : waiting)
+    if (candidate.position >= before) {
+      EXPECT_THAT(code_.candidates[candidate.position].units, ::testing::Not(::testing::Contains(*unit)));
+    }
 }
 
 TEST_F(SearchAgainTest, NothingIsStoredBeforeTheJobEnds) {

@@ -53,7 +53,9 @@ TEST_F(TuningRegistryTest, TunesAndStores) {
   const std::string name = program.Declare(SectionOf(kTile)).tuning();
   Tune(program, 60, Valley);
   const v1::Tuning tuning = Get(name);
-  if (tuning.phase() != v1::CONVERGED) EXPECT_GE(tuning.runs(), 60u);
+  if (tuning.phase() != v1::CONVERGED) {
+    EXPECT_GE(tuning.runs(), 60u);
+  }
   EXPECT_EQ(tuning.runs(), program.reported);
   EXPECT_EQ(tuning.runs(), StoredReports(name));
   EXPECT_NEAR(tuning.best().values(0), 40, 4);
