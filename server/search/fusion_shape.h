@@ -94,11 +94,11 @@ std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& 
 inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }
 // Of `blocks` blocks that all add to the same `bytes`: additions to one line of the cache wait for each other, 1.55 ns for 16
 // bytes, and all lines together take 1.7 TB/s. Fits 0.39, 1.96 and 5.43 us for 4, 2048 and 16384 f32 with 132 blocks on an H200
-// (tests/bench/device, results/h200-device.txt). `operation_bytes`: of one addition, 16 where four f32 are added at once (sm_90); others
-// take as long for fewer (2048 f64 with 132 blocks: 4 to 6 us in kernels of sgemvt written by hand, 3.6 by this).
-inline double AtomicSeconds(double blocks, double bytes, double operation_bytes) {
-  const double operations_per_16_bytes = 16 / operation_bytes;
-  return 0.3e-6 + blocks * operations_per_16_bytes * std::max(std::min(bytes, 128.0) / 16 * 1.55e-9, bytes / 1.7e12);
+// (tests/bench/device, results/h200-device.txt). Of entries of 8 bytes half as many are added in the
+// same time (2048 f64 with 132 blocks: 4 to 6 us in kernels of sgemvt written by hand, 3.6 by this).
+inline double AtomicSeconds(double blocks, double bytes, int entry_bytes) {
+  const double slower = entry_bytes == 8 ? 2 : 1;
+  return 0.3e-6 + blocks * slower * std::max(std::min(bytes, 128.0) / 16 * 1.55e-9, bytes / 1.7e12);
 }
 // Vector widths that the rows' alignment permits, widest first.
 std::vector<int> RowVectorWidths(const FusionShape& shape);

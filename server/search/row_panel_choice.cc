@@ -218,8 +218,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   // Partial results to and from the workspace.
   traits.bytes_written += parts * columns * needs.accumulator_bytes;
   if (parameters.atomic)
-    traits.barrier_seconds += AtomicSeconds(parts, double(columns) * needs.accumulator_bytes,
-                                            width == 4 && shape.entry_bytes == 4 && shape.compute_capability() >= 90 ? 16 : shape.entry_bytes);
+    traits.barrier_seconds += AtomicSeconds(parts, double(columns) * needs.accumulator_bytes, shape.entry_bytes);
   else
     traits.bytes_read += parts * columns * needs.accumulator_bytes;
   implementation.estimate = shape.model.Estimate(traits);

@@ -237,7 +237,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   if (!code.ok()) return code.status();
   DumpCode(context, *code);
 
-  // Dispatch: workers build, then measure and verify, in predicted order until no candidate that is left can win.
+  // Dispatch: workers build, then measure and verify, round by round until no candidate that is left can win.
   v1::JobResult result;
   result.set_cache(cache);
   result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));

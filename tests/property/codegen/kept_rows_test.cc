@@ -29,6 +29,14 @@ Vector Product(const Vector& A, const Vector& by) {
   return sums;
 }
 
+// u * v'.
+Vector Outer(const Vector& u, const Vector& v) {
+  Vector product;
+  for (double a : u)
+    for (double b : v) product.push_back(a * b);
+  return product;
+}
+
 // The fusions of all nodes as `sweeps` sweeps that keep rows, at sizes of one step and of several, with and without a ragged end
 // (three blocks). `compute`: inputs -> outputs. `storages`: how many of shared memory, registers and both must occur.
 void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> catalog, size_t sweeps, size_t storages,
@@ -95,10 +103,8 @@ TEST(KeptRows, AMatrixThatOnlyALaterSweepReadsIsFoundThere) {
       "size n = 2048; matrix[n,n] A, B; vector[n] x, y, u, v, w; input A, y, u, v; x = gemtv(1.0, A, y); B = ger(A, u, v);"
       "w = gemtv(1.0, B, x); return x, B, w;",
       *Catalog::BuiltIn(), 2, 3, [](const Named& in) {
-        const size_t n = in.at("u").size();
-        Vector B(n * n);
-        for (size_t i = 0; i < n; ++i)
-          for (size_t j = 0; j < n; ++j) B[i * n + j] = in.at("A")[i * n + j] + in.at("u")[i] * in.at("v")[j];
+        Vector B = Outer(in.at("u"), in.at("v"));
+        for (size_t i = 0; i < B.size(); ++i) B[i] += in.at("A")[i];
         const Vector x = Product(in.at("A"), in.at("y"));
         return Named{{"x", x}, {"B", B}, {"w", Product(B, x)}};
       });
@@ -131,10 +137,7 @@ TEST(KeptRows, AMatrixThatIsComputedFromVectorsIsFoundByTheNextSweep) {
       "size n = 2048; matrix[n,n] B; vector[n] p, q, x, y, w; input p, q, y; B = outer(p, q); x = gemtv(1.0, B, y);"
       "w = gemtv(1.0, B, x); return B, x, w;",
       *catalog, 2, 1, [](const Named& in) {
-        const size_t n = in.at("p").size();
-        Vector B(n * n);
-        for (size_t i = 0; i < n; ++i)
-          for (size_t j = 0; j < n; ++j) B[i * n + j] = in.at("p")[i] * in.at("q")[j];
+        const Vector B = Outer(in.at("p"), in.at("q"));
         const Vector x = Product(B, in.at("y"));
         return Named{{"B", B}, {"x", x}, {"w", Product(B, x)}};
       });
