@@ -9,6 +9,8 @@ namespace fusion {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{200};
+// How long progress waits for reports with which it can be written.
+constexpr std::chrono::milliseconds kProgressDelay{20};
 // Other changes of the store wait behind a transaction.
 constexpr size_t kMostBatches = 4096;
 
@@ -44,7 +46,11 @@ void TuningCommitter::SetProgress(TuningProgressUpdate update) {
 
 bool TuningCommitter::Flush(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [this, before = added_] { return committed_to_ >= before; });
+  ++flushing_;
+  changed_.notify_all();
+  const bool flushed = changed_.wait_for(lock, limit, [this, before = added_] { return committed_to_ >= before; });
+  --flushing_;
+  return flushed;
 }
 
 void TuningCommitter::Stop() {
@@ -60,6 +66,8 @@ void TuningCommitter::Run() {
   for (;;) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !waiting_.empty() || stopping_; });
+    // Nobody waits for progress alone. Reports that come meanwhile take it with them, instead of waiting behind it.
+    changed_.wait_for(lock, kProgressDelay, [this] { return !waiting_.batches.empty() || flushing_ > 0 || stopping_; });
     if (waiting_.empty()) return;
     Group group;
     std::swap(group, waiting_);

@@ -55,6 +55,7 @@ class TuningCommitter {
   Group waiting_;           // guarded by mutex_
   uint64_t added_ = 0;      // guarded by mutex_; calls of Add and SetProgress
   uint64_t committed_to_ = 0;  // guarded by mutex_; of these, on the disk
+  int flushing_ = 0;        // guarded by mutex_; calls of Flush that wait
   bool stopping_ = false;   // guarded by mutex_
   std::thread thread_;
 };
