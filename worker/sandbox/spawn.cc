@@ -105,7 +105,7 @@ struct Failure {
 [[noreturn]] void RunChild(Plan plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != plan.parent) _exit(127);  // it died before that
-  setpgid(0, 0);
+  setsid();  // its own group, and no terminal into which it could type
   // Out of the way of the numbers that they will have.
   for (int& source : plan.sources)
     if (source >= 0 && (source = fcntl(source, F_DUPFD_CLOEXEC, 16)) < 0) Fail(plan, "descriptors", errno);

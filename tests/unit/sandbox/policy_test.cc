@@ -96,7 +96,7 @@ TEST(BubblewrapTest, UnsharesEverythingAndEndsWithTheCommand) {
   EXPECT_EQ((std::vector<std::string>(command.end() - 3, command.end())),
             (std::vector<std::string>{"--", "/usr/bin/g++", "-c"}));
   EXPECT_THAT(command, IsSupersetOf({"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-                                     "--unshare-net", "--die-with-parent", "--new-session", "--cap-drop"}));
+                                     "--unshare-net", "--die-with-parent", "--cap-drop"}));
   EXPECT_THAT(command, Contains("/var/tmp/build"));
   // A compiler sees no processes at all.
   EXPECT_THAT(command, Not(Contains("--proc")));

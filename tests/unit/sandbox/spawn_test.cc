@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,6 +69,45 @@ TEST(SpawnTest, OutlivesTheThreadThatAskedForIt) {
   EXPECT_EQ(waitpid(*child, nullptr, WNOHANG), 0) << "it ended with the thread";
   kill(*child, SIGKILL);
   EXPECT_EQ(waitpid(*child, nullptr, 0), *child);
+}
+
+TEST(SpawnTest, LeadsASessionAndAGroup) {
+  for (const bool confined : {true, false}) {
+    SpawnRequest request;
+    request.command = {"/bin/sh", "-c", "read pid name state parent group session rest < /proc/self/stat; echo $group $session"};
+    if (confined) request.policy.emplace().kind = SandboxKind::kDeviceCode;
+    int status = -1;
+    const std::string output = OutputOf(request, &status);
+    const size_t space = output.find(' ');
+    ASSERT_NE(space, std::string::npos) << output;
+    // In bubblewrap both are those of a process outside, which have no number there.
+    EXPECT_EQ(output.substr(0, space) + "\n", output.substr(space + 1));
+    EXPECT_NE(output, absl::StrCat(getpgrp(), " ", getsid(0), "\n"));
+  }
+}
+
+TEST(SpawnTest, NothingOutlivesItsGroupHoweverSoonItIsKilled) {
+  for (int trial = 0; trial < 300; ++trial) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    SpawnRequest request;
+    request.command = {"/bin/sleep", "1000"};
+    request.environment = {"PATH=/bin"};
+    request.output = ends[1];
+    request.policy.emplace().kind = SandboxKind::kHostCode;
+    const absl::StatusOr<pid_t> child = Spawn(request);
+    close(ends[1]);
+    ASSERT_TRUE(child.ok()) << child.status();
+    const auto delay = std::chrono::microseconds(trial * 40);  // to 12 ms, in which bubblewrap is ready
+    std::this_thread::sleep_for(delay);
+    kill(-*child, SIGKILL);
+    EXPECT_EQ(waitpid(*child, nullptr, 0), *child);
+    // All that had the pipe have ended.
+    pollfd waiting{ends[0], POLLIN, 0};
+    const int ended = poll(&waiting, 1, 20'000);
+    close(ends[0]);
+    ASSERT_EQ(ended, 1) << "something lives on after a kill behind " << delay.count() << " us";
+  }
 }
 
 TEST(SpawnTest, ACompilerHasItsLimits) {
