@@ -4,11 +4,10 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "server/model/architecture.h"
 #include "server/parse/parse.h"
-#include "server/rank/race.h"
 #include "server/rank/rank.h"
+#include "server/service/contest.h"
 #include "server/service/explain_pair.h"
 #include "server/service/job_stages.h"
 #include "server/service/plan_text.h"
@@ -104,70 +103,6 @@ constexpr int kMostSearches = 4;
 // Covers of a later search for each candidate of the job: among those that are nearly as good there are some of which little is known.
 constexpr int kCoversOfSearch = 4;
 
-// How the candidates of a job are timed: in rounds, each by the best predictions that there are by then.
-struct Contest {
-  std::vector<WaitingCandidate> waiting;
-  double unseen_seconds = 0;  // see RaceOptions
-  double floor_seconds = 0;
-  int most = 0;     // candidates of the job
-  int least = 0;    // see RaceOptions
-  int most_searches = 1;
-  bool all = false;
-  int tried = 0, timed = 0;
-  double deviation = 0;  // the largest of a race
-  double best_seconds = std::numeric_limits<double>::infinity();
-};
-
-Race RaceOf(const Contest& contest, const CostModel& model) {
-  std::vector<RaceCandidate> candidates;
-  for (const WaitingCandidate& candidate : contest.waiting)
-    candidates.push_back({.predicted_seconds = candidate.seconds, .deviation = candidate.deviation, .group = candidate.group});
-  return Race(candidates, {.deviation = model.residual().deviation(),
-                           .floor_seconds = contest.floor_seconds,
-                           .unseen_seconds = contest.unseen_seconds,
-                           .least = contest.least - contest.tried,
-                           .most = contest.most - contest.tried,
-                           .all = contest.all,
-                           .best_seconds = contest.best_seconds});
-}
-
-std::vector<int> PositionsOf(const std::vector<int>& round, const Contest& contest) {
-  std::vector<int> positions;
-  for (int waiting : round) positions.push_back(contest.waiting[waiting].position);
-  return positions;
-}
-
-// Where most was tried, or all is to be, another search has nothing to add.
-bool SearchesAgain(const Contest& contest, int searches) {
-  return !contest.all && contest.timed > 0 && contest.tried >= contest.least && contest.tried < contest.most &&
-         searches < contest.most_searches;
-}
-
-void EndRound(const std::vector<int>& round, const GeneratedCode& code, Contest* contest, Race* race) {
-  for (int waiting : round) {
-    const v1::Candidate& candidate = code.candidates[contest->waiting[waiting].position].candidate;
-    const double seconds = candidate.outcome() == v1::OK ? candidate.measured().median() : 0;
-    race->Ended(waiting, seconds);
-    ++contest->tried;
-    if (seconds <= 0) continue;
-    ++contest->timed;
-    contest->best_seconds = std::min(contest->best_seconds, seconds);
-  }
-  contest->deviation = std::max(contest->deviation, race->Deviation());
-}
-
-// Why some candidates were not timed; empty: all were.
-std::string NotTimed(const Contest& contest, size_t candidates) {
-  const int untimed = static_cast<int>(candidates) - contest.tried;
-  if (untimed == 0) return "";
-  if (contest.tried >= contest.most)
-    return absl::StrFormat("%d candidates of %d were not timed: --candidates permits %d", untimed, candidates, contest.most);
-  return absl::StrFormat(
-      "%d candidates of %d were not timed: as predicted they cannot be faster (two standard deviations of %.0f %%); --measure-all times "
-      "those of the first search too",
-      untimed, candidates, 100 * contest.deviation);
-}
-
 }  // namespace
 
 absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request, const PipelineContext& context) {
@@ -242,56 +177,48 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   result.set_cache(cache);
   result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
   result.set_floor_seconds(result.floor_bytes() / model->device().copy_bytes_per_second());
-  Contest contest{.waiting = AllCandidates(*plans),
-                  .unseen_seconds = plans->unseen_seconds,
-                  .floor_seconds = cache == v1::COLD ? result.floor_seconds() : 0,
-                  .most = CandidateCount(request.candidates()),
-                  .least = device->target() == v1::CUDA ? kLeastTimed : 0,
-                  .most_searches = IsSmall(plans->space) ? kMostSearches : 1,
-                  .all = request.measure_all()};
-  Race race = RaceOf(contest, *model);
+  Contest contest({.most = CandidateCount(request.candidates()),
+                   .least = device->target() == v1::CUDA ? kLeastTimed : 0,
+                   .most_searches = IsSmall(plans->space) ? kMostSearches : 1,
+                   .all = request.measure_all(),
+                   .floor_seconds = cache == v1::COLD ? result.floor_seconds() : 0},
+                  AllCandidates(*plans), plans->unseen_seconds, *model);
   BuiltCode built;
   const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
-  int rounds = 0, searches = 1;
   // The same with what was measured so far: other covers may be better than they seemed.
-  const auto search_again = [&]() -> absl::StatusOr<Race> {
+  const auto search_again = [&]() -> absl::Status {
     auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
     if (!taught.ok()) return taught.status();
-    auto again = PlanCovers(*submission, *taught, kCoversOfSearch * contest.most, request.deterministic(), *hints);
+    auto again =
+        PlanCovers(*submission, *taught, kCoversOfSearch * CandidateCount(request.candidates()), request.deterministic(), *hints);
     if (!again.ok()) return again.status();
-    auto waiting = AddCandidates(*submission, *taught, *again, contest.most - contest.tried, searches, built, &*plans, &*code);
-    if (!waiting.ok()) return waiting.status();
-    contest.waiting = std::move(waiting->candidates);
-    contest.unseen_seconds = waiting->unseen_seconds;
-    return RaceOf(contest, *taught);
+    auto found = AddCandidates(*submission, *taught, *again, contest.left(), contest.searches(), built, &*plans, &*code);
+    if (!found.ok()) return found.status();
+    contest.Continue(std::move(found->candidates), found->unseen_seconds, *taught);
+    return absl::OkStatus();
   };
-  for (std::vector<int> round = race.Next(); !round.empty(); round = race.Next()) {
+  int rounds = 0;
+  for (std::vector<int> round = contest.NextRound(); !round.empty(); round = contest.NextRound()) {
     stages.Begin("build", ++rounds);
-    const std::vector<int> positions = PositionsOf(round, contest);
-    if (auto status = BuildCandidates(positions, &*code, context, &built); !status.ok()) return status;
+    if (auto status = BuildCandidates(round, &*code, context, &built); !status.ok()) return status;
     stages.Begin("measure", rounds);
-    if (auto status = timer->TimeRound(positions); !status.ok()) return status;
-    EndRound(round, *code, &contest, &race);
+    if (auto status = timer->TimeRound(round); !status.ok()) return status;
+    contest.EndRound(code->candidates);
 
-    if (!SearchesAgain(contest, searches)) continue;
-    stages.Begin("search again", searches);
-    auto next = search_again();
-    ++searches;
-    if (next.ok()) {
-      race = *std::move(next);
-      continue;
+    if (!contest.SearchesAgain()) continue;
+    stages.Begin("search again", contest.searches());
+    if (auto status = search_again(); !status.ok()) {
+      plans->summary.add_notes(absl::StrCat("what was measured did not lead to further candidates: ", status.message()));
+      contest.StopSearching();
     }
-    plans->summary.add_notes(absl::StrCat("what was measured did not lead to further candidates: ", next.status().message()));
-    contest.most_searches = 1;
   }
-  if (searches > 1) DumpCode(context, *code);
+  if (contest.searches() > 1) DumpCode(context, *code);
   stages.Begin("measure the finalists");
   if (auto status = timer->Finish(); !status.ok()) return status;
   plans->summary.set_covers(static_cast<int64_t>(code->candidates.size()));  // of all searches
-  plans->summary.set_timed(contest.timed);
-  plans->summary.set_possible_gain(race.PossibleGain());
-  contest.deviation = std::max(contest.deviation, race.Deviation());
-  plans->summary.mutable_prediction()->set_deviation(contest.deviation);
+  plans->summary.set_timed(contest.timed());
+  plans->summary.set_possible_gain(contest.PossibleGain());
+  plans->summary.mutable_prediction()->set_deviation(contest.Deviation());
 
   // Model: what was measured corrects the next predictions. The job is none the worse without that.
   stages.Begin("learn");
@@ -303,7 +230,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   std::vector<v1::Candidate> candidates;
   for (const PlannedCandidate& planned : code->candidates)
     if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
-  if (const std::string note = NotTimed(contest, code->candidates.size()); !note.empty()) plans->summary.add_notes(note);
+  if (const std::string note = contest.NotTimed(code->candidates.size()); !note.empty()) plans->summary.add_notes(note);
   RankCandidates(&candidates);
   if (auto status = StoreArtifacts(*submission, *device, *plans, *code, built, candidates, context);
       !status.ok())
