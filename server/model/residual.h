@@ -20,7 +20,7 @@
 namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test notices.
-inline constexpr int kCostModelVersion = 5;
+inline constexpr int kCostModelVersion = 6;
 
 inline constexpr int kResidualFeatures = 67;
 using ResidualFeatures = std::array<double, kResidualFeatures>;

@@ -176,9 +176,14 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
       chunks > 0 && (!parameters.column_tiles || parameters.tile_rows > 0) ? columns / (lane_columns * column_parts) : 1;
   traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
   if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
-  // Asynchronous copies of 4 or 8 bytes are slower than those of 16: assumed; layer norm over rows of 16384 on an H200 ran at 0.85
-  // to 0.88 of the rate (spilling beside it).
-  if (parameters.load_path == LoadPath::kStaged && width * shape.entry_bytes < 16) traits.access_efficiency *= 0.8;
+  // Rows that vectors do not divide are loaded entry by entry, which no load path does at the rate: 4093 x 5001 on two H200, by medians of
+  // 446 kernels of seven sequences (tests/bench/results/candidates), which were predicted up to 4 times too fast.
+  if (shape.cuda() && width * shape.entry_bytes < 16 && chunks > 0) {
+    const bool several = together > 1;
+    traits.access_efficiency *= stages == 0                                ? (several ? 0.5 : 0.68)
+                                : parameters.load_path == LoadPath::kBulk ? (several ? 0.45 : 0.7)
+                                                                          : (several ? 0.36 : 0.64);
+  }
   // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight; 256 threads can (SGEMV of 8192
   // square on an H200, four rows of each at once in registers, as fast as any).
   if (shape.cuda()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 256));
