@@ -4,13 +4,9 @@
     tests/bench/model_accuracy.py --bin build/release/bin --data /tmp/accuracy --output report.json --plots plots
 
 Each pass submits each example at its own sizes and at sizes that vectors divide; later passes predict with what earlier ones
-taught. The report is of the last pass alone, but for a line a pass. The folder of --data stays, and may be one of an earlier run. With
+taught. The report is of the last pass alone. The folder of --data stays, and may be one of an earlier run. With
 --candidates-output PREFIX all measured candidates of each pass are written to PREFIX1.json, PREFIX2.json ..., from which
-build/release/tests/model_replay predicts anew, and
-
-    tests/bench/model_accuracy.py --summarize PREFIX1.json PREFIX2.json ...
-
-prints how well each pass was predicted when it was made. Exit status: 0 done, 1 a job failed, 2 bad usage.
+build/release/tests/model_replay predicts anew. Exit status: 0 done, 1 a job failed, 2 bad usage.
 """
 import argparse
 import base64
@@ -22,7 +18,6 @@ import pathlib
 import signal
 import socket
 import sqlite3
-import statistics
 import subprocess
 import sys
 import time
@@ -66,36 +61,6 @@ def measured_candidates(results, data):
             "routine_tables": blobs["routine_tables"], "graphs": graphs}
 
 
-def kendall_tau(candidates):
-    """Of predicted and median times, pairs with equal times left out; None if there are no others."""
-    pairs = [(a["predicted"] - b["predicted"]) * (a["median"] - b["median"])
-             for i, a in enumerate(candidates) for b in candidates[:i]]
-    agree, differ = sum(pair > 0 for pair in pairs), sum(pair < 0 for pair in pairs)
-    return (agree - differ) / (agree + differ) if agree + differ else None
-
-
-def pass_summary(graphs, known):
-    """How well the candidates of a pass (`graphs` of measured_candidates) were predicted, as the figures of `fusion-client model report`,
-    but that of equal predictions the first in the file counts as first. `known`: descriptions measured in earlier passes, for each graph;
-    those of this one are added."""
-    errors, taus, first_five, first_three, new = [], [], 0, 0, 0
-    for graph in graphs:
-        candidates = sorted(graph["candidates"], key=lambda candidate: candidate["predicted"])
-        errors += [abs(candidate["predicted"] / candidate["median"] - 1) for candidate in candidates]
-        tau = kendall_tau(candidates)
-        taus += [tau] if tau is not None else []
-        fastest = min(candidates, key=lambda candidate: candidate["median"])
-        first_five += any(candidate["low"] <= fastest["high"] for candidate in candidates[:5])
-        first_three += min(candidate["median"] for candidate in candidates[:3]) <= 1.02 * fastest["median"]
-        before = known.setdefault((graph["example"], str(graph["sizes"])), set())
-        descriptions = {candidate["description"] for candidate in candidates}
-        new += len(descriptions - before)
-        before |= descriptions
-    return {"candidates": len(errors), "new": new, "median_absolute_error": statistics.median(errors),
-            "median_kendall_tau": statistics.median(taus), "best_in_first_5_with_ties": first_five / len(graphs),
-            "first_3_within_2_percent": first_three / len(graphs)}
-
-
 def start(command, folder, **environment):
     log = open(folder / f"{pathlib.Path(command[0]).name}.log", "ab")
     return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **environment})
@@ -103,9 +68,8 @@ def start(command, folder, **environment):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--summarize", type=pathlib.Path, nargs="+", metavar="FILE", help="of --candidates-output, in the order of the passes")
-    parser.add_argument("--bin", type=pathlib.Path, help="folder of the programs")
-    parser.add_argument("--data", type=pathlib.Path, help="folder of the server's database")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs")
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder of the server's database")
     parser.add_argument("--target", default="cuda", choices=("cuda", "host"))
     parser.add_argument("--passes", type=int, default=2)
     parser.add_argument("--only", default="", help="examples, with commas")
@@ -118,12 +82,6 @@ def main():
     parser.add_argument("--plots", type=pathlib.Path)
     parser.add_argument("--candidates-output", help="PREFIX of files of measured candidates")
     options = parser.parse_args()
-    known = {}
-    if options.summarize:
-        print(json.dumps([pass_summary(json.loads(path.read_text())["graphs"], known) for path in options.summarize], indent=1))
-        return 0
-    if not options.bin or not options.data:
-        parser.error("--bin and --data are needed")
     options.data.mkdir(parents=True, exist_ok=True)
     server = f"127.0.0.1:{options.port}"
     examples = [name for name in sorted(path.stem for path in (ROOT / "examples").glob("*.fuse"))
@@ -132,7 +90,6 @@ def main():
     processes = [start([str(options.bin / "fusion-server"), "--listen", server, "--data", str(options.data),
                         "--job-threads", str(options.jobs_at_once)], options.data)]
     failed = done = 0
-    passes = []
 
     def submit(name, size_arguments):
         if time.monotonic() - began > options.time_limit:
@@ -159,12 +116,10 @@ def main():
             results = [outcome for outcome in outcomes if outcome]
             done = len(results)
             failed += sum(outcome is False for outcome in outcomes)
-            if results:
-                measured = measured_candidates(results, options.data)
-                passes.append(pass_summary(measured["graphs"], known))
-                if options.candidates_output:
-                    pathlib.Path(f"{options.candidates_output}{number + 1}.json").write_text(
-                        json.dumps(measured, indent=None, separators=(",", ":")) + "\n", encoding="utf-8")
+            if options.candidates_output and results:
+                pathlib.Path(f"{options.candidates_output}{number + 1}.json").write_text(
+                    json.dumps(measured_candidates(results, options.data), indent=None, separators=(",", ":")) + "\n",
+                    encoding="utf-8")
             print(f"pass {number + 1}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
         if options.output or options.plots:
             report = [str(options.bin / "fusion-client"), "model", "report", "--server", server, "--jobs", str(done), "--json"]
@@ -172,7 +127,6 @@ def main():
                 report += ["--plots", str(options.plots)]
             text = subprocess.run(report, capture_output=True, text=True, check=True).stdout
             document = {key: value for key, value in json.loads(text).items() if not key.endswith("_plot")}
-            document["passes"] = passes
             document["date"] = datetime.date.today().isoformat()
             document["command"] = " ".join(["tests/bench/model_accuracy.py", *sys.argv[1:]])
             if options.output:

@@ -107,8 +107,8 @@ def main():
              "Each section names the command that measured it.", ""]
     peers = []
     for path in sorted(RESULTS.glob("*.json")):
-        if path.name.startswith(("tuning-", "polybench-")):
-            continue  # one section of all of them
+        if path.name.startswith(("tuning-", "polybench-")) or path.name.endswith("-passes.json"):
+            continue  # one section of all of them; a part of another file's
         document = json.loads(path.read_text())
         if document.get("schema") == report.SCHEMA:
             peers.append((path.name, document))
@@ -178,10 +178,11 @@ def model_table(document, path):
              f"| the best of the first 3 within 2 % of the fastest | {percent(document['first_3_within_2_percent'])} | {share} |",
              f"| loss if the first alone, the first three were timed, median | {percent(first)}, {percent(third)} | |",
              f"| the same, largest | {percent(document['largest_regret']['first'])}, {percent(document['largest_regret']['first_3'])} | |", ""]
-    lines += ["Pass by pass, each as it was predicted then (equal predictions in any order):", "",
+    passes = json.loads(path.with_name(f"{path.stem}-passes.json").read_text())
+    lines += ["Pass by pass, each as it was predicted then:", "", f"    {passes['command']}", "",
               "| pass | candidates, of these never measured before | median error | tau | first 5 (or a tie) | first 3 within 2 % |",
               "| ---: | ---: | ---: | ---: | ---: | ---: |"]
-    for number, one in enumerate(document["passes"], 1):
+    for number, one in enumerate(passes["passes"], 1):
         lines.append(f"| {number} | {one['candidates']:,}, {one['new']:,} | {percent(one['median_absolute_error'])} | "
                      f"{one['median_kendall_tau']:.2f} | {percent(one['best_in_first_5_with_ties'])} | "
                      f"{percent(one['first_3_within_2_percent'])} |")

@@ -1,20 +1,23 @@
 // Predicts stored measurements anew, without a GPU: what a change of the model, of its corrections or of the memory of kernels would have
 // predicted for candidates that were measured before, and how well that agrees.
 //
-//   model_replay FILE... [--details] [--output JSON] [--plots PREFIX] [--dump TABLE]
+//   model_replay FILE... [--details] [--passes] [--output JSON] [--plots PREFIX] [--dump TABLE]
 //
 // FILE: of `model_accuracy.py --candidates-output`, one for each pass over the graphs or some of them, in their order; the last one is
-// predicted. Exit status: 0 done, 1 a file cannot be used or written, 2 bad usage.
+// predicted. Of each it also says how well the service predicted it when it was measured (--passes: that alone). Exit status: 0 done, 1 a
+// file cannot be used or written, 2 bad usage.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/accuracy/accuracy.h"
 #include "server/accuracy/plots.h"
@@ -92,9 +95,10 @@ int Run(int argc, char** argv) {
   CLI::App app("Predicts stored measurements anew");
   std::vector<std::string> files;
   std::string dump, output, plots;
-  bool details = false;
+  bool details = false, passes = false;
   app.add_option("files", files, "Measured candidates, a pass each")->required();
   app.add_flag("--details", details, "A line for each graph");
+  app.add_flag("--passes", passes, "How each pass was predicted when it was measured, and nothing else");
   app.add_option("--output", output, "JSON of all figures");
   app.add_option("--plots", plots, "Beginning of the names of plots, of predictions as corrected by the same measurements");
   app.add_option("--dump", dump, "Table of all kernels of the last pass");
@@ -134,6 +138,21 @@ int Run(int argc, char** argv) {
       if (!left_out(graph)) memory.Learn(graph, residual, start);
     return memory;
   };
+  // Each pass as the service predicted it then, and how many of its candidates no pass before it had.
+  std::set<std::string> known_candidates;
+  for (size_t i = 0; i < replay.passes().size(); ++i) {
+    std::vector<PredictedGraph> then;
+    int unknown = 0;
+    for (const ReplayedGraph& graph : replay.passes()[i].graphs) {
+      then.push_back(Predicted(graph, [](const ReplayedCandidate& candidate) { return candidate.predicted; }));
+      for (const ReplayedCandidate& candidate : graph.candidates)
+        unknown += known_candidates.insert(absl::StrCat(graph.example, graph.sizes, candidate.description)).second;
+    }
+    json["passes"].push_back(Assess(absl::StrCat("pass ", i + 1, ", as it was predicted then"), then, false));
+    json["passes"].back().erase("graphs");
+    json["passes"].back()["new"] = unknown;
+  }
+  if (passes) return output.empty() || Write(output, json.dump(1) + "\n") ? 0 : 1;
   assess("the model alone", all([&](const ReplayedGraph& graph) { return replay.Predict(graph, Residual(), nullptr); }));
   const auto without_example = [&](const ReplayedGraph& graph, bool with_memory) {
     const auto left_out = [&](const ReplayedGraph& other) { return other.example == graph.example; };

@@ -37,6 +37,7 @@ struct ReplayedCandidate {
   std::string description;
   std::vector<const ReplayedKernel*> kernels;
   double measured = 0, low = 0, high = 0;
+  double predicted = 0;  // by the service, when it was measured
 };
 struct ReplayedGraph {
   std::string example, sizes;
@@ -147,6 +148,20 @@ struct Pass {
   std::vector<ReplayedGraph> graphs;
 };
 
+// `seconds`: of a ReplayedCandidate. Equal predictions are ranked as they stand in the file.
+template <class Seconds>
+PredictedGraph Predicted(const ReplayedGraph& graph, const Seconds& seconds) {
+  PredictedGraph predicted{.name = graph.example, .sizes = graph.sizes};
+  for (const ReplayedCandidate& candidate : graph.candidates)
+    predicted.candidates.push_back({.key = candidate.description, .predicted_seconds = seconds(candidate), .measured_seconds = candidate.measured,
+                                    .low_seconds = candidate.low, .high_seconds = candidate.high});
+  std::vector<PredictedCandidate*> order;
+  for (PredictedCandidate& candidate : predicted.candidates) order.push_back(&candidate);
+  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->predicted_seconds < b->predicted_seconds; });
+  for (size_t i = 0; i < order.size(); ++i) order[i]->predicted_rank = static_cast<int>(i) + 1;
+  return predicted;
+}
+
 class Replay {
  public:
   // Of the first file: device and tables.
@@ -178,7 +193,7 @@ class Replay {
       KernelsOfExample& kernels = KernelsOf(graph, values);
       for (const auto& candidate : measured["candidates"]) {
         ReplayedCandidate replayed{.description = candidate["description"], .measured = candidate["median"], .low = candidate["low"],
-                                   .high = candidate["high"]};
+                                   .high = candidate["high"], .predicted = candidate["predicted"]};
         for (absl::string_view kernel : absl::StrSplit(replayed.description, "; "))
           replayed.kernels.push_back(kernels.Find(std::string(kernel)));
         if (std::count(replayed.kernels.begin(), replayed.kernels.end(), nullptr) > 0) {
@@ -214,18 +229,11 @@ class Replay {
         const FamilyTimes::Answer answer = it->second.Of(kernel->identity.variant, kernel->features);
         predicted = answer.seconds.value_or(predicted * answer.factor);
       }
-    PredictedGraph predicted{.name = graph.example, .sizes = graph.sizes};
-    for (const ReplayedCandidate& candidate : graph.candidates) {
+    return Predicted(graph, [&](const ReplayedCandidate& candidate) {
       double total = start_seconds();
       for (const ReplayedKernel* kernel : candidate.kernels) total += seconds[kernel];
-      predicted.candidates.push_back({.key = candidate.description, .predicted_seconds = total, .measured_seconds = candidate.measured,
-                                      .low_seconds = candidate.low, .high_seconds = candidate.high});
-    }
-    std::vector<PredictedCandidate*> order;
-    for (PredictedCandidate& candidate : predicted.candidates) order.push_back(&candidate);
-    std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->predicted_seconds < b->predicted_seconds; });
-    for (size_t i = 0; i < order.size(); ++i) order[i]->predicted_rank = static_cast<int>(i) + 1;
-    return predicted;
+      return total;
+    });
   }
 
  private:
