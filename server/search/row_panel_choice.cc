@@ -176,8 +176,9 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
       chunks > 0 && (!parameters.column_tiles || parameters.tile_rows > 0) ? columns / (lane_columns * column_parts) : 1;
   traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
   if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
-  // Rows that vectors do not divide are loaded entry by entry, which no load path does at the rate: 4093 x 5001 on two H200, by medians of
-  // 446 kernels of seven sequences (tests/bench/results/candidates), which were predicted up to 4 times too fast.
+  // Rows that vectors do not divide are loaded entry by entry, which no load path does at the rate. Set by hand, so that medians of predicted
+  // over measured times come near 1 for the kernels of 4093 x 5001 on two H200 (model_replay --dump of tests/bench/results/candidates);
+  // some were predicted four times too fast.
   if (shape.cuda() && width * shape.entry_bytes < 16 && chunks > 0) {
     const bool several = together > 1;
     traits.access_efficiency *= stages == 0                                ? (several ? 0.5 : 0.68)
