@@ -165,6 +165,12 @@ class FarmTest : public ::testing::Test {
     return std::make_unique<Client>(Channel(credentials), nullptr);
   }
 
+  // The status of a client of ours, which says what is wrong.
+  absl::Status Connect(const ClientCredentials& credentials, const std::string& host = "127.0.0.1") {
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(Address(host), credentials);
+    return client.ok() ? (*client)->ListJobs(0, "").status() : client.status();
+  }
+
   // A call with one message of these bytes.
   static grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                            const std::string& bytes = "", const std::string& authorization = "",
