@@ -7,17 +7,20 @@
 namespace fusion {
 namespace {
 
-// Medians of the same kernel in other processes, on other devices of the class, beside other kernels: about 1.5 % each.
+// Medians of the same kernel in other processes, on other devices of the class, beside other kernels:
+// about 1.5 % each.
 constexpr double kMeasuredDeviation = 0.015;
 // Kernels of a cover find in the caches what the one before left there, which they do not in another cover.
+// That much is the same each time that the cover is measured, so no number of measurements makes a kernel
+// known better by covers that it shares.
 constexpr double kSharedCoverDeviation = 0.03;
 // A time that was measured long ago is not surer than this.
 constexpr double kLeastDeviation = 0.01;
 // A kernel whose own time is known at least so well was measured by itself, or nearly so.
 constexpr double kKnownDeviation = 0.05;
-// The share of its own error that a kernel has in common with one of equal features; the distance of features at which of that
-// exp(-1/2) is left; and what is left of it at other sizes (assumed). The first two foretell best, of each fusion of 40 graphs on an
-// H200, one half of its measured kernels from the other.
+// The share of its own error that a kernel has in common with one of equal features; the distance of features
+// at which of that exp(-1/2) is left; and what is left of it at other sizes (assumed). The first two foretell
+// best, of each fusion of 40 graphs on an H200, one half of its measured kernels from the other.
 constexpr double kSmoothShare = 0.95, kLength = 1.4, kOtherSizes = 0.6;
 // Of the errors that graphs have in common, the part that holds at all sizes.
 constexpr double kFamilyShare = 0.5;
@@ -44,14 +47,16 @@ FamilyTimes::FamilyTimes(std::vector<RememberedKernel> kernels, std::string size
     return !(kernel.seconds > 0) || !(kernel.predicted_seconds > 0) || !std::isfinite(kernel.seconds) ||
            !std::isfinite(kernel.predicted_seconds) || !std::isfinite(kernel.deviation);
   });
-  std::stable_partition(kernels_.begin(), kernels_.end(), [&](const RememberedKernel& kernel) { return kernel.sizes == sizes_; });
+  std::stable_partition(kernels_.begin(), kernels_.end(),
+                        [&](const RememberedKernel& kernel) { return kernel.sizes == sizes_; });
   if (kernels_.size() > kMostRelatives) kernels_.resize(kMostRelatives);
   const size_t n = kernels_.size();
   weights_.resize(n);
   factor_.assign(n * n, 0);
   for (size_t i = 0; i < n; ++i) {
     const RememberedKernel& kernel = kernels_[i];
-    weights_[i] = std::log(kernel.seconds / (kernel.predicted_seconds * residual.Correction(kernel.features)));
+    weights_[i] =
+        std::log(kernel.seconds / (kernel.predicted_seconds * residual.Correction(kernel.features)));
     for (size_t j = 0; j <= i; ++j) {
       double sum = Covariance(kernels_[j], kernel);
       if (i == j) sum += Square(std::max(kernel.deviation, kLeastDeviation));
@@ -73,8 +78,10 @@ FamilyTimes::Answer FamilyTimes::Of(const std::string& variant, const ResidualFe
   double mean = 0;
   for (size_t i = 0; i < kernels_.size(); ++i) {
     const RememberedKernel& kernel = kernels_[i];
-    // Kernels that the features cannot tell apart differ by more than measurements of one do: its own time says more than theirs.
-    if (kernel.sizes == sizes_ && kernel.variant == variant && kernel.deviation <= kKnownDeviation) answer.seconds = kernel.seconds;
+    // Kernels that the features cannot tell apart differ by more than measurements of one do: its own time
+    // says more than theirs.
+    if (kernel.sizes == sizes_ && kernel.variant == variant && kernel.deviation <= kKnownDeviation)
+      answer.seconds = kernel.seconds;
     mean += Covariance(kernel, asked) * weights_[i];
   }
   answer.factor = std::exp(mean);
@@ -95,22 +102,41 @@ double FamilyTimes::DeviationOf(const std::string& variant, const ResidualFeatur
   return std::sqrt(std::max(variance, Square(kLeastDeviation)));
 }
 
-void LearnFromCover(double measured_seconds, std::vector<KernelBelief>* kernels) {
-  double expected = 0, variance = 0;
-  for (KernelBelief& kernel : *kernels) {
-    kernel.deviation = std::max(kernel.deviation, kLeastDeviation);
-    expected += kernel.seconds;
-    variance += Square(kernel.seconds * kernel.deviation);
+void LearnFromCover(double measured_seconds, const std::vector<KernelBelief*>& kernels) {
+  std::vector<std::pair<KernelBelief*, int>> times;  // each kernel once
+  for (KernelBelief* kernel : kernels) {
+    const auto known =
+        std::find_if(times.begin(), times.end(), [&](const auto& entry) { return entry.first == kernel; });
+    if (known == times.end())
+      times.emplace_back(kernel, 1);
+    else
+      ++known->second;
   }
-  const double noise = kernels->size() > 1 ? std::hypot(kMeasuredDeviation, kSharedCoverDeviation) : kMeasuredDeviation;
-  variance += Square(measured_seconds * noise);
-  if (!(expected > 0) || !(measured_seconds > 0) || !std::isfinite(measured_seconds) || !std::isfinite(variance)) return;
-  for (KernelBelief& kernel : *kernels) {
-    const double own = Square(kernel.seconds * kernel.deviation), gain = own / variance;
+  const bool shared = kernels.size() > 1;
+  // What was measured alone is better known than a shared cover can tell.
+  const auto own_variance = [&](const KernelBelief& kernel, int count) {
+    return shared && kernel.deviation < kSharedCoverDeviation
+               ? 0
+               : Square(count * kernel.seconds * kernel.deviation);
+  };
+  const double noise = shared ? std::hypot(kMeasuredDeviation, kSharedCoverDeviation) : kMeasuredDeviation;
+  double expected = 0, variance = Square(measured_seconds * noise);
+  for (const auto& [kernel, count] : times) {
+    kernel->deviation = std::max(kernel->deviation, kLeastDeviation);
+    expected += count * kernel->seconds;
+    variance += own_variance(*kernel, count);
+  }
+  if (!(expected > 0) || !(measured_seconds > 0) || !std::isfinite(measured_seconds) ||
+      !std::isfinite(variance))
+    return;
+  for (const auto& [kernel, count] : times) {
+    const double gain = own_variance(*kernel, count) / variance;
+    if (gain == 0) continue;
     // No kernel takes less than a tenth of what was believed: the others were too slow then.
-    const double seconds = std::max(kernel.seconds + gain * (measured_seconds - expected), kernel.seconds / 10);
-    kernel.deviation *= std::sqrt(std::max(1 - gain, 0.0));
-    kernel.seconds = seconds;
+    kernel->seconds =
+        std::max(kernel->seconds + gain * (measured_seconds - expected) / count, kernel->seconds / 10);
+    kernel->deviation =
+        std::max(kernel->deviation * std::sqrt(std::max(1 - gain, 0.0)), shared ? kSharedCoverDeviation : 0);
   }
 }
 

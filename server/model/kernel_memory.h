@@ -1,11 +1,12 @@
-// Measured times of kernels, remembered from earlier jobs: what is known of a kernel by itself stands in the place of a prediction, and
-// what is known of its relatives corrects the predictions of the others.
+// Measured times of kernels, remembered from earlier jobs: what is known of a kernel by itself stands in the
+// place of a prediction, and what is known of its relatives corrects the predictions of the others.
 //
-// Relatives are kernels of one family: they compute the same functions of values of the same types, in any way and at any size. The
-// errors that the model and its regression (residual.h) leave, log(measured / predicted), are taken to be normal: a part that all
-// of the family share, one that those of equal sizes share, and one of each kernel, which kernels of similar features share by how
-// similar they are (a Gaussian process). So the kernel itself, measured before, is predicted by its measured time, and others of its family
-// by the means of their neighbours.
+// Relatives are kernels of one family: they compute the same functions of values of the same types, in any
+// way and at any size. The errors that the model and its regression (residual.h) leave, log(measured /
+// predicted), are taken to be normal: a part that all of the family share, one that those of equal sizes
+// share, and one of each kernel, which kernels of similar features share by how similar they are (a Gaussian
+// process). So the kernel itself, measured before, is predicted by its measured time, and others of its
+// family by the means of their neighbours.
 #pragma once
 
 #include <optional>
@@ -16,10 +17,12 @@
 
 namespace fusion {
 
-// Raise when a kernel of the same family, sizes and variant is made or named differently: remembered ones are then forgotten.
-inline constexpr int kKernelTimeVersion = 1;
+// Raise when a kernel of the same family, sizes and variant is made or named differently: remembered ones are
+// then forgotten.
+inline constexpr int kKernelTimeVersion = 2;
 
-// What a kernel is: `family` says what it computes but for sizes, `variant` how. Texts without names of variables.
+// What a kernel is: `family` says what it computes but for sizes, `variant` how. Texts without names of
+// variables.
 struct KernelIdentity {
   std::string family;
   std::string sizes;
@@ -32,8 +35,8 @@ struct RememberedKernel {
   std::string sizes;
   std::string variant;
   double seconds = 0;
-  double deviation = 0;            // standard deviation of log(seconds)
-  double predicted_seconds = 0;    // by the model, without corrections
+  double deviation = 0;          // standard deviation of log(seconds)
+  double predicted_seconds = 0;  // by the model, without corrections
   ResidualFeatures features{};
 };
 
@@ -55,12 +58,14 @@ class FamilyTimes {
   bool empty() const { return kernels_.empty(); }
 
   struct Answer {
-    double factor = 1;  // on the predicted time with the regression's correction, as far as nothing better is known
+    double factor =
+        1;  // on the predicted time with the regression's correction, as far as nothing better is known
     std::optional<double> seconds;  // of this kernel itself, where it was measured: whatever the model says
   };
   // Of the kernel of this variant, these features, at the sizes of the constructor.
   Answer Of(const std::string& variant, const ResidualFeatures& features) const;
-  // Standard deviation of log(measured / predicted) that is left then; costs as much as the number of relatives times Of.
+  // Standard deviation of log(measured / predicted) that is left then; costs as much as the number of
+  // relatives times Of.
   double DeviationOf(const std::string& variant, const ResidualFeatures& features) const;
 
  private:
@@ -81,8 +86,10 @@ struct KernelBelief {
 };
 // Standard deviation of the logarithm of a kernel's time of which nothing was measured.
 inline constexpr double kUnmeasuredDeviation = 0.25;
-// What is known of the kernels of a cover once all of them together took `measured_seconds`: what was not foreseen is shared out
-// by how unsure each was (a Kalman filter without covariances). One kernel alone takes nearly all of it.
-void LearnFromCover(double measured_seconds, std::vector<KernelBelief>* kernels);
+// What is known of the kernels of a cover once all of them together took `measured_seconds`: what was not
+// foreseen is shared out by how unsure each was (a Kalman filter without covariances). One kernel alone takes
+// nearly all of it; kernels that were measured alone take nothing of what they took together with others. A
+// kernel that the cover runs twice stands in it twice.
+void LearnFromCover(double measured_seconds, const std::vector<KernelBelief*>& kernels);
 
 }  // namespace fusion

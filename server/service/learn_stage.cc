@@ -21,15 +21,21 @@ namespace {
 constexpr int64_t kMostKernelTimes = 50000;
 
 ModelStatisticsKey KeyOf(const DeviceDescription& device, v1::CacheState cache) {
-  return {.device_class = device.name(), .cache = v1::CacheState_Name(cache), .model_version = kCostModelVersion};
+  return {
+      .device_class = device.name(), .cache = v1::CacheState_Name(cache), .model_version = kCostModelVersion};
 }
 
-KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState cache, const Catalog& catalog) {
-  return {.device_class = device.name(), .cache = v1::CacheState_Name(cache), .library_hash = catalog.hash(),
+KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState cache,
+                                const Catalog& catalog) {
+  return {.device_class = device.name(),
+          .cache = v1::CacheState_Name(cache),
+          .library_hash = catalog.hash(),
           .toolkit = device.toolkit_version()};
 }
 
-Timestamp Now() { return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now()); }
+Timestamp Now() {
+  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+}
 
 // Rows of the store.
 class StoredKernels final : public KernelMemory {
@@ -43,16 +49,20 @@ class StoredKernels final : public KernelMemory {
     // Those of these sizes may be the oldest ones.
     auto rows = store_.KernelTimes(key_, family, 4 * kMostRelatives);
     if (!rows.ok()) {
-      spdlog::warn("measured times of kernels cannot be read, predictions do without: {}", rows.status().ToString());
+      spdlog::warn("measured times of kernels cannot be read, predictions do without: {}",
+                   rows.status().ToString());
       return kernels;
     }
     for (const KernelTimeRecord& row : *rows) {
       v1::KernelTime time;
-      if (!time.ParseFromString(row.content) || time.version() != kKernelTimeVersion || time.model_version() != kCostModelVersion ||
-          time.features_size() != kResidualFeatures)
+      if (!time.ParseFromString(row.content) || time.version() != kKernelTimeVersion ||
+          time.model_version() != kCostModelVersion || time.features_size() != kResidualFeatures)
         continue;
       RememberedKernel& kernel = kernels.emplace_back();
-      kernel = {.sizes = row.sizes, .variant = row.variant, .seconds = time.seconds(), .deviation = time.deviation(),
+      kernel = {.sizes = row.sizes,
+                .variant = row.variant,
+                .seconds = time.seconds(),
+                .deviation = time.deviation(),
                 .predicted_seconds = time.predicted_seconds()};
       std::copy(time.features().begin(), time.features().end(), kernel.features.begin());
     }
@@ -83,11 +93,13 @@ struct MeasuredKernel {
 // Those of the candidates that were timed.
 struct MeasuredKernels {
   std::vector<MeasuredKernel> kernels;
-  std::vector<int> covers;      // positions of the candidates, those of fewest kernels first
-  std::map<int, int> of_column;  // which kernel an implementation is; searches that came after each other have some in common
+  std::vector<int> covers;       // positions of the candidates, those of fewest kernels first
+  std::map<int, int> of_column;  // which kernel an implementation is; searches that came after each other
+                                 // have some in common
 };
 
-MeasuredKernels MeasuredKernelsOf(const Submission& submission, const Plans& plans, const GeneratedCode& code) {
+MeasuredKernels MeasuredKernelsOf(const Submission& submission, const Plans& plans,
+                                  const GeneratedCode& code) {
   const KernelNames names(*submission.graph, submission.sizes);
   MeasuredKernels measured;
   std::map<KernelIdentity, int> known;
@@ -102,7 +114,8 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const Plans& pla
       const auto [place, is_new] = known.try_emplace(identity, static_cast<int>(measured.kernels.size()));
       measured.of_column[members[k]] = place->second;
       if (is_new)
-        measured.kernels.push_back({.identity = std::move(identity), .implementation = &implementation,
+        measured.kernels.push_back({.identity = std::move(identity),
+                                    .implementation = &implementation,
                                     .build = code.candidates[i].units[k]->build.key(),
                                     .belief = {implementation.estimate.total_seconds, kUnmeasuredDeviation}});
     }
@@ -115,16 +128,17 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const Plans& pla
 }
 
 // What the candidates say of their kernels.
-void LearnKernels(const CostModel& model, const Plans& plans, const GeneratedCode& code, MeasuredKernels* measured) {
+void LearnKernels(const CostModel& model, const Plans& plans, const GeneratedCode& code,
+                  MeasuredKernels* measured) {
   for (int cover : measured->covers) {
-    std::vector<KernelBelief> beliefs;
-    for (int member : plans.covers.covers[cover].columns) beliefs.push_back(measured->kernels[measured->of_column.at(member)].belief);
-    LearnFromCover(KernelSeconds(model, code.candidates[cover].candidate), &beliefs);
-    for (size_t k = 0; k < beliefs.size(); ++k) {
-      MeasuredKernel& kernel = measured->kernels[measured->of_column.at(plans.covers.covers[cover].columns[k])];
-      kernel.belief = beliefs[k];
-      ++kernel.measurements;
+    std::vector<KernelBelief*> beliefs;
+    std::set<MeasuredKernel*> members;  // fusions of equal functions are one kernel
+    for (int member : plans.covers.covers[cover].columns) {
+      MeasuredKernel& kernel = measured->kernels[measured->of_column.at(member)];
+      beliefs.push_back(&kernel.belief);
+      if (members.insert(&kernel).second) ++kernel.measurements;
     }
+    LearnFromCover(KernelSeconds(model, code.candidates[cover].candidate), beliefs);
   }
 }
 
@@ -132,8 +146,8 @@ double UncorrectedSeconds(const FusionImplementation& implementation) {
   return implementation.estimate.total_seconds / implementation.estimate.correction;
 }
 
-absl::Status RememberKernels(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
-                             const GeneratedCode& code, const PipelineContext& context) {
+absl::Status RememberKernels(const Submission& submission, const CostModel& model, v1::CacheState cache,
+                             const Plans& plans, const GeneratedCode& code, const PipelineContext& context) {
   const MeasuredKernels predicted = MeasuredKernelsOf(submission, plans, code);
   if (predicted.kernels.empty()) return absl::OkStatus();
   std::vector<KernelTimeRecord> records;
@@ -144,8 +158,8 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
     for (size_t k = 0; k < measured.kernels.size(); ++k) {
       v1::KernelTime known;
       MeasuredKernel& kernel = measured.kernels[k];
-      if (!known.ParseFromString((*rows)[k].content) || known.version() != kKernelTimeVersion || known.build() != kernel.build ||
-          known.seconds() <= 0)
+      if (!known.ParseFromString((*rows)[k].content) || known.version() != kKernelTimeVersion ||
+          known.build() != kernel.build || known.seconds() <= 0)
         continue;
       kernel.belief = {known.seconds(), known.deviation()};
       kernel.measurements = known.measurements();
@@ -166,17 +180,20 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
       (*rows)[k].content = time.SerializeAsString();
     }
   };
-  return context.store.UpdateKernelTimes(KernelTimesKeyOf(model.device(), cache, *context.catalog), std::move(records), change,
-                                         kMostKernelTimes, Now());
+  return context.store.UpdateKernelTimes(KernelTimesKeyOf(model.device(), cache, *context.catalog),
+                                         std::move(records), change, kMostKernelTimes, Now());
 }
 
 // What a job has measured so far, in front of what was known before it.
 class JobKernels final : public KernelMemory {
  public:
-  JobKernels(std::shared_ptr<const KernelMemory> before, const MeasuredKernels& measured) : before_(std::move(before)) {
+  JobKernels(std::shared_ptr<const KernelMemory> before, const MeasuredKernels& measured)
+      : before_(std::move(before)) {
     for (const MeasuredKernel& kernel : measured.kernels)
-      own_[kernel.identity.family].push_back({.sizes = kernel.identity.sizes, .variant = kernel.identity.variant,
-                                              .seconds = kernel.belief.seconds, .deviation = kernel.belief.deviation,
+      own_[kernel.identity.family].push_back({.sizes = kernel.identity.sizes,
+                                              .variant = kernel.identity.variant,
+                                              .seconds = kernel.belief.seconds,
+                                              .deviation = kernel.belief.deviation,
                                               .predicted_seconds = UncorrectedSeconds(*kernel.implementation),
                                               .features = FeaturesOf(*kernel.implementation)});
   }
@@ -187,9 +204,10 @@ class JobKernels final : public KernelMemory {
     if (before_ == nullptr) return kernels;
     const size_t count = kernels.size();
     for (RememberedKernel& kernel : before_->Find(family))
-      if (std::none_of(kernels.begin(), kernels.begin() + static_cast<std::ptrdiff_t>(count), [&](const RememberedKernel& own) {
-            return own.sizes == kernel.sizes && own.variant == kernel.variant;
-          }))
+      if (std::none_of(kernels.begin(), kernels.begin() + static_cast<std::ptrdiff_t>(count),
+                       [&](const RememberedKernel& own) {
+                         return own.sizes == kernel.sizes && own.variant == kernel.variant;
+                       }))
         kernels.push_back(std::move(kernel));
     return kernels;
   }
@@ -199,7 +217,8 @@ class JobKernels final : public KernelMemory {
   std::map<std::string, std::vector<RememberedKernel>> own_;
 };
 
-std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Plans& plans, const GeneratedCode& code) {
+std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Plans& plans,
+                                                const GeneratedCode& code) {
   std::vector<ResidualObservation> observations;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
     const v1::Candidate& candidate = code.candidates[i].candidate;
@@ -217,20 +236,24 @@ std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Pl
 
 }  // namespace
 
-absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache, const PipelineContext& context,
-                                         const std::vector<ResidualObservation>& candidates, std::string* note) {
+absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache,
+                                         const PipelineContext& context,
+                                         const std::vector<ResidualObservation>& candidates,
+                                         std::string* note) {
   auto stored = context.store.ModelStatistics(KeyOf(device, cache));
   if (!stored.ok()) return stored.status();
   v1::ResidualStatistics statistics;
   if (!statistics.ParseFromString(*stored)) {
-    *note = absl::StrCat("what was learned of predictions for ", device.name(), " cannot be read; it is begun anew");
+    *note = absl::StrCat("what was learned of predictions for ", device.name(),
+                         " cannot be read; it is begun anew");
     statistics.Clear();
   }
   if (!candidates.empty()) AddJob(candidates, &statistics);
   return Residual(statistics);
 }
 
-absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device, v1::CacheState cache,
+absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device,
+                                                                      v1::CacheState cache,
                                                                       const PipelineContext& context) {
   KernelTimesKey key = KernelTimesKeyOf(device, cache, *context.catalog);
   auto families = context.store.KernelFamilies(key);
@@ -239,8 +262,9 @@ absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const Devi
   return std::make_shared<const StoredKernels>(context.store, std::move(key), *families);
 }
 
-absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
-                                      const GeneratedCode& code, const PipelineContext& context) {
+absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostModel& model,
+                                      v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
+                                      const PipelineContext& context) {
   std::string note;  // said at the first search
   auto residual = LearnedResidual(model.device(), cache, context, ObservationsOf(model, plans, code), &note);
   if (!residual.ok()) return residual.status();
@@ -256,8 +280,9 @@ absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostMo
   return model.Taught(*std::move(residual), std::make_shared<const JobKernels>(*std::move(before), measured));
 }
 
-absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache, const Plans& plans,
-                                 const GeneratedCode& code, const PipelineContext& context) {
+absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache,
+                                 const Plans& plans, const GeneratedCode& code,
+                                 const PipelineContext& context) {
   const std::vector<ResidualObservation> observations = ObservationsOf(model, plans, code);
   const absl::Status remembered = RememberKernels(submission, model, cache, plans, code, context);
   const absl::Status learned = context.store.UpdateModelStatistics(

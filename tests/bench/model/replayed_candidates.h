@@ -110,7 +110,11 @@ class Kernels final : public KernelMemory {
   std::vector<RememberedKernel> Find(const std::string& family) const override {
     std::vector<RememberedKernel> found;
     if (const auto it = kernels_.find(family); it != kernels_.end())
-      for (const auto& [identity, kernel] : it->second) found.push_back(kernel);
+      for (const auto& [identity, known] : it->second) {
+        found.push_back(known.kernel);
+        found.back().seconds = known.belief.seconds;
+        found.back().deviation = known.belief.deviation;
+      }
     return found;
   }
   // As the service learns.
@@ -120,28 +124,26 @@ class Kernels final : public KernelMemory {
     std::stable_sort(covers.begin(), covers.end(),
                      [](const auto* a, const auto* b) { return a->kernels.size() < b->kernels.size(); });
     for (const ReplayedCandidate* cover : covers) {
-      std::vector<KernelBelief> beliefs;
-      std::vector<RememberedKernel*> remembered;
+      std::vector<KernelBelief*> beliefs;
       for (const ReplayedKernel* kernel : cover->kernels) {
         const KernelIdentity& identity = kernel->identity;
         auto [it, is_new] = kernels_[identity.family].try_emplace({identity.sizes, identity.variant});
         if (is_new)
-          it->second = {.sizes = identity.sizes, .variant = identity.variant,
-                        .seconds = kernel->seconds * residual.Correction(kernel->features), .deviation = kUnmeasuredDeviation,
-                        .predicted_seconds = kernel->seconds, .features = kernel->features};
-        remembered.push_back(&it->second);
-        beliefs.push_back({it->second.seconds, it->second.deviation});
+          it->second = {{.sizes = identity.sizes, .variant = identity.variant, .predicted_seconds = kernel->seconds,
+                         .features = kernel->features},
+                        {kernel->seconds * residual.Correction(kernel->features), kUnmeasuredDeviation}};
+        beliefs.push_back(&it->second.belief);
       }
-      LearnFromCover(std::max(cover->measured - start_seconds, cover->measured / 4), &beliefs);
-      for (size_t k = 0; k < beliefs.size(); ++k) {
-        remembered[k]->seconds = beliefs[k].seconds;
-        remembered[k]->deviation = beliefs[k].deviation;
-      }
+      LearnFromCover(std::max(cover->measured - start_seconds, cover->measured / 4), beliefs);
     }
   }
 
  private:
-  std::map<std::string, std::map<std::pair<std::string, std::string>, RememberedKernel>> kernels_;
+  struct Known {
+    RememberedKernel kernel;  // without times
+    KernelBelief belief;
+  };
+  std::map<std::string, std::map<std::pair<std::string, std::string>, Known>> kernels_;
 };
 
 struct Pass {
