@@ -1,8 +1,13 @@
 #include "server/codegen/code_library.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "library/catalog/sha256.h"
 
 namespace fusion {
@@ -19,6 +24,29 @@ std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_vers
 }
 
 namespace {
+
+// Comments are left out: they call values and functions' parameters by names of the graph.
+std::string NumberIdentifiers(absl::string_view source) {
+  std::string text;
+  absl::flat_hash_map<absl::string_view, int> numbers;
+  for (size_t begin = 0; begin < source.size();) {
+    if (absl::StartsWith(source.substr(begin), "//")) {
+      begin = std::min(source.find('\n', begin), source.size());
+      continue;
+    }
+    size_t end = begin;
+    while (end < source.size() && (absl::ascii_isalnum(source[end]) || source[end] == '_')) ++end;
+    const absl::string_view word = source.substr(begin, end - begin);
+    if (word.empty()) {
+      text += source[begin++];
+      continue;
+    }
+    if (absl::ascii_isdigit(word[0])) absl::StrAppend(&text, word);
+    else absl::StrAppend(&text, "$", numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
+    begin = end;
+  }
+  return text;
+}
 
 // How the kernels are launched, which their source does not say.
 std::string LaunchText(const FusionCode& code) {
@@ -44,6 +72,12 @@ std::string LaunchText(const FusionCode& code) {
 }
 
 }  // namespace
+
+std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compiler_version) {
+  v1::BuildTask nameless = task;
+  nameless.set_source(NumberIdentifiers(task.source()));
+  return BuildKey(nameless, compiler_version);
+}
 
 absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& implementation, bool force_f64) {
   const bool cuda = device_.target() == v1::CUDA;

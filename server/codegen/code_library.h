@@ -27,6 +27,10 @@ struct CodeUnit {
 // front, so that moving text between fields changes the key.
 std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_version);
 
+// BuildKey of a build whose identifiers are numbered in the order in which its source names them: equal for kernels that
+// different graphs name differently.
+std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compiler_version);
+
 // Not thread safe. Units live as long as the library.
 class CodeLibrary {
  public:

@@ -171,7 +171,7 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
     if (measured.empty())
       model.Correct(&implementation);
     else
-      model.Correct(measured, VariantOf(implementation), &implementation);
+      model.Correct(measured, VariantOf(graph, implementation), &implementation);
   }
   std::stable_sort(all.begin(), all.end(), [](const FusionImplementation& a, const FusionImplementation& b) {
     return a.estimate.total_seconds < b.estimate.total_seconds;

@@ -77,25 +77,7 @@ class FamilyText {
   std::vector<int64_t> values_;
 };
 
-}  // namespace
-
-KernelNames::KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {
-  for (const Node& node : graph.nodes())
-    if (auto [it, is_new] = functions_.try_emplace(node.function); is_new) it->second = Sha256Hex(node.function->source).substr(0, 16);
-}
-
-KernelIdentity KernelNames::Of(const NodeSet& nodes) const {
-  const FamilyText family(graph_, sizes_, functions_, nodes);
-  return {.family = Sha256Hex(family.text()).substr(0, 32), .sizes = family.SizesText(), .variant = ""};
-}
-
-KernelIdentity KernelNames::Of(const FusionImplementation& implementation) const {
-  KernelIdentity identity = Of(implementation.fusion.nodes);
-  identity.variant = VariantOf(implementation);
-  return identity;
-}
-
-std::string VariantOf(const FusionImplementation& implementation) {
+std::string ParametersText(const FusionImplementation& implementation) {
   const SkeletonParameters& p = implementation.parameters;
   std::string text = absl::StrCat(SkeletonName(implementation.skeleton), " T", p.threads, " E", p.elements_per_block, " V", p.vector_width,
                                   " C", p.chunks, " R", p.threads_per_row, " cluster", p.cluster_blocks, " S", p.stages, " U", p.unroll,
@@ -122,8 +104,34 @@ std::string VariantOf(const FusionImplementation& implementation) {
   if (std::any_of(implementation.implementations.begin(), implementation.implementations.end(), [](int choice) { return choice > 0; }))
     absl::StrAppend(&text, " [", absl::StrJoin(implementation.implementations, ","), "]");
   for (const FusionImplementation& sweep : implementation.sweeps) {
-    absl::StrAppend(&text, " | ", sweep.order.size(), " of ", implementation.fusion.nodes.Size(), ": ", VariantOf(sweep));
+    absl::StrAppend(&text, " | ", sweep.order.size(), " of ", implementation.fusion.nodes.Size(), ": ", ParametersText(sweep));
   }
+  return text;
+}
+
+}  // namespace
+
+KernelNames::KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {
+  for (const Node& node : graph.nodes())
+    if (auto [it, is_new] = functions_.try_emplace(node.function); is_new) it->second = Sha256Hex(node.function->source).substr(0, 16);
+}
+
+KernelIdentity KernelNames::Of(const NodeSet& nodes) const {
+  const FamilyText family(graph_, sizes_, functions_, nodes);
+  return {.family = Sha256Hex(family.text()).substr(0, 32), .sizes = family.SizesText(), .variant = ""};
+}
+
+KernelIdentity KernelNames::Of(const FusionImplementation& implementation) const {
+  KernelIdentity identity = Of(implementation.fusion.nodes);
+  identity.variant = VariantOf(graph_, implementation);
+  return identity;
+}
+
+std::string VariantOf(const Graph& graph, const FusionImplementation& implementation) {
+  std::string text = ParametersText(implementation);
+  // What an earlier kernel writes is not loaded as constants are (LoweringContext::Pointer).
+  for (size_t i = 0; i < implementation.loads.size(); ++i)
+    if (!graph.value(implementation.loads[i]).is_input) absl::StrAppend(&text, " after ", i);
   return text;
 }
 

@@ -27,7 +27,8 @@ class KernelNames {
   std::map<const ElementaryFunction*, std::string> functions_;  // hashes of what their code is made from
 };
 
-// How the implementation computes them: every parameter, implementation and order that its code is made from.
-std::string VariantOf(const FusionImplementation& implementation);
+// How the implementation computes them: every parameter, implementation and order that its code is made from, and which of its loads
+// are of other kernels' results.
+std::string VariantOf(const Graph& graph, const FusionImplementation& implementation);
 
 }  // namespace fusion

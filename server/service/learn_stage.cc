@@ -98,7 +98,7 @@ struct MeasuredKernels {
                                  // have some in common
 };
 
-MeasuredKernels MeasuredKernelsOf(const Submission& submission, const Plans& plans,
+MeasuredKernels MeasuredKernelsOf(const Submission& submission, const CostModel& model, const Plans& plans,
                                   const GeneratedCode& code) {
   const KernelNames names(*submission.graph, submission.sizes);
   MeasuredKernels measured;
@@ -116,7 +116,7 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const Plans& pla
       if (is_new)
         measured.kernels.push_back({.identity = std::move(identity),
                                     .implementation = &implementation,
-                                    .build = code.candidates[i].units[k]->build.key(),
+                                    .build = NamelessBuildKey(code.candidates[i].units[k]->build, model.device().toolkit_version()),
                                     .belief = {implementation.estimate.total_seconds, kUnmeasuredDeviation}});
     }
   }
@@ -148,7 +148,7 @@ double UncorrectedSeconds(const FusionImplementation& implementation) {
 
 absl::Status RememberKernels(const Submission& submission, const CostModel& model, v1::CacheState cache,
                              const Plans& plans, const GeneratedCode& code, const PipelineContext& context) {
-  const MeasuredKernels predicted = MeasuredKernelsOf(submission, plans, code);
+  const MeasuredKernels predicted = MeasuredKernelsOf(submission, model, plans, code);
   if (predicted.kernels.empty()) return absl::OkStatus();
   std::vector<KernelTimeRecord> records;
   for (const MeasuredKernel& kernel : predicted.kernels)
@@ -270,7 +270,7 @@ absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostMo
   if (!residual.ok()) return residual.status();
   auto before = RememberedKernels(model.device(), cache, context);
   if (!before.ok()) return before.status();
-  MeasuredKernels measured = MeasuredKernelsOf(submission, plans, code);
+  MeasuredKernels measured = MeasuredKernelsOf(submission, model, plans, code);
   if (*before != nullptr)
     for (MeasuredKernel& kernel : measured.kernels)
       for (const RememberedKernel& known : (*before)->Find(kernel.identity.family))

@@ -99,6 +99,22 @@ class AllKnown final : public KernelMemory {
   std::map<std::string, std::vector<RememberedKernel>> kernels_;
 };
 
+TEST(VariantOf, TellsLoadsOfOtherKernelsResultsFromThoseOfInputs) {
+  const auto graph = Parse("size n = 8; vector[n] x, y, z; scalar a; input a, x; y = scal(a, x); z = scal(a, y); return z;");
+  const SizeValues sizes = {{"n", 8}};
+  const KernelNames names(*graph, sizes);
+  const auto space = SearchFusions(*graph, sizes, CostModel(DescribedDevice(v1::CUDA)), SearchOptions());
+  ASSERT_TRUE(space.ok()) << space.status();
+  FusionImplementation first = space->implementations[space->unfused[0]], second;
+  for (const FusionImplementation& implementation : space->implementations)
+    if (implementation.fusion.nodes.Members() == std::vector<int>{1} && implementation.parameters == first.parameters) second = implementation;
+  ASSERT_EQ(second.fusion.nodes.Size(), 1);
+  const KernelIdentity of_input = names.Of(first), of_result = names.Of(second);
+  EXPECT_EQ(of_input.family, of_result.family);
+  EXPECT_EQ(of_input.sizes, of_result.sizes);
+  EXPECT_NE(of_input.variant, of_result.variant);
+}
+
 TEST(SearchFusions, RemembersMeasuredKernels) {
   auto graph = ParseSource(testing::ExampleSource("softmax"), *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
