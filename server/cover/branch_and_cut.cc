@@ -8,6 +8,7 @@
 #include "server/cover/core.h"
 #include "server/cover/neighbourhood_search.h"
 #include "server/cover/pair_branching.h"
+#include "server/cover/subset_row_cuts.h"
 #include "server/cover/window.h"
 
 namespace fusion {
@@ -18,6 +19,8 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 constexpr int kFirstCutRounds = 3;  // before there is any partition
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
+// Cuts of five nodes are looked for where there are fewer others: they make programs longer for what they gain.
+constexpr size_t kFewCuts = 10;
 // Sets for each node that the relaxed program keeps after the root, of large problems.
 constexpr size_t kSetsInTree = 2;
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
@@ -257,6 +260,8 @@ bool BranchAndCut::Separate(const std::vector<char>& out) {
     for (Cut& cut : separate(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
   for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
     added += cuts_.insert(std::move(cut)).second;
+  if (added < kFewCuts)
+    for (Cut& cut : FiveNodeCuts(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
   return added > 0;
 }
 

@@ -167,62 +167,6 @@ bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, dou
   return count > 0;
 }
 
-std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
-  constexpr double kBroken = 1.02;      // more than 1 by less than that is not worth a cut
-  constexpr int kCutsOfNode = 3;        // in one call
-  constexpr double kWhole = 1 - 1e-6;   // a set that is taken as a whole breaks none
-  using Three = std::array<int, 3>;
-  // Nodes that share a set which is taken in part.
-  std::vector<std::vector<std::pair<int, double>>> parts(problem.node_count);
-  std::vector<std::vector<int>> near(problem.node_count);
-  for (const auto& [set, share] : shares) {
-    if (share > kWhole) continue;
-    for (int node : problem.sets[set].members) {
-      parts[node].emplace_back(set, share);
-      for (int other : problem.sets[set].members)
-        if (other > node) near[node].push_back(other);
-    }
-  }
-  for (std::vector<int>& nodes : near) {
-    std::sort(nodes.begin(), nodes.end());
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  }
-  auto holds_two = [&](int set, const Three& three) {
-    const NodeSet& nodes = problem.sets[set].nodes;
-    return nodes.Contains(three[0]) + nodes.Contains(three[1]) + nodes.Contains(three[2]) >= 2;
-  };
-  std::vector<std::pair<double, Three>> broken;
-  for (int a = 0; a < problem.node_count; ++a)
-    for (size_t i = 0; i < near[a].size(); ++i)
-      for (size_t k = i + 1; k < near[a].size(); ++k) {
-        const Three three = {a, near[a][i], near[a][k]};
-        if (!std::binary_search(near[three[1]].begin(), near[three[1]].end(), three[2])) continue;
-        // Sets with two of the nodes: those of the first with one of the others, and those of the others without the first.
-        double sum = 0;
-        for (const auto& [set, share] : parts[a])
-          if (holds_two(set, three)) sum += share;
-        for (const auto& [set, share] : parts[three[1]])
-          if (!problem.sets[set].nodes.Contains(a) && holds_two(set, three)) sum += share;
-        if (sum > kBroken) broken.emplace_back(-sum, three);
-      }
-  std::sort(broken.begin(), broken.end());
-  std::vector<int> used(problem.node_count, 0);
-  std::vector<Cut> cuts;
-  for (const auto& [sum, three] : broken) {
-    if (std::any_of(three.begin(), three.end(), [&](int node) { return used[node] == kCutsOfNode; })) continue;
-    Cut cut{.limit = 1};
-    for (int node : three) {
-      ++used[node];
-      for (int set : problem.sets_of[node])
-        if (holds_two(set, three)) cut.sets.push_back(set);
-    }
-    std::sort(cut.sets.begin(), cut.sets.end());
-    cut.sets.erase(std::unique(cut.sets.begin(), cut.sets.end()), cut.sets.end());
-    cuts.push_back(std::move(cut));
-  }
-  return cuts;
-}
-
 std::vector<Cut> WaitingPairCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
   constexpr double kBroken = 1.02;
   constexpr size_t kMost = 200;  // in one call

@@ -72,10 +72,6 @@ class Relaxation {
   std::vector<std::pair<int, double>> shares_;
 };
 
-// Cuts that the shares break: of any three nodes at most one set of a cover holds two or more (subset-row inequalities: M. Jepsen,
-// B. Petersen, S. Spoorendonk, D. Pisinger, Operations Research 56 (2008)). Each holds for every cover.
-std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);
-
 // Cuts that the shares break, against two sets that wait for each other: with edges u1 -> v2 and u2 -> v1 at most one set of a
 // schedulable cover holds u1 and v1 without u2 and v2, or u2 and v2 without u1 and v1.
 std::vector<Cut> WaitingPairCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);

@@ -5,6 +5,7 @@
 """
 import json
 import pathlib
+import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
@@ -137,12 +138,15 @@ SEARCH_ROWS = (("Example/function1", "Function I: whole search and 50 best cover
                ("Example/st_venant", "St. Venant: the same", "200 ms"),
                ("RandomGraph/nodes:100/", "random graph, 100 nodes, sets up to 6: best cover", ""),
                ("RandomGraph/nodes:200/", "the same, 200 nodes", ""),
-               ("RandomGraph/nodes:300/", "the same, 300 nodes (a row for each graph)", "2 s, proved"),
+               ("RandomGraph/nodes:300/", "the same, 300 nodes", "2 s, proved"),
                ("RandomGraph/nodes:1000/covers:1/", "the same, 1000 nodes (a row for each graph)", "10 s, gap 0.5 %"),
                ("RandomGraph/nodes:1000/covers:50/", "the same, 1000 nodes: 50 best", "30 s, within the gap"),
                ("VectorGraph/nodes:300/", "vector operations, 300 nodes, predicted times, 30 covers", ""),
                ("VectorGraph/nodes:1000/", "the same, 1000 nodes", ""),
                ("VectorGraph/nodes:10000/", "the same, 10,000 nodes", "60 s, an answer with its bound"))
+
+
+MOST_ROWS = 3  # of one kind of graph, each by itself
 
 
 def search_table(document, name):
@@ -152,10 +156,17 @@ def search_table(document, name):
              f"    build/release/tests/search_bench --benchmark_out=tests/bench/results/{name} --benchmark_out_format=json", "",
              "| what | time | gap | covers | target |", "| --- | ---: | ---: | ---: | ---: |"]
     for prefix, words, target in SEARCH_ROWS:
-        for run in document["benchmarks"]:
-            if run["name"].startswith(prefix):
-                gap = "proved" if run["proved"] else f"{run['gap_percent']:.2f} %"
-                lines.append(f"| {words} | {run['real_time']:.1f} ms | {gap} | {run['covers']:.0f} | {target} |")
+        runs = [run for run in document["benchmarks"] if run["name"].startswith(prefix)]
+        if len(runs) > MOST_ROWS:
+            times = [run["real_time"] for run in runs]
+            within = sum(time <= 2000 for time in times)
+            proved = sum(run["proved"] for run in runs)
+            lines.append(f"| {words}: median of {len(runs)} graphs; most | {statistics.median(times):.0f} ms; {max(times):.0f} ms, {within} of them within 2 s | "
+                         f"proved: {proved:.0f} | {runs[0]['covers']:.0f} | {target} |")
+            continue
+        for run in runs:
+            gap = "proved" if run["proved"] else f"{run['gap_percent']:.2f} %"
+            lines.append(f"| {words} | {run['real_time']:.1f} ms | {gap} | {run['covers']:.0f} | {target} |")
     return "\n".join(lines) + "\n"
 
 

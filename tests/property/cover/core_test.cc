@@ -11,6 +11,7 @@
 #include "server/cover/branch_and_cut.h"
 #include "server/cover/dual_ascent.h"
 #include "server/cover/subgradient.h"
+#include "server/cover/subset_row_cuts.h"
 #include "server/cover/window.h"
 #include "tests/property/cover/small_graphs.h"
 #include "tests/random_dags.h"
@@ -198,6 +199,46 @@ TEST(Relaxation, GoesOnFromWhereItIsTold) {
     ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
     EXPECT_NEAR(relaxation.seconds(), with_cuts, 1e-8 * with_cuts);
   }
+}
+
+// Of any three sets of a cut two share a node, so no cover takes three; and the relaxed solution does take more than two.
+TEST(FiveNodeCuts, HoldForEveryCoverAndRaiseTheBound) {
+  int found = 0, higher = 0;
+  for (unsigned seed = 500; seed < 520; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const FusibleSetProblem dag = testing::RandomDag(60, seed);
+    const SetProblem sets = MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets)).value();
+    const std::vector<char> none(sets.sets.size(), 0);
+    Relaxation relaxation(sets, 1e5);
+    std::set<Cut> cuts;
+    ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
+    for (size_t before = 1; before != cuts.size();) {
+      before = cuts.size();
+      for (Cut& cut : SubsetRowCuts(sets, relaxation.shares())) cuts.insert(std::move(cut));
+      ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
+    }
+    const std::vector<Cut> fives = FiveNodeCuts(sets, relaxation.shares());
+    for (const Cut& cut : fives) {
+      ++found;
+      EXPECT_EQ(cut.limit, 2);
+      double taken = 0;
+      for (const auto& [set, share] : relaxation.shares())
+        if (std::binary_search(cut.sets.begin(), cut.sets.end(), set)) taken += share;
+      EXPECT_GT(taken, 2);
+      const auto apart = [&](int a, int b) { return !sets.sets[a].nodes.Intersects(sets.sets[b].nodes); };
+      for (size_t i = 0; i < cut.sets.size(); ++i)
+        for (size_t j = i + 1; j < cut.sets.size(); ++j)
+          for (size_t k = j + 1; apart(cut.sets[i], cut.sets[j]) && k < cut.sets.size(); ++k)
+            ASSERT_FALSE(apart(cut.sets[i], cut.sets[k]) && apart(cut.sets[j], cut.sets[k]));
+    }
+    if (fives.empty()) continue;
+    const double before = relaxation.seconds();
+    cuts.insert(fives.begin(), fives.end());
+    ASSERT_TRUE(relaxation.Solve(cuts, none, Soon()));
+    higher += relaxation.seconds() > before * (1 + 1e-9);
+  }
+  EXPECT_GT(found, 10);
+  EXPECT_GT(higher, 0);
 }
 
 }  // namespace

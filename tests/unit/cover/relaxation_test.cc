@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "server/cover/cover_solver.h"
+#include "server/cover/subset_row_cuts.h"
 
 namespace fusion {
 namespace {
@@ -73,6 +74,29 @@ TEST(SubsetRowCuts, NeedNodesThatShareSetsInPart) {
   const SetProblem problem = Triangle();
   EXPECT_THAT(SubsetRowCuts(problem, {{problem.Find({0, 1}), 1.0}, {problem.Find({2}), 1.0}}), IsEmpty());
   EXPECT_THAT(SubsetRowCuts(problem, {{problem.Find({0, 1}), 0.5}, {problem.Find({0, 2}), 0.5}}), IsEmpty());
+}
+
+// Of five nodes all pairs go together; each is taken by a quarter, two and a half in all, and no three nodes are in more than three quarters.
+TEST(FiveNodeCuts, AreFoundWhereThreeNodesBreakNothing) {
+  std::vector<SetTime> sets;
+  for (int a = 0; a < 5; ++a) sets.push_back({{a}, 1});
+  for (int a = 0; a < 5; ++a)
+    for (int b = a + 1; b < 5; ++b) sets.push_back({{a, b}, 1});
+  const SetProblem problem = Problem({{}, {}, {}, {}, {}}, sets);
+  std::vector<std::pair<int, double>> shares;
+  std::vector<int> pairs;
+  for (int a = 0; a < 5; ++a)
+    for (int b = a + 1; b < 5; ++b) pairs.push_back(problem.Find({a, b}));
+  std::sort(pairs.begin(), pairs.end());
+  for (int pair : pairs) shares.emplace_back(pair, 0.25);
+  EXPECT_THAT(SubsetRowCuts(problem, shares), IsEmpty());
+  const std::vector<Cut> cuts = FiveNodeCuts(problem, shares);
+  ASSERT_EQ(cuts.size(), 1u);
+  EXPECT_EQ(cuts[0].limit, 2);
+  EXPECT_EQ(cuts[0].sets, pairs);
+  // Taken by a fifth they are two.
+  for (auto& [set, share] : shares) share = 0.2;
+  EXPECT_THAT(FiveNodeCuts(problem, shares), IsEmpty());
 }
 
 TEST(WaitingPairCuts, HoldForAllSetsThatWouldWaitForEachOther) {
