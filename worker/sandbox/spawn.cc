@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,7 +82,7 @@ struct Plan {
   std::vector<char*> arguments, environment;
   const char* directory = nullptr;  // null: stays
   int sources[5] = {-1, -1, -1, -1, -1};
-  bool limited = false, reduced = false;
+  bool limited = false, reduced = false, yields = false;
   ResourceLimits limits;
   int landlock_rules = -1;
   const FilterProgram* filter = nullptr;
@@ -102,10 +103,21 @@ struct Failure {
   _exit(127);
 }
 
+// To what measures beside it. Sessions share the processors by groups where the kernel makes one of each (CONFIG_SCHED_AUTOGROUP).
+void Yield() {
+  if (getpriority(PRIO_PROCESS, 0) < 10) setpriority(PRIO_PROCESS, 0, 10);
+  const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+  if (group < 0) return;
+  if (write(group, "10", 2) < 0) {
+  }
+  close(group);
+}
+
 [[noreturn]] void RunChild(Plan plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != plan.parent) _exit(127);  // it died before that
   setsid();  // its own group, and no terminal into which it could type
+  if (plan.yields) Yield();
   // Out of the way of the numbers that they will have.
   for (int& source : plan.sources)
     if (source >= 0 && (source = fcntl(source, F_DUPFD_CLOEXEC, 16)) < 0) Fail(plan, "descriptors", errno);
@@ -190,6 +202,7 @@ absl::StatusOr<pid_t> Spawn(const SpawnRequest& request) {
     const bool bubblewrap = policy.use_bubblewrap && !offer.bubblewrap.empty();
     plan.limited = true;
     plan.limits = LimitsOf(policy.kind);
+    plan.yields = policy.kind == SandboxKind::kDeviceCompiler || policy.kind == SandboxKind::kHostCompiler;
     if (policy.kind == SandboxKind::kHostCompiler && offer.filter) {
       filter = MakeSystemCallFilter(policy.kind, 0);
       if (!bubblewrap) plan.filter = &filter;

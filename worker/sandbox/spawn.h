@@ -22,7 +22,7 @@ struct SpawnRequest {
   int inherited = -1;                    // 3; -1: none
   // In force when the program starts: the limits; bubblewrap where it is offered; for kHostCompiler also the
   // system call filter and, without bubblewrap, Landlock. A runner puts itself under both (confine.h), for
-  // they would keep it from being started.
+  // they would keep it from being started. Compilers run at a lower priority than what measures.
   std::optional<SandboxPolicy> policy;
 };
 

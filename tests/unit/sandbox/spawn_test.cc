@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -118,6 +119,19 @@ TEST(SpawnTest, ACompilerHasItsLimits) {
     request.policy->use_bubblewrap = bubblewrap;
     int status = -1;
     EXPECT_EQ(OutputOf(request, &status), "2097152\n0\n256\n");
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST(SpawnTest, ACompilerYieldsToWhatMeasures) {
+  SpawnRequest request;
+  request.command = {"/usr/bin/nice"};
+  int status = -1;
+  const int own = std::stoi(OutputOf(request, &status));
+  for (const bool bubblewrap : {true, false}) {
+    request.policy.emplace().kind = SandboxKind::kHostCompiler;
+    request.policy->use_bubblewrap = bubblewrap;
+    EXPECT_EQ(std::stoi(OutputOf(request, &status)), std::max(own, 10));
     EXPECT_EQ(status, 0);
   }
 }
