@@ -16,6 +16,8 @@ service_packages=(bubblewrap libgrpc++-dev libgrpc-dev protobuf-compiler protobu
   nlohmann-json3-dev libsqlite3-dev)
 solver_packages=(liblpsolve55-dev lp-solve libsuitesparse-dev)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev)
+# The version that deploy/dev/format.sh keeps to; other distributions may not have it, and do without.
+if grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then test_packages+=(clang-format-14); fi
 packages=("${compiler_packages[@]}" "${service_packages[@]}" "${solver_packages[@]}" "${test_packages[@]}")
 
 usage() {

@@ -20,7 +20,8 @@ inline v1::GraphSource TextSource(const std::string& fuse, const std::string& fi
 // `folder`: in the source tree.
 inline v1::GraphSource ExampleSource(const std::string& name, const std::string& folder = "examples") {
   std::ostringstream text;
-  text << std::ifstream(testing::SourceFolder() + "/" + folder + "/" + name + ".fuse", std::ios::binary).rdbuf();
+  text << std::ifstream(testing::SourceFolder() + "/" + folder + "/" + name + ".fuse", std::ios::binary)
+              .rdbuf();
   return TextSource(text.str(), name + ".fuse");
 }
 

@@ -1,4 +1,5 @@
-// Random graphs for measuring the search: in-degree at most two, and kernels that cost a launch and their memory traffic.
+// Random graphs for measuring the search: in-degree at most two, and kernels that cost a launch and their
+// memory traffic.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 
 namespace fusion::testing {
 
-// Node i reads the results of one or two of the nodes before it, most of them near; or, one in twelve, inputs alone.
+// Node i reads the results of one or two of the nodes before it, most of them near; or, one in twelve, inputs
+// alone.
 inline FusibleSetProblem RandomDag(int nodes, unsigned seed) {
   std::mt19937 random(seed);
   FusibleSetProblem dag;
@@ -29,8 +31,8 @@ inline FusibleSetProblem RandomDag(int nodes, unsigned seed) {
   return dag;
 }
 
-// Every fusible set of up to `max_nodes` as a kernel: a launch, and a vector read for each value that comes from outside (one for a
-// node without operands) and written for each that is needed outside.
+// Every fusible set of up to `max_nodes` as a kernel: a launch, and a vector read for each value that comes
+// from outside (one for a node without operands) and written for each that is needed outside.
 inline CoverProblem TrafficProblem(const FusibleSetProblem& dag, const std::vector<NodeSet>& sets) {
   const double launch = 2.0, vector = 1.0;
   const int nodes = static_cast<int>(dag.successors.size());
@@ -46,9 +48,11 @@ inline CoverProblem TrafficProblem(const FusibleSetProblem& dag, const std::vect
       for (int before : predecessors[member])
         if (!set.Contains(before)) read.insert(before);
       const auto& next = dag.successors[member];
-      written += next.empty() || std::any_of(next.begin(), next.end(), [&](int to) { return !set.Contains(to); });
+      written +=
+          next.empty() || std::any_of(next.begin(), next.end(), [&](int to) { return !set.Contains(to); });
     }
-    problem.columns.push_back({set, 1e-6 * (launch + vector * static_cast<double>(read.size() + sources + written))});
+    problem.columns.push_back(
+        {set, 1e-6 * (launch + vector * static_cast<double>(read.size() + sources + written))});
   }
   return problem;
 }

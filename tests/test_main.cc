@@ -1,9 +1,9 @@
 // main() of every test program: GoogleTest, plus --update-goldens (tests/golden).
+#include "tests/test_main.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
-
-#include "tests/test_main.h"
 
 namespace fusion::testing {
 bool g_update_goldens = false;

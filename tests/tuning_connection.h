@@ -30,7 +30,8 @@ inline std::shared_ptr<grpc::Channel> TuningChannel(const std::string& address) 
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-inline v1::TuningReport TuningRun(std::vector<double> values, double value, uint64_t proposal = 0, uint32_t section = 1) {
+inline v1::TuningReport TuningRun(std::vector<double> values, double value, uint64_t proposal = 0,
+                                  uint32_t section = 1) {
   v1::TuningReport report;
   report.set_section(section);
   report.set_proposal(proposal);
@@ -44,7 +45,8 @@ inline v1::TuningReport TuningRun(std::vector<double> values, double value, uint
 // One stream. Calls from one thread; what comes is read by another.
 class TuningConnection {
  public:
-  explicit TuningConnection(const std::shared_ptr<grpc::Channel>& channel) : stub_(v1::TunerService::NewStub(channel)) {
+  explicit TuningConnection(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(v1::TunerService::NewStub(channel)) {
     stream_ = stub_->Tune(&context_);
     reader_ = std::thread([this] {
       v1::TuneResponse response;
@@ -78,7 +80,8 @@ class TuningConnection {
     *request.mutable_declare()->mutable_declaration() = declaration;
     return Send(request);
   }
-  bool Report(uint64_t sequence, const std::vector<v1::TuningReport>& reports, int wanted = -1, uint32_t section = 1) {
+  bool Report(uint64_t sequence, const std::vector<v1::TuningReport>& reports, int wanted = -1,
+              uint32_t section = 1) {
     v1::TuneRequest request;
     request.mutable_reports()->set_sequence(sequence);
     for (const v1::TuningReport& report : reports) *request.mutable_reports()->add_reports() = report;
@@ -90,7 +93,8 @@ class TuningConnection {
     return Send(request);
   }
 
-  // The next message that is of this kind, others stay; none: it did not come, or the stream has ended without.
+  // The next message that is of this kind, others stay; none: it did not come, or the stream has ended
+  // without.
   std::optional<v1::TuneResponse> Wait(const std::function<bool(const v1::TuneResponse&)>& is,
                                        std::chrono::milliseconds limit = std::chrono::seconds(20)) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -111,7 +115,8 @@ class TuningConnection {
   bool WaitAcknowledged(uint64_t to) {
     return Wait([to](const v1::TuneResponse& response) {
              return response.has_acknowledged() && response.acknowledged().sequence() >= to;
-           }).has_value();
+           })
+        .has_value();
   }
 
   // Says that nothing more comes; the status with which the server ends the stream.

@@ -39,8 +39,8 @@ std::string RandomId() {
   return id;
 }
 
-// Seconds until the server that refused a call should be asked again; 0: it does not say. A little longer than it says, and not the
-// same for all: clients that were refused together should not come back together.
+// Seconds until the server that refused a call should be asked again; 0: it does not say. A little longer
+// than it says, and not the same for all: clients that were refused together should not come back together.
 double RetryDelay(const absl::Status& refusal) {
   const double seconds = std::min(RetrySeconds(refusal), kLongestRetryDelaySeconds);
   if (!(seconds > 0)) return 0;
@@ -202,8 +202,8 @@ absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request,
     if (delay == 0 || ++refusals > kRefusals) return job;
     const double spent = std::chrono::duration<double>(steady_clock::now() - start).count();
     if (limit > 0 && spent + delay >= limit)
-      return absl::DeadlineExceededError(
-          absl::StrCat("the time limit of ", limit, " s ends before the server has room: ", job.status().message()));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "the time limit of ", limit, " s ends before the server has room: ", job.status().message()));
     if (on_wait) on_wait(job.status());
     if (!WaitUnlessInterrupted(milliseconds(static_cast<int64_t>(std::ceil(delay * 1e3)))))
       return absl::CancelledError("interrupted");
@@ -256,7 +256,8 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
       }
       status = FromGrpcStatus(reader->Finish());
       // Not by us: a server that goes down may end its streams so.
-      if (absl::IsCancelled(status)) status = absl::UnavailableError(absl::StrCat("the server ended the stream: ", status.message()));
+      if (absl::IsCancelled(status))
+        status = absl::UnavailableError(absl::StrCat("the server ended the stream: ", status.message()));
     }
     if (status.ok()) {
       // All events were seen before, the last one too.
@@ -379,7 +380,8 @@ absl::StatusOr<v1::Tuning> Client::ResetTuning(const std::string& name) {
   return Unary(*tuner_, &v1::TunerService::Stub::ResetTuning, request);
 }
 
-absl::StatusOr<v1::ListTuningReportsResponse> Client::ListTuningReports(const std::string& name, int page_size,
+absl::StatusOr<v1::ListTuningReportsResponse> Client::ListTuningReports(const std::string& name,
+                                                                        int page_size,
                                                                         const std::string& page_token) {
   v1::ListTuningReportsRequest request;
   request.set_name(name);
@@ -388,7 +390,8 @@ absl::StatusOr<v1::ListTuningReportsResponse> Client::ListTuningReports(const st
   return Unary(*tuner_, &v1::TunerService::Stub::ListTuningReports, request);
 }
 
-absl::Status Client::WatchTuning(const std::string& name, const std::function<bool(const v1::Tuning&)>& on_change) {
+absl::Status Client::WatchTuning(const std::string& name,
+                                 const std::function<bool(const v1::Tuning&)>& on_change) {
   v1::WatchTuningRequest request;
   request.set_name(name);
   Call call(this);

@@ -23,8 +23,10 @@
 
 namespace fusion {
 
-// Thread safe. Every call carries a W3C traceparent: that of $TRACEPARENT as it was when the client was made, else one of its own. Calls block. A failed call gives the server's status with its payloads (google.rpc.BadRequest
-// for bad input); Unavailable when the server cannot be reached, Cancelled after Interrupt().
+// Thread safe. Every call carries a W3C traceparent: that of $TRACEPARENT as it was when the client was made,
+// else one of its own. Calls block. A failed call gives the server's status with its payloads
+// (google.rpc.BadRequest for bad input); Unavailable when the server cannot be reached, Cancelled after
+// Interrupt().
 class Client {
  public:
   // To the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is refused
@@ -46,10 +48,10 @@ class Client {
     if (backend_) backend_->StartWorker(target);
   }
 
-  // Repeated on a lost connection; request_id (filled in when empty) makes that safe. A server that has no room and says when to
-  // try again (google.rpc.RetryInfo) is asked again then, kRefusals times at most; on_wait, if given, is called before each wait.
-  // Waiting is part of the request's time limit: DeadlineExceeded when that would end first, ResourceExhausted when the server
-  // still has no room.
+  // Repeated on a lost connection; request_id (filled in when empty) makes that safe. A server that has no
+  // room and says when to try again (google.rpc.RetryInfo) is asked again then, kRefusals times at most;
+  // on_wait, if given, is called before each wait. Waiting is part of the request's time limit:
+  // DeadlineExceeded when that would end first, ResourceExhausted when the server still has no room.
   static constexpr int kRefusals = 20;
   absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request,
                                  const std::function<void(const absl::Status& refusal)>& on_wait = nullptr);
@@ -83,12 +85,14 @@ class Client {
   absl::StatusOr<v1::ListAuditEntriesResponse> ListAuditEntries(int page_size, const std::string& page_token);
 
   // Online tuning. One page of each list; page_size 0: the server's choice.
-  absl::StatusOr<v1::ListTuningsResponse> ListTunings(const std::string& program, int page_size, const std::string& page_token);
+  absl::StatusOr<v1::ListTuningsResponse> ListTunings(const std::string& program, int page_size,
+                                                      const std::string& page_token);
   absl::StatusOr<v1::TuningDetails> GetTuning(const std::string& name);
   absl::StatusOr<v1::Tuning> ResetTuning(const std::string& name);
   absl::StatusOr<v1::ListTuningReportsResponse> ListTuningReports(const std::string& name, int page_size,
                                                                   const std::string& page_token);
-  // Calls `on_change` with the tuning as it is, and after changes, until that returns false (then OK) or the stream breaks.
+  // Calls `on_change` with the tuning as it is, and after changes, until that returns false (then OK) or the
+  // stream breaks.
   absl::Status WatchTuning(const std::string& name, const std::function<bool(const v1::Tuning&)>& on_change);
 
   // Every call in flight and every later one ends with Cancelled. Callable from any thread.

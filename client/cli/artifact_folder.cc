@@ -26,7 +26,8 @@ bool StaysInside(const std::string& path) {
   return true;
 }
 
-// The files of an earlier export and the digests of what was written, "" in old manifests. A line each, "DIGEST  PATH" or "PATH".
+// The files of an earlier export and the digests of what was written, "" in old manifests. A line each,
+// "DIGEST  PATH" or "PATH".
 std::vector<std::pair<std::string, std::string>> EarlierFiles(const fs::path& directory) {
   std::ifstream manifest(directory / kManifestName);
   std::vector<std::pair<std::string, std::string>> files;
@@ -57,8 +58,9 @@ absl::Status CheckArtifactFolder(const std::string& directory, bool force) {
   if (fs::exists(path / kManifestName, error)) {
     for (const auto& [file, digest] : EarlierFiles(path))
       if (WasChanged(path / file, digest))
-        return absl::InvalidArgumentError(absl::StrCat(
-            directory, ": ", file, " was changed since fusion-client wrote it; choose another folder, or --force"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(directory, ": ", file,
+                         " was changed since fusion-client wrote it; choose another folder, or --force"));
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(

@@ -54,7 +54,8 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
     std::cout << JsonText(ExplainJson(*response));
   } else if (!options.why.empty()) {
     std::cout << response->pair().values(0) << " and " << response->pair().values(1) << ": "
-              << (response->pair().together() ? "fused" : "not fused") << "; " << response->pair().text() << "\n";
+              << (response->pair().together() ? "fused" : "not fused") << "; " << response->pair().text()
+              << "\n";
   } else {
     // The text has them; code must stay code.
     if (options.source)
@@ -75,7 +76,9 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
-  command->add_option("--arch", options->arch, "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
+  command->add_option(
+      "--arch", options->arch,
+      "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
   command->add_option("--candidates", options->candidates, "Most implementations to list")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

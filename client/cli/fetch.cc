@@ -56,7 +56,8 @@ void AddFetchCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--output", options->output, "Folder to write")->required();
-  command->add_flag("--force", options->force, "Write into a folder that holds other files, or files that were changed");
+  command->add_flag("--force", options->force,
+                    "Write into a folder that holds other files, or files that were changed");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Fetch(*invocation, *options); }; });
 }

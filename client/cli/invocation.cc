@@ -106,8 +106,8 @@ absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation,
 std::function<void(const absl::Status&)> SayOnceThatTheServerIsFull() {
   return [said = false](const absl::Status& refusal) mutable {
     if (std::exchange(said, true)) return;
-    std::cerr << "note: the server has no room (" << refusal.message() << "); waiting, and trying again up to "
-              << Client::kRefusals << " times\n";
+    std::cerr << "note: the server has no room (" << refusal.message()
+              << "); waiting, and trying again up to " << Client::kRefusals << " times\n";
   };
 }
 

@@ -79,9 +79,11 @@ void AddLibraryCommands(CLI::App* app, Invocation* invocation) {
 
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = library->add_subcommand(
-      "bench", "Measure the routines of element functions on a device, for later predictions; known times are kept");
+      "bench",
+      "Measure the routines of element functions on a device, for later predictions; known times are kept");
   bench->add_option("FILE", options->file,
-                    "Graph (.fuse, .json or .pb; - reads .fuse from stdin) whose functions are measured at their shapes and types "
+                    "Graph (.fuse, .json or .pb; - reads .fuse from stdin) whose functions are measured at "
+                    "their shapes and types "
                     "(default: all functions at small shapes, in single precision)");
   AddTargetOption(bench, &options->target);
   bench->add_option("--arch", options->arch, "Architecture, as sm_90 (default: that of the device)");

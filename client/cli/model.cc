@@ -34,7 +34,8 @@ ExitCode Report(const Invocation& invocation, const ReportOptions& options) {
     std::cout << JsonText(ModelReportJson(*report, written.measured, written.convergence));
   } else {
     std::cout << ModelReportText(*report, invocation.Style());
-    if (plots && paths.ok()) std::cout << "plots: " << written.measured << ", " << written.convergence << "\n";
+    if (plots && paths.ok())
+      std::cout << "plots: " << written.measured << ", " << written.convergence << "\n";
   }
   if (paths.ok()) return kDone;
   std::cerr << "error: the plots were not written: " << paths.status().message() << "\n";
@@ -47,7 +48,8 @@ void AddModelCommands(CLI::App* app, Invocation* invocation) {
   CLI::App* model = app->add_subcommand("model", "Predicted run times");
   auto options = std::make_shared<ReportOptions>();
   CLI::App* report = model->add_subcommand(
-      "report", "How well predictions agree with what jobs measured: errors, order, and what trusting them costs");
+      "report",
+      "How well predictions agree with what jobs measured: errors, order, and what trusting them costs");
   report
       ->add_option_function<std::string>(
           "--device", [options](const std::string& name) { options->request.set_device(name); },
@@ -56,17 +58,22 @@ void AddModelCommands(CLI::App* app, Invocation* invocation) {
   report
       ->add_option_function<std::string>(
           "--cache",
-          [options](const std::string& state) { options->request.set_cache(state == "warm" ? v1::WARM : v1::COLD); },
+          [options](const std::string& state) {
+            options->request.set_cache(state == "warm" ? v1::WARM : v1::COLD);
+          },
           "Only jobs that ranked by cold times, or warm ones (default: both)")
       ->check(CLI::IsMember({"cold", "warm"}));
   report
       ->add_option_function<int>(
-          "--jobs", [options](int jobs) { options->request.set_jobs(jobs); }, "Most jobs to report on, the newest")
+          "--jobs", [options](int jobs) { options->request.set_jobs(jobs); },
+          "Most jobs to report on, the newest")
       ->check(CLI::Range(1, 10000))
       ->default_str("1000");
-  report->add_option("--plots", options->plots,
-                     "Folder for two SVG plots of up to 28 graphs, the newest: predicted against measured times, and how soon "
-                     "the fastest is found")
+  report
+      ->add_option("--plots", options->plots,
+                   "Folder for two SVG plots of up to 28 graphs, the newest: predicted against measured "
+                   "times, and how soon "
+                   "the fastest is found")
       ->type_name("DIR");
   AddCommonOptions(report, invocation);
   report->callback([=] { invocation->run = [=] { return Report(*invocation, *options); }; });

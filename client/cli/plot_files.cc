@@ -23,18 +23,20 @@ absl::Status CheckFolder(const std::string& directory, const char* first, const 
   std::error_code error;
   const fs::path folder(directory);
   if (!fs::exists(folder, error)) return absl::OkStatus();
-  if (!fs::is_directory(folder, error)) return absl::InvalidArgumentError(absl::StrCat(directory, ": is no folder"));
+  if (!fs::is_directory(folder, error))
+    return absl::InvalidArgumentError(absl::StrCat(directory, ": is no folder"));
   for (const char* name : {first, second}) {
     const fs::path path = folder / name;
     if (fs::exists(path, error) && !(fs::is_regular_file(path, error) && HoldsSvg(path)))
-      return absl::InvalidArgumentError(
-          absl::StrCat(path.string(), ": is no plot, and would be replaced by one; move it, or choose another folder"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path.string(), ": is no plot, and would be replaced by one; move it, or choose another folder"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<PlotPaths> Write(const std::string& directory, const char* first, const std::string& first_plot,
-                                const char* second, const std::string& second_plot) {
+absl::StatusOr<PlotPaths> Write(const std::string& directory, const char* first,
+                                const std::string& first_plot, const char* second,
+                                const std::string& second_plot) {
   if (absl::Status status = CheckFolder(directory, first, second); !status.ok()) return status;
   const fs::path one = fs::path(directory) / first, other = fs::path(directory) / second;
   if (absl::Status status = WriteFile(one, first_plot); !status.ok()) return status;
@@ -51,7 +53,8 @@ absl::Status CheckPlotFolder(const std::string& directory) {
 absl::StatusOr<PlotPaths> WritePlots(const v1::ReportModelResponse& report, const std::string& directory) {
   if (report.measured_plot().empty() || report.convergence_plot().empty())
     return absl::UnavailableError("the server sent no plots");
-  return Write(directory, kMeasuredPlotName, report.measured_plot(), kConvergencePlotName, report.convergence_plot());
+  return Write(directory, kMeasuredPlotName, report.measured_plot(), kConvergencePlotName,
+               report.convergence_plot());
 }
 
 absl::Status CheckTuningPlotFolder(const std::string& directory) {

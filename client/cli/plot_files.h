@@ -12,15 +12,15 @@ namespace fusion {
 inline constexpr char kMeasuredPlotName[] = "predicted_vs_measured.svg";
 inline constexpr char kConvergencePlotName[] = "convergence.svg";
 
-// Ok when WritePlots(report, directory) may write: the folder is absent, or what it has under the two names are SVG or XML
-// documents, which are replaced. InvalidArgument otherwise; the message says what to do.
+// Ok when WritePlots(report, directory) may write: the folder is absent, or what it has under the two names
+// are SVG or XML documents, which are replaced. InvalidArgument otherwise; the message says what to do.
 absl::Status CheckPlotFolder(const std::string& directory);
 
 struct PlotPaths {
   std::string measured, convergence;
 };
-// Writes both plots into the folder, which is created with its parents. InvalidArgument: as CheckPlotFolder; nothing is written
-// then. Unavailable: the report has no plots, or the disk refuses.
+// Writes both plots into the folder, which is created with its parents. InvalidArgument: as CheckPlotFolder;
+// nothing is written then. Unavailable: the report has no plots, or the disk refuses.
 absl::StatusOr<PlotPaths> WritePlots(const v1::ReportModelResponse& report, const std::string& directory);
 
 // The same for the plots of `tune show`.

@@ -58,19 +58,21 @@ std::string GraphTable(const v1::ReportModelResponse& report, bool several_devic
     std::vector<std::string> row = {graph.graph(), graph.sizes()};
     if (several_devices) row.push_back(graph.device());
     for (std::string cell :
-         {std::string(CacheName(graph.cache())), FormatCount(graph.candidates()), PercentText(graph.median_absolute_error()),
-          graph.has_kendall_tau() ? TauText(graph.kendall_tau()) : "-", absl::StrJoin(graph.fastest_positions(), " "),
-          PercentText(graph.regret().first())})
+         {std::string(CacheName(graph.cache())), FormatCount(graph.candidates()),
+          PercentText(graph.median_absolute_error()),
+          graph.has_kendall_tau() ? TauText(graph.kendall_tau()) : "-",
+          absl::StrJoin(graph.fastest_positions(), " "), PercentText(graph.regret().first())})
       row.push_back(std::move(cell));
     table.AddRow(std::move(row));
   }
-  return absl::StrCat(table.Print(style.width), "\nfastest at: positions in predicted order of the five fastest, fastest first\n",
+  return absl::StrCat(table.Print(style.width),
+                      "\nfastest at: positions in predicted order of the five fastest, fastest first\n",
                       "first slower by: than the fastest, were only the best predicted one measured\n");
 }
 
 std::string CostText(const char* which, double median, double largest) {
-  return absl::StrCat(which, " is slower than the fastest by ", PercentText(median), " in the median, ", PercentText(largest),
-                      " at most\n");
+  return absl::StrCat(which, " is slower than the fastest by ", PercentText(median), " in the median, ",
+                      PercentText(largest), " at most\n");
 }
 
 }  // namespace
@@ -79,20 +81,21 @@ Json ModelReportJson(const v1::ReportModelResponse& report, const std::string& m
                      const std::string& convergence_plot) {
   Json graphs = Json::array();
   for (const v1::GraphAccuracy& graph : report.graphs()) graphs.push_back(GraphAccuracyJson(graph));
-  return {{"schema", "fusion.model_report/1"},
-          {"graphs", std::move(graphs)},
-          {"candidates", report.candidates()},
-          {"median_absolute_error", report.median_absolute_error()},
-          {"median_kendall_tau", report.has_median_kendall_tau() ? Json(report.median_kendall_tau()) : Json()},
-          {"mean_kendall_tau", report.has_mean_kendall_tau() ? Json(report.mean_kendall_tau()) : Json()},
-          {"least_kendall_tau", report.has_least_kendall_tau() ? Json(report.least_kendall_tau()) : Json()},
-          {"best_in_first_5", report.best_in_first_5()},
-          {"best_in_first_5_with_ties", report.best_in_first_5_with_ties()},
-          {"first_3_within_2_percent", report.first_3_within_2_percent()},
-          {"median_regret", RegretJson(report.median_regret())},
-          {"largest_regret", RegretJson(report.largest_regret())},
-          {"measured_plot", measured_plot.empty() ? Json() : Json(measured_plot)},
-          {"convergence_plot", convergence_plot.empty() ? Json() : Json(convergence_plot)}};
+  return {
+      {"schema", "fusion.model_report/1"},
+      {"graphs", std::move(graphs)},
+      {"candidates", report.candidates()},
+      {"median_absolute_error", report.median_absolute_error()},
+      {"median_kendall_tau", report.has_median_kendall_tau() ? Json(report.median_kendall_tau()) : Json()},
+      {"mean_kendall_tau", report.has_mean_kendall_tau() ? Json(report.mean_kendall_tau()) : Json()},
+      {"least_kendall_tau", report.has_least_kendall_tau() ? Json(report.least_kendall_tau()) : Json()},
+      {"best_in_first_5", report.best_in_first_5()},
+      {"best_in_first_5_with_ties", report.best_in_first_5_with_ties()},
+      {"first_3_within_2_percent", report.first_3_within_2_percent()},
+      {"median_regret", RegretJson(report.median_regret())},
+      {"largest_regret", RegretJson(report.largest_regret())},
+      {"measured_plot", measured_plot.empty() ? Json() : Json(measured_plot)},
+      {"convergence_plot", convergence_plot.empty() ? Json() : Json(convergence_plot)}};
 }
 
 std::string ModelReportText(const v1::ReportModelResponse& report, const TextStyle& style) {
@@ -107,12 +110,14 @@ std::string ModelReportText(const v1::ReportModelResponse& report, const TextSty
                   " in the median over all candidates\n",
                   "their order against the measured one (Kendall's tau; 1: the same, 0: no relation): ");
   if (report.has_median_kendall_tau()) {
-    absl::StrAppend(&text, TauText(report.median_kendall_tau()), " in the median, ", TauText(report.mean_kendall_tau()),
-                    " on average, ", TauText(report.least_kendall_tau()), " at least\n");
+    absl::StrAppend(&text, TauText(report.median_kendall_tau()), " in the median, ",
+                    TauText(report.mean_kendall_tau()), " on average, ", TauText(report.least_kendall_tau()),
+                    " at least\n");
   } else {
     absl::StrAppend(&text, "none, no graph has candidates whose times differ\n");
   }
-  absl::StrAppend(&text, "the fastest is among the first five predicted for ", PercentText(report.best_in_first_5()),
+  absl::StrAppend(&text, "the fastest is among the first five predicted for ",
+                  PercentText(report.best_in_first_5()),
                   " of the graphs; it or one that cannot be told from it, for ",
                   PercentText(report.best_in_first_5_with_ties()), "\n",
                   "the best of the first three predicted is within 2 % of the fastest for ",

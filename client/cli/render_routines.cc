@@ -51,20 +51,22 @@ Json BenchmarkJson(const v1::Job& job) {
   }
   for (const std::string& note : routines.notes()) notes.push_back(note);
   const v1::DeviceDescription& device = job.result().device();
-  return {{"schema", "fusion.library_bench/1"},
-          {"job", job.name()},
-          {"device", {{"name", device.name()}, {"target", TargetName(device.target())}, {"arch", device.arch()}}},
-          {"known", routines.known()},
-          {"measured", routines.measured()},
-          {"seconds", routines.seconds()},
-          {"notes", std::move(notes)},
-          {"tables", std::move(tables)}};
+  return {
+      {"schema", "fusion.library_bench/1"},
+      {"job", job.name()},
+      {"device", {{"name", device.name()}, {"target", TargetName(device.target())}, {"arch", device.arch()}}},
+      {"known", routines.known()},
+      {"measured", routines.measured()},
+      {"seconds", routines.seconds()},
+      {"notes", std::move(notes)},
+      {"tables", std::move(tables)}};
 }
 
 std::string BenchmarkText(const v1::JobResult& result, const TextStyle& style) {
   const v1::RoutineTables& routines = result.routines();
-  std::string text = absl::StrCat(DeviceText(result.device()), "\n", Counted(routines.measured(), "routine"), " measured in ",
-                                  FormatSeconds(routines.seconds()), ", ", routines.known(), " known before\n");
+  std::string text = absl::StrCat(DeviceText(result.device()), "\n", Counted(routines.measured(), "routine"),
+                                  " measured in ", FormatSeconds(routines.seconds()), ", ", routines.known(),
+                                  " known before\n");
   if (routines.tables_size() > 0) {
     Table table;
     table.AddColumn("routine", Table::Align::kLeft);
@@ -76,8 +78,9 @@ std::string BenchmarkText(const v1::JobResult& result, const TextStyle& style) {
     for (const v1::RoutineTable& routine : routines.tables()) {
       const Ends ends = EndsOf(routine);
       if (!ends.alone) continue;
-      table.AddRow({routine.routine(), absl::StrCat(routine.points_size()), absl::StrCat(ends.most->threads()),
-                    absl::StrCat(ends.most->elements()), PointText(*ends.alone), PointText(*ends.most)});
+      table.AddRow({routine.routine(), absl::StrCat(routine.points_size()),
+                    absl::StrCat(ends.most->threads()), absl::StrCat(ends.most->elements()),
+                    PointText(*ends.alone), PointText(*ends.most)});
     }
     absl::StrAppend(&text, "\n", table.Print(style.width),
                     "\ntimes of a block for its elements once; in brackets: blocks on each multiprocessor\n");

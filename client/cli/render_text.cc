@@ -43,10 +43,13 @@ std::string SearchText(const v1::SearchSummary& search) {
   if (search.timed() > 0)
     more = absl::StrCat(
         Counted(search.timed(), "candidate"), " timed; ",
-        search.possible_gain() > 0 ? absl::StrCat("others are at most ", FormatShare(search.possible_gain()), " faster")
-                                   : "no other is faster",
+        search.possible_gain() > 0
+            ? absl::StrCat("others are at most ", FormatShare(search.possible_gain()), " faster")
+            : "no other is faster",
         ", as predicted less two standard deviations of ", FormatShare(search.prediction().deviation()), " (",
-        search.prediction().jobs() == 0 ? "assumed" : absl::StrCat("learned from ", Counted(search.prediction().jobs(), "job")),
+        search.prediction().jobs() == 0
+            ? "assumed"
+            : absl::StrCat("learned from ", Counted(search.prediction().jobs(), "job")),
         ")\n");
   return absl::StrCat("searched ", Counted(search.fusions(), "fusion"), ", ",
                       Counted(search.fusion_implementations(), "implementation"), ", ",
@@ -112,7 +115,8 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
   return text;
 }
 
-std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const v1::JobResult& result, const TextStyle& style) {
+std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const v1::JobResult& result,
+                          const TextStyle& style) {
   constexpr double kSlower = 0.99;  // speed-up of the fastest, below which it is no matter of noise
   std::string text;
   auto any = [&](auto&& condition) {
@@ -189,13 +193,15 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
   if (result.cache() == v1::WARM) absl::StrAppend(&text, "; warm times");
   absl::StrAppend(&text, "\n", SearchText(result.search()));
   if (result.routines().measured() > 0)
-    absl::StrAppend(&text, "first measured ", Counted(result.routines().measured(), "routine"), " of its functions, in ",
-                    FormatSeconds(result.routines().seconds()), ", for this and later predictions\n");
+    absl::StrAppend(&text, "first measured ", Counted(result.routines().measured(), "routine"),
+                    " of its functions, in ", FormatSeconds(result.routines().seconds()),
+                    ", for this and later predictions\n");
   absl::StrAppend(&text, "\n");
   if (ranked.empty()) {
     absl::StrAppend(&text, "no candidate could be measured\n");
   } else {
-    absl::StrAppend(&text, RankedTable(ranked, result, unit, style), "\n", FootnotesText(ranked, result, style));
+    absl::StrAppend(&text, RankedTable(ranked, result, unit, style), "\n",
+                    FootnotesText(ranked, result, style));
   }
   return text + FailuresText(result);
 }

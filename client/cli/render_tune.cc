@@ -45,7 +45,8 @@ double ExploringShare(const v1::Tuning& tuning) {
 std::string ParameterValueText(const v1::TuningParameter& parameter, double value) {
   if (parameter.has_enumeration()) {
     const auto index = static_cast<int>(value);
-    if (index >= 0 && index < parameter.enumeration().values_size()) return parameter.enumeration().values(index);
+    if (index >= 0 && index < parameter.enumeration().values_size())
+      return parameter.enumeration().values(index);
   }
   return absl::StrFormat("%.10g", value);
 }
@@ -59,7 +60,8 @@ Json ParameterValueJson(const v1::TuningParameter& parameter, double value) {
 Json ConfigurationJson(const v1::SectionDeclaration& declaration, const v1::Configuration& configuration) {
   Json json = Json::object();
   for (int i = 0; i < std::min(declaration.parameters_size(), configuration.values_size()); ++i)
-    json[declaration.parameters(i).name()] = ParameterValueJson(declaration.parameters(i), configuration.values(i));
+    json[declaration.parameters(i).name()] =
+        ParameterValueJson(declaration.parameters(i), configuration.values(i));
   return json;
 }
 
@@ -69,7 +71,8 @@ std::string DomainText(const v1::TuningParameter& parameter) {
       return absl::StrCat(parameter.integer().lower(), " to ", parameter.integer().upper(), " in steps of ",
                           parameter.integer().step());
     case v1::TuningParameter::kPowerOfTwo:
-      return absl::StrCat("powers of two, ", parameter.power_of_two().lower(), " to ", parameter.power_of_two().upper());
+      return absl::StrCat("powers of two, ", parameter.power_of_two().lower(), " to ",
+                          parameter.power_of_two().upper());
     case v1::TuningParameter::kEnumeration:
       return absl::StrJoin(parameter.enumeration().values(), ", ");
     case v1::TuningParameter::kReal:
@@ -110,7 +113,8 @@ Json DomainJson(const v1::TuningParameter& parameter) {
     case v1::TuningParameter::DOMAIN_NOT_SET:
       break;
   }
-  if (parameter.has_default_value()) json["default"] = ParameterValueJson(parameter, parameter.default_value());
+  if (parameter.has_default_value())
+    json["default"] = ParameterValueJson(parameter, parameter.default_value());
   json["condition"] = parameter.condition();
   return json;
 }
@@ -147,7 +151,9 @@ std::string PhaseText(v1::TuningPhase phase) {
 }
 
 double StandardError(const v1::ConfigurationStatistics& statistics) {
-  return statistics.count() > 1 ? statistics.standard_deviation() / std::sqrt(static_cast<double>(statistics.count())) : 0;
+  return statistics.count() > 1
+             ? statistics.standard_deviation() / std::sqrt(static_cast<double>(statistics.count()))
+             : 0;
 }
 
 std::string ConfigurationsTable(const v1::TuningDetails& details, const TextStyle& style) {
@@ -159,13 +165,16 @@ std::string ConfigurationsTable(const v1::TuningDetails& details, const TextStyl
   table.AddColumn("smallest", Table::Align::kRight);
   table.AddColumn("runs", Table::Align::kRight);
   table.AddColumn("failures", Table::Align::kRight);
-  const int shown = style.all ? details.configurations_size() : std::min(details.configurations_size(), kFirst);
+  const int shown =
+      style.all ? details.configurations_size() : std::min(details.configurations_size(), kFirst);
   for (int i = 0; i < shown; ++i) {
     const v1::ConfigurationStatistics& statistics = details.configurations(i);
-    table.AddRow({ConfigurationText(declaration, statistics.configuration()), ValueText(statistics.mean(), declaration),
-                  statistics.count() > 1 ? FormatShare(statistics.standard_deviation() / statistics.mean()) : "-",
-                  ValueText(statistics.minimum(), declaration), FormatCount(static_cast<int64_t>(statistics.count())),
-                  FormatCount(static_cast<int64_t>(statistics.failures()))});
+    table.AddRow(
+        {ConfigurationText(declaration, statistics.configuration()),
+         ValueText(statistics.mean(), declaration),
+         statistics.count() > 1 ? FormatShare(statistics.standard_deviation() / statistics.mean()) : "-",
+         ValueText(statistics.minimum(), declaration), FormatCount(static_cast<int64_t>(statistics.count())),
+         FormatCount(static_cast<int64_t>(statistics.failures()))});
   }
   std::string text = table.Print(style.width);
   if (shown < details.configurations_size())
@@ -175,7 +184,8 @@ std::string ConfigurationsTable(const v1::TuningDetails& details, const TextStyl
 
 }  // namespace
 
-std::string ConfigurationText(const v1::SectionDeclaration& declaration, const v1::Configuration& configuration) {
+std::string ConfigurationText(const v1::SectionDeclaration& declaration,
+                              const v1::Configuration& configuration) {
   std::vector<std::string> parts;
   for (int i = 0; i < std::min(declaration.parameters_size(), configuration.values_size()); ++i)
     parts.push_back(absl::StrCat(declaration.parameters(i).name(), "=",
@@ -198,40 +208,43 @@ Json TuningJson(const v1::Tuning& tuning) {
   Json context = Json::object();
   for (const v1::ContextSize& size : declaration.context()) context[size.name()] = size.value();
   Json parameters = Json::array(), constraints = Json::array();
-  for (const v1::TuningParameter& parameter : declaration.parameters()) parameters.push_back(DomainJson(parameter));
+  for (const v1::TuningParameter& parameter : declaration.parameters())
+    parameters.push_back(DomainJson(parameter));
   for (const std::string& constraint : declaration.constraints()) constraints.push_back(constraint);
   const double speedup = SpeedupOf(tuning);
-  return {{"schema", "fusion.tuning/1"},
-          {"tuning", tuning.name()},
-          {"program", declaration.program()},
-          {"section", declaration.section()},
-          {"device_class", declaration.device_class()},
-          {"context", std::move(context)},
-          {"parameters", std::move(parameters)},
-          {"constraints", std::move(constraints)},
-          {"objective",
-           {{"name", ObjectiveName(declaration)},
-            {"unit", UnitOf(declaration)},
-            {"maximize", declaration.objective().maximize()}}},
-          {"strategy", declaration.strategy().empty() ? "portfolio" : declaration.strategy()},
-          {"created", TimeText(tuning.create_time())},
-          {"updated", tuning.has_update_time() ? Json(TimeText(tuning.update_time())) : Json()},
-          {"generation", tuning.generation()},
-          {"phase", v1::TuningPhase_Name(tuning.phase())},
-          {"provenance",
-           tuning.provenance() == v1::PROVENANCE_UNSPECIFIED ? Json() : Json(v1::Provenance_Name(tuning.provenance()))},
-          {"provenance_tuning", tuning.provenance_tuning().empty() ? Json() : Json(tuning.provenance_tuning())},
-          {"best", ConfigurationJson(declaration, tuning.best())},
-          {"best_value", Known(tuning.best_value())},
-          {"best_relative_error", tuning.best_value() > 0 ? Json(tuning.best_relative_error()) : Json()},
-          {"default_value", Known(tuning.default_value())},
-          {"speedup", Known(speedup)},
-          {"runs", tuning.runs()},
-          {"failures", tuning.failures()},
-          {"configurations_run", tuning.configurations()},
-          {"drifts", tuning.drifts()},
-          {"programs", tuning.programs()},
-          {"exploration_share", tuning.total_value() > 0 ? Json(ExploringShare(tuning)) : Json()}};
+  return {
+      {"schema", "fusion.tuning/1"},
+      {"tuning", tuning.name()},
+      {"program", declaration.program()},
+      {"section", declaration.section()},
+      {"device_class", declaration.device_class()},
+      {"context", std::move(context)},
+      {"parameters", std::move(parameters)},
+      {"constraints", std::move(constraints)},
+      {"objective",
+       {{"name", ObjectiveName(declaration)},
+        {"unit", UnitOf(declaration)},
+        {"maximize", declaration.objective().maximize()}}},
+      {"strategy", declaration.strategy().empty() ? "portfolio" : declaration.strategy()},
+      {"created", TimeText(tuning.create_time())},
+      {"updated", tuning.has_update_time() ? Json(TimeText(tuning.update_time())) : Json()},
+      {"generation", tuning.generation()},
+      {"phase", v1::TuningPhase_Name(tuning.phase())},
+      {"provenance", tuning.provenance() == v1::PROVENANCE_UNSPECIFIED
+                         ? Json()
+                         : Json(v1::Provenance_Name(tuning.provenance()))},
+      {"provenance_tuning", tuning.provenance_tuning().empty() ? Json() : Json(tuning.provenance_tuning())},
+      {"best", ConfigurationJson(declaration, tuning.best())},
+      {"best_value", Known(tuning.best_value())},
+      {"best_relative_error", tuning.best_value() > 0 ? Json(tuning.best_relative_error()) : Json()},
+      {"default_value", Known(tuning.default_value())},
+      {"speedup", Known(speedup)},
+      {"runs", tuning.runs()},
+      {"failures", tuning.failures()},
+      {"configurations_run", tuning.configurations()},
+      {"drifts", tuning.drifts()},
+      {"programs", tuning.programs()},
+      {"exploration_share", tuning.total_value() > 0 ? Json(ExploringShare(tuning)) : Json()}};
 }
 
 Json TuningListJson(const v1::ListTuningsResponse& response) {
@@ -250,12 +263,13 @@ Json TuningDetailsJson(const v1::TuningDetails& details, const std::string& land
   Json json = TuningJson(details.tuning());
   Json configurations = Json::array(), convergence = Json::array();
   for (const v1::ConfigurationStatistics& statistics : details.configurations())
-    configurations.push_back({{"configuration", ConfigurationJson(declaration, statistics.configuration())},
-                              {"count", statistics.count()},
-                              {"mean", Known(statistics.mean())},
-                              {"standard_deviation", statistics.count() > 1 ? Json(statistics.standard_deviation()) : Json()},
-                              {"minimum", Known(statistics.minimum())},
-                              {"failures", statistics.failures()}});
+    configurations.push_back(
+        {{"configuration", ConfigurationJson(declaration, statistics.configuration())},
+         {"count", statistics.count()},
+         {"mean", Known(statistics.mean())},
+         {"standard_deviation", statistics.count() > 1 ? Json(statistics.standard_deviation()) : Json()},
+         {"minimum", Known(statistics.minimum())},
+         {"failures", statistics.failures()}});
   for (const v1::ConvergencePoint& point : details.convergence())
     convergence.push_back({{"evaluations", point.evaluations()},
                            {"best", ConfigurationJson(declaration, point.best())},
@@ -281,11 +295,15 @@ Json T4Json(const v1::Tuning& tuning, const std::vector<v1::StoredTuningReport>&
       Json runtimes = Json::array(), measurements = Json::array();
       if (!failed) {
         if (seconds) runtimes.push_back(report.mean() * scale);
-        measurements.push_back({{"name", objective}, {"value", report.mean() * scale}, {"unit", seconds ? "ms" : UnitOf(declaration)}});
-        measurements.push_back(
-            {{"name", objective + "_minimum"}, {"value", report.minimum() * scale}, {"unit", seconds ? "ms" : UnitOf(declaration)}});
+        measurements.push_back({{"name", objective},
+                                {"value", report.mean() * scale},
+                                {"unit", seconds ? "ms" : UnitOf(declaration)}});
+        measurements.push_back({{"name", objective + "_minimum"},
+                                {"value", report.minimum() * scale},
+                                {"unit", seconds ? "ms" : UnitOf(declaration)}});
       }
-      measurements.push_back({{"name", "runs"}, {"value", failed ? report.failures() : report.count()}, {"unit", ""}});
+      measurements.push_back(
+          {{"name", "runs"}, {"value", failed ? report.failures() : report.count()}, {"unit", ""}});
       results.push_back({{"timestamp", TimeText(stored.time())},
                          {"configuration", ConfigurationJson(declaration, report.configuration())},
                          {"times",
@@ -319,10 +337,11 @@ std::string TuningListText(const v1::ListTuningsResponse& response, const TextSt
   table.AddColumn("device", Table::Align::kLeft);
   for (const v1::Tuning& tuning : response.tunings()) {
     const v1::SectionDeclaration& declaration = tuning.declaration();
-    table.AddRow({tuning.name(), SectionText(declaration), ContextText(declaration), v1::TuningPhase_Name(tuning.phase()),
-                  ConfigurationText(declaration, tuning.best()), ValueText(tuning.best_value(), declaration),
-                  FormatSpeedup(SpeedupOf(tuning)), FormatCount(static_cast<int64_t>(tuning.runs())),
-                  FormatCount(tuning.programs()), declaration.device_class()});
+    table.AddRow({tuning.name(), SectionText(declaration), ContextText(declaration),
+                  v1::TuningPhase_Name(tuning.phase()), ConfigurationText(declaration, tuning.best()),
+                  ValueText(tuning.best_value(), declaration), FormatSpeedup(SpeedupOf(tuning)),
+                  FormatCount(static_cast<int64_t>(tuning.runs())), FormatCount(tuning.programs()),
+                  declaration.device_class()});
   }
   return table.Print(style.width);
 }
@@ -339,8 +358,8 @@ std::string TuningDetailsText(const v1::TuningDetails& details, const TextStyle&
   const v1::Tuning& tuning = details.tuning();
   const v1::SectionDeclaration& declaration = tuning.declaration();
   const std::string context = ContextText(declaration);
-  std::string text = absl::StrCat(tuning.name(), "  ", SectionText(declaration), context.empty() ? "" : "  ", context, "  on ",
-                                  declaration.device_class(), "\n\n");
+  std::string text = absl::StrCat(tuning.name(), "  ", SectionText(declaration), context.empty() ? "" : "  ",
+                                  context, "  on ", declaration.device_class(), "\n\n");
   Table parameters;
   parameters.AddColumn("parameter", Table::Align::kLeft);
   parameters.AddColumn("values", Table::Align::kLeft);
@@ -349,16 +368,19 @@ std::string TuningDetailsText(const v1::TuningDetails& details, const TextStyle&
   parameters.AddColumn("where", Table::Align::kLeft);
   for (int i = 0; i < declaration.parameters_size(); ++i) {
     const v1::TuningParameter& parameter = declaration.parameters(i);
-    parameters.AddRow({parameter.name(), DomainText(parameter),
-                       parameter.has_default_value() ? ParameterValueText(parameter, parameter.default_value()) : "",
-                       i < tuning.best().values_size() ? ParameterValueText(parameter, tuning.best().values(i)) : "",
-                       parameter.condition()});
+    parameters.AddRow(
+        {parameter.name(), DomainText(parameter),
+         parameter.has_default_value() ? ParameterValueText(parameter, parameter.default_value()) : "",
+         i < tuning.best().values_size() ? ParameterValueText(parameter, tuning.best().values(i)) : "",
+         parameter.condition()});
   }
   absl::StrAppend(&text, parameters.Print(style.width));
-  for (const std::string& constraint : declaration.constraints()) absl::StrAppend(&text, "constraint: ", constraint, "\n");
+  for (const std::string& constraint : declaration.constraints())
+    absl::StrAppend(&text, "constraint: ", constraint, "\n");
   absl::StrAppend(&text, "\nobjective: the ", declaration.objective().maximize() ? "largest " : "smallest ",
-                  ObjectiveName(declaration), ", in ", UnitOf(declaration), "; strategy: ",
-                  declaration.strategy().empty() ? "portfolio" : declaration.strategy(), "\n");
+                  ObjectiveName(declaration), ", in ", UnitOf(declaration),
+                  "; strategy: ", declaration.strategy().empty() ? "portfolio" : declaration.strategy(),
+                  "\n");
   absl::StrAppend(&text, "best: ", ConfigurationText(declaration, tuning.best()), ", ",
                   ValueText(tuning.best_value(), declaration));
   if (tuning.best_value() > 0) absl::StrAppend(&text, " +-", FormatShare(tuning.best_relative_error()));
@@ -369,11 +391,12 @@ std::string TuningDetailsText(const v1::TuningDetails& details, const TextStyle&
   absl::StrAppend(&text, "\nphase: ", PhaseText(tuning.phase()), "\n");
   absl::StrAppend(&text, Counted(static_cast<int64_t>(tuning.runs()), "run"), ", ",
                   Counted(static_cast<int64_t>(tuning.failures()), "failure"), ", ",
-                  Counted(static_cast<int64_t>(tuning.configurations()), "configuration"), "; generation ", tuning.generation(),
-                  ", ", Counted(static_cast<int64_t>(tuning.drifts()), "drift"), "; ",
+                  Counted(static_cast<int64_t>(tuning.configurations()), "configuration"), "; generation ",
+                  tuning.generation(), ", ", Counted(static_cast<int64_t>(tuning.drifts()), "drift"), "; ",
                   Counted(tuning.programs(), "program"), " connected\n");
   if (tuning.total_value() > 0)
-    absl::StrAppend(&text, "exploring cost ", ExploringShare(tuning) > 0 ? FormatShare(ExploringShare(tuning)) : "0 %",
+    absl::StrAppend(&text, "exploring cost ",
+                    ExploringShare(tuning) > 0 ? FormatShare(ExploringShare(tuning)) : "0 %",
                     " of the whole ", ObjectiveName(declaration), "\n");
   if (tuning.has_update_time()) absl::StrAppend(&text, "last report: ", TimeText(tuning.update_time()), "\n");
   if (details.configurations_size() > 0) absl::StrAppend(&text, "\n", ConfigurationsTable(details, style));
@@ -412,7 +435,8 @@ PlottedTuning PlottedOf(const v1::TuningDetails& details) {
     }
   }
   for (const v1::ConfigurationStatistics& statistics : details.configurations()) {
-    if (statistics.count() == 0 || statistics.configuration().values_size() != declaration.parameters_size()) continue;
+    if (statistics.count() == 0 || statistics.configuration().values_size() != declaration.parameters_size())
+      continue;
     if (std::equal(statistics.configuration().values().begin(), statistics.configuration().values().end(),
                    tuning.best().values().begin(), tuning.best().values().end()))
       plotted.best = static_cast<int>(plotted.configurations.size());
@@ -423,7 +447,8 @@ PlottedTuning PlottedOf(const v1::TuningDetails& details) {
          statistics.mean(),
          StandardError(statistics),
          absl::StrCat(ConfigurationText(declaration, statistics.configuration()), ": ",
-                      ValueText(statistics.mean(), declaration), ", ", Counted(static_cast<int64_t>(statistics.count()), "run"))});
+                      ValueText(statistics.mean(), declaration), ", ",
+                      Counted(static_cast<int64_t>(statistics.count()), "run"))});
   }
   for (const v1::ConvergencePoint& point : details.convergence()) {
     plotted.convergence.emplace_back(point.evaluations(), point.value());

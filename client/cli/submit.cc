@@ -37,12 +37,14 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
                                         std::pair("--build-limit", options.build_limit_seconds),
                                         std::pair("--run-limit", options.run_limit_seconds)})
     if (!std::isfinite(seconds))
-      return invocation.Report(absl::InvalidArgumentError(absl::StrCat(option, ": must be a number of seconds")));
+      return invocation.Report(
+          absl::InvalidArgumentError(absl::StrCat(option, ": must be a number of seconds")));
   absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
   if (!options.watch.output.empty() && options.detach)
-    return invocation.Report(absl::InvalidArgumentError(
-        "--output: a job that is left to the server (--detach) writes no folder; fusion-client fetch JOB --output DIR does when it has ended"));
+    return invocation.Report(
+        absl::InvalidArgumentError("--output: a job that is left to the server (--detach) writes no folder; "
+                                   "fusion-client fetch JOB --output DIR does when it has ended"));
   // Before the work, not after it.
   if (!options.watch.output.empty()) {
     absl::Status status = CheckArtifactFolder(options.watch.output, options.watch.force);
@@ -108,21 +110,26 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
-  command->add_option("--arch", options->arch, "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
+  command->add_option(
+      "--arch", options->arch,
+      "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
   command->add_option("--candidates", options->candidates, "Most implementations to build and time")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddRankingOptions(command, &options->ranking);
-  command
-      ->add_option("--priority", options->priority, "Among your own jobs, larger first (-100 to 100)")
+  command->add_option("--priority", options->priority, "Among your own jobs, larger first (-100 to 100)")
       ->check(CLI::Range(-100, 100));
   command
       ->add_option("--queue-limit", options->queue_limit_seconds,
                    "Seconds that a build or timing may wait for a worker before the job is given up")
       ->check(CLI::Range(0.0, 86400.0));
-  command->add_option("--build-limit", options->build_limit_seconds, "Seconds that the build of a kernel may take (default: 120)")
+  command
+      ->add_option("--build-limit", options->build_limit_seconds,
+                   "Seconds that the build of a kernel may take (default: 120)")
       ->check(CLI::Range(0.0, 86400.0));
-  command->add_option("--run-limit", options->run_limit_seconds, "Seconds that one run of a candidate may take (default: 20)")
+  command
+      ->add_option("--run-limit", options->run_limit_seconds,
+                   "Seconds that one run of a candidate may take (default: 20)")
       ->check(CLI::Range(0.0, 86400.0));
   command
       ->add_option("--time-limit", options->time_limit_seconds,
@@ -131,7 +138,8 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_flag("--measure-all", options->measure_all,
                     "Also build and time candidates that, as predicted, cannot be the fastest");
   command->add_option("--output", options->watch.output, "Folder for the code of rank 1");
-  command->add_flag("--force", options->watch.force, "Write into a folder that holds other files, or files that were changed");
+  command->add_flag("--force", options->watch.force,
+                    "Write into a folder that holds other files, or files that were changed");
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
   command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");
   command->add_option("--request-id", options->request_id, "The same id again gives the same job");

@@ -56,9 +56,11 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
       ->default_str("cold");
   command->add_flag("--deterministic", options->deterministic,
                     "Only candidates that give the same bits on every run: no sums by atomic additions");
-  AddGroupOption(command, "--together", "Only candidates in which one kernel computes these values; may be repeated",
+  AddGroupOption(command, "--together",
+                 "Only candidates in which one kernel computes these values; may be repeated",
                  [options] { return options->hints.add_together(); });
-  AddGroupOption(command, "--apart", "Only candidates in which no kernel computes two of these values; may be repeated",
+  AddGroupOption(command, "--apart",
+                 "Only candidates in which no kernel computes two of these values; may be repeated",
                  [options] { return options->hints.add_apart(); });
   command
       ->add_option_function<std::vector<std::string>>(
@@ -71,7 +73,8 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
               implementation->set_text(parts.second);
             }
           },
-          "Only candidates in which the kernel that computes A is described by TEXT, as \"row_panel T512 V4\"; may be repeated")
+          "Only candidates in which the kernel that computes A is described by TEXT, as \"row_panel T512 "
+          "V4\"; may be repeated")
       ->type_name("A=TEXT")
       ->allow_extra_args(false);
 }

@@ -47,7 +47,8 @@ absl::StatusOr<std::string> TuningName(Client& client, const std::string& given)
   for (const v1::Tuning& tuning : all->tunings())
     if (SectionText(tuning.declaration()) == given) found.push_back(&tuning);
   if (found.size() == 1) return found[0]->name();
-  if (found.empty()) return absl::NotFoundError(absl::StrCat("there is no tuning of ", given, "; see tune list"));
+  if (found.empty())
+    return absl::NotFoundError(absl::StrCat("there is no tuning of ", given, "; see tune list"));
   std::string message = absl::StrCat("there are ", found.size(), " tunings of ", given, "; name one:");
   for (const v1::Tuning* tuning : found) {
     const std::string context = ContextText(tuning->declaration());
@@ -74,7 +75,8 @@ ExitCode List(const Invocation& invocation, const std::string& program, int limi
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::ListTuningsResponse> tunings = ReadTunings(**client, program, limit);
   if (!tunings.ok()) return invocation.Report(tunings.status());
-  std::cout << (invocation.json ? JsonText(TuningListJson(*tunings)) : TuningListText(*tunings, invocation.Style()));
+  std::cout << (invocation.json ? JsonText(TuningListJson(*tunings))
+                                : TuningListText(*tunings, invocation.Style()));
   return kDone;
 }
 
@@ -89,7 +91,8 @@ ExitCode Show(const Invocation& invocation, const std::string& given, const std:
   absl::StatusOr<PlotPaths> paths = PlotPaths();
   if (!plots.empty()) {
     const PlottedTuning plotted = PlottedOf(*details);
-    absl::StatusOr<std::string> landscape = PlotLandscape(plotted), convergence = PlotTuningConvergence(plotted);
+    absl::StatusOr<std::string> landscape = PlotLandscape(plotted),
+                                convergence = PlotTuningConvergence(plotted);
     paths = !landscape.ok()     ? landscape.status()
             : !convergence.ok() ? absl::StatusOr<PlotPaths>(convergence.status())
                                 : WriteTuningPlots(*landscape, *convergence, plots);
@@ -101,7 +104,8 @@ ExitCode Show(const Invocation& invocation, const std::string& given, const std:
     TextStyle style = invocation.Style();
     style.all = all;
     std::cout << TuningDetailsText(*details, style);
-    if (!plots.empty() && paths.ok()) std::cout << "plots: " << written.measured << ", " << written.convergence << "\n";
+    if (!plots.empty() && paths.ok())
+      std::cout << "plots: " << written.measured << ", " << written.convergence << "\n";
   }
   if (paths.ok()) return kDone;
   std::cerr << "error: the plots were not written: " << paths.status().message() << "\n";
@@ -116,7 +120,8 @@ ExitCode Watch(const Invocation& invocation, const std::string& given, bool unti
   const absl::Status status = client->WatchTuning(name, [&](const v1::Tuning& tuning) {
     // A line each, so that a reader can take them as they come.
     if (invocation.json) {
-      std::cout << TuningJson(tuning).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n" << std::flush;
+      std::cout << TuningJson(tuning).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n"
+                << std::flush;
     } else {
       std::cout << TuningLineText(tuning) << std::flush;
     }
@@ -167,7 +172,8 @@ ExitCode Export(const Invocation& invocation, const std::string& given, const st
     std::cout << JsonText(results);
     return kDone;
   }
-  if (absl::Status status = WriteFile(output, JsonText(results)); !status.ok()) return invocation.Report(status);
+  if (absl::Status status = WriteFile(output, JsonText(results)); !status.ok())
+    return invocation.Report(status);
   if (invocation.json) {
     std::cout << JsonText({{"schema", "fusion.tuning_export/1"},
                            {"tuning", name},
@@ -194,7 +200,9 @@ void AddTuneCommands(CLI::App* app, Invocation* invocation) {
 
   CLI::App* list = tune->add_subcommand("list", "Tunings, the newest report first");
   list->add_option("--program", *program, "Only those of this program");
-  list->add_option("--limit", *limit, "Most tunings to list")->check(CLI::Range(1, 1000000))->capture_default_str();
+  list->add_option("--limit", *limit, "Most tunings to list")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   AddCommonOptions(list, invocation);
   list->callback([=] { invocation->run = [=] { return List(*invocation, *program, *limit); }; });
 

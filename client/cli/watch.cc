@@ -27,8 +27,10 @@ int ErrorWidth() {
 // The options that led to the server, so that what is told next can be copied.
 std::string ConnectionText(const ConnectionOptions& options) {
   std::string text;
-  for (const auto& [name, value] : {std::pair("--server", &options.server), {"--tls-ca", &options.tls_ca},
-                                    {"--tls-cert", &options.tls_cert}, {"--tls-key", &options.tls_key},
+  for (const auto& [name, value] : {std::pair("--server", &options.server),
+                                    {"--tls-ca", &options.tls_ca},
+                                    {"--tls-cert", &options.tls_cert},
+                                    {"--tls-key", &options.tls_key},
                                     {"--token-file", &options.token_file}})
     if (!value->empty()) absl::StrAppend(&text, " ", name, " ", *value);
   return text;
@@ -94,7 +96,8 @@ ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& jo
     return ExitCodeOfJob(job);
   }
   if (IsBenchmark(job.result())) {
-    std::cout << (invocation.json ? JsonText(BenchmarkJson(job)) : BenchmarkText(job.result(), invocation.Style()));
+    std::cout << (invocation.json ? JsonText(BenchmarkJson(job))
+                                  : BenchmarkText(job.result(), invocation.Style()));
     // The notes say why.
     const v1::RoutineTables& routines = job.result().routines();
     return routines.tables().empty() && !routines.notes().empty() ? kFailed : kDone;

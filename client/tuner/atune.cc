@@ -23,8 +23,8 @@ using Bounds = std::tuple<int64_t, int64_t, int64_t>;  // lower, upper, step
 
 constexpr char kParameter[] = "partition";
 
-// The tuner of all loops of the process. Created at the first call, and then left to the end of the process, when what was measured
-// last is sent.
+// The tuner of all loops of the process. Created at the first call, and then left to the end of the process,
+// when what was measured last is sent.
 class Loops {
  public:
   static Loops& Get() {
@@ -52,9 +52,10 @@ class Loops {
     std::lock_guard lock(mutex_);
     std::vector<absl::string_view> names;
     for (const auto& [known, base] : bases_) names.push_back(known);
-    return absl::NotFoundError(absl::StrCat(
-        "section ", fusion::Shown(name), " was not asked for in this thread: call fusion_get_partition_parameter first",
-        fusion::DidYouMean(fusion::SimilarName(name, names))));
+    return absl::NotFoundError(
+        absl::StrCat("section ", fusion::Shown(name),
+                     " was not asked for in this thread: call fusion_get_partition_parameter first",
+                     fusion::DidYouMean(fusion::SimilarName(name, names))));
   }
 
  private:
@@ -129,7 +130,8 @@ thread_local std::map<std::string, LoopOfThread, std::less<>> t_loops;
 int64_t MiddleOf(int64_t lower, int64_t upper, int64_t step) {
   if (step <= 0 || upper <= lower) return lower;
   // Unsigned: the distance may be larger than an int64_t.
-  const uint64_t steps = (static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower)) / static_cast<uint64_t>(step);
+  const uint64_t steps =
+      (static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower)) / static_cast<uint64_t>(step);
   return static_cast<int64_t>(static_cast<uint64_t>(lower) + steps / 2 * static_cast<uint64_t>(step));
 }
 

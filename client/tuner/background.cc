@@ -214,7 +214,8 @@ void Background::Declared(Traffic& traffic, const v1::Declared& declared) {
     discarded_ += outbox_.Discard(section.id);
     traffic.wanted = 0;
     if (!was_refused)
-      tuner_.Notice(absl::StrCat(std::string(status.message()), "; it goes on with its defaults, and is not tuned"));
+      tuner_.Notice(
+          absl::StrCat(std::string(status.message()), "; it goes on with its defaults, and is not tuned"));
     return;
   }
   // Also on a new stream: the server knows it of no other.
@@ -240,7 +241,8 @@ void Background::Choose(Traffic& traffic, const v1::TuningChoice& message) {
     // Proposals of before a reset or a drift are not tried any more.
     std::vector<fusion_tuner_value> values(section.space().dimensions());
     uint64_t proposal, generation;
-    while (section.proposals().Pop(&proposal, &generation, values.data())) traffic.outstanding.erase(proposal);
+    while (section.proposals().Pop(&proposal, &generation, values.data()))
+      traffic.outstanding.erase(proposal);
     for (uint64_t waiting : traffic.waiting) traffic.outstanding.erase(waiting);
     traffic.waiting.clear();
   }
@@ -251,7 +253,8 @@ void Background::Choose(Traffic& traffic, const v1::TuningChoice& message) {
   }
   for (const v1::TuningProposal& proposal : message.proposals()) {
     std::vector<double> point = PointOf(proposal.configuration());
-    if (proposal.id() == 0 || traffic.outstanding.size() >= kMostOutstanding || !section.space().Check(point).ok())
+    if (proposal.id() == 0 || traffic.outstanding.size() >= kMostOutstanding ||
+        !section.space().Check(point).ok())
       continue;
     if (traffic.outstanding.try_emplace(proposal.id(), Proposal{choice.generation, std::move(point)}).second)
       traffic.waiting.push_back(proposal.id());
@@ -284,7 +287,8 @@ void Background::Return(Traffic& traffic, uint64_t number) {
 
 void Background::UpdateDemand(Traffic& traffic, uint64_t now) {
   if (traffic.wanted == 0 || now - traffic.window_start < kDemandWindow || traffic.window_runs == 0) return;
-  const double rate = static_cast<double>(traffic.window_runs) / static_cast<double>(now - traffic.window_start);
+  const double rate =
+      static_cast<double>(traffic.window_runs) / static_cast<double>(now - traffic.window_start);
   const double expected = rate * static_cast<double>(exchange_.round_trip_nanoseconds());
   // Every thread holds one while it runs.
   const double wanted = std::ceil(expected) + static_cast<double>(traffic.window_threads.size());

@@ -31,8 +31,8 @@ class Background {
 
   // From any thread: sections were declared, a flush is asked for.
   void Wake() { sem_post(&wakings_); }
-  // From a thread that pushed a sample. The thread below is woken only where it does not look by itself soon, so a
-  // program that reports all the time pays for no system call.
+  // From a thread that pushed a sample. The thread below is woken only where it does not look by itself soon,
+  // so a program that reports all the time pays for no system call.
   void WakeIfAsleep() {
     if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) Wake();
   }

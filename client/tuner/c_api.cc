@@ -61,7 +61,9 @@ void fusion_tuner_destroy(fusion_tuner* handle) {
 
 int fusion_tuner_flush(fusion_tuner* tuner, double seconds) {
   if (tuner == nullptr) return Missing("the tuner");
-  if (!(seconds >= 0)) return Fail(absl::InvalidArgumentError(absl::StrCat("seconds are ", seconds, "; they must not be negative")));
+  if (!(seconds >= 0))
+    return Fail(
+        absl::InvalidArgumentError(absl::StrCat("seconds are ", seconds, "; they must not be negative")));
   return Done(Of(tuner)->Flush(seconds));
 }
 
@@ -79,8 +81,8 @@ int fusion_tuner_counters(fusion_tuner* tuner, fusion_tuner_counters_t* counters
 
 // ---- Parameters
 
-int fusion_tuner_integer_range(fusion_tuner* tuner, const char* name, int64_t lower, int64_t upper, int64_t step,
-                               fusion_tuner_parameter** parameter) {
+int fusion_tuner_integer_range(fusion_tuner* tuner, const char* name, int64_t lower, int64_t upper,
+                               int64_t step, fusion_tuner_parameter** parameter) {
   if (tuner == nullptr || name == nullptr || parameter == nullptr) return Missing("tuner, name or parameter");
   v1::TuningParameter declaration = Named(name);
   declaration.mutable_integer()->set_lower(lower);
@@ -103,8 +105,8 @@ int fusion_tuner_enumeration(fusion_tuner* tuner, const char* name, const char* 
   if (tuner == nullptr || name == nullptr || parameter == nullptr || (values == nullptr && count > 0))
     return Missing("tuner, name, values or parameter");
   if (count > kMostValues)
-    return Fail(absl::InvalidArgumentError(
-        absl::StrCat("parameter ", name, ": an enumeration has 1 to ", kMostValues, " values; this one has ", count)));
+    return Fail(absl::InvalidArgumentError(absl::StrCat("parameter ", name, ": an enumeration has 1 to ",
+                                                        kMostValues, " values; this one has ", count)));
   v1::TuningParameter declaration = Named(name);
   declaration.mutable_enumeration();
   for (size_t i = 0; i < count; ++i) {
@@ -114,8 +116,8 @@ int fusion_tuner_enumeration(fusion_tuner* tuner, const char* name, const char* 
   return Add(tuner, std::move(declaration), parameter);
 }
 
-int fusion_tuner_real_range(fusion_tuner* tuner, const char* name, double lower, double upper, int logarithmic,
-                            fusion_tuner_parameter** parameter) {
+int fusion_tuner_real_range(fusion_tuner* tuner, const char* name, double lower, double upper,
+                            int logarithmic, fusion_tuner_parameter** parameter) {
   if (tuner == nullptr || name == nullptr || parameter == nullptr) return Missing("tuner, name or parameter");
   v1::TuningParameter declaration = Named(name);
   declaration.mutable_real()->set_lower(lower);
@@ -166,7 +168,8 @@ int fusion_tuner_section_size(fusion_tuner_section* section, const char* name, i
   }));
 }
 
-int fusion_tuner_section_objective(fusion_tuner_section* section, const char* name, const char* unit, int maximize) {
+int fusion_tuner_section_objective(fusion_tuner_section* section, const char* name, const char* unit,
+                                   int maximize) {
   if (section == nullptr || name == nullptr) return Missing("section or name");
   return Done(Of(section)->tuner->ChangeSection(*Of(section), [&](v1::SectionDeclaration& declaration) {
     v1::TuningObjective& objective = *declaration.mutable_objective();

@@ -24,7 +24,8 @@ struct Choice {
   bool converged = false;
 };
 
-// The newest choice: written by one thread, read by any without waiting. A reader that meets the writer keeps what it had.
+// The newest choice: written by one thread, read by any without waiting. A reader that meets the writer keeps
+// what it had.
 class PublishedChoice {
  public:
   void Write(const Choice& choice) {

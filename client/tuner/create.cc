@@ -53,7 +53,9 @@ std::string ProcessorClass() {
   return absl::StrCat(model, ", ", count, count == 1 ? " processor" : " processors");
 }
 
-std::string TextOr(const char* text, const std::string& otherwise) { return text == nullptr ? otherwise : text; }
+std::string TextOr(const char* text, const std::string& otherwise) {
+  return text == nullptr ? otherwise : text;
+}
 
 absl::Status CheckOptions(const fusion_tuner_options& options) {
   if (std::isnan(options.exploration_share) || options.exploration_share > 1)
@@ -76,9 +78,10 @@ absl::Status UseEmbedded(const fusion_tuner_options& options, TunerSettings& set
   absl::StatusOr<std::unique_ptr<fusion::Server>> server = fusion::Server::Start(server_options);
   if (!server.ok()) {
     if (!absl::IsUnavailable(server.status())) return server.status();
-    return absl::UnavailableError(absl::StrCat(
-        std::string(server.status().message()), "; give this program another data_directory, or start a fusion-server for ",
-        "all programs of this machine and name it in FUSION_SERVER"));
+    return absl::UnavailableError(
+        absl::StrCat(std::string(server.status().message()),
+                     "; give this program another data_directory, or start a fusion-server for ",
+                     "all programs of this machine and name it in FUSION_SERVER"));
   }
   const std::shared_ptr<fusion::Server> shared = *std::move(server);
   settings.dial = DialChannel(shared->InProcessChannel());
@@ -101,7 +104,8 @@ absl::Status UseRemote(const std::string& address, TunerSettings& settings) {
 absl::StatusOr<Tuner*> Create(const fusion_tuner_options& options) {
   if (Process::Get().forked())
     return absl::FailedPreconditionError(
-        "this process was forked from one that has a tuner, whose threads are missing here: create the tuner after exec");
+        "this process was forked from one that has a tuner, whose threads are missing here: create the tuner "
+        "after exec");
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   TunerSettings settings;
   settings.program = TextOr(options.program, NameOfExecutable());
@@ -113,12 +117,14 @@ absl::StatusOr<Tuner*> Create(const fusion_tuner_options& options) {
       notice(line.c_str(), data);
     };
   else
-    settings.notice = [](const std::string& line) { std::fprintf(stderr, "fusion tuner: %s\n", line.c_str()); };
+    settings.notice = [](const std::string& line) {
+      std::fprintf(stderr, "fusion tuner: %s\n", line.c_str());
+    };
   absl::StatusOr<std::string> address = fusion::ServerAddress({.server = TextOr(options.server, "")});
   if (!address.ok()) return address.status();
   std::shared_ptr<void> server_in_process;
-  absl::Status status = address->empty() ? UseEmbedded(options, settings, server_in_process)
-                                         : UseRemote(*address, settings);
+  absl::Status status =
+      address->empty() ? UseEmbedded(options, settings, server_in_process) : UseRemote(*address, settings);
   if (!status.ok()) return status;
   return new Tuner(std::move(settings), std::move(server_in_process));
 }
@@ -138,9 +144,11 @@ int fusion_tuner_create(const fusion_tuner_options* options, fusion_tuner** tune
   fusion_tuner_options all;
   fusion_tuner_options_init(&all);
   if (options != nullptr) {
-    // A program that was built with an older header gives less; what it cannot know stays as if it were absent.
+    // A program that was built with an older header gives less; what it cannot know stays as if it were
+    // absent.
     if (options->size < offsetof(fusion_tuner_options, program) + sizeof(const char*))
-      return Fail(absl::InvalidArgumentError("size must be sizeof(fusion_tuner_options): call fusion_tuner_options_init first"));
+      return Fail(absl::InvalidArgumentError(
+          "size must be sizeof(fusion_tuner_options): call fusion_tuner_options_init first"));
     std::memcpy(&all, options, std::min(options->size, sizeof(all)));
   }
   absl::StatusOr<Tuner*> created = Create(all);

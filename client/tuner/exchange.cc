@@ -125,16 +125,16 @@ void Exchange::Disconnected(const absl::Status& status, uint64_t now) {
   inbox_.reset();
   timed_sequence_ = 0;
   failure_ = status.ok() ? "it ended the connection" : std::string(status.message());
-  // A server that was there a moment ago is asked again soon; one that stays away, ever more rarely, and by all its
-  // programs at different times.
+  // A server that was there a moment ago is asked again soon; one that stays away, ever more rarely, and by
+  // all its programs at different times.
   if (ready_) delay_nanoseconds_ = kFirstDelay;
   ready_ = false;
   connect_at_ = now + delay_nanoseconds_ / 2 + random_() % delay_nanoseconds_;
   delay_nanoseconds_ = std::min(delay_nanoseconds_ * 2, kLongestDelay);
   unreachable_ = true;
   if (std::exchange(told_, true)) return;
-  options_.notice(absl::StrCat(options_.server, connections_ == 0 ? " cannot be reached (" : " is gone (", failure_,
-                               "); this program goes on with ",
+  options_.notice(absl::StrCat(options_.server, connections_ == 0 ? " cannot be reached (" : " is gone (",
+                               failure_, "); this program goes on with ",
                                connections_ == 0 ? "its defaults" : "its last choice", " and tries again"));
 }
 
@@ -153,7 +153,8 @@ void Exchange::Receive(const v1::TuneResponse& response, uint64_t now) {
       const uint64_t sequence = response.acknowledged().sequence();
       acknowledged_runs_ += outbox_.Acknowledge(sequence);
       if (timed_sequence_ != 0 && sequence >= timed_sequence_) {
-        round_trip_nanoseconds_ += (static_cast<int64_t>(now - timed_since_) - static_cast<int64_t>(round_trip_nanoseconds_)) / 4;
+        round_trip_nanoseconds_ +=
+            (static_cast<int64_t>(now - timed_since_) - static_cast<int64_t>(round_trip_nanoseconds_)) / 4;
         timed_sequence_ = 0;
       }
       break;

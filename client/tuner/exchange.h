@@ -1,4 +1,5 @@
-// The conversation with the server over one stream after another: who we are, what we tune, what was measured.
+// The conversation with the server over one stream after another: who we are, what we tune, what was
+// measured.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,8 @@ struct ExchangeOptions {
   std::function<void(const v1::TuneResponse&)> answer;
 };
 
-// Of the background thread. Batches of the outbox are sent in order and again on a new stream, until they are acknowledged.
+// Of the background thread. Batches of the outbox are sent in order and again on a new stream, until they are
+// acknowledged.
 class Exchange {
  public:
   Exchange(ExchangeOptions options, Outbox& outbox);
@@ -72,10 +74,10 @@ class Exchange {
   bool writing_ = false;
   bool ready_ = false;
   bool unreachable_ = false;
-  bool told_ = false;          // that the server cannot be reached
+  bool told_ = false;  // that the server cannot be reached
   uint64_t connections_ = 0;
-  uint64_t connect_at_ = 0;    // no link: when the next one is tried
-  uint64_t welcome_until_ = 0; // a link that is not ready: when it is given up
+  uint64_t connect_at_ = 0;     // no link: when the next one is tried
+  uint64_t welcome_until_ = 0;  // a link that is not ready: when it is given up
   uint64_t delay_nanoseconds_;
   std::string failure_;
   std::minstd_rand random_;

@@ -6,15 +6,16 @@
 
 namespace fusion::tuning {
 
-// Runs pay in a share of what they take; an explored run takes out what it took beyond the best. One explored run at a time, and
-// only while the budget holds what it is expected to take. So at any moment
+// Runs pay in a share of what they take; an explored run takes out what it took beyond the best. One explored
+// run at a time, and only while the budget holds what it is expected to take. So at any moment
 //   sum of excesses <= share * sum of values + the excess of one run.
 // Values are those of the objective, seconds for one. Thread safe; nothing waits.
 class ExplorationBudget {
  public:
   // No explored run is expected to cost less than this share of the best.
   static constexpr double kLeastExcess = 1.0 / 32;
-  // A budget that was saved for days is not spent at a stretch: it holds at most the cost of so many runs of the best.
+  // A budget that was saved for days is not spent at a stretch: it holds at most the cost of so many runs of
+  // the best.
   static constexpr double kMostRuns = 64;
 
   // A share of what runs took.

@@ -72,13 +72,15 @@ class GrpcLink : public TuneLink, private grpc::ClientBidiReactor<v1::TuneReques
   bool hold_removed_ = false;  // guarded by hold_mutex_: no message is written any more
   std::mutex mutex_;
   std::condition_variable done_condition_;
-  bool done_ = false;          // guarded by mutex_
+  bool done_ = false;  // guarded by mutex_
 };
 
 }  // namespace
 
 TuneDialer DialChannel(std::shared_ptr<grpc::Channel> channel) {
-  return [channel = std::move(channel)](LinkEvents& events) { return std::make_unique<GrpcLink>(channel, events); };
+  return [channel = std::move(channel)](LinkEvents& events) {
+    return std::make_unique<GrpcLink>(channel, events);
+  };
 }
 
 absl::StatusOr<TuneDialer> DialServer(const std::string& address, const ClientCredentials& credentials) {
@@ -93,7 +95,8 @@ absl::StatusOr<TuneDialer> DialServer(const std::string& address, const ClientCr
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
     // Otherwise channels to one address share a connection, and how long it waits after a failure.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    return std::make_unique<GrpcLink>(grpc::CreateCustomChannel(address, channel_credentials, arguments), events);
+    return std::make_unique<GrpcLink>(grpc::CreateCustomChannel(address, channel_credentials, arguments),
+                                      events);
   };
 }
 

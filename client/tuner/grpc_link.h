@@ -13,8 +13,8 @@
 
 namespace fusion::tuning {
 
-// A new connection for each stream, so that Exchange alone decides when one is tried again. InvalidArgument and
-// Unauthenticated as MakeChannelCredentials.
+// A new connection for each stream, so that Exchange alone decides when one is tried again. InvalidArgument
+// and Unauthenticated as MakeChannelCredentials.
 absl::StatusOr<TuneDialer> DialServer(const std::string& address, const ClientCredentials& credentials);
 // Over a channel that exists.
 TuneDialer DialChannel(std::shared_ptr<grpc::Channel> channel);

@@ -1,4 +1,5 @@
-// Reports on their way to the server: collected, sealed in numbered batches, kept until the server has stored them.
+// Reports on their way to the server: collected, sealed in numbered batches, kept until the server has stored
+// them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class Outbox {
   // A run with the choice in force: joined with others of the same configuration.
   void AddChoice(uint32_t section, const Configuration* configuration, bool failed, double value);
   // A run with a proposal.
-  void AddProposal(uint32_t section, uint64_t proposal, const std::vector<double>& point, bool failed, double value);
+  void AddProposal(uint32_t section, uint64_t proposal, const std::vector<double>& point, bool failed,
+                   double value);
   void SetDemand(uint32_t section, uint32_t wanted) { demands_[section] = wanted; }
   // Of a section that the server refused. How many runs.
   uint64_t Discard(uint32_t section);
@@ -59,7 +61,7 @@ class Outbox {
   std::deque<v1::TuningReport> collected_;
   uint64_t first_collected_ = 0;  // number of collected_[0]: numbers go on when it is dropped
   std::map<std::pair<uint32_t, const Configuration*>, uint64_t> of_choices_;  // number in collected_
-  size_t proposals_ = 0;          // in collected_
+  size_t proposals_ = 0;                                                      // in collected_
   std::map<uint32_t, uint32_t> demands_;
   std::deque<Batch> batches_;
   size_t sent_ = 0;  // of batches_, on this stream

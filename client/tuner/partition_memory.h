@@ -27,11 +27,13 @@ class DevicePointers {
   std::vector<void*> pointers_;
 };
 
-// Device: CudaPartitionDevice (cuda_partition_device.h), which says what its functions do. They return "" or what went wrong.
+// Device: CudaPartitionDevice (cuda_partition_device.h), which says what its functions do. They return "" or
+// what went wrong.
 template <class Device>
 class PartitionMemory {
  public:
-  // Not owned; it outlives this. Null: there is no device. Smaller arrays than `pin_from_bytes` go through pinned memory of this.
+  // Not owned; it outlives this. Null: there is no device. Smaller arrays than `pin_from_bytes` go through
+  // pinned memory of this.
   PartitionMemory(Device* device, int64_t pin_from_bytes)
       : device_(device), pin_from_bytes_(pin_from_bytes), problem_(DeviceProblem()) {}
   PartitionMemory(const PartitionMemory&) = delete;
@@ -230,8 +232,9 @@ class PartitionMemory {
   std::vector<PartitionArray> arrays_;
   std::vector<bool> changed_;  // of arrays that are read as a whole
   DevicePointers pointers_;
-  std::vector<void*> pinned_;   // ranges of pages, by this
-  std::vector<char*> staging_;  // for each array: pinned memory of its size, or null where it is pinned itself
+  std::vector<void*> pinned_;  // ranges of pages, by this
+  std::vector<char*>
+      staging_;  // for each array: pinned memory of its size, or null where it is pinned itself
 };
 
 }  // namespace fusion

@@ -121,9 +121,7 @@ class BasicPartitionedLoop {
   // The index of the array for DevicePointers. The memory stays the caller's, and is there until the loop is
   // destroyed or the arrays are cleared. The next run pins it; small arrays, and those that cannot be pinned,
   // go through pinned memory of the loop.
-  int AddArray(const PartitionArray& array) {
-    return memory_.Add(array);
-  }
+  int AddArray(const PartitionArray& array) { return memory_.Add(array); }
   // The host has written to an array that is read as a whole.
   void MarkChanged(int array) { memory_.MarkChanged(array); }
   // Forgets all arrays; what the device had for them is given back. A device that had no room for them is

@@ -11,8 +11,8 @@
 
 namespace fusion::tuning {
 
-// Bounded queue after D. Vyukov: a slot carries the number of the turn that it is ready for. Nobody waits; a thread that is
-// interrupted while it copies a slot delays only the reuse of that slot.
+// Bounded queue after D. Vyukov: a slot carries the number of the turn that it is ready for. Nobody waits; a
+// thread that is interrupted while it copies a slot delays only the reuse of that slot.
 class ProposalQueue {
  public:
   static constexpr size_t kCapacity = 64;

@@ -39,8 +39,8 @@ class ReportRing {
       if (tail - seen_head_ >= kCapacity - spared) return false;
     }
     samples_[tail % kCapacity] = sample;
-    // Sequentially consistent with the flag by which the reader says that it sleeps: either it sees the sample,
-    // or the writer sees the flag.
+    // Sequentially consistent with the flag by which the reader says that it sleeps: either it sees the
+    // sample, or the writer sees the flag.
     tail_.store(tail + 1, std::memory_order_seq_cst);
     return true;
   }

@@ -15,23 +15,23 @@ namespace {
 using State = Runner::State;
 
 int Undeclared(const Section* section) {
-  return Fail(section == nullptr
-                  ? absl::InvalidArgumentError("the section is NULL")
-                  : absl::FailedPreconditionError(absl::StrCat(
-                        "section ", section->name(), " is not declared: call fusion_tuner_section_declare first")));
+  return Fail(section == nullptr ? absl::InvalidArgumentError("the section is NULL")
+                                 : absl::FailedPreconditionError(absl::StrCat(
+                                       "section ", section->name(),
+                                       " is not declared: call fusion_tuner_section_declare first")));
 }
 
 bool Usable(const Section* section) { return section != nullptr && section->declared(); }
 
 int NotStarted(const Section& section) {
-  return Fail(absl::FailedPreconditionError(
-      absl::StrCat("section ", section.name(), " was not started in this thread: call fusion_tuner_start first")));
+  return Fail(absl::FailedPreconditionError(absl::StrCat(
+      "section ", section.name(), " was not started in this thread: call fusion_tuner_start first")));
 }
 
 int NotOfTime(const Section& section) {
-  return Fail(absl::FailedPreconditionError(absl::StrCat("section ", section.name(), " is tuned for ",
-                                                         section.declaration.objective().name(),
-                                                         ", not for time: end the run with fusion_tuner_report")));
+  return Fail(absl::FailedPreconditionError(
+      absl::StrCat("section ", section.name(), " is tuned for ", section.declaration.objective().name(),
+                   ", not for time: end the run with fusion_tuner_report")));
 }
 
 int BadValue(const Section& section, double value) {
@@ -71,7 +71,8 @@ RunRecord* RecordOf(const fusion_tuner_run* run) {
 }
 
 int RunHasEnded() {
-  return Fail(absl::FailedPreconditionError("the run has ended, or was never begun with fusion_tuner_run_begin"));
+  return Fail(
+      absl::FailedPreconditionError("the run has ended, or was never begun with fusion_tuner_run_begin"));
 }
 
 int EndRun(fusion_tuner_run* run, RunRecord* record, Sample::Kind kind, double value) {
@@ -102,9 +103,9 @@ int fusion_tuner_start(fusion_tuner_section* handle) {
   if (!Usable(section)) return Undeclared(section);
   Runner& runner = section->ThisThread();
   if (runner.state == State::kStarted)
-    return Fail(absl::FailedPreconditionError(
-        absl::StrCat("section ", section->name(),
-                     " is started in this thread already; a section that calls itself takes fusion_tuner_run_begin")));
+    return Fail(absl::FailedPreconditionError(absl::StrCat(
+        "section ", section->name(),
+        " is started in this thread already; a section that calls itself takes fusion_tuner_run_begin")));
   EnsureAssigned(*section, runner);
   runner.state = State::kStarted;
   runner.start_nanoseconds = NowNanoseconds();
@@ -138,7 +139,8 @@ int fusion_tuner_fail(fusion_tuner_section* handle) {
   if (!Usable(section)) return Undeclared(section);
   Runner& runner = section->ThisThread();
   if (runner.state == State::kIdle) return NotStarted(*section);
-  End(*section, runner, Sample::Kind::kFailure, SecondsSpent(*section, runner.state, runner.start_nanoseconds));
+  End(*section, runner, Sample::Kind::kFailure,
+      SecondsSpent(*section, runner.state, runner.start_nanoseconds));
   return FUSION_TUNER_OK;
 }
 

@@ -66,8 +66,9 @@ Runner& Section::Attach(ThreadState& thread) {
 
   Process& process = Process::Get();
   std::scoped_lock lock(process.mutex, tuner->mutex());
-  auto known = std::find_if(thread.tuners.begin(), thread.tuners.end(),
-                            [&](const ThreadState::TunerEntry& entry) { return entry.serial == tuner->serial(); });
+  auto known =
+      std::find_if(thread.tuners.begin(), thread.tuners.end(),
+                   [&](const ThreadState::TunerEntry& entry) { return entry.serial == tuner->serial(); });
   if (known == thread.tuners.end()) {
     // Of tuners that are gone nothing need be remembered.
     std::erase_if(thread.tuners, [&](const ThreadState::TunerEntry& entry) {

@@ -9,7 +9,8 @@ namespace fusion::tuning {
 constinit thread_local ThreadState* ThreadState::current_ = nullptr;
 
 ThreadState& ThreadState::Make() {
-  // A key and not a C++ destructor: destructors of other keys may still call the library, and then this one runs again.
+  // A key and not a C++ destructor: destructors of other keys may still call the library, and then this one
+  // runs again.
   static const pthread_key_t key = [] {
     pthread_key_t made;
     pthread_key_create(&made, EndThread);

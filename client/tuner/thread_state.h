@@ -1,4 +1,5 @@
-// What a thread has of the sections that it runs: found without a lock, made at its first call with a section.
+// What a thread has of the sections that it runs: found without a lock, made at its first call with a
+// section.
 #pragma once
 
 #include <atomic>
@@ -49,8 +50,8 @@ struct Channel {
   std::atomic<uint64_t> reported{0};
   std::atomic<uint64_t> dropped{0};
   std::atomic<uint64_t> explored{0};
-  std::atomic<bool> ended{false};                 // the thread is gone, and what it wrote is here
-  std::vector<std::unique_ptr<Runner>> runners;   // guarded by the tuner's mutex
+  std::atomic<bool> ended{false};                // the thread is gone, and what it wrote is here
+  std::vector<std::unique_ptr<Runner>> runners;  // guarded by the tuner's mutex
 };
 
 struct ThreadState {

@@ -87,11 +87,12 @@ absl::StatusOr<Parameter*> Tuner::AddParameter(v1::TuningParameter declaration) 
   return parameters_.back().get();
 }
 
-absl::Status Tuner::ChangeParameter(Parameter& parameter, const std::function<void(v1::TuningParameter&)>& change) {
+absl::Status Tuner::ChangeParameter(Parameter& parameter,
+                                    const std::function<void(v1::TuningParameter&)>& change) {
   std::lock_guard lock(mutex_);
   if (parameter.section != nullptr)
-    return absl::FailedPreconditionError(absl::StrCat("parameter ", parameter.declaration.name(), " is in section ",
-                                                      parameter.section->name(),
+    return absl::FailedPreconditionError(absl::StrCat("parameter ", parameter.declaration.name(),
+                                                      " is in section ", parameter.section->name(),
                                                       " already: say this before it is added"));
   v1::TuningParameter changed = parameter.declaration;
   change(changed);
@@ -103,7 +104,8 @@ absl::Status Tuner::ChangeParameter(Parameter& parameter, const std::function<vo
 absl::StatusOr<Section*> Tuner::NewSection() {
   if (sections_.size() >= kMostSections)
     return absl::ResourceExhaustedError(absl::StrCat(
-        "there are ", kMostSections, " sections already, with their sizes: round the sizes, so that inputs share what is learned"));
+        "there are ", kMostSections,
+        " sections already, with their sizes: round the sizes, so that inputs share what is learned"));
   Process& process = Process::Get();
   const uint64_t serial = process.NewSerial();
   sections_.push_back(std::make_unique<Section>(this, serial, process.TakeSlot(serial),
@@ -115,7 +117,8 @@ absl::StatusOr<Section*> Tuner::CreateSection(const std::string& name) {
   if (name.empty()) return absl::InvalidArgumentError("a section needs a name");
   std::scoped_lock lock(Process::Get().mutex, mutex_);
   if (by_name_.contains(name))
-    return absl::AlreadyExistsError(absl::StrCat("there is a section ", name, " already; fusion_tuner_section_find gives it"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is a section ", name, " already; fusion_tuner_section_find gives it"));
   absl::StatusOr<Section*> section = NewSection();
   if (!section.ok()) return section;
   v1::SectionDeclaration& declaration = (*section)->declaration;
@@ -134,8 +137,9 @@ absl::Status Tuner::AddToSection(Section& section, Parameter& parameter) {
     return absl::FailedPreconditionError(
         absl::StrCat("parameter ", parameter.declaration.name(), " was made for another tuner"));
   if (parameter.section != nullptr)
-    return absl::FailedPreconditionError(absl::StrCat("parameter ", parameter.declaration.name(), " is in section ",
-                                                      parameter.section->name(), " already; make one for each section"));
+    return absl::FailedPreconditionError(absl::StrCat("parameter ", parameter.declaration.name(),
+                                                      " is in section ", parameter.section->name(),
+                                                      " already; make one for each section"));
   *section.declaration.add_parameters() = parameter.declaration;
   parameter.section = &section;
   return absl::OkStatus();
@@ -206,13 +210,14 @@ absl::StatusOr<Section*> Tuner::AddSizes(Section& base, const std::vector<int64_
                                          v1::SectionDeclaration declaration) {
   absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(declaration);
   if (!space.ok())
-    return absl::Status(space.status().code(),
-                        absl::StrCat("section ", declaration.section(), " with sizes ", absl::StrJoin(sizes, ", "),
-                                     ": ", std::string(space.status().message())));
+    return absl::Status(space.status().code(), absl::StrCat("section ", declaration.section(), " with sizes ",
+                                                            absl::StrJoin(sizes, ", "), ": ",
+                                                            std::string(space.status().message())));
   absl::StatusOr<Section*> added;
   {
     std::scoped_lock lock(Process::Get().mutex, mutex_);
-    if (auto known = base.by_sizes.find(sizes); known != base.by_sizes.end()) return known->second;  // another thread was faster
+    if (auto known = base.by_sizes.find(sizes); known != base.by_sizes.end())
+      return known->second;  // another thread was faster
     added = NewSection();
     if (!added.ok()) return added;
     (*added)->declaration = std::move(declaration);
@@ -229,7 +234,8 @@ absl::StatusOr<Section*> Tuner::Find(const std::string& name) {
   if (auto found = by_name_.find(name); found != by_name_.end()) return found->second;
   std::vector<absl::string_view> names;
   for (const auto& [known, section] : by_name_) names.push_back(known);
-  std::string message = absl::StrCat("there is no section ", Shown(name), DidYouMean(SimilarName(name, names)));
+  std::string message =
+      absl::StrCat("there is no section ", Shown(name), DidYouMean(SimilarName(name, names)));
   if (names.empty()) absl::StrAppend(&message, "; none was created yet");
   return absl::NotFoundError(message);
 }
@@ -245,16 +251,18 @@ Channel* Tuner::AddChannel() {
 void Tuner::DropInChild(Channel& channel, bool run) {
   if (run) Increment(channel.dropped);
   if (!told_forked_.exchange(true))
-    Notice("this process was forked from one that tunes: it keeps the choice of that moment, and reports nothing");
+    Notice(
+        "this process was forked from one that tunes: it keeps the choice of that moment, and reports "
+        "nothing");
 }
 
 absl::Status Tuner::Flush(double seconds, bool unless_unreachable) {
   if (forked())
     return absl::FailedPreconditionError("this process was forked from one that tunes, and reports nothing");
   // An hour: longer ones would overflow.
-  const auto deadline = std::chrono::steady_clock::now() +
-                        std::chrono::duration_cast<std::chrono::nanoseconds>(
-                            std::chrono::duration<double>(std::clamp(seconds, 0.0, 3600.0)));
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                             std::chrono::duration<double>(std::clamp(seconds, 0.0, 3600.0)));
   std::unique_lock lock(mutex_);
   const uint64_t request = ++flush_requested_;
   background_.Wake();
@@ -262,7 +270,8 @@ absl::Status Tuner::Flush(double seconds, bool unless_unreachable) {
     return flushed_ >= request || (unless_unreachable && background_.unreachable());
   });
   if (done) return absl::OkStatus();
-  return absl::DeadlineExceededError(absl::StrCat(settings_.server, " did not store all reports within ", seconds, " s",
+  return absl::DeadlineExceededError(absl::StrCat(settings_.server, " did not store all reports within ",
+                                                  seconds, " s",
                                                   background_.connected() ? "" : ": it cannot be reached"));
 }
 

@@ -37,8 +37,8 @@ class Tuner {
   explicit Tuner(TunerSettings settings, std::shared_ptr<void> server_in_process = nullptr);
   // Finish().
   ~Tuner();
-  // Sends what is left for at most a second, and ends the thread, the stream and the server in this process. Runs go on with what
-  // was chosen last, and report nothing any more. Harmless when repeated.
+  // Sends what is left for at most a second, and ends the thread, the stream and the server in this process.
+  // Runs go on with what was chosen last, and report nothing any more. Harmless when repeated.
   void Finish();
   // Instead of the end in a child process: its threads are not there, so that nothing of it can be ended.
   void Abandon();
@@ -50,7 +50,8 @@ class Tuner {
   absl::Status ChangeParameter(Parameter& parameter, const std::function<void(v1::TuningParameter&)>& change);
   absl::StatusOr<Section*> CreateSection(const std::string& name);
   absl::Status AddToSection(Section& section, Parameter& parameter);
-  absl::Status ChangeSection(Section& section, const std::function<absl::Status(v1::SectionDeclaration&)>& change);
+  absl::Status ChangeSection(Section& section,
+                             const std::function<absl::Status(v1::SectionDeclaration&)>& change);
   absl::Status Declare(Section& section);
   absl::StatusOr<Section*> WithSizes(Section& section, const std::vector<int64_t>& sizes);
   // The base with other sizes, and a declaration that differs in what follows from them.

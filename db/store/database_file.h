@@ -31,8 +31,9 @@ struct RestoredDatabase {
 };
 // Puts a copy of `input` in the place of the database at `path`; the one that was there stays beside it,
 // named after `now`. The copy is checked first: when that fails, or at any other error, the database stays as
-// it was. A crash in between leaves either. An older schema is brought up to date by the next server. Files belong to the owner of the folder, where the caller may give them away.
-// UNAVAILABLE: a server uses the database. Other statuses as CheckDatabase, of input.
+// it was. A crash in between leaves either. An older schema is brought up to date by the next server. Files
+// belong to the owner of the folder, where the caller may give them away. UNAVAILABLE: a server uses the
+// database. Other statuses as CheckDatabase, of input.
 absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& input, const std::string& path,
                                                  Timestamp now);
 

@@ -11,7 +11,9 @@ constexpr size_t kMostOfGroup = 32;
 
 }  // namespace
 
-absl::Status GroupCommit::Run(const Change& change, Urgency urgency) { return RunInTurn(change, false, urgency); }
+absl::Status GroupCommit::Run(const Change& change, Urgency urgency) {
+  return RunInTurn(change, false, urgency);
+}
 
 absl::Status GroupCommit::RunBetween(const Change& work) { return RunInTurn(work, true, Urgency::kBulk); }
 
@@ -42,7 +44,8 @@ absl::Status GroupCommit::RunInTurn(const Change& change, bool alone, Urgency ur
   while (!mine->done) {
     const Group group = Commit();
     mine->done = std::find(group.begin(), group.end(), mine) != group.end();
-    // Who is in a hurry, which is the last; then who leads, so that the disk need not wait for the others; then these.
+    // Who is in a hurry, which is the last; then who leads, so that the disk need not wait for the others;
+    // then these.
     const auto tell = [&](const Turn& waiting) {
       if (waiting != mine) waiting->Tell(Told::kDone);
     };
@@ -112,8 +115,9 @@ bool GroupCommit::CommitTogether(Group& group) {
     TakeInto(group, &urgent);
     return false;
   }
-  // Without savepoints, for which SQLite copies every page that a change touches. A change that fails has almost always changed
-  // nothing yet; if it has, the transaction is undone, and each of the group is carried out by itself.
+  // Without savepoints, for which SQLite copies every page that a change touches. A change that fails has
+  // almost always changed nothing yet; if it has, the transaction is undone, and each of the group is carried
+  // out by itself.
   while (group.size() < kMostOfGroup) {
     Waiting* const waiting = TakeInto(group, &urgent);
     if (waiting == nullptr) break;

@@ -1,5 +1,5 @@
-// Changes of several threads in one transaction: a disk that takes a millisecond to make a commit safe would otherwise be the
-// limit of the whole queue. Private to db/store.
+// Changes of several threads in one transaction: a disk that takes a millisecond to make a commit safe would
+// otherwise be the limit of the whole queue. Private to db/store.
 #pragma once
 
 #include <condition_variable>
@@ -17,9 +17,10 @@ namespace fusion {
 // Whether somebody waits for a change who should not notice what else goes on.
 enum class Urgency { kBulk, kUrgent };
 
-// Thread safe. Whoever finds no transaction in progress carries out what has been waiting, and what comes meanwhile is the
-// next transaction: a change that comes alone waits for nobody. An urgent change goes into the transaction that is being made,
-// next, and that is committed then: it waits for one other change and for the disk, however many wait.
+// Thread safe. Whoever finds no transaction in progress carries out what has been waiting, and what comes
+// meanwhile is the next transaction: a change that comes alone waits for nobody. An urgent change goes into
+// the transaction that is being made, next, and that is committed then: it waits for one other change and for
+// the disk, however many wait.
 class GroupCommit {
  public:
   using Change = std::function<absl::Status(Database&)>;
@@ -27,8 +28,8 @@ class GroupCommit {
   // The connection is used by nobody else; it outlives this object. Call once, before Run.
   void Open(Database* database) { database_ = database; }
 
-  // Carries out the change; OK when it is on the disk. One that fails is undone alone. It may be carried out twice, when the
-  // transaction of the first time was undone.
+  // Carries out the change; OK when it is on the disk. One that fails is undone alone. It may be carried out
+  // twice, when the transaction of the first time was undone.
   absl::Status Run(const Change& change, Urgency urgency = Urgency::kBulk);
   // Runs `work` with the connection between two transactions.
   absl::Status RunBetween(const Change& work);

@@ -27,7 +27,7 @@ struct JobRecord {
   JobState state = JobState::kQueued;
   int priority = 0;  // of its tasks among those of the user's other jobs; larger first
   std::chrono::microseconds queue_limit{0};  // how long each task may wait for a worker; 0: for ever
-  std::string target;  // name of a v1::Target
+  std::string target;                        // name of a v1::Target
   std::string graph_name;
   std::string graph_hash;
   std::string graph_summary;  // v1::GraphSummary
@@ -121,8 +121,8 @@ struct TaskSpec {
   std::string key;  // equal keys: equal work
   TaskKind kind = TaskKind::kBuild;
   TaskRequirements requirements;
-  std::string payload;  // v1::BuildTask or v1::TimeTask
-  int priority = 0;     // added to that of the job; larger first, then oldest first
+  std::string payload;                // v1::BuildTask or v1::TimeTask
+  int priority = 0;                   // added to that of the job; larger first, then oldest first
   std::string avoid_worker;           // is not given it
   std::chrono::microseconds hold{0};  // longest time that one worker may hold it; 0: any
 };
@@ -196,8 +196,8 @@ struct BuildCacheTrim {
 struct RetryPolicy {
   int lost_workers = 2;  // FAILED with kWorkerLost when so many workers were lost to it
   int failures = 3;      // FAILED with kWorkerFailed when so many claims ended with a worker's own failure
-  // The worker that failed a task gets it again only after this long, twice as long after each further failure; others may
-  // have it at once.
+  // The worker that failed a task gets it again only after this long, twice as long after each further
+  // failure; others may have it at once.
   std::chrono::microseconds backoff = std::chrono::seconds(2);
 };
 
@@ -328,7 +328,7 @@ struct StageRecord {
 };
 
 struct JobTraceRecord {
-  std::string traceparent;  // empty: none was given
+  std::string traceparent;          // empty: none was given
   std::vector<StageRecord> stages;  // in order of beginning
   std::vector<TracedTask> tasks;    // in order of queueing
 };
@@ -346,12 +346,12 @@ struct TuningKey {
 
 // How far the search of a tuning has come.
 struct TuningProgress {
-  int64_t generation = 1;   // raised when what was measured counts no more
-  std::string best;         // a configuration; empty: none
-  double best_value = 0;    // as expected; 0: not known
+  int64_t generation = 1;  // raised when what was measured counts no more
+  std::string best;        // a configuration; empty: none
+  double best_value = 0;   // as expected; 0: not known
   double best_relative_error = 0;
-  std::string phase;        // name of a v1::TuningPhase
-  std::string provenance;   // name of a v1::Provenance
+  std::string phase;              // name of a v1::TuningPhase
+  std::string provenance;         // name of a v1::Provenance
   std::string provenance_tuning;  // "tunings/<hex>"; empty: none
   int64_t drifts = 0;
   int64_t evaluations = 0;  // runs of proposals in this generation
@@ -363,8 +363,8 @@ struct TuningRecord {
   TuningKey key;
   std::string declaration;  // v1::SectionDeclaration
   std::string strategy;
-  std::string defaults;     // a configuration
-  int64_t loads = 0;        // how often it was opened
+  std::string defaults;  // a configuration
+  int64_t loads = 0;     // how often it was opened
   TuningProgress progress;
   int64_t reports = 0;         // that ever came
   int64_t configurations = 0;  // that were run in this generation
@@ -428,13 +428,14 @@ struct TuningProgressUpdate {
   int64_t tuning = 0;
   TuningProgress progress;
   std::vector<TuningConvergenceRecord> convergence;  // added, of this generation
-  bool reset = false;  // the sums over the reports begin anew
+  bool reset = false;                                // the sums over the reports begin anew
 };
 
 // How much of the past is kept.
 struct TuningRetention {
   int64_t reports = 1'000'000;  // the newest of each tuning
-  // A process that has sent nothing for so long is forgotten: were it to send a batch again, it would count again.
+  // A process that has sent nothing for so long is forgotten: were it to send a batch again, it would count
+  // again.
   std::chrono::microseconds processes = std::chrono::hours(24 * 30);
   int64_t generations = 4;  // whose statistics are kept, beside the present one
 };

@@ -1,4 +1,5 @@
-// The build cache within its size: which builds are in use, and removing the least recently used of the others.
+// The build cache within its size: which builds are in use, and removing the least recently used of the
+// others.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,15 +11,16 @@ namespace {
 // Keys of builds that unfinished jobs found in the cache, or that are made for them.
 constexpr char kWantedKeys[] =
     "SELECT key FROM job_builds UNION "
-    "SELECT tasks.key FROM jobs JOIN job_tasks ON job_tasks.job = jobs.id JOIN tasks ON tasks.number = job_tasks.task "
+    "SELECT tasks.key FROM jobs JOIN job_tasks ON job_tasks.job = jobs.id JOIN tasks ON tasks.number = "
+    "job_tasks.task "
     "WHERE jobs.state IN ('QUEUED', 'RUNNING') AND tasks.kind = 'BUILD'";
 
 // What belongs to the cache: all blobs but those that jobs hand out.
 constexpr char kInCache[] = "NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.digest = blob_uses.digest)";
 
 absl::Status CountCache(Database& database, BuildCacheTrim* trim) {
-  Statement query =
-      database.Query(absl::StrCat("SELECT count(*), coalesce(sum(size_bytes), 0) FROM blob_uses WHERE ", kInCache));
+  Statement query = database.Query(
+      absl::StrCat("SELECT count(*), coalesce(sum(size_bytes), 0) FROM blob_uses WHERE ", kInCache));
   return query.ForEach([&] {
     trim->blobs = query.Int(0);
     trim->bytes = query.Int(1);
@@ -27,9 +29,8 @@ absl::Status CountCache(Database& database, BuildCacheTrim* trim) {
 
 }  // namespace
 
-absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::UseBuilds(const std::string& job,
-                                                                          const std::vector<std::string>& keys,
-                                                                          Timestamp now) {
+absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::UseBuilds(
+    const std::string& job, const std::vector<std::string>& keys, Timestamp now) {
   absl::StatusOr<std::map<std::string, BuildRecord>> known = FindBuilds(keys);
   // Often there is none, and then no writer is kept waiting.
   if (!known.ok() || known->empty()) return known;
@@ -46,8 +47,8 @@ absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::UseBuilds(const 
                                .Run();
       if (!noted.ok()) return noted;
       noted = database
-                  .Query("UPDATE blob_uses SET used_micros = max(used_micros, ?2) WHERE digest = ?1", build.binary_digest,
-                         now)
+                  .Query("UPDATE blob_uses SET used_micros = max(used_micros, ?2) WHERE digest = ?1",
+                         build.binary_digest, now)
                   .Run();
       if (!noted.ok()) return noted;
     }
@@ -55,7 +56,8 @@ absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::UseBuilds(const 
   });
 }
 
-absl::StatusOr<BuildCacheTrim> SqliteStore::TrimBuildCache(int64_t max_bytes, Timestamp unreported_before, int limit) {
+absl::StatusOr<BuildCacheTrim> SqliteStore::TrimBuildCache(int64_t max_bytes, Timestamp unreported_before,
+                                                           int limit) {
   BuildCacheTrim trim;
   {
     Reader reader(*this);
@@ -70,8 +72,10 @@ absl::StatusOr<BuildCacheTrim> SqliteStore::TrimBuildCache(int64_t max_bytes, Ti
       // A blob without a build may be one whose build is about to be reported.
       Statement query = database.Query(
           absl::StrCat("SELECT digest, size_bytes FROM blob_uses WHERE ", kInCache,
-                       " AND digest NOT IN (SELECT binary_digest FROM builds WHERE key IN (", kWantedKeys, "))"
-                       " AND (used_micros < ?1 OR EXISTS (SELECT 1 FROM builds WHERE binary_digest = blob_uses.digest))"
+                       " AND digest NOT IN (SELECT binary_digest FROM builds WHERE key IN (", kWantedKeys,
+                       "))"
+                       " AND (used_micros < ?1 OR EXISTS (SELECT 1 FROM builds WHERE binary_digest = "
+                       "blob_uses.digest))"
                        " ORDER BY used_micros, digest LIMIT ?2"),
           unreported_before, limit);
       absl::Status read = query.ForEach([&] { unused.emplace_back(query.Text(0), query.Int(1)); });

@@ -7,7 +7,8 @@
 
 namespace fusion {
 
-absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database, const std::vector<std::string>& keys) {
+absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database,
+                                                                const std::vector<std::string>& keys) {
   std::map<std::string, BuildRecord> builds;
   for (const std::string& key : keys) {
     Statement query = database.Query(
@@ -27,7 +28,8 @@ absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& databa
   return builds;
 }
 
-absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::FindBuilds(const std::vector<std::string>& keys) {
+absl::StatusOr<std::map<std::string, BuildRecord>> SqliteStore::FindBuilds(
+    const std::vector<std::string>& keys) {
   Reader reader(*this);
   return SelectBuilds(*reader, keys);
 }

@@ -149,16 +149,19 @@ void Database::WatchLog(int most) {
 }
 
 absl::Status Database::Checkpoint() {
-  const int code = sqlite3_wal_checkpoint_v2(connection_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  const int code =
+      sqlite3_wal_checkpoint_v2(connection_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
   // Busy: another connection is at it, which serves as well.
-  return code == SQLITE_OK || code == SQLITE_BUSY ? absl::OkStatus() : Error(code, "moving the write-ahead log into the file");
+  return code == SQLITE_OK || code == SQLITE_BUSY ? absl::OkStatus()
+                                                  : Error(code, "moving the write-ahead log into the file");
 }
 
 absl::Status Database::SyncFile() {
   // By SQLite's own descriptor: closing another one of the same file would end the locks of the process.
   sqlite3_file* file = nullptr;
   int code = sqlite3_file_control(connection_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  if (code == SQLITE_OK && file != nullptr && file->pMethods != nullptr) code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+  if (code == SQLITE_OK && file != nullptr && file->pMethods != nullptr)
+    code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
   return code == SQLITE_OK ? absl::OkStatus() : Error(code, "synchronising the file");
 }
 

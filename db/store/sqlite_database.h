@@ -114,12 +114,13 @@ class Database {
 
   // Copies the whole database into a new file.
   absl::Status CopyTo(const std::string& path);
-  // Counts the pages of the write-ahead log at each commit of this connection. SQLite itself then moves none of them into the
-  // file, unless they are `most`: whoever commits the next change does it.
+  // Counts the pages of the write-ahead log at each commit of this connection. SQLite itself then moves none
+  // of them into the file, unless they are `most`: whoever commits the next change does it.
   void WatchLog(int most);
   // As the last commit left it; 0: none yet. Any thread may ask.
   int log_pages() const { return log_pages_; }
-  // Moves what the write-ahead log holds into the file, as far as that is possible beside other connections; none of them waits.
+  // Moves what the write-ahead log holds into the file, as far as that is possible beside other connections;
+  // none of them waits.
   absl::Status Checkpoint();
   // What was written to the file itself is on the disk when this returns.
   absl::Status SyncFile();

@@ -116,8 +116,9 @@ absl::StatusOr<JobPage> PageOfJobs(Database& database, const std::string* user, 
   JobPage page;
   int64_t last_number = 0;
   bool more = false;
-  const std::string sql = absl::StrCat("SELECT ", kListColumns, " FROM jobs WHERE number < ?1",
-                                       user == nullptr ? "" : " AND user = ?3", " ORDER BY number DESC LIMIT ?2");
+  const std::string sql =
+      absl::StrCat("SELECT ", kListColumns, " FROM jobs WHERE number < ?1",
+                   user == nullptr ? "" : " AND user = ?3", " ORDER BY number DESC LIMIT ?2");
   Statement query = user == nullptr ? database.Query(sql, before, count + 1)
                                     : database.Query(sql, before, count + 1, *user);
   absl::Status read = query.ForEach([&] {
@@ -136,41 +137,46 @@ absl::StatusOr<JobPage> PageOfJobs(Database& database, const std::string* user, 
 }  // namespace
 
 absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestamp now) {
-  return Write([&](Database& database) -> absl::StatusOr<CreatedJob> {
-    CreatedJob created;
-    const std::string request_key = RequestKey(job.user, job.request_id);
-    if (!request_key.empty()) {
-      absl::StatusOr<JobRecord> known = FindJob(database, "request_id", request_key);
-      if (known.ok()) return CreatedJob{*std::move(known), false};
-      if (!absl::IsNotFound(known.status())) return known.status();
-    }
-    created.created = true;
-    created.job = job;
-    created.job.state = JobState::kQueued;
-    created.job.created = created.job.updated = now;
-    if (job.id.empty()) {
-      created.job.id = RandomId("jobs/");
-    } else {
-      absl::StatusOr<JobRecord> taken = FindJob(database, "id", job.id);
-      if (taken.ok()) return absl::AlreadyExistsError(absl::StrCat("there is a job ", job.id, " already"));
-      if (!absl::IsNotFound(taken.status())) return taken.status();
-    }
-    const JobRecord& record = created.job;
-    absl::Status inserted =
-        database
-            .Query(
-                "INSERT INTO jobs (id, request_id, state, target, graph_name, graph_hash, created_micros, "
-                "updated_micros, graph_summary, request, error, result, user, "
-                "priority, queue_limit_micros) "
-                "VALUES (?1, nullif(?2, ''), 'QUEUED', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-                record.id, request_key, record.target, record.graph_name, record.graph_hash, now,
-                Bytes{record.graph_summary}, Bytes{record.request}, Bytes{record.error}, Bytes{record.result},
-                record.user, record.priority, record.queue_limit.count())
-            .Run();
-    if (!inserted.ok()) return inserted;
-    if (absl::Status traced = SetTraceParent(database, record); !traced.ok()) return traced;
-    return created;
-  }, Urgency::kUrgent);
+  return Write(
+      [&](Database& database) -> absl::StatusOr<CreatedJob> {
+        CreatedJob created;
+        const std::string request_key = RequestKey(job.user, job.request_id);
+        if (!request_key.empty()) {
+          absl::StatusOr<JobRecord> known = FindJob(database, "request_id", request_key);
+          if (known.ok()) return CreatedJob{*std::move(known), false};
+          if (!absl::IsNotFound(known.status())) return known.status();
+        }
+        created.created = true;
+        created.job = job;
+        created.job.state = JobState::kQueued;
+        created.job.created = created.job.updated = now;
+        if (job.id.empty()) {
+          created.job.id = RandomId("jobs/");
+        } else {
+          absl::StatusOr<JobRecord> taken = FindJob(database, "id", job.id);
+          if (taken.ok())
+            return absl::AlreadyExistsError(absl::StrCat("there is a job ", job.id, " already"));
+          if (!absl::IsNotFound(taken.status())) return taken.status();
+        }
+        const JobRecord& record = created.job;
+        absl::Status inserted =
+            database
+                .Query(
+                    "INSERT INTO jobs (id, request_id, state, target, graph_name, graph_hash, "
+                    "created_micros, "
+                    "updated_micros, graph_summary, request, error, result, user, "
+                    "priority, queue_limit_micros) "
+                    "VALUES (?1, nullif(?2, ''), 'QUEUED', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+                    "?13)",
+                    record.id, request_key, record.target, record.graph_name, record.graph_hash, now,
+                    Bytes{record.graph_summary}, Bytes{record.request}, Bytes{record.error},
+                    Bytes{record.result}, record.user, record.priority, record.queue_limit.count())
+                .Run();
+        if (!inserted.ok()) return inserted;
+        if (absl::Status traced = SetTraceParent(database, record); !traced.ok()) return traced;
+        return created;
+      },
+      Urgency::kUrgent);
 }
 
 absl::StatusOr<JobRecord> SqliteStore::GetJob(const std::string& id) {

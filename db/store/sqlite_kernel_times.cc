@@ -9,7 +9,8 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::KernelFamilies(const Kerne
   Reader reader(*this);
   std::vector<std::string> families;
   Statement rows = reader->Query(
-      "SELECT DISTINCT family FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND library_hash = ?3 AND toolkit = ?4 "
+      "SELECT DISTINCT family FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND library_hash = ?3 "
+      "AND toolkit = ?4 "
       "ORDER BY family",
       key.device_class, key.cache, key.library_hash, key.toolkit);
   absl::Status read = rows.ForEach([&] { families.push_back(rows.Text(0)); });
@@ -17,50 +18,57 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::KernelFamilies(const Kerne
   return families;
 }
 
-absl::StatusOr<std::vector<KernelTimeRecord>> SqliteStore::KernelTimes(const KernelTimesKey& key, const std::string& family,
-                                                                       int limit) {
+absl::StatusOr<std::vector<KernelTimeRecord>> SqliteStore::KernelTimes(const KernelTimesKey& key,
+                                                                       const std::string& family, int limit) {
   Reader reader(*this);
   std::vector<KernelTimeRecord> kernels;
   Statement rows = reader->Query(
-      "SELECT sizes, variant, content FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND library_hash = ?3 AND "
+      "SELECT sizes, variant, content FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND "
+      "library_hash = ?3 AND "
       "toolkit = ?4 AND family = ?5 ORDER BY updated_micros DESC, sizes, variant LIMIT ?6",
       key.device_class, key.cache, key.library_hash, key.toolkit, family, limit);
-  absl::Status read = rows.ForEach([&] { kernels.push_back({family, rows.Text(0), rows.Text(1), rows.Text(2)}); });
+  absl::Status read = rows.ForEach([&] {
+    kernels.push_back({family, rows.Text(0), rows.Text(1), rows.Text(2)});
+  });
   if (!read.ok()) return read;
   return kernels;
 }
 
 absl::Status SqliteStore::UpdateKernelTimes(const KernelTimesKey& key, std::vector<KernelTimeRecord> kernels,
-                                            const std::function<void(std::vector<KernelTimeRecord>*)>& change, int64_t most,
-                                            Timestamp now) {
+                                            const std::function<void(std::vector<KernelTimeRecord>*)>& change,
+                                            int64_t most, Timestamp now) {
   return Write([&](Database& database) -> absl::Status {
     std::vector<KernelTimeRecord> records = kernels;  // of this try; there may be another
     for (KernelTimeRecord& record : records) {
       record.content.clear();
       Statement rows = database.Query(
-          "SELECT content FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND library_hash = ?3 AND toolkit = ?4 AND "
+          "SELECT content FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND library_hash = ?3 AND "
+          "toolkit = ?4 AND "
           "family = ?5 AND sizes = ?6 AND variant = ?7",
-          key.device_class, key.cache, key.library_hash, key.toolkit, record.family, record.sizes, record.variant);
+          key.device_class, key.cache, key.library_hash, key.toolkit, record.family, record.sizes,
+          record.variant);
       absl::Status read = rows.ForEach([&] { record.content = rows.Text(0); });
       if (!read.ok()) return read;
     }
     change(&records);
     for (const KernelTimeRecord& record : records) {
       if (record.content.empty()) continue;
-      absl::Status written =
-          database
-              .Query(
-                  "INSERT OR REPLACE INTO kernel_times (device_class, cache, library_hash, toolkit, family, sizes, variant, "
-                  "updated_micros, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                  key.device_class, key.cache, key.library_hash, key.toolkit, record.family, record.sizes, record.variant, now,
-                  Bytes{record.content})
-              .Run();
+      absl::Status written = database
+                                 .Query(
+                                     "INSERT OR REPLACE INTO kernel_times (device_class, cache, "
+                                     "library_hash, toolkit, family, sizes, variant, "
+                                     "updated_micros, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                                     key.device_class, key.cache, key.library_hash, key.toolkit,
+                                     record.family, record.sizes, record.variant, now, Bytes{record.content})
+                                 .Run();
       if (!written.ok()) return written;
     }
     return database
         .Query(
-            "DELETE FROM kernel_times WHERE (device_class, cache, library_hash, toolkit, family, sizes, variant) IN "
-            "(SELECT device_class, cache, library_hash, toolkit, family, sizes, variant FROM kernel_times ORDER BY updated_micros "
+            "DELETE FROM kernel_times WHERE (device_class, cache, library_hash, toolkit, family, sizes, "
+            "variant) IN "
+            "(SELECT device_class, cache, library_hash, toolkit, family, sizes, variant FROM kernel_times "
+            "ORDER BY updated_micros "
             "LIMIT max(0, (SELECT count(*) FROM kernel_times) - ?1))",
             most)
         .Run();

@@ -175,11 +175,13 @@ absl::Status SqliteStore::UpdateModelStatistics(const ModelStatisticsKey& key,
   });
 }
 
-absl::Status SqliteStore::PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table, Timestamp now) {
+absl::Status SqliteStore::PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table,
+                                          Timestamp now) {
   return Write([&](Database& database) {
     return database
         .Query(
-            "INSERT OR REPLACE INTO routine_tables (device_class, library_hash, toolkit, routine, content, created_micros) "
+            "INSERT OR REPLACE INTO routine_tables (device_class, library_hash, toolkit, routine, content, "
+            "created_micros) "
             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             key.device_class, key.library_hash, key.toolkit, table.routine, Bytes{table.content}, now)
         .Run();
@@ -190,7 +192,8 @@ absl::StatusOr<std::vector<RoutineTableRecord>> SqliteStore::RoutineTables(const
   Reader reader(*this);
   std::vector<RoutineTableRecord> tables;
   Statement rows = reader->Query(
-      "SELECT routine, content FROM routine_tables WHERE device_class = ?1 AND library_hash = ?2 AND toolkit = ?3 "
+      "SELECT routine, content FROM routine_tables WHERE device_class = ?1 AND library_hash = ?2 AND toolkit "
+      "= ?3 "
       "ORDER BY routine",
       key.device_class, key.library_hash, key.toolkit);
   absl::Status read = rows.ForEach([&] { tables.push_back({rows.Text(0), rows.Text(1)}); });

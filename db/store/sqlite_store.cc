@@ -44,11 +44,13 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
   if (!writer.ok()) return writer.status();
   store->writer_ = *std::move(writer);
   // synchronous = FULL: a transaction that returned is on the disk even when the power fails.
-  // temp_store: what SQLite keeps to undo one statement would else be a file on the disk, for every transaction anew.
-  absl::Status prepared = store->writer_->Execute(
-      absl::StrCat("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; "
-                   "PRAGMA cache_size = -",
-                   kWriterCacheKibibytes));
+  // temp_store: what SQLite keeps to undo one statement would else be a file on the disk, for every
+  // transaction anew.
+  absl::Status prepared =
+      store->writer_->Execute(absl::StrCat("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA "
+                                           "foreign_keys = ON; PRAGMA temp_store = MEMORY; "
+                                           "PRAGMA cache_size = -",
+                                           kWriterCacheKibibytes));
   if (!prepared.ok()) return prepared;
   if (options.max_bytes > 0) {
     absl::StatusOr<int64_t> page_bytes = store->writer_->Integer("PRAGMA page_size");
@@ -106,17 +108,18 @@ absl::Status SqliteStore::Checkpoint() {
   std::lock_guard lock(checkpoint_mutex_);
   const int pages = writer_->log_pages();
   if (pages < options_.checkpoint_pages || pages == checkpointed_pages_) return absl::OkStatus();
-  // All of it is moved and made safe while changes go on; then what came during that, which is little. What came during this is moved
-  // between two changes: only when the whole log is in the file is it begun anew.
+  // All of it is moved and made safe while changes go on; then what came during that, which is little. What
+  // came during this is moved between two changes: only when the whole log is in the file is it begun anew.
   absl::Status moved;
   for (int round = 0; round < 2 && moved.ok(); ++round) {
     moved = checkpointer_->Checkpoint();
     if (moved.ok()) moved = checkpointer_->SyncFile();
   }
-  if (moved.ok()) moved = writes_.RunBetween([&](Database& database) {
-    checkpointed_pages_ = database.log_pages();
-    return database.Checkpoint();
-  });
+  if (moved.ok())
+    moved = writes_.RunBetween([&](Database& database) {
+      checkpointed_pages_ = database.log_pages();
+      return database.Checkpoint();
+    });
   return moved;
 }
 

@@ -1,6 +1,6 @@
 // The SQLite implementation of Store. Private to db/store; its parts are in sqlite_jobs.cc, sqlite_tasks.cc,
-// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc, sqlite_build_cache.cc, sqlite_measurements.cc,
-// sqlite_tunings.cc, sqlite_tuning_reports.cc and sqlite_identity.cc.
+// sqlite_task_claims.cc, sqlite_attempts.cc, sqlite_statistics.cc, sqlite_builds.cc, sqlite_build_cache.cc,
+// sqlite_measurements.cc, sqlite_tunings.cc, sqlite_tuning_reports.cc and sqlite_identity.cc.
 #pragma once
 
 #include <condition_variable>
@@ -51,7 +51,8 @@ class SqliteStore final : public Store {
                                                           const std::string& message, Timestamp now) override;
   absl::StatusOr<std::vector<TaskHold>> RenewLeases(const std::vector<TaskHold>& holds, Timestamp now,
                                                     std::chrono::microseconds lease) override;
-  absl::StatusOr<std::vector<bool>> CompleteTasks(const std::vector<TaskCompletion>& completions, Timestamp now) override;
+  absl::StatusOr<std::vector<bool>> CompleteTasks(const std::vector<TaskCompletion>& completions,
+                                                  Timestamp now) override;
   absl::StatusOr<std::optional<TaskRecord>> ReleaseTask(const TaskHold& hold, const std::string& message,
                                                         Timestamp now) override;
   absl::StatusOr<std::vector<TaskRecord>> ExpireLeases(Timestamp now) override;
@@ -68,9 +69,11 @@ class SqliteStore final : public Store {
 
   absl::StatusOr<std::map<std::string, BuildRecord>> FindBuilds(
       const std::vector<std::string>& keys) override;
-  absl::StatusOr<std::map<std::string, BuildRecord>> UseBuilds(const std::string& job, const std::vector<std::string>& keys,
+  absl::StatusOr<std::map<std::string, BuildRecord>> UseBuilds(const std::string& job,
+                                                               const std::vector<std::string>& keys,
                                                                Timestamp now) override;
-  absl::StatusOr<BuildCacheTrim> TrimBuildCache(int64_t max_bytes, Timestamp unreported_before, int limit) override;
+  absl::StatusOr<BuildCacheTrim> TrimBuildCache(int64_t max_bytes, Timestamp unreported_before,
+                                                int limit) override;
   absl::Status PutBuild(const BuildRecord& build) override;
   absl::StatusOr<std::string> PutBlob(std::string_view data, const std::string& expected_digest,
                                       Timestamp now) override;
@@ -86,13 +89,15 @@ class SqliteStore final : public Store {
   absl::Status PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) override;
   absl::StatusOr<std::vector<DeviceBenchmarkRecord>> DeviceBenchmarks(const std::string& device_class,
                                                                       const std::string& driver) override;
-  absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table, Timestamp now) override;
+  absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table,
+                               Timestamp now) override;
   absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) override;
   absl::StatusOr<std::vector<std::string>> KernelFamilies(const KernelTimesKey& key) override;
-  absl::StatusOr<std::vector<KernelTimeRecord>> KernelTimes(const KernelTimesKey& key, const std::string& family, int limit) override;
+  absl::StatusOr<std::vector<KernelTimeRecord>> KernelTimes(const KernelTimesKey& key,
+                                                            const std::string& family, int limit) override;
   absl::Status UpdateKernelTimes(const KernelTimesKey& key, std::vector<KernelTimeRecord> kernels,
-                                 const std::function<void(std::vector<KernelTimeRecord>*)>& change, int64_t most,
-                                 Timestamp now) override;
+                                 const std::function<void(std::vector<KernelTimeRecord>*)>& change,
+                                 int64_t most, Timestamp now) override;
   absl::StatusOr<std::string> ModelStatistics(const ModelStatisticsKey& key) override;
   absl::Status UpdateModelStatistics(const ModelStatisticsKey& key,
                                      const std::function<std::string(const std::string&)>& change,
@@ -110,13 +115,16 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::optional<TuningRecord>> FindTuning(const TuningKey& key) override;
   absl::StatusOr<TuningPage> ListTunings(const std::string& program, int page_size,
                                          const std::string& page_token) override;
-  absl::StatusOr<std::vector<TuningRecord>> TuningsOfSection(const std::string& program, const std::string& section,
-                                                             int limit) override;
-  absl::StatusOr<std::vector<TuningConfigurationRecord>> TuningConfigurations(int64_t tuning, int64_t generation,
-                                                                              bool largest_first, int limit) override;
-  absl::StatusOr<std::vector<TuningConvergenceRecord>> TuningConvergence(int64_t tuning, int64_t generation) override;
-  absl::Status CommitTunings(const std::vector<TuningBatch>& batches, const std::vector<TuningProgressUpdate>& progress,
-                             Timestamp now) override;
+  absl::StatusOr<std::vector<TuningRecord>> TuningsOfSection(const std::string& program,
+                                                             const std::string& section, int limit) override;
+  absl::StatusOr<std::vector<TuningConfigurationRecord>> TuningConfigurations(int64_t tuning,
+                                                                              int64_t generation,
+                                                                              bool largest_first,
+                                                                              int limit) override;
+  absl::StatusOr<std::vector<TuningConvergenceRecord>> TuningConvergence(int64_t tuning,
+                                                                         int64_t generation) override;
+  absl::Status CommitTunings(const std::vector<TuningBatch>& batches,
+                             const std::vector<TuningProgressUpdate>& progress, Timestamp now) override;
   absl::StatusOr<int64_t> TuningSequence(const std::string& process) override;
   absl::StatusOr<TuningRecord> ResetTuning(const std::string& id) override;
   absl::StatusOr<TuningReportPage> ListTuningReports(int64_t tuning, int page_size,
@@ -135,8 +143,9 @@ class SqliteStore final : public Store {
  private:
   SqliteStore(std::string path, const StoreOptions& options) : path_(std::move(path)), options_(options) {}
 
-  // Runs body(database), which returns a Status or StatusOr, as one transaction on the writing connection. An error undoes
-  // everything. The body may run twice, if what it did at first was undone; it must not keep anything from the first time.
+  // Runs body(database), which returns a Status or StatusOr, as one transaction on the writing connection. An
+  // error undoes everything. The body may run twice, if what it did at first was undone; it must not keep
+  // anything from the first time.
   template <typename Body>
   std::invoke_result_t<Body, Database&> Write(Body&& body, Urgency urgency = Urgency::kBulk) {
     std::optional<std::invoke_result_t<Body, Database&>> result;
@@ -180,7 +189,7 @@ class SqliteStore final : public Store {
 
   std::mutex checkpoint_mutex_;
   std::unique_ptr<Database> checkpointer_;  // guarded by checkpoint_mutex_ after Open
-  int checkpointed_pages_ = 0;              // guarded by checkpoint_mutex_; of the log, when it was last moved
+  int checkpointed_pages_ = 0;  // guarded by checkpoint_mutex_; of the log, when it was last moved
 
   std::mutex readers_mutex_;
   std::condition_variable reader_free_;
@@ -190,7 +199,8 @@ class SqliteStore final : public Store {
 // "<prefix><16 random hex digits>". Random, so that an id is never that of another store's task or job.
 std::string RandomId(const char* prefix);
 
-// Columns of the table tasks in the order that ReadTask expects: these, and one of the three ways to end them.
+// Columns of the table tasks in the order that ReadTask expects: these, and one of the three ways to end
+// them.
 extern const char kTaskColumns[];
 extern const char kTaskWork[];
 extern const char kNoTaskWork[];       // traceparent, payload and result are left empty
@@ -203,7 +213,8 @@ const char* TaskKindName(TaskKind kind);
 absl::Status SetTraceParent(Database& database, const JobRecord& job);
 
 // As Store::FindBuilds, by any connection.
-absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database, const std::vector<std::string>& keys);
+absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database,
+                                                                const std::vector<std::string>& keys);
 
 // Adds or replaces a line of the build cache, inside the caller's transaction.
 absl::Status InsertBuild(Database& database, const BuildRecord& build);

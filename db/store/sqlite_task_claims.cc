@@ -25,7 +25,8 @@ absl::StatusOr<std::vector<TaskRecord>> LoseWorker(Database& database, std::vect
       task.failure = TaskFailure::kWorkerLost;
       const bool held_too_long = task.hold_until > Timestamp() && now > task.hold_until;
       task.failure_message =
-          absl::StrCat("given up: ", task.lost_workers, " workers were lost while they had it, or did not finish it in time; ",
+          absl::StrCat("given up: ", task.lost_workers,
+                       " workers were lost while they had it, or did not finish it in time; ",
                        "the last one, ", task.worker, held_too_long ? ", held it too long" : ", was lost");
     }
     absl::Status updated =
@@ -55,7 +56,8 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::vecto
       absl::Status updated =
           database
               .Query(
-                  "UPDATE tasks SET state = 'RUNNING', fence = fence + 1, attempts = attempts + 1, worker = ?2, "
+                  "UPDATE tasks SET state = 'RUNNING', fence = fence + 1, attempts = attempts + 1, worker = "
+                  "?2, "
                   "instance = ?3, lease_until_micros = iif(hold_micros = 0, ?4, min(?4, ?5 + hold_micros)), "
                   "hold_until_micros = iif(hold_micros = 0, 0, ?5 + hold_micros), updated_micros = ?5 "
                   "WHERE id = ?1 AND state = 'QUEUED'",
@@ -63,7 +65,8 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::vecto
               .Run();
       if (!updated.ok()) return updated;
       if (database.changes() == 0) continue;
-      Statement query = database.Query(absl::StrCat("SELECT ", kTaskColumns, kTaskWork, " FROM tasks WHERE id = ?1"), id);
+      Statement query =
+          database.Query(absl::StrCat("SELECT ", kTaskColumns, kTaskWork, " FROM tasks WHERE id = ?1"), id);
       absl::Status read = query.ForEach([&] { claimed.push_back(ReadTask(query)); });
       if (!read.ok()) return read;
     }
@@ -72,17 +75,19 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::vecto
 }
 
 absl::StatusOr<std::vector<TaskRecord>> SqliteStore::FailQueuedTasks(const std::vector<std::string>& ids,
-                                                                     const std::string& message, Timestamp now) {
+                                                                     const std::string& message,
+                                                                     Timestamp now) {
   if (ids.empty()) return std::vector<TaskRecord>();
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
     std::vector<TaskRecord> failed;
     for (const std::string& id : ids) {
-      absl::Status updated = database
-                                 .Query(
-                                     "UPDATE tasks SET state = 'FAILED', failure = 'QUEUE_TIMEOUT', failure_message = ?2, "
-                                     "updated_micros = ?3 WHERE id = ?1 AND state = 'QUEUED'",
-                                     id, message, now)
-                                 .Run();
+      absl::Status updated =
+          database
+              .Query(
+                  "UPDATE tasks SET state = 'FAILED', failure = 'QUEUE_TIMEOUT', failure_message = ?2, "
+                  "updated_micros = ?3 WHERE id = ?1 AND state = 'QUEUED'",
+                  id, message, now)
+              .Run();
       if (!updated.ok()) return updated;
       if (database.changes() == 0) continue;
       Statement query =
@@ -116,17 +121,19 @@ absl::StatusOr<std::vector<TaskHold>> SqliteStore::RenewLeases(const std::vector
   });
 }
 
-absl::StatusOr<std::vector<bool>> SqliteStore::CompleteTasks(const std::vector<TaskCompletion>& completions, Timestamp now) {
+absl::StatusOr<std::vector<bool>> SqliteStore::CompleteTasks(const std::vector<TaskCompletion>& completions,
+                                                             Timestamp now) {
   if (completions.empty()) return std::vector<bool>();
   return Write([&](Database& database) -> absl::StatusOr<std::vector<bool>> {
     std::vector<bool> completed;
     for (const TaskCompletion& completion : completions) {
-      absl::Status updated = database
-                                 .Query(
-                                     "UPDATE tasks SET state = 'DONE', result = ?3, updated_micros = ?4 "
-                                     "WHERE id = ?1 AND fence = ?2 AND state = 'RUNNING'",
-                                     completion.hold.task, completion.hold.fence, Bytes{completion.result}, now)
-                                 .Run();
+      absl::Status updated =
+          database
+              .Query(
+                  "UPDATE tasks SET state = 'DONE', result = ?3, updated_micros = ?4 "
+                  "WHERE id = ?1 AND fence = ?2 AND state = 'RUNNING'",
+                  completion.hold.task, completion.hold.fence, Bytes{completion.result}, now)
+              .Run();
       if (!updated.ok()) return updated;
       completed.push_back(database.changes() > 0);
       if (!completed.back() || !completion.build.has_value()) continue;
@@ -136,7 +143,8 @@ absl::StatusOr<std::vector<bool>> SqliteStore::CompleteTasks(const std::vector<T
   });
 }
 
-absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHold& hold, const std::string& message,
+absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHold& hold,
+                                                                   const std::string& message,
                                                                    Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<std::optional<TaskRecord>> {
     absl::Status updated =
@@ -151,8 +159,8 @@ absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHol
             .Run();
     if (!updated.ok()) return updated;
     if (database.changes() == 0) return std::nullopt;
-    Statement query =
-        database.Query(absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE id = ?1"), hold.task);
+    Statement query = database.Query(
+        absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE id = ?1"), hold.task);
     absl::StatusOr<bool> row = query.Step();
     if (!row.ok()) return row.status();
     return ReadTask(query);
@@ -184,8 +192,9 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::LoseTasks(const std::string
                                                                Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
     absl::StatusOr<std::vector<TaskRecord>> lost = ReadTasks(database.Query(
-        absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork,
-                     " FROM tasks WHERE state = 'RUNNING' AND worker = ?1 AND instance <> ?2 ORDER BY number"),
+        absl::StrCat(
+            "SELECT ", kTaskColumns, kNoTaskWork,
+            " FROM tasks WHERE state = 'RUNNING' AND worker = ?1 AND instance <> ?2 ORDER BY number"),
         worker, new_instance));
     if (!lost.ok()) return lost;
     return LoseWorker(database, *std::move(lost), options_.retry, now);
@@ -203,8 +212,11 @@ absl::StatusOr<int64_t> SqliteStore::AdoptRunning(Timestamp now, std::chrono::mi
     if (!adopted.ok()) return adopted;
     const int64_t running = database.changes();
     // Of running tasks too: one that is lost later would wait by a clock that may have been set since.
-    absl::Status forgiven =
-        database.Query("UPDATE tasks SET not_before_micros = 0 WHERE state IN ('QUEUED', 'RUNNING') AND not_before_micros <> 0").Run();
+    absl::Status forgiven = database
+                                .Query(
+                                    "UPDATE tasks SET not_before_micros = 0 WHERE state IN ('QUEUED', "
+                                    "'RUNNING') AND not_before_micros <> 0")
+                                .Run();
     if (!forgiven.ok()) return forgiven;
     return running;
   });
@@ -214,12 +226,16 @@ absl::Status SqliteStore::AddWorkerProcess(const std::string& worker, const std:
   constexpr int kKept = 16;
   return Write([&](Database& database) -> absl::Status {
     absl::Status added =
-        database.Query("INSERT OR IGNORE INTO worker_processes (worker, instance) VALUES (?1, ?2)", worker, instance).Run();
+        database
+            .Query("INSERT OR IGNORE INTO worker_processes (worker, instance) VALUES (?1, ?2)", worker,
+                   instance)
+            .Run();
     if (!added.ok()) return added;
     return database
-        .Query("DELETE FROM worker_processes WHERE worker = ?1 AND number NOT IN "
-               "(SELECT number FROM worker_processes WHERE worker = ?1 ORDER BY number DESC LIMIT ?2)",
-               worker, kKept)
+        .Query(
+            "DELETE FROM worker_processes WHERE worker = ?1 AND number NOT IN "
+            "(SELECT number FROM worker_processes WHERE worker = ?1 ORDER BY number DESC LIMIT ?2)",
+            worker, kKept)
         .Run();
   });
 }

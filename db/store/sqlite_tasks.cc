@@ -8,16 +8,21 @@
 namespace fusion {
 
 const char kTaskColumns[] =
-    "tasks.number, tasks.id, tasks.key, tasks.kind, tasks.state, tasks.target, tasks.arch, tasks.device_uuid, tasks.user, "
-    "tasks.priority, tasks.fence, tasks.attempts, tasks.failures, tasks.lost_workers, tasks.worker, tasks.instance, "
+    "tasks.number, tasks.id, tasks.key, tasks.kind, tasks.state, tasks.target, tasks.arch, "
+    "tasks.device_uuid, tasks.user, "
+    "tasks.priority, tasks.fence, tasks.attempts, tasks.failures, tasks.lost_workers, tasks.worker, "
+    "tasks.instance, "
     "tasks.avoid_worker, tasks.lease_until_micros, tasks.hold_until_micros, tasks.not_before_micros, "
-    "tasks.queue_until_micros, tasks.failure, tasks.failure_message, tasks.created_micros, tasks.updated_micros";
+    "tasks.queue_until_micros, tasks.failure, tasks.failure_message, tasks.created_micros, "
+    "tasks.updated_micros";
 const char kTaskWork[] =
-    ", (SELECT traceparent FROM task_work WHERE task = tasks.number), (SELECT payload FROM task_work WHERE task = tasks.number), "
+    ", (SELECT traceparent FROM task_work WHERE task = tasks.number), (SELECT payload FROM task_work WHERE "
+    "task = tasks.number), "
     "tasks.result";
 const char kNoTaskWork[] = ", '', x'', x''";
 const char kTaskWorkAsEnded[] =
-    ", '', iif(tasks.state = 'DONE', x'', (SELECT payload FROM task_work WHERE task = tasks.number)), tasks.result";
+    ", '', iif(tasks.state = 'DONE', x'', (SELECT payload FROM task_work WHERE task = tasks.number)), "
+    "tasks.result";
 
 namespace {
 
@@ -44,20 +49,22 @@ struct JobOfTasks {
 
 // NOT_FOUND, or FAILED_PRECONDITION when the job has ended.
 absl::StatusOr<JobOfTasks> FindLiveJob(Database& database, const std::string& job) {
-  Statement query =
-      database.Query("SELECT state, user, traceparent, priority, queue_limit_micros FROM jobs WHERE id = ?1", job);
+  Statement query = database.Query(
+      "SELECT state, user, traceparent, priority, queue_limit_micros FROM jobs WHERE id = ?1", job);
   absl::StatusOr<bool> row = query.Step();
   if (!row.ok()) return row.status();
   if (!*row) return absl::NotFoundError(absl::StrCat("there is no job ", job));
   const std::string state = query.Text(0);
   if (state == "QUEUED" || state == "RUNNING")
-    return JobOfTasks{query.Text(1), query.Text(2), static_cast<int>(query.Int(3)), std::chrono::microseconds(query.Int(4))};
+    return JobOfTasks{query.Text(1), query.Text(2), static_cast<int>(query.Int(3)),
+                      std::chrono::microseconds(query.Int(4))};
   return absl::FailedPreconditionError(
       absl::StrCat("job ", job, " has ended as ", state, "; it takes no new tasks"));
 }
 
 // The task that makes it needless to queue the work again (the rules stand at Store::EnsureTasks).
-absl::StatusOr<std::optional<TaskRecord>> FindKnownTask(Database& database, const std::string& job, const TaskSpec& spec) {
+absl::StatusOr<std::optional<TaskRecord>> FindKnownTask(Database& database, const std::string& job,
+                                                        const TaskSpec& spec) {
   Statement query = database.Query(
       absl::StrCat(
           "SELECT ", kTaskColumns, kTaskWork,
@@ -74,7 +81,8 @@ absl::StatusOr<std::optional<TaskRecord>> FindKnownTask(Database& database, cons
   return ReadTask(query);
 }
 
-absl::StatusOr<TaskRecord> InsertTask(Database& database, const TaskSpec& spec, const JobOfTasks& job, Timestamp now) {
+absl::StatusOr<TaskRecord> InsertTask(Database& database, const TaskSpec& spec, const JobOfTasks& job,
+                                      Timestamp now) {
   TaskRecord task;
   task.id = RandomId("tasks/");
   task.key = spec.key;
@@ -90,20 +98,24 @@ absl::StatusOr<TaskRecord> InsertTask(Database& database, const TaskSpec& spec, 
   absl::Status done =
       database
           .Query(
-              "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, user, priority, fence, attempts, "
-              "failures, lost_workers, worker, instance, avoid_worker, lease_until_micros, hold_micros, hold_until_micros, "
-              "not_before_micros, queue_until_micros, failure, failure_message, created_micros, updated_micros, result) "
-              "VALUES (?1, ?2, ?3, 'QUEUED', ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, '', '', ?9, 0, ?10, 0, 0, ?11, '', '', ?12, "
+              "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, user, priority, fence, "
+              "attempts, "
+              "failures, lost_workers, worker, instance, avoid_worker, lease_until_micros, hold_micros, "
+              "hold_until_micros, "
+              "not_before_micros, queue_until_micros, failure, failure_message, created_micros, "
+              "updated_micros, result) "
+              "VALUES (?1, ?2, ?3, 'QUEUED', ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, '', '', ?9, 0, ?10, 0, 0, ?11, "
+              "'', '', ?12, "
               "?12, x'')",
               task.id, task.key, std::string_view(TaskKindName(task.kind)), task.requirements.target,
-              task.requirements.arch, task.requirements.device_uuid, task.user, task.priority, task.avoid_worker,
-              spec.hold.count(), task.queue_until, now)
+              task.requirements.arch, task.requirements.device_uuid, task.user, task.priority,
+              task.avoid_worker, spec.hold.count(), task.queue_until, now)
           .Run();
   if (!done.ok()) return done;
   task.number = database.last_row_number();
   done = database
-             .Query("INSERT INTO task_work (task, traceparent, payload) VALUES (?1, ?2, ?3)", task.number, task.traceparent,
-                    Bytes{task.payload})
+             .Query("INSERT INTO task_work (task, traceparent, payload) VALUES (?1, ?2, ?3)", task.number,
+                    task.traceparent, Bytes{task.payload})
              .Run();
   if (!done.ok()) return done;
   return task;
@@ -113,10 +125,10 @@ absl::StatusOr<TaskRecord> InsertTask(Database& database, const TaskSpec& spec, 
 // were.
 absl::StatusOr<std::vector<TaskRecord>> CancelWhere(Database& database, const char* condition,
                                                     const std::string& job, Timestamp now) {
-  absl::StatusOr<std::vector<TaskRecord>> cancelled = ReadTasks(
-      database.Query(absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork,
-                                  " FROM tasks WHERE state IN ('QUEUED', 'RUNNING') AND ", condition, " ORDER BY number"),
-                     job));
+  absl::StatusOr<std::vector<TaskRecord>> cancelled = ReadTasks(database.Query(
+      absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork,
+                   " FROM tasks WHERE state IN ('QUEUED', 'RUNNING') AND ", condition, " ORDER BY number"),
+      job));
   if (!cancelled.ok()) return cancelled;
   for (const TaskRecord& task : *cancelled) {
     absl::Status done =
@@ -202,13 +214,15 @@ absl::StatusOr<std::vector<EnsuredTask>> SqliteStore::EnsureTasks(const std::str
 
 absl::StatusOr<std::vector<TaskRecord>> SqliteStore::LiveTasks() {
   Reader reader(*this);
-  return ReadTasks(reader->Query(absl::StrCat(
-      "SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE state IN ('QUEUED', 'RUNNING') ORDER BY number")));
+  return ReadTasks(
+      reader->Query(absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork,
+                                 " FROM tasks WHERE state IN ('QUEUED', 'RUNNING') ORDER BY number")));
 }
 
 absl::StatusOr<TaskRecord> SqliteStore::GetTask(const std::string& id) {
   Reader reader(*this);
-  Statement query = reader->Query(absl::StrCat("SELECT ", kTaskColumns, kTaskWork, " FROM tasks WHERE id = ?1"), id);
+  Statement query =
+      reader->Query(absl::StrCat("SELECT ", kTaskColumns, kTaskWork, " FROM tasks WHERE id = ?1"), id);
   absl::StatusOr<bool> row = query.Step();
   if (!row.ok()) return row.status();
   if (!*row) return absl::NotFoundError(absl::StrCat("there is no task ", id));
@@ -219,7 +233,8 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::GetTasks(const std::vector<
   std::vector<TaskRecord> tasks;
   if (ids.empty()) return tasks;
   Reader reader(*this);
-  const std::string sql = absl::StrCat("SELECT ", kTaskColumns, kTaskWorkAsEnded, " FROM tasks WHERE id = ?1");
+  const std::string sql =
+      absl::StrCat("SELECT ", kTaskColumns, kTaskWorkAsEnded, " FROM tasks WHERE id = ?1");
   // One look at the database instead of many.
   absl::Status read = reader->Query("BEGIN").Run();
   if (!read.ok()) return read;

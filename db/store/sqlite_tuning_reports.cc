@@ -25,7 +25,8 @@ void Merge(const TuningConfigurationRecord& more, TuningConfigurationRecord* sum
   const double before = static_cast<double>(sum->count), added = static_cast<double>(more.count);
   const double difference = more.mean - sum->mean;
   sum->mean += difference * added / (before + added);
-  sum->squared_deviations += more.squared_deviations + difference * difference * before * added / (before + added);
+  sum->squared_deviations +=
+      more.squared_deviations + difference * difference * before * added / (before + added);
   sum->count += more.count;
 }
 
@@ -42,7 +43,8 @@ struct Sums {
 // One group of batches on its way into the database.
 class ReportWriter {
  public:
-  ReportWriter(Database& database, const TuningRetention& retention) : database_(database), retention_(retention) {}
+  ReportWriter(Database& database, const TuningRetention& retention)
+      : database_(database), retention_(retention) {}
 
   absl::Status Add(const TuningBatch& batch, Timestamp now) {
     absl::StatusOr<int64_t> process = Advance(batch, now);
@@ -72,8 +74,8 @@ class ReportWriter {
     if (batch.sequence <= 0) return absl::InvalidArgumentError("a batch has no sequence");
     int64_t number = 0;
     {
-      Statement query =
-          database_.Query("SELECT number, last_sequence FROM tuning_processes WHERE process = ?1", batch.process);
+      Statement query = database_.Query(
+          "SELECT number, last_sequence FROM tuning_processes WHERE process = ?1", batch.process);
       absl::StatusOr<bool> row = query.Step();
       if (!row.ok()) return row.status();
       if (*row) {
@@ -84,19 +86,22 @@ class ReportWriter {
     if (number != 0) {
       absl::Status updated =
           database_
-              .Query("UPDATE tuning_processes SET last_sequence = ?2, reported_micros = ?3 WHERE number = ?1", number,
-                     batch.sequence, now)
+              .Query("UPDATE tuning_processes SET last_sequence = ?2, reported_micros = ?3 WHERE number = ?1",
+                     number, batch.sequence, now)
               .Run();
       if (!updated.ok()) return updated;
       return number;
     }
     // A process comes as seldom as one must go.
     absl::Status changed =
-        database_.Query("DELETE FROM tuning_processes WHERE reported_micros < ?1", now - retention_.processes).Run();
+        database_.Query("DELETE FROM tuning_processes WHERE reported_micros < ?1", now - retention_.processes)
+            .Run();
     if (changed.ok())
       changed = database_
-                    .Query("INSERT INTO tuning_processes (process, last_sequence, reported_micros) VALUES (?1, ?2, ?3)",
-                           batch.process, batch.sequence, now)
+                    .Query(
+                        "INSERT INTO tuning_processes (process, last_sequence, reported_micros) VALUES (?1, "
+                        "?2, ?3)",
+                        batch.process, batch.sequence, now)
                     .Run();
     if (!changed.ok()) return changed;
     return database_.last_row_number();
@@ -106,22 +111,26 @@ class ReportWriter {
     auto [found, first] = sums_.try_emplace(report.tuning);
     Sums& sums = found->second;
     if (first) {
-      Statement query = database_.Query("SELECT reports, reported_micros FROM tunings WHERE number = ?1", report.tuning);
+      Statement query =
+          database_.Query("SELECT reports, reported_micros FROM tunings WHERE number = ?1", report.tuning);
       absl::StatusOr<bool> row = query.Step();
       if (!row.ok()) return row.status();
-      if (!*row) return absl::NotFoundError(absl::StrCat("there is no tuning with the number ", report.tuning));
+      if (!*row)
+        return absl::NotFoundError(absl::StrCat("there is no tuning with the number ", report.tuning));
       sums.last_number = query.Int(0);
       sums.reported = query.Time(1);
     }
     const TuningConfigurationRecord& runs = report.runs;
-    absl::Status inserted =
-        database_
-            .Query(
-                "INSERT INTO tuning_reports (tuning, number, generation, process, time_micros, proposal, configuration, count, "
-                "mean, squared_deviations, minimum, failures) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-                report.tuning, ++sums.last_number, report.generation, process, report.time, report.proposal,
-                Bytes{runs.configuration}, runs.count, runs.mean, runs.squared_deviations, runs.minimum, runs.failures)
-            .Run();
+    absl::Status inserted = database_
+                                .Query(
+                                    "INSERT INTO tuning_reports (tuning, number, generation, process, "
+                                    "time_micros, proposal, configuration, count, "
+                                    "mean, squared_deviations, minimum, failures) VALUES (?1, ?2, ?3, ?4, "
+                                    "?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                                    report.tuning, ++sums.last_number, report.generation, process,
+                                    report.time, report.proposal, Bytes{runs.configuration}, runs.count,
+                                    runs.mean, runs.squared_deviations, runs.minimum, runs.failures)
+                                .Run();
     if (!inserted.ok()) return inserted;
     sums.generation = std::max(sums.generation, report.generation);
     sums.runs += runs.count;
@@ -142,7 +151,8 @@ class ReportWriter {
     bool known = false;
     {
       Statement query = database_.Query(
-          "SELECT count, mean, squared_deviations, minimum, failures FROM tuning_configurations WHERE tuning = ?1 AND "
+          "SELECT count, mean, squared_deviations, minimum, failures FROM tuning_configurations WHERE tuning "
+          "= ?1 AND "
           "generation = ?2 AND configuration = ?3",
           tuning, generation, Bytes{runs.configuration});
       absl::StatusOr<bool> row = query.Step();
@@ -160,10 +170,11 @@ class ReportWriter {
     absl::Status written =
         database_
             .Query(
-                "INSERT OR REPLACE INTO tuning_configurations (tuning, generation, configuration, count, mean, "
+                "INSERT OR REPLACE INTO tuning_configurations (tuning, generation, configuration, count, "
+                "mean, "
                 "squared_deviations, minimum, failures) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                tuning, generation, Bytes{sum.configuration}, sum.count, sum.mean, sum.squared_deviations, sum.minimum,
-                sum.failures)
+                tuning, generation, Bytes{sum.configuration}, sum.count, sum.mean, sum.squared_deviations,
+                sum.minimum, sum.failures)
             .Run();
     if (!written.ok()) return written;
     return !known;
@@ -173,8 +184,10 @@ class ReportWriter {
     absl::Status updated =
         database_
             .Query(
-                "UPDATE tunings SET reports = ?2, configurations = configurations + iif(generation = ?3, ?4, 0), runs = runs + ?5, "
-                "failures = failures + ?6, exploration_excess = exploration_excess + ?7, total_value = total_value + ?8, "
+                "UPDATE tunings SET reports = ?2, configurations = configurations + iif(generation = ?3, ?4, "
+                "0), runs = runs + ?5, "
+                "failures = failures + ?6, exploration_excess = exploration_excess + ?7, total_value = "
+                "total_value + ?8, "
                 "reported_micros = ?9 WHERE number = ?1",
                 tuning, sums.last_number, sums.generation, sums.new_configurations, sums.runs, sums.failures,
                 sums.exploration_excess, sums.total_value, sums.reported)
@@ -195,7 +208,8 @@ class ReportWriter {
   std::map<std::tuple<int64_t, int64_t, std::string>, TuningConfigurationRecord> configurations_;
 };
 
-absl::Status SetProgress(Database& database, const TuningProgressUpdate& update, const TuningRetention& retention) {
+absl::Status SetProgress(Database& database, const TuningProgressUpdate& update,
+                         const TuningRetention& retention) {
   const TuningProgress& progress = update.progress;
   int64_t generation = 0;
   {
@@ -206,33 +220,39 @@ absl::Status SetProgress(Database& database, const TuningProgressUpdate& update,
     if (!*row || query.Int(0) > progress.generation) return absl::OkStatus();
     generation = query.Int(0);
   }
-  absl::Status status =
-      database
-          .Query(
-              "UPDATE tunings SET configurations = iif(generation = ?2, configurations, 0), generation = ?2, best = ?3, "
-              "best_value = ?4, best_relative_error = ?5, phase = ?6, provenance = ?7, provenance_tuning = ?8, drifts = ?9, "
-              "evaluations = ?10 WHERE number = ?1",
-              update.tuning, progress.generation, Bytes{progress.best}, progress.best_value, progress.best_relative_error,
-              progress.phase, progress.provenance, progress.provenance_tuning, progress.drifts, progress.evaluations)
-          .Run();
+  absl::Status status = database
+                            .Query(
+                                "UPDATE tunings SET configurations = iif(generation = ?2, configurations, "
+                                "0), generation = ?2, best = ?3, "
+                                "best_value = ?4, best_relative_error = ?5, phase = ?6, provenance = ?7, "
+                                "provenance_tuning = ?8, drifts = ?9, "
+                                "evaluations = ?10 WHERE number = ?1",
+                                update.tuning, progress.generation, Bytes{progress.best}, progress.best_value,
+                                progress.best_relative_error, progress.phase, progress.provenance,
+                                progress.provenance_tuning, progress.drifts, progress.evaluations)
+                            .Run();
   if (status.ok() && update.reset)
     status = database
-                 .Query("UPDATE tunings SET runs = 0, failures = 0, exploration_excess = 0, total_value = 0 WHERE number = ?1",
-                        update.tuning)
+                 .Query(
+                     "UPDATE tunings SET runs = 0, failures = 0, exploration_excess = 0, total_value = 0 "
+                     "WHERE number = ?1",
+                     update.tuning)
                  .Run();
   for (const TuningConvergenceRecord& point : update.convergence) {
     if (!status.ok()) return status;
     status = database
                  .Query(
-                     "INSERT OR REPLACE INTO tuning_convergence (tuning, generation, evaluations, configuration, value) "
+                     "INSERT OR REPLACE INTO tuning_convergence (tuning, generation, evaluations, "
+                     "configuration, value) "
                      "VALUES (?1, ?2, ?3, ?4, ?5)",
-                     update.tuning, progress.generation, point.evaluations, Bytes{point.configuration}, point.value)
+                     update.tuning, progress.generation, point.evaluations, Bytes{point.configuration},
+                     point.value)
                  .Run();
   }
   if (!status.ok() || generation == progress.generation) return status;
   status = database
-               .Query("DELETE FROM tuning_configurations WHERE tuning = ?1 AND generation < ?2", update.tuning,
-                      progress.generation - retention.generations)
+               .Query("DELETE FROM tuning_configurations WHERE tuning = ?1 AND generation < ?2",
+                      update.tuning, progress.generation - retention.generations)
                .Run();
   if (!status.ok()) return status;
   return database
@@ -275,8 +295,10 @@ absl::StatusOr<TuningReportPage> SqliteStore::ListTuningReports(int64_t tuning, 
   }
   Reader reader(*this);
   Statement query = reader->Query(
-      "SELECT r.number, generation, coalesce(p.process, ''), time_micros, proposal, configuration, count, mean, "
-      "squared_deviations, minimum, failures FROM tuning_reports r LEFT JOIN tuning_processes p ON p.number = r.process "
+      "SELECT r.number, generation, coalesce(p.process, ''), time_micros, proposal, configuration, count, "
+      "mean, "
+      "squared_deviations, minimum, failures FROM tuning_reports r LEFT JOIN tuning_processes p ON p.number "
+      "= r.process "
       "WHERE tuning = ?1 AND r.number > ?2 ORDER BY r.number LIMIT ?3",
       tuning, after, count + 1);
   TuningReportPage page;
@@ -286,14 +308,14 @@ absl::StatusOr<TuningReportPage> SqliteStore::ListTuningReports(int64_t tuning, 
       more = true;
       return;
     }
-    page.reports.push_back({.tuning = tuning,
-                            .number = query.Int(0),
-                            .generation = query.Int(1),
-                            .process = query.Text(2),
-                            .time = query.Time(3),
-                            .proposal = query.Int(4),
-                            .runs = {query.Text(5), query.Int(6), query.Real(7), query.Real(8), query.Real(9),
-                                     query.Int(10)}});
+    page.reports.push_back(
+        {.tuning = tuning,
+         .number = query.Int(0),
+         .generation = query.Int(1),
+         .process = query.Text(2),
+         .time = query.Time(3),
+         .proposal = query.Int(4),
+         .runs = {query.Text(5), query.Int(6), query.Real(7), query.Real(8), query.Real(9), query.Int(10)}});
   });
   if (!read.ok()) return read;
   if (more) page.next_page_token = absl::StrCat(page.reports.back().number);

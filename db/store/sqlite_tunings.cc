@@ -12,10 +12,14 @@ namespace {
 
 // In the order that ReadTuning expects. The statistics of the defaults are one row, found by its key.
 constexpr char kSelectTuning[] =
-    "SELECT t.number, id, program, section, device_class, context, declaration, strategy, defaults, loads, t.generation, best, "
-    "best_value, best_relative_error, phase, provenance, provenance_tuning, drifts, evaluations, reports, configurations, runs, "
-    "t.failures, exploration_excess, total_value, created_micros, reported_micros, coalesce(c.mean, 0.0) FROM tunings t "
-    "LEFT JOIN tuning_configurations c ON c.tuning = t.number AND c.generation = t.generation AND c.configuration = t.defaults ";
+    "SELECT t.number, id, program, section, device_class, context, declaration, strategy, defaults, loads, "
+    "t.generation, best, "
+    "best_value, best_relative_error, phase, provenance, provenance_tuning, drifts, evaluations, reports, "
+    "configurations, runs, "
+    "t.failures, exploration_excess, total_value, created_micros, reported_micros, coalesce(c.mean, 0.0) "
+    "FROM tunings t "
+    "LEFT JOIN tuning_configurations c ON c.tuning = t.number AND c.generation = t.generation AND "
+    "c.configuration = t.defaults ";
 
 TuningRecord ReadTuning(const Statement& row) {
   TuningRecord tuning;
@@ -61,8 +65,9 @@ absl::StatusOr<std::optional<TuningRecord>> ReadOne(Statement query) {
 
 absl::StatusOr<std::optional<TuningRecord>> FindByKey(Database& database, const TuningKey& key) {
   return ReadOne(database.Query(
-      absl::StrCat(kSelectTuning, "WHERE program = ?1 AND section = ?2 AND device_class = ?3 AND context = ?4"), key.program,
-      key.section, key.device_class, key.context));
+      absl::StrCat(kSelectTuning,
+                   "WHERE program = ?1 AND section = ?2 AND device_class = ?3 AND context = ?4"),
+      key.program, key.section, key.device_class, key.context));
 }
 
 absl::StatusOr<TuningRecord> FindById(Database& database, const std::string& id) {
@@ -77,16 +82,20 @@ absl::StatusOr<TuningRecord> FindById(Database& database, const std::string& id)
 absl::Status BeginAnew(Database& database, int64_t number) {
   return database
       .Query(
-          "UPDATE tunings SET generation = generation + 1, best = ?2, best_value = 0, best_relative_error = 0, "
-          "phase = 'EXPLORING', provenance = 'PROVENANCE_UNSPECIFIED', provenance_tuning = '', drifts = 0, evaluations = 0, "
-          "configurations = 0, runs = 0, failures = 0, exploration_excess = 0, total_value = 0 WHERE number = ?1",
+          "UPDATE tunings SET generation = generation + 1, best = ?2, best_value = 0, best_relative_error = "
+          "0, "
+          "phase = 'EXPLORING', provenance = 'PROVENANCE_UNSPECIFIED', provenance_tuning = '', drifts = 0, "
+          "evaluations = 0, "
+          "configurations = 0, runs = 0, failures = 0, exploration_excess = 0, total_value = 0 WHERE number "
+          "= ?1",
           number, Bytes{""})
       .Run();
 }
 
 }  // namespace
 
-absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning, bool replace, Timestamp now) {
+absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning, bool replace,
+                                                     Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<TuningRecord> {
     absl::StatusOr<std::optional<TuningRecord>> known = FindByKey(database, tuning.key);
     if (!known.ok()) return known.status();
@@ -95,14 +104,18 @@ absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning,
       absl::Status inserted =
           database
               .Query(
-                  "INSERT INTO tunings (id, program, section, device_class, context, declaration, strategy, defaults, loads, "
-                  "generation, best, best_value, best_relative_error, phase, provenance, provenance_tuning, drifts, evaluations, "
-                  "reports, configurations, runs, failures, exploration_excess, total_value, created_micros, reported_micros) "
-                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, 0, 0, 'EXPLORING', 'PROVENANCE_UNSPECIFIED', '', 0, 0, 0, "
+                  "INSERT INTO tunings (id, program, section, device_class, context, declaration, strategy, "
+                  "defaults, loads, "
+                  "generation, best, best_value, best_relative_error, phase, provenance, provenance_tuning, "
+                  "drifts, evaluations, "
+                  "reports, configurations, runs, failures, exploration_excess, total_value, created_micros, "
+                  "reported_micros) "
+                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, 0, 0, 'EXPLORING', "
+                  "'PROVENANCE_UNSPECIFIED', '', 0, 0, 0, "
                   "0, 0, 0, 0, 0, ?11, ?11)",
-                  tuning.id.empty() ? RandomId("tunings/") : tuning.id, tuning.key.program, tuning.key.section,
-                  tuning.key.device_class, tuning.key.context, Bytes{tuning.declaration}, tuning.strategy,
-                  Bytes{tuning.defaults}, progress.generation, Bytes{""}, now)
+                  tuning.id.empty() ? RandomId("tunings/") : tuning.id, tuning.key.program,
+                  tuning.key.section, tuning.key.device_class, tuning.key.context, Bytes{tuning.declaration},
+                  tuning.strategy, Bytes{tuning.defaults}, progress.generation, Bytes{""}, now)
               .Run();
       if (!inserted.ok()) return inserted;
     } else {
@@ -115,8 +128,8 @@ absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning,
         if (absl::Status begun = BeginAnew(database, number); !begun.ok()) return begun;
         absl::Status replaced =
             database
-                .Query("UPDATE tunings SET declaration = ?2, strategy = ?3, defaults = ?4 WHERE number = ?1", number,
-                       Bytes{tuning.declaration}, tuning.strategy, Bytes{tuning.defaults})
+                .Query("UPDATE tunings SET declaration = ?2, strategy = ?3, defaults = ?4 WHERE number = ?1",
+                       number, Bytes{tuning.declaration}, tuning.strategy, Bytes{tuning.defaults})
                 .Run();
         if (!replaced.ok()) return replaced;
       }
@@ -153,10 +166,11 @@ absl::StatusOr<TuningPage> SqliteStore::ListTunings(const std::string& program, 
   constexpr char kEnd[] =
       "(reported_micros, t.number) < (?2, ?3) ORDER BY reported_micros DESC, t.number DESC LIMIT ?4";
   Reader reader(*this);
-  Statement query =
-      program.empty()
-          ? reader->Query(absl::StrCat(kSelectTuning, "WHERE ?1 = '' AND ", kEnd), program, micros, number, count + 1)
-          : reader->Query(absl::StrCat(kSelectTuning, "WHERE program = ?1 AND ", kEnd), program, micros, number, count + 1);
+  Statement query = program.empty()
+                        ? reader->Query(absl::StrCat(kSelectTuning, "WHERE ?1 = '' AND ", kEnd), program,
+                                        micros, number, count + 1)
+                        : reader->Query(absl::StrCat(kSelectTuning, "WHERE program = ?1 AND ", kEnd), program,
+                                        micros, number, count + 1);
   TuningPage page;
   bool more = false;
   absl::Status read = query.ForEach([&] {
@@ -175,11 +189,14 @@ absl::StatusOr<TuningPage> SqliteStore::ListTunings(const std::string& program, 
 }
 
 absl::StatusOr<std::vector<TuningRecord>> SqliteStore::TuningsOfSection(const std::string& program,
-                                                                        const std::string& section, int limit) {
+                                                                        const std::string& section,
+                                                                        int limit) {
   Reader reader(*this);
   std::vector<TuningRecord> tunings;
   Statement query = reader->Query(
-      absl::StrCat(kSelectTuning, "WHERE program = ?1 AND section = ?2 AND length(best) > 0 ORDER BY device_class, context LIMIT ?3"),
+      absl::StrCat(
+          kSelectTuning,
+          "WHERE program = ?1 AND section = ?2 AND length(best) > 0 ORDER BY device_class, context LIMIT ?3"),
       program, section, limit);
   absl::Status read = query.ForEach([&] { tunings.push_back(ReadTuning(query)); });
   if (!read.ok()) return read;
@@ -188,7 +205,8 @@ absl::StatusOr<std::vector<TuningRecord>> SqliteStore::TuningsOfSection(const st
 
 absl::StatusOr<std::vector<TuningConfigurationRecord>> SqliteStore::TuningConfigurations(int64_t tuning,
                                                                                          int64_t generation,
-                                                                                         bool largest_first, int limit) {
+                                                                                         bool largest_first,
+                                                                                         int limit) {
   Reader reader(*this);
   std::vector<TuningConfigurationRecord> configurations;
   Statement query = reader->Query(
@@ -203,11 +221,13 @@ absl::StatusOr<std::vector<TuningConfigurationRecord>> SqliteStore::TuningConfig
   return configurations;
 }
 
-absl::StatusOr<std::vector<TuningConvergenceRecord>> SqliteStore::TuningConvergence(int64_t tuning, int64_t generation) {
+absl::StatusOr<std::vector<TuningConvergenceRecord>> SqliteStore::TuningConvergence(int64_t tuning,
+                                                                                    int64_t generation) {
   Reader reader(*this);
   std::vector<TuningConvergenceRecord> points;
   Statement query = reader->Query(
-      "SELECT evaluations, configuration, value FROM tuning_convergence WHERE tuning = ?1 AND generation = ?2 "
+      "SELECT evaluations, configuration, value FROM tuning_convergence WHERE tuning = ?1 AND generation = "
+      "?2 "
       "ORDER BY evaluations",
       tuning, generation);
   absl::Status read = query.ForEach([&] { points.push_back({query.Int(0), query.Text(1), query.Real(2)}); });

@@ -2,7 +2,8 @@
 //
 //   tuning_product [--server HOST:PORT | --server embedded] [--data DIR] [--seconds S] [--size N]
 //
-// Without --server as fusion_tuner_create does: $FUSION_SERVER, else the configuration of fusion-client, else one in this process.
+// Without --server as fusion_tuner_create does: $FUSION_SERVER, else the configuration of fusion-client, else
+// one in this process.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -69,8 +70,8 @@ void Product(Matrices& m, const Blocking& blocking) {
   for (int64_t i = 0; i < m.n; i += blocking.tile_rows)
     for (int64_t k = 0; k < m.n; k += blocking.tile_inner)
       for (int64_t j = 0; j < m.n; j += blocking.tile_columns)
-        Tile(m, blocking.order, i, std::min(m.n, i + blocking.tile_rows), j, std::min(m.n, j + blocking.tile_columns), k,
-             std::min(m.n, k + blocking.tile_inner));
+        Tile(m, blocking.order, i, std::min(m.n, i + blocking.tile_rows), j,
+             std::min(m.n, j + blocking.tile_columns), k, std::min(m.n, k + blocking.tile_inner));
 }
 
 Blocking BlockingOf(const Values& values) {
@@ -89,9 +90,9 @@ double TimeOf(Matrices& matrices, const Blocking& blocking) {
 }
 
 void Print(const char* what, const Blocking& blocking, double milliseconds) {
-  std::printf("%-8s tiles %lld x %lld x %lld, order %s: %.3f ms\n", what, static_cast<long long>(blocking.tile_rows),
-              static_cast<long long>(blocking.tile_columns), static_cast<long long>(blocking.tile_inner),
-              kOrders[blocking.order].c_str(), milliseconds);
+  std::printf("%-8s tiles %lld x %lld x %lld, order %s: %.3f ms\n", what,
+              static_cast<long long>(blocking.tile_rows), static_cast<long long>(blocking.tile_columns),
+              static_cast<long long>(blocking.tile_inner), kOrders[blocking.order].c_str(), milliseconds);
 }
 
 int Tune(const fusion::tuner::TunerOptions& options, double seconds, int64_t n) {
@@ -100,7 +101,8 @@ int Tune(const fusion::tuner::TunerOptions& options, double seconds, int64_t n) 
   fusion::tuner::SectionOptions section_options;
   section_options.sizes = {{"n", n}};
   // What three tiles take must not be more than a usual second-level cache.
-  section_options.constraints = {"tile_rows * tile_columns + tile_rows * tile_inner + tile_inner * tile_columns <= 262144"};
+  section_options.constraints = {
+      "tile_rows * tile_columns + tile_rows * tile_inner + tile_inner * tile_columns <= 262144"};
   const fusion::tuner::Section section =
       tuner.Declare("product",
                     {fusion::tuner::PowerOfTwo("tile_rows", 8, 512).Default(defaults.tile_rows),
@@ -134,7 +136,8 @@ int Tune(const fusion::tuner::TunerOptions& options, double seconds, int64_t n) 
 }
 
 int Usage() {
-  std::fprintf(stderr, "usage: tuning_product [--server HOST:PORT|embedded] [--data DIR] [--seconds S] [--size N]\n");
+  std::fprintf(stderr,
+               "usage: tuning_product [--server HOST:PORT|embedded] [--data DIR] [--seconds S] [--size N]\n");
   return 2;
 }
 

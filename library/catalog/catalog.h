@@ -24,8 +24,8 @@ class Catalog {
   static absl::StatusOr<std::shared_ptr<const Catalog>> FromDefinitions(
       const std::vector<v1::FunctionDefinition>& definitions);
 
-  // A catalog with more functions on top of this one (inline functions of a submission). A name that exists is an
-  // error: a submission must not change the meaning of the library.
+  // A catalog with more functions on top of this one (inline functions of a submission). A name that exists
+  // is an error: a submission must not change the meaning of the library.
   absl::StatusOr<std::shared_ptr<const Catalog>> WithInline(
       const std::vector<v1::FunctionDefinition>& definitions) const;
 
@@ -48,11 +48,11 @@ class Catalog {
   std::string hash_;
 };
 
-// "mmul33" -> {"mmul", "33"}; "mmul<3,3>" -> {"mmul", "3,3"}; "gemv" -> {"gemv", ""}. A name that the catalog has
-// exactly is not split.
+// "mmul33" -> {"mmul", "33"}; "mmul<3,3>" -> {"mmul", "3,3"}; "gemv" -> {"gemv", ""}. A name that the catalog
+// has exactly is not split.
 struct FunctionName {
   std::string base;
-  std::string suffix;     // digits, or what stands in <>
+  std::string suffix;                // digits, or what stands in <>
   bool explicit_parameters = false;  // written with <>
 };
 FunctionName SplitAlias(const Catalog& catalog, std::string_view name);

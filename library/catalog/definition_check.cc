@@ -353,8 +353,8 @@ absl::StatusOr<std::vector<std::pair<int, int>>> ParseEqualDimensions(
 
 std::vector<std::string> RoutineNames(const Overload& overload) {
   std::vector<std::string> names;
-  for (const std::string* name : {&overload.routine, &overload.term_routine, &overload.finish_routine,
-                                  &overload.part_routine}) {
+  for (const std::string* name :
+       {&overload.routine, &overload.term_routine, &overload.finish_routine, &overload.part_routine}) {
     if (!name->empty()) names.push_back(*name);
   }
   for (const Implementation& implementation : overload.implementations)

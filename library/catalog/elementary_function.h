@@ -50,7 +50,7 @@ struct Overload {
   std::string routine;
   v1::Monoid monoid = v1::MONOID_UNSPECIFIED;
   std::string term_routine;
-  std::vector<int> term_operands;    // positions in operands
+  std::vector<int> term_operands;  // positions in operands
   std::string finish_routine;
   std::vector<int> finish_operands;  // positions in operands
   std::string part_routine;
@@ -68,12 +68,14 @@ struct ElementaryFunction {
   std::string domain;
   std::string documentation;
   std::vector<Overload> overloads;
-  std::string source;  // C++ of the routines, for namespace-less inclusion after library/device/fusion_device.h
+  std::string
+      source;  // C++ of the routines, for namespace-less inclusion after library/device/fusion_device.h
   bool is_inline = false;  // came with a submission: untrusted
 };
 
 // Value of an integer expression over static parameters ("2*r*k*c", + - * / and parentheses), or an error.
-absl::StatusOr<int64_t> EvaluateExpression(const std::string& expression, const std::vector<std::string>& names,
+absl::StatusOr<int64_t> EvaluateExpression(const std::string& expression,
+                                           const std::vector<std::string>& names,
                                            const StaticParameters& values);
 // Value of a constraint: comparisons (< <= > >= == !=) of such expressions joined by &&. Empty: true.
 absl::StatusOr<bool> EvaluateConstraint(const std::string& constraint, const std::vector<std::string>& names,

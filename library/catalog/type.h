@@ -34,10 +34,10 @@ inline constexpr int64_t kDefaultElements = 31744;  // seed 000, section 5.2
 // Values of the named sizes of a graph.
 using SizeValues = std::map<std::string, int64_t>;
 
-// A collection (mapped == false): extents.size() is 0 for a scalar, 1 for a vector, 2 for a matrix [rows, columns],
-// row major.
-// A list of elements (mapped == true): extents == {"elements"}; element_shape is {} for SCALAR, {n} for VECTORn,
-// {rows, columns} for MATRIXrxc; entries of an element are contiguous, row major (array of structures).
+// A collection (mapped == false): extents.size() is 0 for a scalar, 1 for a vector, 2 for a matrix [rows,
+// columns], row major. A list of elements (mapped == true): extents == {"elements"}; element_shape is {} for
+// SCALAR, {n} for VECTORn, {rows, columns} for MATRIXrxc; entries of an element are contiguous, row major
+// (array of structures).
 struct Type {
   DataType data_type = v1::F32;
   bool mapped = false;

@@ -38,15 +38,17 @@ absl::Status CheckCandidate(const PredictedCandidate& candidate, std::set<int>* 
     if (!std::isfinite(time.seconds) || time.seconds <= 0)
       return absl::InvalidArgumentError(
           absl::StrCat("the ", time.what, " must be finite and above 0 s, it is ", time.seconds));
-  if (candidate.low_seconds > candidate.measured_seconds || candidate.measured_seconds > candidate.high_seconds)
+  if (candidate.low_seconds > candidate.measured_seconds ||
+      candidate.measured_seconds > candidate.high_seconds)
     return absl::InvalidArgumentError(
-        absl::StrCat("the measured interval must hold the median: ", candidate.low_seconds, " to ", candidate.high_seconds,
-                     " s does not hold ", candidate.measured_seconds));
+        absl::StrCat("the measured interval must hold the median: ", candidate.low_seconds, " to ",
+                     candidate.high_seconds, " s does not hold ", candidate.measured_seconds));
   if (candidate.predicted_rank < 1)
-    return absl::InvalidArgumentError(absl::StrCat("predicted ranks count from 1, it is ", candidate.predicted_rank));
-  if (!ranks->insert(candidate.predicted_rank).second)
     return absl::InvalidArgumentError(
-        absl::StrCat("each candidate has a predicted rank of its own, another has ", candidate.predicted_rank, " too"));
+        absl::StrCat("predicted ranks count from 1, it is ", candidate.predicted_rank));
+  if (!ranks->insert(candidate.predicted_rank).second)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "each candidate has a predicted rank of its own, another has ", candidate.predicted_rank, " too"));
   return absl::OkStatus();
 }
 
@@ -69,14 +71,17 @@ GraphAccuracy Assess(const PredictedGraph& graph) {
 
   std::vector<int> positions(n);
   std::iota(positions.begin(), positions.end(), 1);
-  std::stable_sort(positions.begin(), positions.end(), [&](int a, int b) { return measured[a - 1] < measured[b - 1]; });
+  std::stable_sort(positions.begin(), positions.end(),
+                   [&](int a, int b) { return measured[a - 1] < measured[b - 1]; });
   accuracy.best_position = positions.front();
-  accuracy.fastest_positions.assign(positions.begin(), positions.begin() + std::min(positions.size(), kFastestShown));
+  accuracy.fastest_positions.assign(positions.begin(),
+                                    positions.begin() + std::min(positions.size(), kFastestShown));
   // Every interval holds its median, so the fastest one's cannot lie above another.
   const double best_high = graph.candidates[order[accuracy.best_position - 1]].high_seconds;
   accuracy.best_position_with_ties = accuracy.best_position;
   for (int position = accuracy.best_position - 1; position >= 1; --position)
-    if (graph.candidates[order[position - 1]].low_seconds <= best_high) accuracy.best_position_with_ties = position;
+    if (graph.candidates[order[position - 1]].low_seconds <= best_high)
+      accuracy.best_position_with_ties = position;
 
   const std::vector<double> best_so_far = BestSoFar(graph);
   auto regret = [&](int first) { return best_so_far[std::min(first, n) - 1] - 1; };
@@ -84,7 +89,8 @@ GraphAccuracy Assess(const PredictedGraph& graph) {
   return accuracy;
 }
 
-AccuracySummary Summarize(const std::vector<PredictedGraph>& graphs, const std::vector<GraphAccuracy>& accuracies) {
+AccuracySummary Summarize(const std::vector<PredictedGraph>& graphs,
+                          const std::vector<GraphAccuracy>& accuracies) {
   AccuracySummary summary;
   summary.graphs = static_cast<int>(graphs.size());
   std::vector<double> errors;
@@ -122,7 +128,8 @@ AccuracySummary Summarize(const std::vector<PredictedGraph>& graphs, const std::
 }  // namespace
 
 absl::Status CheckPredictions(const std::vector<PredictedGraph>& graphs) {
-  if (graphs.empty()) return absl::InvalidArgumentError("there are no graphs whose predictions could be assessed");
+  if (graphs.empty())
+    return absl::InvalidArgumentError("there are no graphs whose predictions could be assessed");
   for (const PredictedGraph& graph : graphs) {
     if (graph.candidates.empty())
       return absl::InvalidArgumentError(

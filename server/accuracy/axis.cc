@@ -13,7 +13,8 @@ constexpr double kRounding = 1e-9;
 
 }  // namespace
 
-LogAxis::LogAxis(double low, double high, double from, double to) : low_(low), high_(high), from_(from), to_(to) {}
+LogAxis::LogAxis(double low, double high, double from, double to)
+    : low_(low), high_(high), from_(from), to_(to) {}
 
 double LogAxis::At(double value) const {
   const double share = (std::log(value) - std::log(low_)) / (std::log(high_) - std::log(low_));

@@ -6,8 +6,8 @@
 
 namespace fusion {
 
-// Puts values from low to high, both above 0, evenly by their logarithm between two places, in pixels. `to` may be below `from`:
-// in SVG y points down.
+// Puts values from low to high, both above 0, evenly by their logarithm between two places, in pixels. `to`
+// may be below `from`: in SVG y points down.
 class LogAxis {
  public:
   LogAxis(double low, double high, double from, double to);
@@ -22,18 +22,20 @@ class LogAxis {
 // The same evenly by the values themselves. high is above low.
 class LinearAxis {
  public:
-  LinearAxis(double low, double high, double from, double to) : low_(low), high_(high), from_(from), to_(to) {}
+  LinearAxis(double low, double high, double from, double to)
+      : low_(low), high_(high), from_(from), to_(to) {}
   double At(double value) const { return from_ + (value - low_) / (high_ - low_) * (to_ - from_); }
 
  private:
   double low_, high_, from_, to_;
 };
 
-// Round values from low to high, ascending: multiples of 1, 2 or 5 times a power of ten, at most `most` of them (most: 4 or more).
+// Round values from low to high, ascending: multiples of 1, 2 or 5 times a power of ten, at most `most` of
+// them (most: 4 or more).
 std::vector<double> LinearTicks(double low, double high, int most);
 
-// Ticks from low to high, ascending, at most 12: round values in each power of ten, fewer of them over more powers. At least
-// two when high is 2.5 times low or more.
+// Ticks from low to high, ascending, at most 12: round values in each power of ten, fewer of them over more
+// powers. At least two when high is 2.5 times low or more.
 std::vector<double> LogTicks(double low, double high);
 
 // The same for ratios from 1 to high; up to 2, in even steps of a round share: 1, 1.02, 1.04 ...

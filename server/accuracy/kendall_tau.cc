@@ -59,7 +59,8 @@ std::optional<double> KendallTauB(const std::vector<double>& x, const std::vecto
     ys.push_back(second);
   }
   const int64_t discordant = SortAndCountInversions(&ys);
-  const int64_t all = n * (n - 1) / 2, tied_x = TiedPairs(xs), tied_y = TiedPairs(ys), tied_both = TiedPairs(points);
+  const int64_t all = n * (n - 1) / 2, tied_x = TiedPairs(xs), tied_y = TiedPairs(ys),
+                tied_both = TiedPairs(points);
   if (tied_x == all || tied_y == all) return std::nullopt;
   const int64_t concordant = all - tied_x - tied_y + tied_both - discordant;
   // The root of the product, not the product of roots: equal factors then give exactly 1 or -1.

@@ -28,7 +28,8 @@ std::string Shared(const std::vector<PredictedGraph>& graphs, std::string Predic
 // What is the same for all graphs, but for their names.
 PredictedGraph SharedTexts(const std::vector<PredictedGraph>& graphs) {
   PredictedGraph shared;
-  for (auto text : {&PredictedGraph::sizes, &PredictedGraph::device, &PredictedGraph::cache}) shared.*text = Shared(graphs, text);
+  for (auto text : {&PredictedGraph::sizes, &PredictedGraph::device, &PredictedGraph::cache})
+    shared.*text = Shared(graphs, text);
   return shared;
 }
 
@@ -45,11 +46,14 @@ std::vector<std::string> Labels(const std::vector<PredictedGraph>& graphs, const
   return labels;
 }
 
-std::string Count(size_t count, const char* what) { return absl::StrCat(count, " ", what, count == 1 ? "" : "s"); }
+std::string Count(size_t count, const char* what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
 
 std::string Heading(const char* title, const PredictedGraph& shared, const std::string& remark) {
   const std::string context = GraphLabel(shared);
-  const std::string heading = Shorten(absl::StrCat(title, context.empty() ? "" : ", ", context), kHeadingCharacters);
+  const std::string heading =
+      Shorten(absl::StrCat(title, context.empty() ? "" : ", ", context), kHeadingCharacters);
   return absl::StrCat(SvgText(16, 22, heading, {.size = 14, .bold = true}), SvgText(16, 44, remark));
 }
 
@@ -64,7 +68,8 @@ std::string Legend(const std::vector<std::string>& labels) {
                     SvgText(kLegendLeft + 12, y + 4, Shorten(labels[i], kLegendCharacters)));
   }
   if (shown < static_cast<int>(labels.size()))
-    absl::StrAppend(&legend, SvgText(kLegendLeft + 12, y + 4, absl::StrCat("and ", labels.size() - shown, " more")));
+    absl::StrAppend(&legend,
+                    SvgText(kLegendLeft + 12, y + 4, absl::StrCat("and ", labels.size() - shown, " more")));
   return legend;
 }
 
@@ -89,8 +94,9 @@ std::string YAxis(const LogAxis& axis, const std::vector<double>& ticks, Label l
 }
 
 std::string PlotBorder() {
-  return absl::StrFormat("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" stroke=\"%s\"/>\n",
-                         kLeft, kTop, kRight - kLeft, kBottom - kTop, kFrameColor);
+  return absl::StrFormat(
+      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" stroke=\"%s\"/>\n", kLeft,
+      kTop, kRight - kLeft, kBottom - kTop, kFrameColor);
 }
 
 // The band |y / x - 1| <= error, cut off where the axes end.
@@ -98,10 +104,12 @@ std::string ErrorBand(const LogAxis& x, const LogAxis& y, double error) {
   const double low = x.low(), high = x.high(), over = 1 + error, under = 1 - error;
   const struct {
     double measured, predicted;
-  } corners[] = {{low, low}, {low, low * over}, {high / over, high}, {high, high}, {high, high * under}, {low / under, low}};
+  } corners[] = {{low, low},   {low, low * over},    {high / over, high},
+                 {high, high}, {high, high * under}, {low / under, low}};
   std::string points;
   for (const auto& corner : corners)
-    absl::StrAppendFormat(&points, "%s%.1f,%.1f", points.empty() ? "" : " ", x.At(corner.measured), y.At(corner.predicted));
+    absl::StrAppendFormat(&points, "%s%.1f,%.1f", points.empty() ? "" : " ", x.At(corner.measured),
+                          y.At(corner.predicted));
   return absl::StrCat("<polygon points=\"", points, "\" fill=\"#888\" fill-opacity=\"0.18\"/>\n");
 }
 
@@ -130,8 +138,9 @@ absl::StatusOr<std::string> PlotPredictedAgainstMeasured(const std::vector<Predi
                              absl::StrCat(Count(graphs.size(), "graph"), ", ", Count(candidates, "candidate"),
                                           "; grey: predicted within 10 % of the measured time"));
   const std::vector<double> ticks = LogTicks(low, high);
-  absl::StrAppend(&body, XAxis(x, ticks, TimeLabel, "measured time"), YAxis(y, ticks, TimeLabel, "predicted time"),
-                  ErrorBand(x, y, 0.1), SvgLine(x.At(low), y.At(low), x.At(high), y.At(high), kFrameColor), PlotBorder());
+  absl::StrAppend(&body, XAxis(x, ticks, TimeLabel, "measured time"),
+                  YAxis(y, ticks, TimeLabel, "predicted time"), ErrorBand(x, y, 0.1),
+                  SvgLine(x.At(low), y.At(low), x.At(high), y.At(high), kFrameColor), PlotBorder());
   for (size_t i = 0; i < graphs.size(); ++i) {
     const SeriesStyle style = StyleOfSeries(static_cast<int>(i));
     const std::string label = EscapeXml(labels[i]);
@@ -140,7 +149,8 @@ absl::StatusOr<std::string> PlotPredictedAgainstMeasured(const std::vector<Predi
     for (int index : PredictedOrder(graphs[i])) {
       const PredictedCandidate& candidate = graphs[i].candidates[index];
       const double predicted = candidate.predicted_seconds, measured = candidate.measured_seconds;
-      const std::string times = absl::StrCat("predicted ", TimeLabel(predicted), ", measured ", TimeLabel(measured));
+      const std::string times =
+          absl::StrCat("predicted ", TimeLabel(predicted), ", measured ", TimeLabel(measured));
       const std::string title = absl::StrCat(label, ", position ", ++position, ": ", times);
       absl::StrAppend(&body, SvgMarker(style.shape, x.At(measured), y.At(predicted), title));
     }
@@ -161,15 +171,19 @@ absl::StatusOr<std::string> PlotConvergence(const std::vector<PredictedGraph>& g
   const LogAxis x(std::pow(most, -0.03), std::pow(most, 1.03), kLeft, kRight);
   const LogAxis y(std::pow(worst, -0.03), std::pow(worst, 1.03), kBottom, kTop);
   std::vector<double> counts = LogTicks(1, most);
-  counts.erase(std::remove_if(counts.begin(), counts.end(), [](double tick) { return tick != std::floor(tick); }), counts.end());
+  counts.erase(
+      std::remove_if(counts.begin(), counts.end(), [](double tick) { return tick != std::floor(tick); }),
+      counts.end());
 
   const PredictedGraph shared = SharedTexts(graphs);
   const std::vector<std::string> labels = Labels(graphs, shared);
-  std::string body = Heading("Best so far, measured in predicted order", shared,
-                             absl::StrCat(Count(graphs.size(), "graph"), "; markers: a faster candidate, and the last one"));
+  std::string body =
+      Heading("Best so far, measured in predicted order", shared,
+              absl::StrCat(Count(graphs.size(), "graph"), "; markers: a faster candidate, and the last one"));
   auto number = [](double tick) { return absl::StrFormat("%g", tick); };
   absl::StrAppend(&body, XAxis(x, counts, number, "candidates measured, in predicted order"),
-                  YAxis(y, RatioTicks(y.high()), number, "best time so far / best time of all"), PlotBorder());
+                  YAxis(y, RatioTicks(y.high()), number, "best time so far / best time of all"),
+                  PlotBorder());
   for (size_t i = 0; i < graphs.size(); ++i) {
     const SeriesStyle style = StyleOfSeries(static_cast<int>(i));
     const std::vector<double> best = BestSoFar(graphs[i]);
@@ -179,12 +193,15 @@ absl::StatusOr<std::string> PlotConvergence(const std::vector<PredictedGraph>& g
       const bool faster = k == 0 || best[k] < best[k - 1], last = k + 1 == best.size();
       if (!faster && !last) continue;
       const double x_at = x.At(static_cast<double>(k + 1)), y_at = y.At(best[k]);
-      absl::StrAppend(&path, k == 0 ? absl::StrFormat("M%.1f %.1f", x_at, y_at) : absl::StrFormat(" H%.1f V%.1f", x_at, y_at));
-      const std::string title = absl::StrFormat("%s, after %s: %.3f", label, Count(k + 1, "candidate"), best[k]);
+      absl::StrAppend(&path, k == 0 ? absl::StrFormat("M%.1f %.1f", x_at, y_at)
+                                    : absl::StrFormat(" H%.1f V%.1f", x_at, y_at));
+      const std::string title =
+          absl::StrFormat("%s, after %s: %.3f", label, Count(k + 1, "candidate"), best[k]);
       absl::StrAppend(&markers, SvgMarker(style.shape, x_at, y_at, title));
     }
-    absl::StrAppend(&body, "<g fill=\"", style.color, "\" fill-opacity=\"0.75\">\n<path d=\"", path, "\" fill=\"none\" stroke=\"",
-                    style.color, "\" stroke-width=\"1.5\" stroke-opacity=\"0.75\"/>\n", markers, "</g>\n");
+    absl::StrAppend(&body, "<g fill=\"", style.color, "\" fill-opacity=\"0.75\">\n<path d=\"", path,
+                    "\" fill=\"none\" stroke=\"", style.color,
+                    "\" stroke-width=\"1.5\" stroke-opacity=\"0.75\"/>\n", markers, "</g>\n");
   }
   return SvgDocument(kWidth, kHeight, absl::StrCat(body, Legend(labels)));
 }

@@ -1,4 +1,5 @@
-// Elements of an SVG document as text. Places are in pixels, y downwards, written with one decimal. Internal to server/accuracy.
+// Elements of an SVG document as text. Places are in pixels, y downwards, written with one decimal. Internal
+// to server/accuracy.
 #pragma once
 
 #include <string>
@@ -7,11 +8,12 @@
 
 namespace fusion {
 
-// Text as the content of an element or the value of an attribute. What XML cannot hold (control characters, broken UTF-8) becomes
-// U+FFFD.
+// Text as the content of an element or the value of an attribute. What XML cannot hold (control characters,
+// broken UTF-8) becomes U+FFFD.
 std::string EscapeXml(absl::string_view text);
 
-// The first characters, with "..." at the end when some were cut off, so that there are at most `characters`. Not escaped.
+// The first characters, with "..." at the end when some were cut off, so that there are at most `characters`.
+// Not escaped.
 std::string Shorten(absl::string_view text, int characters);
 
 struct TextStyle {
@@ -24,16 +26,17 @@ std::string SvgText(double x, double y, absl::string_view content, TextStyle sty
 
 std::string SvgLine(double x1, double y1, double x2, double y2, const char* stroke);
 
-// How a series is told from others: by colour and by shape, so that either is enough for a few. The first 35 differ.
-// The colours can be told apart by the colour-blind (M. Okabe, K. Ito, "Color Universal Design", 2008; without its yellow, which
-// is hard to see on white).
+// How a series is told from others: by colour and by shape, so that either is enough for a few. The first 35
+// differ. The colours can be told apart by the colour-blind (M. Okabe, K. Ito, "Color Universal Design",
+// 2008; without its yellow, which is hard to see on white).
 struct SeriesStyle {
   const char* color;
   int shape;
 };
 SeriesStyle StyleOfSeries(int series);
 
-// A marker of that shape around a place, in the fill of the group that it is in. `title` is shown on hovering; escaped already.
+// A marker of that shape around a place, in the fill of the group that it is in. `title` is shown on
+// hovering; escaped already.
 std::string SvgMarker(int shape, double x, double y, absl::string_view title);
 
 // A document of that size with a white background, so that it reads the same in dark viewers.

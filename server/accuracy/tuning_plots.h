@@ -27,22 +27,25 @@ struct PlottedConfiguration {
 };
 
 struct PlottedTuning {
-  std::string heading;          // "program/section, n=100"
-  std::string objective;        // "time"
-  std::string unit;             // "s"
+  std::string heading;    // "program/section, n=100"
+  std::string objective;  // "time"
+  std::string unit;       // "s"
   std::vector<PlottedParameter> parameters;
   std::vector<PlottedConfiguration> configurations;
   int best = -1;      // of the configurations; -1: none
   int defaults = -1;  // the same
-  std::vector<std::pair<uint64_t, double>> convergence;  // the expected best after so many evaluations, ascending
-  uint64_t evaluations = 0;                              // so far
+  std::vector<std::pair<uint64_t, double>>
+      convergence;           // the expected best after so many evaluations, ascending
+  uint64_t evaluations = 0;  // so far
 };
 
-// The value over the parameter with its standard error; of several parameters a panel each, in which every configuration is a point.
-// The best is marked, and so is the default. InvalidArgument: there are no configurations or no parameters. Pure; thread safe.
+// The value over the parameter with its standard error; of several parameters a panel each, in which every
+// configuration is a point. The best is marked, and so is the default. InvalidArgument: there are no
+// configurations or no parameters. Pure; thread safe.
 absl::StatusOr<std::string> PlotLandscape(const PlottedTuning& tuning);
 
-// A step line of the expected best over the evaluations. InvalidArgument: there are no points. Pure; thread safe.
+// A step line of the expected best over the evaluations. InvalidArgument: there are no points. Pure; thread
+// safe.
 absl::StatusOr<std::string> PlotTuningConvergence(const PlottedTuning& tuning);
 
 }  // namespace fusion

@@ -41,8 +41,10 @@ std::string NumberIdentifiers(absl::string_view source) {
       text += source[begin++];
       continue;
     }
-    if (absl::ascii_isdigit(word[0])) absl::StrAppend(&text, word);
-    else absl::StrAppend(&text, "$", numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
+    if (absl::ascii_isdigit(word[0]))
+      absl::StrAppend(&text, word);
+    else
+      absl::StrAppend(&text, "$", numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
     begin = end;
   }
   return text;
@@ -56,7 +58,8 @@ std::string LaunchText(const FusionCode& code) {
   for (const KernelLaunch& launch : code.launches) {
     const GridRule& grid = launch.grid;
     add("launch ", launch.kernel.name, " ", launch.kernel.threads, " grid ", grid.items_per_block);
-    add(grid.blocks_per_multiprocessor, " ", grid.groups_per_block, " ", grid.cluster_blocks, " ", grid.part_entries);
+    add(grid.blocks_per_multiprocessor, " ", grid.groups_per_block, " ", grid.cluster_blocks, " ",
+        grid.part_entries);
     extent(grid.parts);
     for (const Extent& e : grid.extents) extent(e);
     for (const SharedRule& shared : launch.shared) {

@@ -1,4 +1,5 @@
-// The generated code of all fusion implementations that the candidates of a job use, each lowered and printed once.
+// The generated code of all fusion implementations that the candidates of a job use, each lowered and printed
+// once.
 #pragma once
 
 #include <map>
@@ -18,17 +19,17 @@ namespace fusion {
 // One unit of building.
 struct CodeUnit {
   FusionCode code;
-  std::string source;       // of the device's language, standing alone
+  std::string source;  // of the device's language, standing alone
   v1::BuildTask build;
-  std::string key;          // content address of what runs: of the build, and of how its kernels are launched
+  std::string key;  // content address of what runs: of the build, and of how its kernels are launched
 };
 
-// Content address of a build, "sha256:<hex>" over source, target, arch, options and compiler, each with its length in
-// front, so that moving text between fields changes the key.
+// Content address of a build, "sha256:<hex>" over source, target, arch, options and compiler, each with its
+// length in front, so that moving text between fields changes the key.
 std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_version);
 
-// BuildKey of a build whose identifiers are numbered in the order in which its source names them: equal for kernels that
-// different graphs name differently.
+// BuildKey of a build whose identifiers are numbered in the order in which its source names them: equal for
+// kernels that different graphs name differently.
 std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compiler_version);
 
 // Not thread safe. Units live as long as the library.
@@ -36,8 +37,9 @@ class CodeLibrary {
  public:
   CodeLibrary(const Graph& graph, const v1::DeviceDescription& device) : graph_(graph), device_(device) {}
 
-  // The unit of an implementation; equal code that is launched equally gives the same unit. Units that only their launches set apart
-  // (grids of one tile a block and persistent ones) have the same build. force_f64: for the reference.
+  // The unit of an implementation; equal code that is launched equally gives the same unit. Units that only
+  // their launches set apart (grids of one tile a block and persistent ones) have the same build. force_f64:
+  // for the reference.
   absl::StatusOr<const CodeUnit*> Add(const FusionImplementation& implementation, bool force_f64);
   // In the order in which they were added.
   const std::vector<std::unique_ptr<CodeUnit>>& units() const { return units_; }

@@ -15,7 +15,8 @@ std::string SubstituteLaneVariables(const std::string& text, const std::string& 
       continue;
     }
     size_t end = i + 1;
-    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+      ++end;
     out.append(text, i + 1, end - i - 1);
     out += suffix;
     i = end - 1;
@@ -34,11 +35,13 @@ class CudaPrinter {
     for (const ir::Parameter& parameter : kernel_.parameters)
       parameters.push_back(absl::StrCat(parameter.type, " ", parameter.name));
     if (clusters())
-      absl::StrAppend(&out_, "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n",
-                      "#error \"clusters of blocks need sm_90 or later: compile with -arch=sm_90\"\n#endif\n");
-    absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" __global__ void __launch_bounds__(", kernel_.threads,
-                    ", ", kernel_.minimum_blocks, ")",
-                    clusters() ? absl::StrCat(" __cluster_dims__(", kernel_.cluster_blocks, ", 1, 1)") : "", "\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");
+      absl::StrAppend(
+          &out_, "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n",
+          "#error \"clusters of blocks need sm_90 or later: compile with -arch=sm_90\"\n#endif\n");
+    absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" __global__ void __launch_bounds__(",
+                    kernel_.threads, ", ", kernel_.minimum_blocks, ")",
+                    clusters() ? absl::StrCat(" __cluster_dims__(", kernel_.cluster_blocks, ", 1, 1)") : "",
+                    "\n", kernel_.name, "(", absl::StrJoin(parameters, ", "), ") {\n");
     Line(1, "const fu_index block = blockIdx.x, grid = gridDim.x;");
     if (kernel_.has_shared_memory()) {
       Line(1, "extern __shared__ __align__(128) unsigned char fu_shared[];");
@@ -91,20 +94,25 @@ class CudaPrinter {
                        MostReduced(statement.body)});
     return most;
   }
-  // All blocks set a part; each waits for the others where it first needs the zeros, or at the end of the first section.
+  // All blocks set a part; each waits for the others where it first needs the zeros, or at the end of the
+  // first section.
   void PrintZeros() {
     if (kernel_.zeroed.empty()) return;
     for (const ir::Zeroed& zeroed : kernel_.zeroed)
-      Line(1, absl::StrCat("for (fu_index i = block * ", kernel_.threads, " + threadIdx.x; i < ", zeroed.count,
-                           "; i += grid * ", kernel_.threads, ") ", zeroed.pointer, "[i] = ", zeroed.value, ";"));
+      Line(1, absl::StrCat("for (fu_index i = block * ", kernel_.threads, " + threadIdx.x; i < ",
+                           zeroed.count, "; i += grid * ", kernel_.threads, ") ", zeroed.pointer,
+                           "[i] = ", zeroed.value, ";"));
     for (const ir::Statement& statement : kernel_.sections.front().body) {
       if (statement.kind != ir::Statement::Kind::kZeroWait) continue;
       std::vector<std::string> counts;
-      for (const ir::Zeroed& zeroed : kernel_.zeroed) counts.push_back(absl::StrCat("block * ", kernel_.threads, " < ", zeroed.count));
+      for (const ir::Zeroed& zeroed : kernel_.zeroed)
+        counts.push_back(absl::StrCat("block * ", kernel_.threads, " < ", zeroed.count));
       Line(1, absl::StrCat("const unsigned fu_zeros = fu_grid_arrive(", absl::StrJoin(counts, " || "), ");"));
     }
   }
-  void Line(int depth, const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n"); }
+  void Line(int depth, const std::string& text) {
+    absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n");
+  }
   void Lines(int depth, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) Line(depth, SubstituteLaneVariables(line, ""));
   }
@@ -112,14 +120,16 @@ class CudaPrinter {
   void Print(const ir::Section& section, int depth) {
     group_threads_ = section.group_threads;
     const int groups = kernel_.threads / group_threads_, cluster = kernel_.cluster_blocks;
-    Line(depth, clusters()    ? absl::StrCat("const int lane = (int)(block % ", cluster, ") * ", kernel_.threads, " + threadIdx.x;")
+    Line(depth, clusters() ? absl::StrCat("const int lane = (int)(block % ", cluster, ") * ", kernel_.threads,
+                                          " + threadIdx.x;")
                 : groups == 1 ? "const int lane = threadIdx.x;"
                               : absl::StrCat("const int lane = threadIdx.x % ", group_threads_, ";"));
     Line(depth, absl::StrCat("const int lanes = ", group_threads_, ";"));
-    Line(depth, clusters()    ? absl::StrCat("const fu_index group = block / ", cluster, ", groups = grid / ", cluster, ";")
+    Line(depth, clusters()    ? absl::StrCat("const fu_index group = block / ", cluster, ", groups = grid / ",
+                                             cluster, ";")
                 : groups == 1 ? "const fu_index group = block, groups = grid;"
-                              : absl::StrCat("const fu_index group = block * ", groups, " + threadIdx.x / ", group_threads_,
-                                           ", groups = grid * ", groups, ";"));
+                              : absl::StrCat("const fu_index group = block * ", groups, " + threadIdx.x / ",
+                                             group_threads_, ", groups = grid * ", groups, ";"));
     Line(depth, "(void)lanes; (void)grid; (void)group; (void)groups;");
     for (const ir::LaneVariable& variable : section.lane_variables) {
       Line(depth, absl::StrCat(variable.type, " ", variable.name, variable.extents, ";"));
@@ -142,23 +152,25 @@ class CudaPrinter {
         break;
       case ir::Statement::Kind::kLoop:
       case ir::Statement::Kind::kIf:
-        Line(depth, statement.kind == ir::Statement::Kind::kLoop ? absl::StrCat(statement.text, " {")
-                                                                 : absl::StrCat("if (", statement.text, ") {"));
+        Line(depth, statement.kind == ir::Statement::Kind::kLoop
+                        ? absl::StrCat(statement.text, " {")
+                        : absl::StrCat("if (", statement.text, ") {"));
         for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kVersions:
         for (const bool holds : {true, false}) {
           Line(depth, holds ? absl::StrCat("if (", statement.text, ") {") : "} else {");
-          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false", "; (void)",
-                                       statement.target, ";"));
+          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false",
+                                       "; (void)", statement.target, ";"));
           for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
         }
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kLanePhase:
         if (statement.strided)
-          Line(depth, absl::StrCat("for (fu_index item = lane; item < ", statement.items, "; item += lanes) {"));
+          Line(depth,
+               absl::StrCat("for (fu_index item = lane; item < ", statement.items, "; item += lanes) {"));
         else
           Line(depth, statement.items.empty() ? "{" : absl::StrCat("if (lane < ", statement.items, ") {"));
         Lines(depth + 1, statement.lines);
@@ -172,14 +184,15 @@ class CudaPrinter {
       case ir::Statement::Kind::kReduce:
         if (statement.count > 1) {
           Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, "[", statement.count, "];"));
-          Line(depth, absl::StrCat(Collective("reduce_many"), statement.monoid, ", ", CollectiveThreads(), ", ", statement.count, ">(",
-                                   statement.source, ", ", statement.target, ", (", statement.monoid,
-                                   "::Acc*)fu_scratch[fu_parity ^= 1]);"));
+          Line(depth, absl::StrCat(Collective("reduce_many"), statement.monoid, ", ", CollectiveThreads(),
+                                   ", ", statement.count, ">(", statement.source, ", ", statement.target,
+                                   ", (", statement.monoid, "::Acc*)fu_scratch[fu_parity ^= 1]);"));
           break;
         }
-        Line(depth, absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = ", Collective("reduce"),
-                                 statement.monoid, ", ", CollectiveThreads(), ">(", statement.source, ", (",
-                                 statement.monoid, "::Acc*)fu_scratch[fu_parity ^= 1]);"));
+        Line(depth,
+             absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = ", Collective("reduce"),
+                          statement.monoid, ", ", CollectiveThreads(), ">(", statement.source, ", (",
+                          statement.monoid, "::Acc*)fu_scratch[fu_parity ^= 1]);"));
         break;
       case ir::Statement::Kind::kZeroWait:
         Line(depth, "fu_grid_wait(fu_zeros);");
@@ -191,9 +204,12 @@ class CudaPrinter {
   }
 
   // A collective of the device runtime for the lanes of a group, as far as its own template arguments.
-  std::string Collective(const char* name) const { return absl::StrCat(clusters() ? "fu_cluster_" : "fu_group_", name, "<"); }
+  std::string Collective(const char* name) const {
+    return absl::StrCat(clusters() ? "fu_cluster_" : "fu_group_", name, "<");
+  }
   std::string CollectiveThreads() const {
-    return clusters() ? absl::StrCat(kernel_.threads, ", ", kernel_.cluster_blocks) : absl::StrCat(group_threads_);
+    return clusters() ? absl::StrCat(kernel_.threads, ", ", kernel_.cluster_blocks)
+                      : absl::StrCat(group_threads_);
   }
 
   const ir::Kernel& kernel_;

@@ -1,9 +1,9 @@
-// Element skeleton: blocks walk over tiles of a mapped list. Elements are stored as an array of structures, so a tile of
-// one operand is one contiguous range.
+// Element skeleton: blocks walk over tiles of a mapped list. Elements are stored as an array of structures,
+// so a tile of one operand is one contiguous range.
 //
-// Nodes of thread granularity run with one thread per element. Others (SUB_WARP) spread the threads of the block over
-// (element, thread of element) pairs and exchange operands through shared memory. Consecutive nodes of thread
-// granularity share a lane phase; every change of phase is a barrier.
+// Nodes of thread granularity run with one thread per element. Others (SUB_WARP) spread the threads of the
+// block over (element, thread of element) pairs and exchange operands through shared memory. Consecutive
+// nodes of thread granularity share a lane phase; every change of phase is a barrier.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -31,25 +31,25 @@ class ElementLowering {
     EmitLoads(&body);
     EmitPhases(&body);
     EmitStores(&body);
-    body_.push_back(ir::Text(absl::StrCat("const fu_index count = ", context_.Size(Extent{.name = kElementsSize}), ";")));
+    body_.push_back(
+        ir::Text(absl::StrCat("const fu_index count = ", context_.Size(Extent{.name = kElementsSize}), ";")));
     body_.push_back(ir::Text(absl::StrCat("const fu_index tile_elements = ", tile, ";")));
     body_.push_back(ir::Text("const fu_index tiles = (count + tile_elements - 1) / tile_elements;"));
     body_.push_back(ir::Loop("for (fu_index tile = block; tile < tiles; tile += grid)", std::move(body)));
 
-    ir::Kernel kernel{.name = context_.kernel_name(""),
-                      .comment = context_.comment(),
-                      .threads = parameters_.threads};
+    ir::Kernel kernel{
+        .name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads};
     SharedRule shared{.fixed_bytes = SharedTileBytes()};
     kernel.uses_shared = shared.fixed_bytes > 0;
     kernel.shared_bytes = absl::StrCat(shared.fixed_bytes);
     kernel.sections = {{parameters_.threads, lane_variables_, std::move(body_)}};
     FusionCode code;
-    code.launches.push_back(context_.FinishKernel(
-        std::move(kernel),
-        GridRule{.extents = {Extent{.name = kElementsSize}},
-                 .items_per_block = tile,
-                 .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor},
-        shared));
+    code.launches.push_back(
+        context_.FinishKernel(std::move(kernel),
+                              GridRule{.extents = {Extent{.name = kElementsSize}},
+                                       .items_per_block = tile,
+                                       .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor},
+                              shared));
     return code;
   }
 
@@ -74,7 +74,8 @@ class ElementLowering {
   }
   int64_t Stride(ValueId value) const { return Placement(value)->size; }
   int Entries(ValueId value) const { return graph_.value(value).type.element_entries(); }
-  // Of accesses to device memory by a thread that holds the element: 16 bytes, where elements are made of them.
+  // Of accesses to device memory by a thread that holds the element: 16 bytes, where elements are made of
+  // them.
   int VectorWidth(ValueId value) const {
     const int width = 16 / context_.TypeBytes(value);
     return Entries(value) % width == 0 ? width : 1;
@@ -86,7 +87,8 @@ class ElementLowering {
   std::string Aligned(ValueId value) {
     const std::string flag = "av_" + context_.Name(value);
     if (flags_.insert(flag).second)
-      body_.push_back(ir::Text(absl::StrCat("const bool ", flag, " = fu_aligned(", context_.Pointer(value), ");")));
+      body_.push_back(
+          ir::Text(absl::StrCat("const bool ", flag, " = fu_aligned(", context_.Pointer(value), ");")));
     return flag;
   }
   bool Mapped(ValueId value) const { return graph_.value(value).type.mapped; }
@@ -102,7 +104,9 @@ class ElementLowering {
     return "$r_" + context_.Name(value);
   }
   // Whether registers of this value live across lane phases.
-  bool Carried(ValueId value) const { return std::find(carried_.begin(), carried_.end(), value) != carried_.end(); }
+  bool Carried(ValueId value) const {
+    return std::find(carried_.begin(), carried_.end(), value) != carried_.end();
+  }
   std::string RegisterName(ValueId value) const {
     return absl::StrCat(Carried(value) ? "$" : "", "r_", context_.Name(value));
   }
@@ -130,7 +134,8 @@ class ElementLowering {
                                             context_.Call(node, node.overload->routine, arguments), ";")));
       if (context_.Stored(node.result))
         body_.push_back(
-            ir::If("block == 0", {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
+            ir::If("block == 0",
+                   {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
     }
   }
 
@@ -138,9 +143,9 @@ class ElementLowering {
     std::vector<std::string> copies;
     for (ValueId value : implementation_.loads) {
       if (!Mapped(value) || !Shared(value)) continue;
-      copies.push_back(absl::StrCat("fu_elements_in<", parameters_.threads, ", ", Entries(value), ", ", Stride(value), ">(",
-                                    SharedTile(value), ", ", context_.Pointer(value), " + first * ", Entries(value),
-                                    ", active, lane);"));
+      copies.push_back(absl::StrCat("fu_elements_in<", parameters_.threads, ", ", Entries(value), ", ",
+                                    Stride(value), ">(", SharedTile(value), ", ", context_.Pointer(value),
+                                    " + first * ", Entries(value), ", active, lane);"));
     }
     if (copies.empty()) return;
     copies.push_back("fu_copy_commit();");
@@ -150,8 +155,8 @@ class ElementLowering {
       body->push_back(ir::Barrier());
       return;
     }
-    body->push_back(ir::Loop(LoadLoop(), {ir::Text(OtherTile()), ir::Text(ActiveOfTile()), ir::Collective(std::move(copies)),
-                                          ir::Barrier()}));
+    body->push_back(ir::Loop(LoadLoop(), {ir::Text(OtherTile()), ir::Text(ActiveOfTile()),
+                                          ir::Collective(std::move(copies)), ir::Barrier()}));
   }
 
   // Loads that are repeated are of tiles far apart, the last one of the block's own.
@@ -159,7 +164,8 @@ class ElementLowering {
     return absl::StrCat("for (fu_index again = ", parameters_.load_repeats - 1, "; again >= 0; --again)");
   }
   std::string OtherTile() const {
-    return absl::StrCat("const fu_index first = (tile + again * (tiles / ", parameters_.load_repeats, ")) % tiles * tile_elements;");
+    return absl::StrCat("const fu_index first = (tile + again * (tiles / ", parameters_.load_repeats,
+                        ")) % tiles * tile_elements;");
   }
   static std::string ActiveOfTile() {
     return "const int active = (int)(count - first < tile_elements ? count - first : tile_elements);";
@@ -172,9 +178,9 @@ class ElementLowering {
     std::vector<std::string> copies;
     for (ValueId value : implementation_.stores) {
       if (!Mapped(value) || !Shared(value)) continue;
-      copies.push_back(absl::StrCat("fu_elements_out<", parameters_.threads, ", ", Entries(value), ", ", Stride(value), ">(",
-                                    context_.Pointer(value), " + first * ", Entries(value), ", ", SharedTile(value),
-                                    ", active, lane);"));
+      copies.push_back(absl::StrCat("fu_elements_out<", parameters_.threads, ", ", Entries(value), ", ",
+                                    Stride(value), ">(", context_.Pointer(value), " + first * ",
+                                    Entries(value), ", ", SharedTile(value), ", active, lane);"));
     }
     if (!copies.empty()) {
       body->push_back(ir::Barrier());
@@ -193,7 +199,8 @@ class ElementLowering {
     for (size_t i = 0; i < implementation_.order.size(); ++i) {
       if (IsScalarNode(graph_.node(implementation_.order[i]))) continue;
       const v1::Granularity granularity = GranularityOf(i);
-      const bool join = !phases.empty() && granularity == v1::THREAD && phases.back().granularity == v1::THREAD;
+      const bool join =
+          !phases.empty() && granularity == v1::THREAD && phases.back().granularity == v1::THREAD;
       if (!join) phases.push_back({.granularity = granularity});
       phases.back().positions.push_back(i);
     }
@@ -209,7 +216,8 @@ class ElementLowering {
         for (ValueId operand : node.operands)
           for (size_t q = 0; q < p; ++q)
             for (size_t other : phases[q].positions)
-              if (graph_.node(implementation_.order[other]).result == operand && !Shared(operand) && !Carried(operand))
+              if (graph_.node(implementation_.order[other]).result == operand && !Shared(operand) &&
+                  !Carried(operand))
                 carried_.push_back(operand);
       }
     for (ValueId value : carried_)
@@ -234,8 +242,8 @@ class ElementLowering {
     return graph_.value(value).type.element_shape.empty() ? pointer + "[0]" : pointer;
   }
 
-  // How a loop over the entries of a value is printed: those of elements that no registers hold in any case are not unrolled, which
-  // took compilers minutes.
+  // How a loop over the entries of a value is printed: those of elements that no registers hold in any case
+  // are not unrolled, which took compilers minutes.
   std::string Unroll(ValueId value) const {
     constexpr int kMostEntries = 256;
     return Entries(value) > kMostEntries ? "FUSION_NO_UNROLL" : "FUSION_UNROLL";
@@ -249,8 +257,10 @@ class ElementLowering {
       std::vector<ValueId> in_registers;  // of the operands
       // Direct loads stand just before their first use.
       for (ValueId value : node.operands) {
-        if (!Mapped(value) || Shared(value) || context_.ProducedHere(value) || !loaded.insert(value).second) continue;
-        lines.push_back(absl::StrCat(context_.CType(value), " r_", context_.Name(value), "[", Entries(value), "];"));
+        if (!Mapped(value) || Shared(value) || context_.ProducedHere(value) || !loaded.insert(value).second)
+          continue;
+        lines.push_back(
+            absl::StrCat(context_.CType(value), " r_", context_.Name(value), "[", Entries(value), "];"));
         in_registers.push_back(value);
         const std::string spoil = "spoil_" + context_.Name(value);
         if (load_again) {
@@ -261,22 +271,26 @@ class ElementLowering {
         }
         lines.push_back(Unroll(value));
         if (const int width = VectorWidth(value); width > 1)
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<", width, ">(",
-                                       Part(value, "r_" + context_.Name(value)), ", ", context_.Pointer(value),
-                                       ", (first + lane) * ", Entries(value), " + k, count * ", Entries(value), ", ",
-                                       Aligned(value), ");"));
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<",
+                                       width, ">(", Part(value, "r_" + context_.Name(value)), ", ",
+                                       context_.Pointer(value), ", (first + lane) * ", Entries(value),
+                                       " + k, count * ", Entries(value), ", ", Aligned(value), ");"));
         else
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) r_", context_.Name(value), "[k] = ",
-                                       context_.Pointer(value), "[(first + lane) * ", Entries(value), " + k];"));
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) r_",
+                                       context_.Name(value), "[k] = ", context_.Pointer(value),
+                                       "[(first + lane) * ", Entries(value), " + k];"));
         if (load_again) {
-          lines.push_back(absl::StrCat("if (again > count) fu_disturb(", spoil, ", r_", context_.Name(value), ");"));
+          lines.push_back(
+              absl::StrCat("if (again > count) fu_disturb(", spoil, ", r_", context_.Name(value), ");"));
           lines.push_back("}");
-          lines.push_back(absl::StrCat("if (", spoil, "[0] != 0) r_", context_.Name(value), "[0] = ", spoil, "[0];"));
+          lines.push_back(
+              absl::StrCat("if (", spoil, "[0] != 0) r_", context_.Name(value), "[0] = ", spoil, "[0];"));
         }
       }
       const ValueId result = node.result;
       if (!Shared(result) && !Carried(result))
-        lines.push_back(absl::StrCat(context_.CType(result), " r_", context_.Name(result), "[", Entries(result), "];"));
+        lines.push_back(
+            absl::StrCat(context_.CType(result), " r_", context_.Name(result), "[", Entries(result), "];"));
       const std::string target = Shared(result) ? ElementPointer(result, "lane") : RegisterName(result);
       if (compute_again) {
         lines.push_back("FUSION_NO_UNROLL");
@@ -287,35 +301,41 @@ class ElementLowering {
         std::vector<std::string> arguments;
         for (size_t k = 0; k < node.operands.size(); ++k) arguments.push_back(OperandText(node, k, "lane"));
         arguments.push_back(target);
-        const Implementation& choice = node.overload->implementations[implementation_.implementations[position]];
+        const Implementation& choice =
+            node.overload->implementations[implementation_.implementations[position]];
         lines.push_back(context_.Call(node, choice.routine, arguments) + ";");
       } else {
         lines.push_back(Unroll(result));
-        lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", target, "[k] = ",
-                                     context_.Call(node, node.overload->routine, EntryOperands(node, "lane", "k")), ";"));
+        lines.push_back(absl::StrCat(
+            "for (int k = 0; k < ", Entries(result), "; ++k) ", target,
+            "[k] = ", context_.Call(node, node.overload->routine, EntryOperands(node, "lane", "k")), ";"));
       }
       if (compute_again) {
         if (!Shared(result))
           for (ValueId value : in_registers)
-            lines.push_back(absl::StrCat("if (again > count) fu_disturb(r_", context_.Name(value), ", ", target, ");"));
+            lines.push_back(
+                absl::StrCat("if (again > count) fu_disturb(r_", context_.Name(value), ", ", target, ");"));
         lines.push_back("}");
       }
       if (context_.Stored(result) && !Shared(result)) {
         lines.push_back(Unroll(result));
         if (const int width = VectorWidth(result); width > 1)
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; k += ", width, ") fu_store<", width, ">(",
-                                       context_.Pointer(result), ", ", Part(result, target), ", (first + lane) * ", Entries(result),
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; k += ", width,
+                                       ") fu_store<", width, ">(", context_.Pointer(result), ", ",
+                                       Part(result, target), ", (first + lane) * ", Entries(result),
                                        " + k, count * ", Entries(result), ", ", Aligned(result), ");"));
         else
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ", context_.Pointer(result),
-                                       "[(first + lane) * ", Entries(result), " + k] = ", target, "[k];"));
+          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ",
+                                       context_.Pointer(result), "[(first + lane) * ", Entries(result),
+                                       " + k] = ", target, "[k];"));
       }
     }
     body->push_back(ir::LanePhase(std::move(lines), "active"));
   }
 
   // Entry `entry` of each operand of an entry-by-entry node; scalars and SCALAR elements are broadcast.
-  std::vector<std::string> EntryOperands(const Node& node, const std::string& element, const std::string& entry) {
+  std::vector<std::string> EntryOperands(const Node& node, const std::string& element,
+                                         const std::string& entry) {
     std::vector<std::string> texts;
     for (size_t k = 0; k < node.operands.size(); ++k) {
       const ValueId value = node.operands[k];
@@ -331,8 +351,9 @@ class ElementLowering {
     const bool element_form = node.overload->form == v1::ELEMENT;
     const Implementation* choice =
         element_form ? &node.overload->implementations[implementation_.implementations[position]] : nullptr;
-    const int per_element = element_form ? ThreadsPerElement(*choice, graph_.value(node.result).type.element_shape)
-                                         : Entries(node.result);
+    const int per_element = element_form
+                                ? ThreadsPerElement(*choice, graph_.value(node.result).type.element_shape)
+                                : Entries(node.result);
     std::vector<std::string> lines = {absl::StrCat("const int element = (int)(item / ", per_element, ");"),
                                       absl::StrCat("const int part = (int)(item % ", per_element, ");")};
     const std::string target = ElementPointer(node.result, "element");
@@ -342,16 +363,18 @@ class ElementLowering {
       arguments.push_back(target);
       lines.push_back(context_.Call(node, choice->routine, arguments) + ";");
     } else {
-      lines.push_back(absl::StrCat(target, "[part] = ",
-                                   context_.Call(node, node.overload->routine, EntryOperands(node, "element", "part")),
-                                   ";"));
+      lines.push_back(absl::StrCat(
+          target, "[part] = ",
+          context_.Call(node, node.overload->routine, EntryOperands(node, "element", "part")), ";"));
     }
-    ir::Statement phase = ir::StridedPhase(std::move(lines), absl::StrCat("(fu_index)active * ", per_element));
+    ir::Statement phase =
+        ir::StridedPhase(std::move(lines), absl::StrCat("(fu_index)active * ", per_element));
     if (parameters_.compute_repeats == 1) {
       body->push_back(std::move(phase));
       return;
     }
-    body->push_back(ir::Loop(ComputeLoop(), {ir::Text("fu_forget_memory();"), std::move(phase), ir::Barrier()}));
+    body->push_back(
+        ir::Loop(ComputeLoop(), {ir::Text("fu_forget_memory();"), std::move(phase), ir::Barrier()}));
   }
 
   LoweringContext& context_;

@@ -30,41 +30,51 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
                     value.type.is_scalar() ? ", by value" : "", "\n");
   }
   for (ValueId id : graph.outputs())
-    absl::StrAppend(&outputs, "//   ", ParameterName(graph.value(id)), "  ", DeclaredType(graph.value(id)), "\n");
-  return absl::StrCat(
-      "// ", graph.name(), ": ", request.description,
-      "\n// Matrices are row major: ld entries from one row to the next, or without padding. MATRIXrxc, VECTORn and SCALAR are\n"
-      "// lists of n_elements small elements, each stored contiguously. Pointers are to ", cuda ? "device" : "host",
-      " memory and must not overlap.\n// Inputs:\n", inputs, "// Outputs:\n", outputs,
-      "#ifndef FUSED_H_\n#define FUSED_H_\n\n#include <stddef.h>\n#include <stdint.h>\n",
-      cuda ? "#include <cuda_runtime_api.h>\n" : "",
-      "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-      "enum {\n"
-      "  FUSED_OK = 0,\n"
-      "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, ", cuda ? "repetitions below 1, " : "",
-      "or a null pointer to data that is not empty\n"
-      "  FUSED_SIZE_TOO_LARGE = 2,       // these kernels were specialised for fewer columns, or shared memory is short\n"
-      "  FUSED_WORKSPACE_TOO_SMALL = 3,  // less than fused_workspace_bytes\n"
-      "  FUSED_DEVICE_ERROR = 4          // a launch",
-      cuda ? " or the capture of a graph failed; cudaGetLastError tells" : " failed",
-      "\n};\n\n"
-      "// A text for a code; static storage.\n"
-      "const char* fused_error_string(int code);\n\n"
-      "// Bytes of workspace (intermediate results) for these sizes on the current device.\n"
-      "size_t fused_workspace_bytes(", TrimComma(SizeArguments(graph, "int64_t ")), ");\n\n",
-      cuda ? "// Launches everything on the stream and returns without waiting.\n"
-           : "// Computes everything with OpenMP threads.\n",
-      "int fused_launch(", LaunchParameters(graph, cuda), ");\n\n",
-      cuda ? absl::StrCat(
-                 "// Captures `repetitions` (at least 1) calls of fused_launch, one after the other, into one CUDA graph, for\n"
-                 "// sizes where launching costs more than the work. Runs nothing: cudaGraphLaunch(*graph_exec, stream) runs the\n"
-                 "// calls, as often as wanted. Pointers, scalars and sizes are baked in. The memory, workspace included, must\n"
-                 "// outlive the graph; each run reads what it then holds, and runs that share any of it must not overlap. The\n"
-                 "// graph is for the current device; the caller destroys it with cudaGraphExecDestroy. Codes are those of\n"
-                 "// fused_launch; after any but FUSED_OK *graph_exec is null.\n"
-                 "int fused_graph(", GraphParameters(graph), ");\n\n")
-           : "",
-      "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    absl::StrAppend(&outputs, "//   ", ParameterName(graph.value(id)), "  ", DeclaredType(graph.value(id)),
+                    "\n");
+  return absl::StrCat("// ", graph.name(), ": ", request.description,
+                      "\n// Matrices are row major: ld entries from one row to the next, or without padding. "
+                      "MATRIXrxc, VECTORn and SCALAR are\n"
+                      "// lists of n_elements small elements, each stored contiguously. Pointers are to ",
+                      cuda ? "device" : "host", " memory and must not overlap.\n// Inputs:\n", inputs,
+                      "// Outputs:\n", outputs,
+                      "#ifndef FUSED_H_\n#define FUSED_H_\n\n#include <stddef.h>\n#include <stdint.h>\n",
+                      cuda ? "#include <cuda_runtime_api.h>\n" : "",
+                      "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+                      "enum {\n"
+                      "  FUSED_OK = 0,\n"
+                      "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, ",
+                      cuda ? "repetitions below 1, " : "",
+                      "or a null pointer to data that is not empty\n"
+                      "  FUSED_SIZE_TOO_LARGE = 2,       // these kernels were specialised for fewer "
+                      "columns, or shared memory is short\n"
+                      "  FUSED_WORKSPACE_TOO_SMALL = 3,  // less than fused_workspace_bytes\n"
+                      "  FUSED_DEVICE_ERROR = 4          // a launch",
+                      cuda ? " or the capture of a graph failed; cudaGetLastError tells" : " failed",
+                      "\n};\n\n"
+                      "// A text for a code; static storage.\n"
+                      "const char* fused_error_string(int code);\n\n"
+                      "// Bytes of workspace (intermediate results) for these sizes on the current device.\n"
+                      "size_t fused_workspace_bytes(",
+                      TrimComma(SizeArguments(graph, "int64_t ")), ");\n\n",
+                      cuda ? "// Launches everything on the stream and returns without waiting.\n"
+                           : "// Computes everything with OpenMP threads.\n",
+                      "int fused_launch(", LaunchParameters(graph, cuda), ");\n\n",
+                      cuda ? absl::StrCat("// Captures `repetitions` (at least 1) calls of fused_launch, one "
+                                          "after the other, into one CUDA graph, for\n"
+                                          "// sizes where launching costs more than the work. Runs nothing: "
+                                          "cudaGraphLaunch(*graph_exec, stream) runs the\n"
+                                          "// calls, as often as wanted. Pointers, scalars and sizes are "
+                                          "baked in. The memory, workspace included, must\n"
+                                          "// outlive the graph; each run reads what it then holds, and runs "
+                                          "that share any of it must not overlap. The\n"
+                                          "// graph is for the current device; the caller destroys it with "
+                                          "cudaGraphExecDestroy. Codes are those of\n"
+                                          "// fused_launch; after any but FUSED_OK *graph_exec is null.\n"
+                                          "int fused_graph(",
+                                          GraphParameters(graph), ");\n\n")
+                           : "",
+                      "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
 std::string Source(const Graph& graph, const ExportRequest& request) {
@@ -73,7 +83,8 @@ std::string Source(const Graph& graph, const ExportRequest& request) {
   std::set<std::string> done;
   for (const FusionCode* code : request.fusions)
     for (const ElementaryFunction* function : code->functions)
-      if (done.insert(function->name).second) absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
+      if (done.insert(function->name).second)
+        absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
   for (const FusionCode* code : request.fusions)
     for (const KernelLaunch& launch : code->launches)
       absl::StrAppend(&source, "\n", cuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
@@ -83,12 +94,14 @@ std::string Source(const Graph& graph, const ExportRequest& request) {
 
 std::string Reference(const Graph& graph, const ExportRequest& request) {
   std::string source =
-      "// The same computation in f64, one function after the other, on the host: the reference of the example.\n"
+      "// The same computation in f64, one function after the other, on the host: the reference of the "
+      "example.\n"
       "#include <stddef.h>\n#include <stdint.h>\n\n#include <vector>\n\n#include \"fusion_device.h\"\n";
   std::set<std::string> done;
   for (const FusionCode* code : request.reference)
     for (const ElementaryFunction* function : code->functions)
-      if (done.insert(function->name).second) absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
+      if (done.insert(function->name).second)
+        absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
   for (const FusionCode* code : request.reference)
     for (const KernelLaunch& launch : code->launches) {
       ir::Kernel kernel = launch.kernel;
@@ -96,8 +109,9 @@ std::string Reference(const Graph& graph, const ExportRequest& request) {
       std::string text = PrintHost(kernel);
       absl::StrAppend(&source, "\n", absl::StrReplaceAll(text, {{"extern \"C\" void", "static void"}}));
     }
-  absl::StrAppend(&source, "\n",
-                  PrintLaunchCode(graph, request.reference, {.cuda = false, .force_f64 = true, .reference = true}));
+  absl::StrAppend(
+      &source, "\n",
+      PrintLaunchCode(graph, request.reference, {.cuda = false, .force_f64 = true, .reference = true}));
   return source;
 }
 
@@ -119,7 +133,9 @@ std::string RunsOnHost(const std::string& arguments, const std::string& verify) 
       "  double best = INFINITY;\n"
       "  for (int run = 0; run < runs; ++run) {\n"
       "    const auto start = std::chrono::steady_clock::now();\n"
-      "    const int code = fused_launch(", arguments, ");\n"
+      "    const int code = fused_launch(",
+      arguments,
+      ");\n"
       "    if (code != FUSED_OK) {\n"
       "      std::fprintf(stderr, \"fused_launch: %s\\n\", fused_error_string(code));\n"
       "      return 1;\n"
@@ -144,7 +160,9 @@ std::string RunsOnDevice(const Graph& graph, const std::string& arguments, const
   return absl::StrCat(
       "  const int calls = 2 * runs;\n"
       "  cudaGraphExec_t graph_exec;\n"
-      "  int code = fused_graph(", arguments, ", calls, &graph_exec);\n"
+      "  int code = fused_graph(",
+      arguments,
+      ", calls, &graph_exec);\n"
       "  if (code != FUSED_OK) {\n"
       "    std::fprintf(stderr, \"fused_graph: %s\\n\", fused_error_string(code));\n"
       "    return 1;\n"
@@ -160,7 +178,9 @@ std::string RunsOnDevice(const Graph& graph, const std::string& arguments, const
       "      CHECK(cudaEventRecord(start));\n"
       "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
       "      for (int call = 0; call < calls && !as_graph && code == FUSED_OK; ++call)\n"
-      "        code = fused_launch(", arguments, ", (cudaStream_t)0);\n"
+      "        code = fused_launch(",
+      arguments,
+      ", (cudaStream_t)0);\n"
       "      if (code != FUSED_OK) {\n"
       "        std::fprintf(stderr, \"fused_launch: %s\\n\", fused_error_string(code));\n"
       "        return 1;\n"
@@ -172,7 +192,8 @@ std::string RunsOnDevice(const Graph& graph, const std::string& arguments, const
       "      best = std::min(best, ms);\n"
       "    }\n"
       "    std::printf(\"%d %s, best of %d runs: %.3f us a call\\n\", calls,\n"
-      "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / calls);\n",
+      "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / "
+      "calls);\n",
       copy, verify,
       "  }\n"
       "  CHECK(cudaGraphExecDestroy(graph_exec));\n");
@@ -190,56 +211,69 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
       "\n#include <algorithm>\n#include <chrono>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n"
       "#include <cstring>\n#include <random>\n#include <vector>\n\n#include \"fused.h\"\n\n");
   if (cuda)
-    absl::StrAppend(&text, "#include <cuda_runtime.h>\n#define CHECK(call)                                        \\\n"
-                           "  do {                                                     \\\n"
-                           "    cudaError_t e = (call);                                \\\n"
-                           "    if (e != cudaSuccess) {                                \\\n"
-                           "      std::fprintf(stderr, \"%s\\n\", cudaGetErrorString(e)); \\\n"
-                           "      return 1;                                            \\\n"
-                           "    }                                                      \\\n"
-                           "  } while (0)\n\n");
-  absl::StrAppend(&text, "int fused_reference(", ReferenceParameters(graph), ");\n\n",
-                  "template <class T>\nstd::vector<T> Random(int64_t n, double low, double high, unsigned seed) {\n"
-                  "  std::mt19937 engine(seed);\n  std::uniform_real_distribution<double> draw(low, high);\n"
-                  "  std::vector<T> values(n);\n  for (T& value : values) value = (T)draw(engine);\n  return values;\n}\n"
-                  "template <class T>\nstd::vector<double> Widen(const std::vector<T>& values) {\n"
-                  "  return std::vector<double>(values.begin(), values.end());\n}\n"
-                  "// Largest |out - reference| / max(|reference|, rms(reference)); infinite when a value is not finite.\n"
-                  "template <class T>\ndouble RelativeError(const std::vector<T>& out, const std::vector<double>& reference) {\n"
-                  "  double square = 0, count = 0, error = 0;\n"
-                  "  for (double r : reference)  // what lies between the rows of a matrix stays NaN\n"
-                  "    if (!std::isnan(r)) square += r * r, ++count;\n"
-                  "  const double rms = count > 0 ? std::sqrt(square / count) : 0;\n"
-                  "  for (size_t i = 0; i < out.size(); ++i) {\n"
-                  "    if (std::isnan(reference[i]) && std::isnan((double)out[i])) continue;\n"
-                  "    const double difference = std::fabs(out[i] - reference[i]);\n"
-                  "    if (difference == 0) continue;\n"
-                  "    const double relative = difference / std::max(std::fabs(reference[i]), rms);\n"
-                  "    if (!(relative <= error)) error = std::isnan(relative) ? INFINITY : relative;\n  }\n  return error;\n}\n"
-                  "template <class T>\nbool Verify(const char* name, const std::vector<T>& out, const std::vector<double>& reference, "
-                  "double bound) {\n  const double error = RelativeError(out, reference);\n"
-                  "  std::printf(\"%s: largest relative error %.3g, bound %.3g: %s\\n\", name, error, bound,\n"
-                  "              error <= bound ? \"OK\" : \"WRONG\");\n  return error <= bound;\n}\n\n"
-                  "int main(int argc, char** argv) {\n");
+    absl::StrAppend(
+        &text,
+        "#include <cuda_runtime.h>\n#define CHECK(call)                                        \\\n"
+        "  do {                                                     \\\n"
+        "    cudaError_t e = (call);                                \\\n"
+        "    if (e != cudaSuccess) {                                \\\n"
+        "      std::fprintf(stderr, \"%s\\n\", cudaGetErrorString(e)); \\\n"
+        "      return 1;                                            \\\n"
+        "    }                                                      \\\n"
+        "  } while (0)\n\n");
+  absl::StrAppend(
+      &text, "int fused_reference(", ReferenceParameters(graph), ");\n\n",
+      "template <class T>\nstd::vector<T> Random(int64_t n, double low, double high, unsigned seed) {\n"
+      "  std::mt19937 engine(seed);\n  std::uniform_real_distribution<double> draw(low, high);\n"
+      "  std::vector<T> values(n);\n  for (T& value : values) value = (T)draw(engine);\n  return values;\n}\n"
+      "template <class T>\nstd::vector<double> Widen(const std::vector<T>& values) {\n"
+      "  return std::vector<double>(values.begin(), values.end());\n}\n"
+      "// Largest |out - reference| / max(|reference|, rms(reference)); infinite when a value is not "
+      "finite.\n"
+      "template <class T>\ndouble RelativeError(const std::vector<T>& out, const std::vector<double>& "
+      "reference) {\n"
+      "  double square = 0, count = 0, error = 0;\n"
+      "  for (double r : reference)  // what lies between the rows of a matrix stays NaN\n"
+      "    if (!std::isnan(r)) square += r * r, ++count;\n"
+      "  const double rms = count > 0 ? std::sqrt(square / count) : 0;\n"
+      "  for (size_t i = 0; i < out.size(); ++i) {\n"
+      "    if (std::isnan(reference[i]) && std::isnan((double)out[i])) continue;\n"
+      "    const double difference = std::fabs(out[i] - reference[i]);\n"
+      "    if (difference == 0) continue;\n"
+      "    const double relative = difference / std::max(std::fabs(reference[i]), rms);\n"
+      "    if (!(relative <= error)) error = std::isnan(relative) ? INFINITY : relative;\n  }\n  return "
+      "error;\n}\n"
+      "template <class T>\nbool Verify(const char* name, const std::vector<T>& out, const "
+      "std::vector<double>& reference, "
+      "double bound) {\n  const double error = RelativeError(out, reference);\n"
+      "  std::printf(\"%s: largest relative error %.3g, bound %.3g: %s\\n\", name, error, bound,\n"
+      "              error <= bound ? \"OK\" : \"WRONG\");\n  return error <= bound;\n}\n\n"
+      "int main(int argc, char** argv) {\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "  int64_t n_", size.name, " = ", request.sizes.at(size.name), ";\n");
-  absl::StrAppend(&text, "  int runs = 10;\n  for (int i = 1; i < argc; ++i) {\n    const char* equals = std::strchr(argv[i], '=');\n"
-                         "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n    bool known = !std::strcmp(argv[i], \"--once\");\n"
-                         "    if (known) runs = 1;\n");
+  absl::StrAppend(&text,
+                  "  int runs = 10;\n  for (int i = 1; i < argc; ++i) {\n    const char* equals = "
+                  "std::strchr(argv[i], '=');\n"
+                  "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n    bool known = "
+                  "!std::strcmp(argv[i], \"--once\");\n"
+                  "    if (known) runs = 1;\n");
   for (const Size& size : graph.sizes())
-    absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"", size.name,
-                    "\", length)) n_", size.name, " = std::atoll(equals + 1), known = n_", size.name, " >= 0;\n");
-  absl::StrAppend(&text, "    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size\\n\", argv[i]);\n      return 2;\n"
-                         "    }\n  }\n");
+    absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"",
+                    size.name, "\", length)) n_", size.name, " = std::atoll(equals + 1), known = n_",
+                    size.name, " >= 0;\n");
+  absl::StrAppend(&text,
+                  "    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size\\n\", "
+                  "argv[i]);\n      return 2;\n"
+                  "    }\n  }\n");
   std::vector<std::string> launch, reference;
   int seed = 1;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Value& value = graph.value(graph.inputs()[i]);
     const std::string type = DataTypeCName(value.type.data_type), name = value.name;
     const bool positive = i < request.positive_inputs.size() && request.positive_inputs[i];
-    absl::StrAppend(&text, "  std::vector<", type, "> h_", name, " = Random<", type, ">(", EntriesText(value), ", ",
-                    positive ? "0.25, 1.25" : "-0.5, 1.0", ", ", seed++, ");\n  std::vector<double> d_", name,
-                    " = Widen(h_", name, ");\n");
+    absl::StrAppend(&text, "  std::vector<", type, "> h_", name, " = Random<", type, ">(", EntriesText(value),
+                    ", ", positive ? "0.25, 1.25" : "-0.5, 1.0", ", ", seed++, ");\n  std::vector<double> d_",
+                    name, " = Widen(h_", name, ");\n");
     if (value.type.is_scalar()) {
       launch.push_back(absl::StrCat("h_", name, "[0]"));
       reference.push_back(absl::StrCat("d_", name, "[0]"));
@@ -264,20 +298,26 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
         const Value& value = graph.value(id);
         if (value.is_input && value.type.is_scalar()) continue;
         const std::string type = DataTypeCName(value.type.data_type), name = value.name;
-        absl::StrAppend(&text, "  ", type, "* g_", name, ";\n  CHECK(cudaMalloc((void**)&g_", name, ", std::max<size_t>(h_",
-                        name, ".size() * sizeof(", type, "), 16)));\n  CHECK(cudaMemcpy(g_", name, ", h_", name,
-                        ".data(), h_", name, ".size() * sizeof(", type, "), cudaMemcpyHostToDevice));\n");
+        absl::StrAppend(&text, "  ", type, "* g_", name, ";\n  CHECK(cudaMalloc((void**)&g_", name,
+                        ", std::max<size_t>(h_", name, ".size() * sizeof(", type,
+                        "), 16)));\n  CHECK(cudaMemcpy(g_", name, ", h_", name, ".data(), h_", name,
+                        ".size() * sizeof(", type, "), cudaMemcpyHostToDevice));\n");
       }
-    absl::StrAppend(&text, "  void* workspace;\n  CHECK(cudaMalloc(&workspace, std::max<size_t>(workspace_bytes, 16)));\n");
+    absl::StrAppend(
+        &text,
+        "  void* workspace;\n  CHECK(cudaMalloc(&workspace, std::max<size_t>(workspace_bytes, 16)));\n");
   } else {
-    absl::StrAppend(&text, "  std::vector<char> workspace_memory(workspace_bytes + 256);\n"
-                           "  void* workspace = (void*)(((uintptr_t)workspace_memory.data() + 255) / 256 * 256);\n");
+    absl::StrAppend(&text,
+                    "  std::vector<char> workspace_memory(workspace_bytes + 256);\n"
+                    "  void* workspace = (void*)(((uintptr_t)workspace_memory.data() + 255) / 256 * 256);\n");
   }
   launch.push_back(sizes);
   launch.push_back("workspace, workspace_bytes");
   reference.push_back(sizes);
-  absl::StrAppend(&text, "  if (fused_reference(", absl::StrJoin(reference, ", "), ") != 0) {\n"
-                         "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  }\n  bool good = true;\n");
+  absl::StrAppend(
+      &text, "  if (fused_reference(", absl::StrJoin(reference, ", "),
+      ") != 0) {\n"
+      "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  }\n  bool good = true;\n");
   const std::string arguments = absl::StrJoin(launch, ", ");
   const std::string verify = VerifyOutputs(graph, request, cuda ? "    " : "  ");
   absl::StrAppend(&text, cuda ? RunsOnDevice(graph, arguments, verify) : RunsOnHost(arguments, verify),
@@ -305,23 +345,24 @@ std::string BuildFile(bool cuda) {
 
 std::string Readme(const Graph& graph, const ExportRequest& request) {
   const bool cuda = request.language == Language::kCuda;
-  return absl::StrCat("# ", graph.name(), "\n\n", request.description, "\n\n- `fused.h`, `",
-                      cuda ? "fused.cu" : "fused.cc",
-                      "`: the code, with `fusion_device.h` and `fusion_math.h` beside it",
-                      cuda ? "; `fused_graph` captures calls into a\n"
-                             "  CUDA graph, for sizes where launching costs more than the work\n"
-                           : "\n",
-                      "- `example.", cuda ? "cu" : "cc",
-                      "`: runs it on random data", cuda ? ", directly and as a CUDA graph," : "",
-                      " and compares with `reference.cc`, which computes the same in f64\n",
-                      cuda ? "- `binary/`, where it was measured: the same kernels, for loading without a compiler "
-                             "through the driver API:\n  `program.json` (fusion.v1.LoadableProgram as JSON) lists the launches with "
-                             "their arguments for one device and the\n  sizes measured, `*.cubin` is the device code\n\n"
-                           : "\n",
-                      cuda ? "    nvcc -O3 -std=c++17 -arch=sm_90 fused.cu example.cu reference.cc -o example && ./example\n"
-                           : "    g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example && "
-                             "./example\n",
-                      "\nor `cmake -B build && cmake --build build && build/example`.\n");
+  return absl::StrCat(
+      "# ", graph.name(), "\n\n", request.description, "\n\n- `fused.h`, `", cuda ? "fused.cu" : "fused.cc",
+      "`: the code, with `fusion_device.h` and `fusion_math.h` beside it",
+      cuda ? "; `fused_graph` captures calls into a\n"
+             "  CUDA graph, for sizes where launching costs more than the work\n"
+           : "\n",
+      "- `example.", cuda ? "cu" : "cc", "`: runs it on random data",
+      cuda ? ", directly and as a CUDA graph," : "",
+      " and compares with `reference.cc`, which computes the same in f64\n",
+      cuda ? "- `binary/`, where it was measured: the same kernels, for loading without a compiler "
+             "through the driver API:\n  `program.json` (fusion.v1.LoadableProgram as JSON) lists the "
+             "launches with "
+             "their arguments for one device and the\n  sizes measured, `*.cubin` is the device code\n\n"
+           : "\n",
+      cuda ? "    nvcc -O3 -std=c++17 -arch=sm_90 fused.cu example.cu reference.cc -o example && ./example\n"
+           : "    g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example && "
+             "./example\n",
+      "\nor `cmake -B build && cmake --build build && build/example`.\n");
 }
 
 }  // namespace

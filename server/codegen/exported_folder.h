@@ -1,5 +1,5 @@
-// The folder that a person takes away: sources that build alone with nvcc (or a C++ compiler), an example that runs and
-// verifies them against an f64 reference, and how to build it.
+// The folder that a person takes away: sources that build alone with nvcc (or a C++ compiler), an example
+// that runs and verifies them against an f64 reference, and how to build it.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ struct ExportRequest {
   std::string description;                   // for the comment at the top
 };
 
-// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, fusion_math.h, reference.cc, example.cu (or example.cc),
-// CMakeLists.txt, README.md, graph.fuse is added by the caller. Deterministic.
+// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, fusion_math.h, reference.cc, example.cu (or
+// example.cc), CMakeLists.txt, README.md, graph.fuse is added by the caller. Deterministic.
 v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request);
 
 }  // namespace fusion

@@ -26,14 +26,16 @@ std::string Parameters(const Graph& graph, bool force_f64) {
     else
       absl::StrAppend(&text, "const ", type(value), "* ", ParameterName(value), ", ");
   }
-  for (ValueId id : graph.outputs()) absl::StrAppend(&text, type(graph.value(id)), "* ", ParameterName(graph.value(id)), ", ");
+  for (ValueId id : graph.outputs())
+    absl::StrAppend(&text, type(graph.value(id)), "* ", ParameterName(graph.value(id)), ", ");
   for (const Size& size : graph.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
   return text;
 }
 
 class LaunchPrinter {
  public:
-  LaunchPrinter(const Graph& graph, const std::vector<const FusionCode*>& fusions, const LaunchCodeOptions& options)
+  LaunchPrinter(const Graph& graph, const std::vector<const FusionCode*>& fusions,
+                const LaunchCodeOptions& options)
       : graph_(graph), fusions_(fusions), options_(options) {
     for (const FusionCode* code : fusions_)
       for (const KernelLaunch& launch : code->launches)
@@ -50,24 +52,30 @@ class LaunchPrinter {
     Text("// Where intermediate results lie in the workspace, and the grids.\nstruct Layout {");
     for (ValueId id : temporaries_) Text(absl::StrCat("  size_t t_", graph_.value(id).name, " = 0;"));
     for (size_t f = 0; f < fusions_.size(); ++f) {
-      for (size_t k = 0; k < fusions_[f]->launches.size(); ++k) Text(absl::StrCat("  int64_t grid_", f, "_", k, " = 1;"));
-      for (size_t s = 0; s < fusions_[f]->workspace.size(); ++s) Text(absl::StrCat("  size_t w_", f, "_", s, " = 0;"));
+      for (size_t k = 0; k < fusions_[f]->launches.size(); ++k)
+        Text(absl::StrCat("  int64_t grid_", f, "_", k, " = 1;"));
+      for (size_t s = 0; s < fusions_[f]->workspace.size(); ++s)
+        Text(absl::StrCat("  size_t w_", f, "_", s, " = 0;"));
     }
     Text("  size_t bytes = 0;\n};\n");
     Text("[[maybe_unused]] size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }\n");
-    Text("[[maybe_unused]] int64_t Blocks(int64_t items, int64_t per_block, int64_t most) {\n"
-         "  int64_t blocks = (items + per_block - 1) / per_block;\n"
-         "  return blocks < 1 ? 1 : blocks < most ? blocks : most;\n}\n"
-         "[[maybe_unused]] size_t Larger(size_t a, size_t b) { return a < b ? b : a; }\n");
-    Text(absl::StrCat("Layout MakeLayout(int64_t multiprocessors", SizeParameters().empty() ? "" : ", ", SizeParameters(),
-                      ") {"));
+    Text(
+        "[[maybe_unused]] int64_t Blocks(int64_t items, int64_t per_block, int64_t most) {\n"
+        "  int64_t blocks = (items + per_block - 1) / per_block;\n"
+        "  return blocks < 1 ? 1 : blocks < most ? blocks : most;\n}\n"
+        "[[maybe_unused]] size_t Larger(size_t a, size_t b) { return a < b ? b : a; }\n");
+    Text(absl::StrCat("Layout MakeLayout(int64_t multiprocessors", SizeParameters().empty() ? "" : ", ",
+                      SizeParameters(), ") {"));
     Text("  (void)multiprocessors;\n  Layout layout;");
     for (ValueId id : temporaries_) {
       Text(absl::StrCat("  layout.t_", graph_.value(id).name, " = layout.bytes;"));
-      Text(absl::StrCat("  layout.bytes += Align((size_t)(", EntriesText(graph_.value(id)), ") * ", TypeBytes(id), ");"));
+      Text(absl::StrCat("  layout.bytes += Align((size_t)(", EntriesText(graph_.value(id)), ") * ",
+                        TypeBytes(id), ");"));
     }
-    Text("  // Scratch is shared by the fusions, which run one after the other.\n"
-         "  const size_t results = layout.bytes;\n  [[maybe_unused]] size_t scratch = results, most = results;");
+    Text(
+        "  // Scratch is shared by the fusions, which run one after the other.\n"
+        "  const size_t results = layout.bytes;\n  [[maybe_unused]] size_t scratch = results, most = "
+        "results;");
     for (size_t f = 0; f < fusions_.size(); ++f) {
       const FusionCode& code = *fusions_[f];
       for (size_t k = 0; k < code.launches.size(); ++k) {
@@ -78,10 +86,11 @@ class LaunchPrinter {
                                : absl::StrCat("multiprocessors * ", grid.blocks_per_multiprocessor);
         const std::string cluster = TogetherText(grid);
         if (!cluster.empty()) most = absl::StrCat("(int64_t)Larger(1, (size_t)(", most, ") / ", cluster, ")");
-        Text(absl::StrCat("  layout.grid_", f, "_", k, " = Blocks(",
-                          absl::StrJoin(grid.extents, " * ",
-                                        [](std::string* out, const Extent& e) { absl::StrAppend(out, ExtentText(e)); }),
-                          ", ", grid.items_per_block, ", ", most, ")", cluster.empty() ? "" : " * ", cluster, ";"));
+        Text(absl::StrCat(
+            "  layout.grid_", f, "_", k, " = Blocks(",
+            absl::StrJoin(grid.extents, " * ",
+                          [](std::string* out, const Extent& e) { absl::StrAppend(out, ExtentText(e)); }),
+            ", ", grid.items_per_block, ", ", most, ")", cluster.empty() ? "" : " * ", cluster, ";"));
       }
       if (code.workspace.empty()) continue;
       Text("  scratch = results;");
@@ -90,7 +99,8 @@ class LaunchPrinter {
         Text(absl::StrCat("  layout.w_", f, "_", s, " = scratch;"));
         const std::string groups =
             slot.per_group ? absl::StrCat(GroupsText(static_cast<int>(f), slot.launch), " * ") : "";
-        Text(absl::StrCat("  scratch += Align((size_t)(", groups, ExtentText(slot.extent), ") * ", slot.entry_bytes, ");"));
+        Text(absl::StrCat("  scratch += Align((size_t)(", groups, ExtentText(slot.extent), ") * ",
+                          slot.entry_bytes, ");"));
       }
       Text("  most = scratch > most ? scratch : most;");
     }
@@ -106,12 +116,14 @@ class LaunchPrinter {
   std::string GroupsText(int fusion, int launch) const {
     const GridRule& grid = fusions_[fusion]->launches[launch].grid;
     const std::string together = TogetherText(grid);
-    return absl::StrCat("layout.grid_", fusion, "_", launch, together.empty() ? "" : " / " + together, " * ", grid.groups_per_block);
+    return absl::StrCat("layout.grid_", fusion, "_", launch, together.empty() ? "" : " / " + together, " * ",
+                        grid.groups_per_block);
   }
   // Blocks that the rule counts as one; empty: 1.
   static std::string TogetherText(const GridRule& grid) {
     if (grid.part_entries > 0)
-      return absl::StrCat("Blocks(", ExtentText(grid.parts), ", ", grid.part_entries, ", ", kMaxGridBlocks, ")");
+      return absl::StrCat("Blocks(", ExtentText(grid.parts), ", ", grid.part_entries, ", ", kMaxGridBlocks,
+                          ")");
     return grid.cluster_blocks > 1 ? absl::StrCat(grid.cluster_blocks) : "";
   }
   std::string SizeParameters() const {
@@ -132,107 +144,129 @@ class LaunchPrinter {
     Text(absl::StrCat("int fused_reference(", ReferenceParameters(graph_), ") {"));
     Text(absl::StrCat("  const Layout layout = MakeLayout(64", SizeArguments(), ");"));
     Text("  std::vector<double> memory(layout.bytes / sizeof(double) + 32);");
-    Text("  char* const workspace = (char*)(((uintptr_t)memory.data() + 255) / 256 * 256);\n  (void)workspace;");
+    Text(
+        "  char* const workspace = (char*)(((uintptr_t)memory.data() + 255) / 256 * 256);\n  "
+        "(void)workspace;");
     PrintLaunches();
     Text("  return 0;\n}");
   }
 
   void PrintStart() {
-    Text("// From sm_90 on the kernels wait themselves for what is before them in the stream (fu_launch_begin), so that each may be\n"
-         "// brought to the device while the one before still runs.\n"
-         "static constexpr bool fused_kernels_wait() {\n"
-         "#ifdef __CUDA_ARCH_LIST__\n"
-         "  for (int arch : {__CUDA_ARCH_LIST__})\n"
-         "    if (arch < 900) return false;\n"
-         "  return true;\n"
-         "#else\n"
-         "  return false;\n"
-         "#endif\n}\n"
-         "// `cooperative`: all blocks are on the device at once, the kernel waits for all of them.\n"
-         "static bool fused_start(const void* kernel, int64_t grid, int threads, size_t shared, bool cooperative, void** arguments,\n"
-         "                        cudaStream_t stream) {\n"
-         "  cudaLaunchAttribute attributes[2] = {};\n"
-         "  unsigned count = 0;\n"
-         "  if (cooperative) {\n"
-         "    attributes[count].id = cudaLaunchAttributeCooperative;\n"
-         "    attributes[count++].val.cooperative = 1;\n"
-         "  }\n"
-         "  if (fused_kernels_wait()) {\n"
-         "    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
-         "    attributes[count++].val.programmaticStreamSerializationAllowed = 1;\n"
-         "  }\n"
-         "  cudaLaunchConfig_t config = {};\n"
-         "  config.gridDim = dim3((unsigned)grid);\n"
-         "  config.blockDim = dim3((unsigned)threads);\n"
-         "  config.dynamicSmemBytes = shared;\n"
-         "  config.stream = stream;\n"
-         "  config.attrs = attributes;\n"
-         "  config.numAttrs = count;\n"
-         "  return cudaLaunchKernelExC(&config, kernel, arguments) == cudaSuccess;\n}\n");
+    Text(
+        "// From sm_90 on the kernels wait themselves for what is before them in the stream "
+        "(fu_launch_begin), so that each may be\n"
+        "// brought to the device while the one before still runs.\n"
+        "static constexpr bool fused_kernels_wait() {\n"
+        "#ifdef __CUDA_ARCH_LIST__\n"
+        "  for (int arch : {__CUDA_ARCH_LIST__})\n"
+        "    if (arch < 900) return false;\n"
+        "  return true;\n"
+        "#else\n"
+        "  return false;\n"
+        "#endif\n}\n"
+        "// `cooperative`: all blocks are on the device at once, the kernel waits for all of them.\n"
+        "static bool fused_start(const void* kernel, int64_t grid, int threads, size_t shared, bool "
+        "cooperative, void** arguments,\n"
+        "                        cudaStream_t stream) {\n"
+        "  cudaLaunchAttribute attributes[2] = {};\n"
+        "  unsigned count = 0;\n"
+        "  if (cooperative) {\n"
+        "    attributes[count].id = cudaLaunchAttributeCooperative;\n"
+        "    attributes[count++].val.cooperative = 1;\n"
+        "  }\n"
+        "  if (fused_kernels_wait()) {\n"
+        "    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
+        "    attributes[count++].val.programmaticStreamSerializationAllowed = 1;\n"
+        "  }\n"
+        "  cudaLaunchConfig_t config = {};\n"
+        "  config.gridDim = dim3((unsigned)grid);\n"
+        "  config.blockDim = dim3((unsigned)threads);\n"
+        "  config.dynamicSmemBytes = shared;\n"
+        "  config.stream = stream;\n"
+        "  config.attrs = attributes;\n"
+        "  config.numAttrs = count;\n"
+        "  return cudaLaunchKernelExC(&config, kernel, arguments) == cudaSuccess;\n}\n");
   }
 
   void PrintLaunch() {
     const bool cuda = options_.cuda;
     Text(absl::StrCat(
-         "extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n      return \"ok\";\n"
-         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative", cuda ? ", repetitions is below 1," : "",
-         " or a pointer is null\";\n"
-         "    case FUSED_SIZE_TOO_LARGE:\n      return \"a size is larger than these kernels were specialised for\";\n"
-         "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than fused_workspace_bytes\";\n"
-         "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch", cuda ? " or the capture of a CUDA graph" : "",
-         " failed\";\n  }\n  return \"unknown code\";\n}\n"));
+        "extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n    "
+        "  return \"ok\";\n"
+        "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative",
+        cuda ? ", repetitions is below 1," : "",
+        " or a pointer is null\";\n"
+        "    case FUSED_SIZE_TOO_LARGE:\n      return \"a size is larger than these kernels were specialised "
+        "for\";\n"
+        "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than "
+        "fused_workspace_bytes\";\n"
+        "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch",
+        cuda ? " or the capture of a CUDA graph" : "", " failed\";\n  }\n  return \"unknown code\";\n}\n"));
     Text("static int64_t fused_multiprocessors() {");
     if (cuda)
-      Text("  int device = 0, count = 1;\n  cudaGetDevice(&device);\n"
-           "  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);\n  return count > 0 ? count : 1;\n}\n");
+      Text(
+          "  int device = 0, count = 1;\n  cudaGetDevice(&device);\n"
+          "  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);\n  return count > 0 ? "
+          "count : 1;\n}\n");
     else
       Text("#ifdef _OPENMP\n  return omp_get_max_threads();\n#else\n  return 1;\n#endif\n}\n");
-    Text(absl::StrCat("extern \"C\" size_t fused_workspace_bytes(", SizeParameters(), ") {\n  return MakeLayout(fused_multiprocessors()",
-                      SizeArguments(), ").bytes;\n}\n"));
+    Text(absl::StrCat("extern \"C\" size_t fused_workspace_bytes(", SizeParameters(),
+                      ") {\n  return MakeLayout(fused_multiprocessors()", SizeArguments(), ").bytes;\n}\n"));
     Text(absl::StrCat("extern \"C\" int fused_launch(", LaunchParameters(graph_, cuda), ") {"));
-    for (const Size& size : graph_.sizes()) Text(absl::StrCat("  if (n_", size.name, " < 0) return FUSED_INVALID_ARGUMENT;"));
+    for (const Size& size : graph_.sizes())
+      Text(absl::StrCat("  if (n_", size.name, " < 0) return FUSED_INVALID_ARGUMENT;"));
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list) {
         const Value& value = graph_.value(id);
         if (value.is_input && value.type.is_scalar()) continue;
-        Text(absl::StrCat("  if (", ParameterName(value), " == nullptr && ", EntriesText(value), " > 0) return FUSED_INVALID_ARGUMENT;"));
+        Text(absl::StrCat("  if (", ParameterName(value), " == nullptr && ", EntriesText(value),
+                          " > 0) return FUSED_INVALID_ARGUMENT;"));
       }
     for (const FusionCode* code : fusions_)
       for (const FusionCode::ExtentLimit& limit : code->limits)
-        Text(absl::StrCat("  if (", ExtentText(limit.extent), " > ", limit.limit, ") return FUSED_SIZE_TOO_LARGE;"));
+        Text(absl::StrCat("  if (", ExtentText(limit.extent), " > ", limit.limit,
+                          ") return FUSED_SIZE_TOO_LARGE;"));
     Text(absl::StrCat("  const Layout layout = MakeLayout(fused_multiprocessors()", SizeArguments(), ");"));
-    Text("  if (layout.bytes > 0 && (workspace_memory == nullptr || workspace_bytes < layout.bytes)) return "
-         "FUSED_WORKSPACE_TOO_SMALL;\n  char* const workspace = (char*)workspace_memory;\n  (void)workspace;");
+    Text(
+        "  if (layout.bytes > 0 && (workspace_memory == nullptr || workspace_bytes < layout.bytes)) return "
+        "FUSED_WORKSPACE_TOO_SMALL;\n  char* const workspace = (char*)workspace_memory;\n  (void)workspace;");
     PrintLaunches();
     Text("  return FUSED_OK;\n}");
   }
 
   void PrintGraph() {
-    Text("\n// Before a capture, which must not wait for the device: the first use of a kernel loads it, which may.\n"
-         "[[maybe_unused]] static bool fused_load(const void* kernel) {\n"
-         "  cudaFuncAttributes attributes;\n"
-         "  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;\n}\n\n"
-         "// Launches `repetitions` times on a stream of its own that captures, and instantiates what came of it.\n"
-         "template <class Launch>\n"
-         "static int fused_capture(Launch launch, int repetitions, cudaGraphExec_t* graph_exec) {\n"
-         "  cudaStream_t stream = nullptr;\n"
-         "  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return FUSED_DEVICE_ERROR;\n"
-         "  cudaGraph_t graph = nullptr;\n"
-         "  int code = FUSED_DEVICE_ERROR;\n"
-         "  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {\n"
-         "    code = FUSED_OK;\n"
-         "    for (int i = 0; i < repetitions && code == FUSED_OK; ++i) code = launch(stream);\n"
-         "    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess && code == FUSED_OK) code = FUSED_DEVICE_ERROR;\n"
-         "  }\n"
-         "  cudaGraphExec_t exec = nullptr;\n"
-         "  if (code == FUSED_OK && cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) code = FUSED_DEVICE_ERROR;\n"
-         "  if (graph != nullptr) cudaGraphDestroy(graph);\n"
-         "  cudaStreamDestroy(stream);\n"
-         "  if (code == FUSED_OK) *graph_exec = exec;\n"
-         "  return code;\n}\n");
+    Text(
+        "\n// Before a capture, which must not wait for the device: the first use of a kernel loads it, "
+        "which may.\n"
+        "[[maybe_unused]] static bool fused_load(const void* kernel) {\n"
+        "  cudaFuncAttributes attributes;\n"
+        "  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;\n}\n\n"
+        "// Launches `repetitions` times on a stream of its own that captures, and instantiates what came of "
+        "it.\n"
+        "template <class Launch>\n"
+        "static int fused_capture(Launch launch, int repetitions, cudaGraphExec_t* graph_exec) {\n"
+        "  cudaStream_t stream = nullptr;\n"
+        "  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return "
+        "FUSED_DEVICE_ERROR;\n"
+        "  cudaGraph_t graph = nullptr;\n"
+        "  int code = FUSED_DEVICE_ERROR;\n"
+        "  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {\n"
+        "    code = FUSED_OK;\n"
+        "    for (int i = 0; i < repetitions && code == FUSED_OK; ++i) code = launch(stream);\n"
+        "    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess && code == FUSED_OK) code = "
+        "FUSED_DEVICE_ERROR;\n"
+        "  }\n"
+        "  cudaGraphExec_t exec = nullptr;\n"
+        "  if (code == FUSED_OK && cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) code = "
+        "FUSED_DEVICE_ERROR;\n"
+        "  if (graph != nullptr) cudaGraphDestroy(graph);\n"
+        "  cudaStreamDestroy(stream);\n"
+        "  if (code == FUSED_OK) *graph_exec = exec;\n"
+        "  return code;\n}\n");
     Text(absl::StrCat("extern \"C\" int fused_graph(", GraphParameters(graph_), ") {"));
-    Text("  if (graph_exec == nullptr) return FUSED_INVALID_ARGUMENT;\n  *graph_exec = nullptr;\n"
-         "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;");
+    Text(
+        "  if (graph_exec == nullptr) return FUSED_INVALID_ARGUMENT;\n  *graph_exec = nullptr;\n"
+        "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;");
     std::set<std::string> kernels;
     for (const FusionCode* code : fusions_)
       for (const KernelLaunch& launch : code->launches) kernels.insert(launch.kernel.name);
@@ -242,9 +276,11 @@ class LaunchPrinter {
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list) arguments.push_back(ParameterName(graph_.value(id)));
     for (const Size& size : graph_.sizes()) arguments.push_back(absl::StrCat("n_", size.name));
-    Text(absl::StrCat("  return fused_capture(\n      [=](cudaStream_t stream) {\n        return fused_launch(",
-                      absl::StrJoin(arguments, ", "), ", workspace_memory, workspace_bytes, stream);\n      },\n"
-                      "      repetitions, graph_exec);\n}"));
+    Text(absl::StrCat(
+        "  return fused_capture(\n      [=](cudaStream_t stream) {\n        return fused_launch(",
+        absl::StrJoin(arguments, ", "),
+        ", workspace_memory, workspace_bytes, stream);\n      },\n"
+        "      repetitions, graph_exec);\n}"));
   }
 
   std::string ArgumentText(size_t f, const KernelArgument& argument) const {
@@ -260,8 +296,8 @@ class LaunchPrinter {
       case KernelArgument::Kind::kSize:
         return absl::StrCat("(fu_index)n_", argument.size);
       case KernelArgument::Kind::kWorkspace:
-        return absl::StrCat("(", absl::StripSuffix(argument.c_type, " FUSION_RESTRICT"), ")(workspace + layout.w_", f, "_",
-                            argument.index, ")");
+        return absl::StrCat("(", absl::StripSuffix(argument.c_type, " FUSION_RESTRICT"),
+                            ")(workspace + layout.w_", f, "_", argument.index, ")");
       case KernelArgument::Kind::kGroups:
         return absl::StrCat("(fu_index)(", GroupsText(f, argument.index), ")");
     }
@@ -274,14 +310,17 @@ class LaunchPrinter {
         const KernelLaunch& launch = fusions_[f]->launches[k];
         std::string name = (options_.reference ? "reference_" : "") + launch.kernel.name;
         std::vector<std::string> arguments;
-        for (const KernelArgument& argument : launch.arguments) arguments.push_back(ArgumentText(f, argument));
+        for (const KernelArgument& argument : launch.arguments)
+          arguments.push_back(ArgumentText(f, argument));
         if (options_.cuda) {
           std::string shared = "(size_t)0";
           for (const SharedRule& rule : launch.shared) {
             std::string bytes = absl::StrCat("(size_t)(", rule.fixed_bytes);
-            if (rule.bytes_per_entry > 0) absl::StrAppend(&bytes, " + ", rule.bytes_per_entry, " * ", ExtentText(rule.extent));
+            if (rule.bytes_per_entry > 0)
+              absl::StrAppend(&bytes, " + ", rule.bytes_per_entry, " * ", ExtentText(rule.extent));
             bytes += ")";
-            shared = &rule == &launch.shared.front() ? bytes : absl::StrCat("Larger(", shared, ", ", bytes, ")");
+            shared =
+                &rule == &launch.shared.front() ? bytes : absl::StrCat("Larger(", shared, ", ", bytes, ")");
           }
           if (launch.kernel.has_shared_memory()) {
             Text(absl::StrCat("  if (cudaFuncSetAttribute((const void*)", name,
@@ -290,8 +329,9 @@ class LaunchPrinter {
           }
           Text("  {");
           PrintArguments(launch, arguments);
-          Text(absl::StrCat("    if (!fused_start((const void*)", name, ", layout.grid_", f, "_", k, ", ", launch.kernel.threads,
-                            ", ", shared, ", ", launch.kernel.cooperative() ? "true" : "false",
+          Text(absl::StrCat("    if (!fused_start((const void*)", name, ", layout.grid_", f, "_", k, ", ",
+                            launch.kernel.threads, ", ", shared, ", ",
+                            launch.kernel.cooperative() ? "true" : "false",
                             ", arguments, stream)) return FUSED_DEVICE_ERROR;"));
           Text("  }");
         } else {
@@ -311,7 +351,8 @@ class LaunchPrinter {
       Text(absl::StrCat("    ", type, " argument_", i, " = ", values[i], ";"));
       addresses.push_back(absl::StrCat("(void*)&argument_", i));
     }
-    Text(absl::StrCat("    void*", options_.cuda ? "" : " const", " arguments[] = {", absl::StrJoin(addresses, ", "), "};"));
+    Text(absl::StrCat("    void*", options_.cuda ? "" : " const", " arguments[] = {",
+                      absl::StrJoin(addresses, ", "), "};"));
   }
 
   const Graph& graph_;
@@ -331,26 +372,29 @@ std::string TrimComma(std::string text) {
 std::string ParameterName(const Value& value) {
   static const std::set<absl::string_view> kTaken = {
       // C++20
-      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
-      "char8_t", "char16_t", "char32_t", "class", "compl", "concept", "const", "consteval", "constexpr", "constinit",
-      "const_cast", "continue", "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do", "double",
-      "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
-      "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
-      "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
-      "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
-      "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
+      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case",
+      "catch", "char", "char8_t", "char16_t", "char32_t", "class", "compl", "concept", "const", "consteval",
+      "constexpr", "constinit", "const_cast", "continue", "co_await", "co_return", "co_yield", "decltype",
+      "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern",
+      "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
+      "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public",
+      "register", "reinterpret_cast", "requires", "return", "short", "signed", "sizeof", "static",
+      "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true",
+      "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
       "wchar_t", "while", "xor", "xor_eq",
       // of the exported functions, and types and macros that they use
-      "workspace", "workspace_memory", "workspace_bytes", "stream", "layout", "arguments", "repetitions", "graph_exec",
-      "graph", "code", "call", "memory", "blocks", "multiprocessors", "dim3", "size_t", "int64_t",
+      "workspace", "workspace_memory", "workspace_bytes", "stream", "layout", "arguments", "repetitions",
+      "graph_exec", "graph", "code", "call", "memory", "blocks", "multiprocessors", "dim3", "size_t",
+      "int64_t",
       // macros of the headers that they include, with others below
       "EOF", "NAN", "errno", "stdin", "stdout", "stderr", "assert", "linux", "unix"};
   const std::string& name = value.name;
   // INFINITY, NULL, M_PI: macros have no small letters.
   const bool as_macro = name.size() > 2 && std::none_of(name.begin(), name.end(), absl::ascii_islower) &&
                         std::count_if(name.begin(), name.end(), absl::ascii_isupper) > 1;
-  const bool taken = as_macro || kTaken.count(name) > 0 || absl::StartsWith(name, "n_") || absl::StartsWith(name, "fused_") ||
-                     absl::StartsWith(name, "fu_") || absl::StartsWith(name, "argument_") || absl::StartsWith(name, "FUSED_");
+  const bool taken = as_macro || kTaken.count(name) > 0 || absl::StartsWith(name, "n_") ||
+                     absl::StartsWith(name, "fused_") || absl::StartsWith(name, "fu_") ||
+                     absl::StartsWith(name, "argument_") || absl::StartsWith(name, "FUSED_");
   // Names that end with an underscore get another, so that no two become one.
   return taken || absl::EndsWith(name, "_") ? name + "_" : name;
 }
@@ -359,7 +403,8 @@ std::string EntriesText(const Value& value) {
   std::vector<std::string> factors;
   for (const Extent& extent : value.type.extents) factors.push_back(ExtentText(extent));
   if (value.leading_dimension) factors.back() = ExtentText(*value.leading_dimension);
-  if (value.type.mapped && value.type.element_entries() > 1) factors.push_back(absl::StrCat(value.type.element_entries()));
+  if (value.type.mapped && value.type.element_entries() > 1)
+    factors.push_back(absl::StrCat(value.type.element_entries()));
   return factors.empty() ? "1" : absl::StrJoin(factors, " * ");
 }
 

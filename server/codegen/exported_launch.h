@@ -1,4 +1,5 @@
-// The host code of an exported folder: workspace layout, argument checks, launches. Internal to server/codegen.
+// The host code of an exported folder: workspace layout, argument checks, launches. Internal to
+// server/codegen.
 #pragma once
 
 #include <string>
@@ -19,12 +20,15 @@ struct LaunchCodeOptions {
 std::string PrintLaunchCode(const Graph& graph, const std::vector<const FusionCode*>& fusions,
                             const LaunchCodeOptions& options);
 
-// "const float* A, float alpha, float* F, int64_t n_m, void* workspace, size_t workspace_bytes, cudaStream_t stream"
+// "const float* A, float alpha, float* F, int64_t n_m, void* workspace, size_t workspace_bytes, cudaStream_t
+// stream"
 std::string LaunchParameters(const Graph& graph, bool cuda);
-// Of fused_graph: those of fused_launch, but "int repetitions, cudaGraphExec_t* graph_exec" instead of the stream.
+// Of fused_graph: those of fused_launch, but "int repetitions, cudaGraphExec_t* graph_exec" instead of the
+// stream.
 std::string GraphParameters(const Graph& graph);
 std::string ReferenceParameters(const Graph& graph);
-// The name of an input or output as a parameter: with an underscore behind it where C++, a macro or the exported code may need the name.
+// The name of an input or output as a parameter: with an underscore behind it where C++, a macro or the
+// exported code may need the name.
 std::string ParameterName(const Value& value);
 // Entries of a value as text over n_<size>: "n_m * n_n", "n_elements * 9", "1".
 std::string EntriesText(const Value& value);

@@ -1,5 +1,5 @@
-// The second kernel of a fusion with reductions over the whole grid: combines the partial results in a fixed order,
-// finishes them and computes what depends on them alone (maps over the columns, scalars).
+// The second kernel of a fusion with reductions over the whole grid: combines the partial results in a fixed
+// order, finishes them and computes what depends on them alone (maps over the columns, scalars).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -8,8 +8,8 @@
 namespace fusion {
 namespace {
 
-// CUDA: 64 bytes of f32 columns; the threads beyond take slices of the partial results. Few, so that a matrix of 2048 columns
-// gives work to all multiprocessors.
+// CUDA: 64 bytes of f32 columns; the threads beyond take slices of the partial results. Few, so that a matrix
+// of 2048 columns gives work to all multiprocessors.
 constexpr int kColumnsPerBlock = 16;
 // Partial results that a thread reads before it needs the first: the kernel is short, and mostly waits.
 constexpr int kReadAhead = 8;
@@ -17,7 +17,8 @@ constexpr int kReadAhead = 8;
 class FinishLowering {
  public:
   FinishLowering(LoweringContext& context, const std::vector<GridReduction>& reductions,
-                 const std::vector<NodeId>& early_scalars, const std::vector<NodeId>& nodes, const Extent& columns)
+                 const std::vector<NodeId>& early_scalars, const std::vector<NodeId>& nodes,
+                 const Extent& columns)
       : context_(context),
         graph_(context.graph),
         reductions_(reductions),
@@ -28,12 +29,14 @@ class FinishLowering {
 
   absl::StatusOr<KernelLaunch> Lower() {
     bool has_partials = false;
-    for (const GridReduction& reduction : reductions_) has_partials |= reduction.per_column && !reduction.atomic;
+    for (const GridReduction& reduction : reductions_)
+      has_partials |= reduction.per_column && !reduction.atomic;
     // On the host, and where there is but one part, lanes are columns and there is one slice.
     columns_per_block_ = context_.options.cuda && has_partials ? kColumnsPerBlock : threads_;
     slices_ = threads_ / columns_per_block_;
     bool has_columns = false, has_scalars = false;
-    for (const GridReduction& reduction : reductions_) (reduction.per_column ? has_columns : has_scalars) = true;
+    for (const GridReduction& reduction : reductions_)
+      (reduction.per_column ? has_columns : has_scalars) = true;
     for (NodeId node : nodes_)
       if (graph_.node(node).dimensions.empty()) has_scalars = true;
     std::vector<ir::Statement> body;
@@ -72,7 +75,8 @@ class FinishLowering {
     for (size_t k = 0; k < node.operands.size(); ++k) {
       // The terms' operands are not needed here, and may be matrices.
       const auto& finish = node.overload->finish_operands;
-      if (node.is_reduction() && std::find(finish.begin(), finish.end(), static_cast<int>(k)) == finish.end()) continue;
+      if (node.is_reduction() && std::find(finish.begin(), finish.end(), static_cast<int>(k)) == finish.end())
+        continue;
       texts[k] = OperandText(node, static_cast<int>(k));
     }
     return texts;
@@ -81,20 +85,20 @@ class FinishLowering {
   void EmitEarlyScalars(std::vector<ir::Statement>* body) {
     for (NodeId id : early_scalars_) {
       const Node& node = graph_.node(id);
-      body->push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", context_.Name(node.result), " = ",
-                                            context_.Call(node, node.overload->routine, OperandTexts(node)), ";")));
+      body->push_back(
+          ir::Text(absl::StrCat("const ", context_.CType(node), " u_", context_.Name(node.result), " = ",
+                                context_.Call(node, node.overload->routine, OperandTexts(node)), ";")));
       computed_.insert(node.result);
     }
   }
 
   // Declares the complete result; `index`: where it is stored, empty when it is there already.
-  void Complete(const Node& node, const std::string& accumulated, const std::string& prefix, const std::string& index,
-                std::vector<std::string>* lines) {
+  void Complete(const Node& node, const std::string& accumulated, const std::string& prefix,
+                const std::string& index, std::vector<std::string>* lines) {
     const std::string name = prefix + context_.Name(node.result);
-    lines->push_back(absl::StrCat("const ", context_.CType(node), " ", name, " = ",
-                                  index.empty() ? accumulated
-                                                : ReductionFinish(context_, node, accumulated, OperandTexts(node)),
-                                  ";"));
+    lines->push_back(absl::StrCat(
+        "const ", context_.CType(node), " ", name, " = ",
+        index.empty() ? accumulated : ReductionFinish(context_, node, accumulated, OperandTexts(node)), ";"));
     computed_.insert(node.result);
     if (context_.Stored(node.result) && !index.empty())
       lines->push_back(absl::StrCat(context_.Pointer(node.result), "[", index, "] = ", name, ";"));
@@ -121,20 +125,22 @@ class FinishLowering {
       partial.push_back(absl::StrCat(monoid, "::Acc p_", name, " = ", monoid, "::identity();"));
       const std::string groups = context_.Groups(0);
       partial.insert(partial.end(),
-                     {absl::StrCat("if (j < ", n, ") for (fu_index first = slice; first < ", groups, "; first += ",
-                                   kReadAhead * slices_, ") {"),
+                     {absl::StrCat("if (j < ", n, ") for (fu_index first = slice; first < ", groups,
+                                   "; first += ", kReadAhead * slices_, ") {"),
                       absl::StrCat("  ", monoid, "::Acc part[", kReadAhead, "];"),
                       absl::StrCat("  fu_index group = first, at = first * ", n, " + j;"), "  FUSION_UNROLL",
-                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_, ", at += ", slices_, " * ", n,
-                                   ") part[u] = group < ", groups, " ? ", slot, "[at] : ", monoid, "::identity();"),
+                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_,
+                                   ", at += ", slices_, " * ", n, ") part[u] = group < ", groups, " ? ", slot,
+                                   "[at] : ", monoid, "::identity();"),
                       "  FUSION_UNROLL",
-                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, " = ", monoid, "::combine(p_", name,
-                                   ", part[u]);"),
+                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, " = ", monoid,
+                                   "::combine(p_", name, ", part[u]);"),
                       "}"});
       partial.push_back(absl::StrCat(shared, "[lane] = p_", name, ";"));
       complete.push_back(absl::StrCat(monoid, "::Acc q_", name, " = ", monoid, "::identity();"));
-      complete.push_back(absl::StrCat("for (int slice = 0; slice < ", slices_, "; ++slice) q_", name, " = ", monoid,
-                                      "::combine(q_", name, ", ", shared, "[slice * ", columns_per_block_, " + lane]);"));
+      complete.push_back(absl::StrCat("for (int slice = 0; slice < ", slices_, "; ++slice) q_", name, " = ",
+                                      monoid, "::combine(q_", name, ", ", shared, "[slice * ",
+                                      columns_per_block_, " + lane]);"));
       Complete(node, "q_" + name, "r_", "j", &complete);
     }
     for (NodeId id : nodes_) {
@@ -151,9 +157,9 @@ class FinishLowering {
       tile.push_back(ir::LanePhase(std::move(partial)));
       tile.push_back(ir::Barrier());
     }
-    tile.push_back(ir::LanePhase(
-        std::move(complete),
-        absl::StrCat("(", n, " - base < ", columns_per_block_, " ? ", n, " - base : ", columns_per_block_, ")")));
+    tile.push_back(
+        ir::LanePhase(std::move(complete), absl::StrCat("(", n, " - base < ", columns_per_block_, " ? ", n,
+                                                        " - base : ", columns_per_block_, ")")));
     if (shared_bytes_ > 0) tile.push_back(ir::Barrier());
     body->push_back(ir::Loop(absl::StrCat("for (fu_index base = block * ", columns_per_block_, "; base < ", n,
                                           "; base += grid * ", columns_per_block_, ")"),
@@ -171,9 +177,11 @@ class FinishLowering {
         Complete(node, absl::StrCat(slot, "[0]"), "u_", reduction.complete() ? "" : "0", &leader);
         continue;
       }
-      lane_variables_.push_back({.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
-      body->push_back(ir::LanePhase({absl::StrCat("for (fu_index b = lane; b < ", context_.Groups(0), "; b += lanes) $acc_", name, " = ", monoid,
-                        "::combine($acc_", name, ", ", slot, "[b]);")}));
+      lane_variables_.push_back(
+          {.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
+      body->push_back(ir::LanePhase(
+          {absl::StrCat("for (fu_index b = lane; b < ", context_.Groups(0), "; b += lanes) $acc_", name,
+                        " = ", monoid, "::combine($acc_", name, ", ", slot, "[b]);")}));
       body->push_back(ir::Reduce(monoid, "acc_" + name, "total_" + name));
       Complete(node, "total_" + name, "u_", "0", &leader);
     }
@@ -205,7 +213,8 @@ class FinishLowering {
 
 }  // namespace
 
-absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context, const std::vector<GridReduction>& reductions,
+absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context,
+                                               const std::vector<GridReduction>& reductions,
                                                const std::vector<NodeId>& early_scalars,
                                                const std::vector<NodeId>& nodes, const Extent& columns) {
   return FinishLowering(context, reductions, early_scalars, nodes, columns).Lower();

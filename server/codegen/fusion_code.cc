@@ -39,20 +39,24 @@ int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiproce
   int64_t items = 1;
   for (const Extent& extent : rule.extents) items *= ExtentValue(extent, sizes);
   const int64_t blocks = (items + rule.items_per_block - 1) / rule.items_per_block;
-  const int64_t most = rule.blocks_per_multiprocessor == 0 ? kMaxGridBlocks
-                                                           : int64_t{multiprocessors} * rule.blocks_per_multiprocessor;
+  const int64_t most = rule.blocks_per_multiprocessor == 0
+                           ? kMaxGridBlocks
+                           : int64_t{multiprocessors} * rule.blocks_per_multiprocessor;
   const int64_t together = rule.cluster_blocks * GridParts(rule, sizes);
   return std::clamp<int64_t>(blocks, 1, std::max<int64_t>(1, most / together)) * together;
 }
 
 int64_t GridGroups(const GridRule& rule, const SizeValues& sizes, int multiprocessors) {
-  return GridBlocks(rule, sizes, multiprocessors) / (rule.cluster_blocks * GridParts(rule, sizes)) * rule.groups_per_block;
+  return GridBlocks(rule, sizes, multiprocessors) / (rule.cluster_blocks * GridParts(rule, sizes)) *
+         rule.groups_per_block;
 }
 
 int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes) {
   int64_t most = 0;
   for (const SharedRule& rule : rules)
-    most = std::max(most, rule.fixed_bytes + (rule.bytes_per_entry ? rule.bytes_per_entry * ExtentValue(rule.extent, sizes) : 0));
+    most = std::max(most,
+                    rule.fixed_bytes +
+                        (rule.bytes_per_entry ? rule.bytes_per_entry * ExtentValue(rule.extent, sizes) : 0));
   return most;
 }
 
@@ -106,8 +110,9 @@ absl::StatusOr<FusionCode> LowerCooperative(const Graph& graph, const FusionImpl
 absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
                                        const LoweringOptions& options) {
   LoweringContext context(graph, implementation, options);
-  auto code = implementation.skeleton == Skeleton::kCooperative ? LowerCooperative(graph, implementation, options)
-                                                                : LowerLoop(context);
+  auto code = implementation.skeleton == Skeleton::kCooperative
+                  ? LowerCooperative(graph, implementation, options)
+                  : LowerLoop(context);
   if (!code.ok()) return code;
   std::sort(code->functions.begin(), code->functions.end(),
             [](const ElementaryFunction* a, const ElementaryFunction* b) { return a->name < b->name; });
@@ -120,7 +125,8 @@ std::string PrintSource(const FusionCode& code, Language language, bool standalo
   for (const ElementaryFunction* function : code.functions)
     absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
   for (const KernelLaunch& launch : code.launches)
-    absl::StrAppend(&source, "\n", language == Language::kCuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
+    absl::StrAppend(&source, "\n",
+                    language == Language::kCuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
   return source;
 }
 

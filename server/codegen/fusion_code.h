@@ -29,16 +29,16 @@ struct KernelArgument {
   bool is_output = false;  // kPointer: the kernel writes it
 };
 
-// blocks = ceil(product of extents / items_per_block), at least 1; at most multiprocessors * blocks_per_multiprocessor unless
-// that is 0, and never more than a grid can have.
+// blocks = ceil(product of extents / items_per_block), at least 1; at most multiprocessors *
+// blocks_per_multiprocessor unless that is 0, and never more than a grid can have.
 struct GridRule {
   std::vector<Extent> extents;  // empty: one block
   int64_t items_per_block = 1;
   int blocks_per_multiprocessor = 1;
   int groups_per_block = 1;
   int cluster_blocks = 1;  // more than one: what is said above of blocks holds for clusters of so many
-  // More than zero: so many blocks for each `part_entries` of `parts` (at least one such part), which come next to each other and are
-  // one group.
+  // More than zero: so many blocks for each `part_entries` of `parts` (at least one such part), which come
+  // next to each other and are one group.
   int64_t part_entries = 0;
   Extent parts{.constant = 1};
 };
@@ -55,8 +55,8 @@ struct SharedRule {
 };
 int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes);  // the largest
 
-// Partial results between the kernels of one fusion: bytes = entry_bytes * groups of `launch` * extent, or, where all groups
-// add to the same entries, without the groups.
+// Partial results between the kernels of one fusion: bytes = entry_bytes * groups of `launch` * extent, or,
+// where all groups add to the same entries, without the groups.
 struct WorkspaceSlot {
   std::string name;
   int entry_bytes = 4;
@@ -74,8 +74,8 @@ struct KernelLaunch {
   std::vector<SharedRule> shared;  // one for each section; the largest counts
 };
 
-// The code of one fusion implementation: usually one kernel; two when reductions over the whole grid are finished and the
-// launch is not cooperative.
+// The code of one fusion implementation: usually one kernel; two when reductions over the whole grid are
+// finished and the launch is not cooperative.
 struct FusionCode {
   std::vector<KernelLaunch> launches;
   std::vector<WorkspaceSlot> workspace;
@@ -94,13 +94,13 @@ struct LoweringOptions {
   bool cuda = true;        // vector loads and asynchronous copies make sense
 };
 
-// Lowers a fusion implementation. `prefix` begins the names of kernels; the rest comes from the results' names.
-// Internal (a bug of the search) when the implementation does not fit its skeleton.
+// Lowers a fusion implementation. `prefix` begins the names of kernels; the rest comes from the results'
+// names. Internal (a bug of the search) when the implementation does not fit its skeleton.
 absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
                                        const LoweringOptions& options);
 
-// A compilable translation unit: device runtime, routines, kernels. `standalone`: the runtime is pasted in instead of
-// included.
+// A compilable translation unit: device runtime, routines, kernels. `standalone`: the runtime is pasted in
+// instead of included.
 enum class Language { kCuda, kHost };
 std::string PrintSource(const FusionCode& code, Language language, bool standalone);
 

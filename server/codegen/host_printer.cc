@@ -14,9 +14,11 @@ class HostPrinter {
                     "(long long grid, void* const* arguments) {\n");
     for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
       const ir::Parameter& parameter = kernel_.parameters[i];
-      Line(1, absl::StrCat("const auto a_", i, " = *(", Unqualified(parameter.type), " const*)arguments[", i, "];"));
+      Line(1, absl::StrCat("const auto a_", i, " = *(", Unqualified(parameter.type), " const*)arguments[", i,
+                           "];"));
     }
-    // Shared memory and variables of the kernel outlive a section, so the blocks of a cooperative kernel have all theirs at once.
+    // Shared memory and variables of the kernel outlive a section, so the blocks of a cooperative kernel have
+    // all theirs at once.
     if (blocks_have_memory()) {
       for (size_t i = 0; i < kernel_.parameters.size(); ++i)
         if (kernel_.parameters[i].type == "fu_index")
@@ -47,7 +49,9 @@ class HostPrinter {
     if (absl::EndsWith(type, restrict_word)) type.resize(type.size() - restrict_word.size());
     return type;
   }
-  void Line(int depth, const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n"); }
+  void Line(int depth, const std::string& text) {
+    absl::StrAppend(&out_, std::string(2 * depth, ' '), text, "\n");
+  }
   void Lines(int depth, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) Line(depth, SubstituteLaneVariables(line, "[lane]"));
   }
@@ -61,7 +65,8 @@ class HostPrinter {
     Line(1, "{");
     PrintParameters(2);
     for (const ir::Zeroed& zeroed : kernel_.zeroed)
-      Line(2, absl::StrCat("for (fu_index i = 0; i < ", zeroed.count, "; ++i) ", zeroed.pointer, "[i] = ", zeroed.value, ";"));
+      Line(2, absl::StrCat("for (fu_index i = 0; i < ", zeroed.count, "; ++i) ", zeroed.pointer,
+                           "[i] = ", zeroed.value, ";"));
     Line(1, "}");
   }
 
@@ -82,15 +87,18 @@ class HostPrinter {
     if (kernel_.kept_bytes > 0) Line(2, "char* const kept = all_blocks + block * block_bytes;");
     if (kernel_.uses_shared)
       Line(2, kernel_.cooperative()
-                  ? absl::StrCat("char* const shared = all_blocks + block * block_bytes + ", kernel_.kept_bytes, ";")
+                  ? absl::StrCat("char* const shared = all_blocks + block * block_bytes + ",
+                                 kernel_.kept_bytes, ";")
                   : absl::StrCat("char* const shared = (char*)fu_host_shared(",
-                                 cluster > 1 ? absl::StrCat(cluster, " * (", kernel_.shared_bytes, ")") : kernel_.shared_bytes,
+                                 cluster > 1 ? absl::StrCat(cluster, " * (", kernel_.shared_bytes, ")")
+                                             : kernel_.shared_bytes,
                                  ");"));
-    if (!kernel_.lane_variables.empty()) Line(2, "char* lane_memory = all_blocks + block * block_bytes + shared_bytes;");
+    if (!kernel_.lane_variables.empty())
+      Line(2, "char* lane_memory = all_blocks + block * block_bytes + shared_bytes;");
     for (const ir::LaneVariable& variable : kernel_.lane_variables) {
       const std::string dimensions = absl::StrCat("[", kernel_.threads, "]", variable.extents);
-      Line(2, absl::StrCat(variable.type, " (&", variable.name, ")", dimensions, " = *(", variable.type, " (*)", dimensions,
-                           ")lane_memory; (void)", variable.name, ";"));
+      Line(2, absl::StrCat(variable.type, " (&", variable.name, ")", dimensions, " = *(", variable.type,
+                           " (*)", dimensions, ")lane_memory; (void)", variable.name, ";"));
       Line(2, absl::StrCat("lane_memory += (sizeof ", variable.name, " + 63) / 64 * 64;"));
     }
     for (const ir::LaneVariable& variable : section.lane_variables) {
@@ -100,8 +108,8 @@ class HostPrinter {
         std::string first = "[0]";
         for (char c : variable.extents)
           if (c == '[') first += "[0]";
-        Line(2, absl::StrCat("for (int i = 0; i < ", section.group_threads * variable.entries, "; ++i) (&", variable.name,
-                             first, ")[i] = ", variable.initial, ";"));
+        Line(2, absl::StrCat("for (int i = 0; i < ", section.group_threads * variable.entries, "; ++i) (&",
+                             variable.name, first, ")[i] = ", variable.initial, ";"));
       }
     }
     for (const ir::Statement& statement : section.body) Print(statement, 2);
@@ -116,16 +124,17 @@ class HostPrinter {
         break;
       case ir::Statement::Kind::kLoop:
       case ir::Statement::Kind::kIf:
-        Line(depth, statement.kind == ir::Statement::Kind::kLoop ? absl::StrCat(statement.text, " {")
-                                                                 : absl::StrCat("if (", statement.text, ") {"));
+        Line(depth, statement.kind == ir::Statement::Kind::kLoop
+                        ? absl::StrCat(statement.text, " {")
+                        : absl::StrCat("if (", statement.text, ") {"));
         for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kVersions:
         for (const bool holds : {true, false}) {
           Line(depth, holds ? absl::StrCat("if (", statement.text, ") {") : "} else {");
-          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false", "; (void)",
-                                       statement.target, ";"));
+          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false",
+                                       "; (void)", statement.target, ";"));
           for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
         }
         Line(depth, "}");
@@ -158,9 +167,9 @@ class HostPrinter {
           Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, "[", statement.count, "];"));
           Line(depth, absl::StrCat("for (int r = 0; r < ", statement.count, "; ++r) {"));
           Line(depth + 1, absl::StrCat(statement.target, "[r] = ", statement.monoid, "::identity();"));
-          Line(depth + 1, absl::StrCat("for (int lane = 0; lane < lanes; ++lane) ", statement.target, "[r] = ",
-                                       statement.monoid, "::combine(", statement.target, "[r], ", statement.source,
-                                       "[lane][r]);"));
+          Line(depth + 1, absl::StrCat("for (int lane = 0; lane < lanes; ++lane) ", statement.target,
+                                       "[r] = ", statement.monoid, "::combine(", statement.target, "[r], ",
+                                       statement.source, "[lane][r]);"));
           Line(depth, "}");
           break;
         }

@@ -8,11 +8,13 @@
 namespace fusion {
 namespace {
 
-// The same parameter of two sections; what one of them writes neither is read-only nor unaliased in the whole kernel.
+// The same parameter of two sections; what one of them writes neither is read-only nor unaliased in the whole
+// kernel.
 void AddArgument(KernelArgument argument, std::vector<KernelArgument>* arguments) {
   const bool pointer =
       argument.kind == KernelArgument::Kind::kPointer || argument.kind == KernelArgument::Kind::kWorkspace;
-  if (pointer && argument.is_output) argument.c_type = absl::StrReplaceAll(argument.c_type, {{" FUSION_RESTRICT", ""}});
+  if (pointer && argument.is_output)
+    argument.c_type = absl::StrReplaceAll(argument.c_type, {{" FUSION_RESTRICT", ""}});
   for (KernelArgument& present : *arguments) {
     if (present.name != argument.name) continue;
     if (argument.is_output && !present.is_output) present = std::move(argument);
@@ -23,10 +25,12 @@ void AddArgument(KernelArgument argument, std::vector<KernelArgument>* arguments
 
 }  // namespace
 
-FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::string comment, int blocks_per_multiprocessor) {
+FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::string comment,
+                        int blocks_per_multiprocessor) {
   FusionCode joined;
   KernelLaunch launch;
-  launch.kernel = {.name = std::move(name), .comment = std::move(comment), .minimum_blocks = blocks_per_multiprocessor};
+  launch.kernel = {
+      .name = std::move(name), .comment = std::move(comment), .minimum_blocks = blocks_per_multiprocessor};
   int groups_per_block = 1;
   for (FusionCode& part : parts) {
     for (KernelLaunch& next : part.launches) {
@@ -39,9 +43,10 @@ FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::st
       for (ir::Section& section : next.kernel.sections) {
         for (const KernelArgument& argument : next.arguments) {
           if (argument.kind == KernelArgument::Kind::kGroups)
-            section.body.insert(section.body.begin(),
-                                ir::Text(absl::StrCat("const fu_index ", argument.name, " = grid * ",
-                                                      part.launches[argument.index].grid.groups_per_block, ";")));
+            section.body.insert(
+                section.body.begin(),
+                ir::Text(absl::StrCat("const fu_index ", argument.name, " = grid * ",
+                                      part.launches[argument.index].grid.groups_per_block, ";")));
           else
             AddArgument(argument, &launch.arguments);
         }
@@ -58,12 +63,13 @@ FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::st
         if (std::none_of(launch.kernel.lane_variables.begin(), launch.kernel.lane_variables.end(),
                          [&](const ir::LaneVariable& present) { return present.name == variable.name; }))
           launch.kernel.lane_variables.push_back(variable);
-      launch.kernel.zeroed.insert(launch.kernel.zeroed.end(), next.kernel.zeroed.begin(), next.kernel.zeroed.end());
+      launch.kernel.zeroed.insert(launch.kernel.zeroed.end(), next.kernel.zeroed.begin(),
+                                  next.kernel.zeroed.end());
       if (next.kernel.uses_shared) {
-        launch.kernel.shared_bytes = launch.kernel.uses_shared
-                                         ? absl::StrCat("fu_larger(", launch.kernel.shared_bytes, ", ",
-                                                        next.kernel.shared_bytes, ")")
-                                         : next.kernel.shared_bytes;
+        launch.kernel.shared_bytes =
+            launch.kernel.uses_shared
+                ? absl::StrCat("fu_larger(", launch.kernel.shared_bytes, ", ", next.kernel.shared_bytes, ")")
+                : next.kernel.shared_bytes;
         launch.kernel.uses_shared = true;
         launch.shared.insert(launch.shared.end(), next.shared.begin(), next.shared.end());
       }

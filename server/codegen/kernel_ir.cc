@@ -23,7 +23,10 @@ Statement LanePhase(std::vector<std::string> lines, std::string items) {
   return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .items = std::move(items)};
 }
 Statement StridedPhase(std::vector<std::string> lines, std::string items) {
-  return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .items = std::move(items), .strided = true};
+  return {.kind = Statement::Kind::kLanePhase,
+          .lines = std::move(lines),
+          .items = std::move(items),
+          .strided = true};
 }
 Statement Collective(std::vector<std::string> lines) {
   return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .collective = true};
@@ -54,7 +57,8 @@ void Append(const Statement& statement, int depth, std::string* out) {
       break;
     case Statement::Kind::kLoop:
     case Statement::Kind::kIf:
-      absl::StrAppend(out, indent, statement.kind == Statement::Kind::kLoop ? "loop " : "if ", statement.text, "\n");
+      absl::StrAppend(out, indent, statement.kind == Statement::Kind::kLoop ? "loop " : "if ", statement.text,
+                      "\n");
       for (const Statement& inner : statement.body) Append(inner, depth + 1, out);
       break;
     case Statement::Kind::kVersions:
@@ -73,7 +77,8 @@ void Append(const Statement& statement, int depth, std::string* out) {
       break;
     case Statement::Kind::kReduce:
       absl::StrAppend(out, indent, "reduce ", statement.target, " = ", statement.monoid, " over lanes of ",
-                      statement.source, statement.count > 1 ? absl::StrCat(", ", statement.count, " of each") : "", "\n");
+                      statement.source,
+                      statement.count > 1 ? absl::StrCat(", ", statement.count, " of each") : "", "\n");
       break;
     case Statement::Kind::kBarrier:
       absl::StrAppend(out, indent, "barrier\n");
@@ -87,9 +92,10 @@ void Append(const Statement& statement, int depth, std::string* out) {
 }  // namespace
 
 std::string ToString(const Kernel& kernel) {
-  std::string out = absl::StrCat("kernel ", kernel.name, "  // ", kernel.comment, "\n  threads ", kernel.threads,
-                                 kernel.cluster_blocks > 1 ? absl::StrCat(" in clusters of ", kernel.cluster_blocks, " blocks") : "",
-                                 "\n");
+  std::string out = absl::StrCat(
+      "kernel ", kernel.name, "  // ", kernel.comment, "\n  threads ", kernel.threads,
+      kernel.cluster_blocks > 1 ? absl::StrCat(" in clusters of ", kernel.cluster_blocks, " blocks") : "",
+      "\n");
   for (const Parameter& parameter : kernel.parameters)
     absl::StrAppend(&out, "  parameter ", parameter.type, " ", parameter.name, "\n");
   if (kernel.uses_shared) absl::StrAppend(&out, "  shared ", kernel.shared_bytes, " bytes\n");
@@ -99,8 +105,8 @@ std::string ToString(const Kernel& kernel) {
   for (const Zeroed& zeroed : kernel.zeroed)
     absl::StrAppend(&out, "  zero ", zeroed.pointer, "[", zeroed.count, "] = ", zeroed.value, "\n");
   for (const Section& section : kernel.sections) {
-    absl::StrAppend(&out, &section == &kernel.sections.front() ? "  " : "  grid barrier, then ", "section, groups of ",
-                    section.group_threads, "\n");
+    absl::StrAppend(&out, &section == &kernel.sections.front() ? "  " : "  grid barrier, then ",
+                    "section, groups of ", section.group_threads, "\n");
     for (const LaneVariable& variable : section.lane_variables)
       absl::StrAppend(&out, "  lane ", variable.type, " ", variable.name, variable.extents,
                       variable.initial.empty() ? "" : absl::StrCat(" = ", variable.initial), "\n");

@@ -1,16 +1,19 @@
 // Kernel IR: what a fusion implementation is lowered to before it is printed as CUDA C++ or host C++.
 //
-// A kernel is a tree of statements that a *group* of lanes executes together (a block of threads, a warp, or a cluster of
-// blocks, where `shared` is the memory of the lane's own block: fu_block_shared). Lane phases are the parallel parts: each lane runs the lines once (or once per item). Between two lane phases lies a
-// barrier where the lowering puts one. CUDA prints lanes as threads; the host prints each lane phase as a loop over
-// lanes and blocks as OpenMP iterations, so barriers vanish and variables that live from one phase to the next become
-// arrays over lanes.
+// A kernel is a tree of statements that a *group* of lanes executes together (a block of threads, a warp, or
+// a cluster of blocks, where `shared` is the memory of the lane's own block: fu_block_shared). Lane phases
+// are the parallel parts: each lane runs the lines once (or once per item). Between two lane phases lies a
+// barrier where the lowering puts one. CUDA prints lanes as threads; the host prints each lane phase as a
+// loop over lanes and blocks as OpenMP iterations, so barriers vanish and variables that live from one phase
+// to the next become arrays over lanes.
 //
-// A kernel has one section, or several with a barrier of the whole grid between them (a cooperative launch): what blocks wrote
-// to device memory in one section, all read in the next. Shared memory of a block survives; of variables those of the kernel.
+// A kernel has one section, or several with a barrier of the whole grid between them (a cooperative launch):
+// what blocks wrote to device memory in one section, all read in the next. Shared memory of a block survives;
+// of variables those of the kernel.
 //
-// Text is C++ common to both. Names of lane variables are written with a dollar, "$acc += x;", because the host must
-// index them. Always in scope: lane, lanes (int); block, grid, group, groups (fu_index); shared, kept (char*, when used).
+// Text is C++ common to both. Names of lane variables are written with a dollar, "$acc += x;", because the
+// host must index them. Always in scope: lane, lanes (int); block, grid, group, groups (fu_index); shared,
+// kept (char*, when used).
 #pragma once
 
 #include <cstdint>
@@ -38,23 +41,26 @@ struct Statement {
     kText,       // `text`, executed by every lane alike: uniform
     kLoop,       // `text` is the header "for (...)"; uniform trip count
     kIf,         // `text` is a uniform condition
-    kVersions,   // `body` twice: where the uniform condition `text` holds with the constant `target` true, else with it false
+    kVersions,   // `body` twice: where the uniform condition `text` holds with the constant `target` true,
+                 // else with it false
     kLanePhase,  // `lines` for each lane; with `items`: for lanes below it, or (strided) for each item
     kLeader,     // `lines` by one lane of the group
-    kReduce,     // `target` = monoid over the lanes' `source`; every lane gets it; arrays of `count` entries, if more than one
-    kBarrier,    // between lane phases that exchange data through shared memory
-    kZeroWait,   // in the first section, at its top level: from here on Kernel::zeroed is set for every block
+    kReduce,  // `target` = monoid over the lanes' `source`; every lane gets it; arrays of `count` entries, if
+              // more than one
+    kBarrier,   // between lane phases that exchange data through shared memory
+    kZeroWait,  // in the first section, at its top level: from here on Kernel::zeroed is set for every block
   };
   Kind kind = Kind::kText;
   std::string text;
   std::vector<std::string> lines;
   std::string items;     // kLanePhase: number of active lanes or items; empty: all lanes
   bool strided = false;  // kLanePhase: items may exceed lanes; the index is called `item`
-  bool collective = false;  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs it once, as lane 0
-  std::string monoid;    // kReduce: "fu_sum<float>"
-  std::string source;    // kReduce: a lane variable
-  std::string target;    // kReduce, kVersions: declared here
-  int count = 1;         // kReduce
+  bool collective =
+      false;  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs it once, as lane 0
+  std::string monoid;           // kReduce: "fu_sum<float>"
+  std::string source;           // kReduce: a lane variable
+  std::string target;           // kReduce, kVersions: declared here
+  int count = 1;                // kReduce
   std::vector<Statement> body;  // kLoop, kIf, kVersions
 };
 
@@ -76,25 +82,27 @@ struct Section {
   std::vector<Statement> body;
 };
 
-// Entries in device memory that the kernel sets, to zero or what else a sum begins as, before any block adds to them.
+// Entries in device memory that the kernel sets, to zero or what else a sum begins as, before any block adds
+// to them.
 struct Zeroed {
   std::string pointer;
-  std::string count;    // expression
-  std::string value;    // expression, of entry `i`
+  std::string count;  // expression
+  std::string value;  // expression, of entry `i`
 };
 
 struct Kernel {
   std::string name;
   std::string comment;  // what it computes
   std::vector<Parameter> parameters;
-  int threads = 128;        // per block
-  int minimum_blocks = 1;   // blocks per multiprocessor that registers must permit (launch bounds)
-  int cluster_blocks = 1;   // blocks of a cluster; if more than one, its threads are one group (sm_90)
+  int threads = 128;         // per block
+  int minimum_blocks = 1;    // blocks per multiprocessor that registers must permit (launch bounds)
+  int cluster_blocks = 1;    // blocks of a cluster; if more than one, its threads are one group (sm_90)
   bool uses_shared = false;  // `shared`
   std::string shared_bytes;  // expression over size parameters, for the host
   int64_t kept_bytes = 0;    // the first bytes of shared memory, called `kept`; `shared` begins behind them
   std::vector<Zeroed> zeroed;
-  // Variables of each lane that live from one section to the next, of a block whose threads are one group. No initial values.
+  // Variables of each lane that live from one section to the next, of a block whose threads are one group. No
+  // initial values.
   std::vector<LaneVariable> lane_variables;
   std::vector<Section> sections;
 

@@ -8,10 +8,15 @@
 
 namespace fusion {
 
-LoweringContext::LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options)
-    : graph(graph), implementation(implementation), options(options), kernel_nodes(implementation.fusion.nodes) {}
-LoweringContext::LoweringContext(const FusionImplementation& whole, const Graph& graph, const FusionImplementation& sweep,
-                                 const LoweringOptions& options, int first_workspace)
+LoweringContext::LoweringContext(const Graph& graph, const FusionImplementation& implementation,
+                                 const LoweringOptions& options)
+    : graph(graph),
+      implementation(implementation),
+      options(options),
+      kernel_nodes(implementation.fusion.nodes) {}
+LoweringContext::LoweringContext(const FusionImplementation& whole, const Graph& graph,
+                                 const FusionImplementation& sweep, const LoweringOptions& options,
+                                 int first_workspace)
     : graph(graph),
       implementation(sweep),
       options(options),
@@ -39,12 +44,13 @@ std::string LoweringContext::Pointer(ValueId value) {
   for (const KernelArgument& argument : arguments_)
     if (argument.name == name) return name;
   const bool written = ProducedHere(value);
-  // What an earlier kernel wrote must not be called restricted: CUDA would take it for constant and load it before the kernel has
-  // waited for that one (fu_launch_begin).
+  // What an earlier kernel wrote must not be called restricted: CUDA would take it for constant and load it
+  // before the kernel has waited for that one (fu_launch_begin).
   const bool restricted = written || graph.value(value).is_input;
   arguments_.push_back({.kind = KernelArgument::Kind::kPointer,
                         .value = value,
-                        .c_type = absl::StrCat(written ? "" : "const ", CType(value), "*", restricted ? " FUSION_RESTRICT" : ""),
+                        .c_type = absl::StrCat(written ? "" : "const ", CType(value), "*",
+                                               restricted ? " FUSION_RESTRICT" : ""),
                         .name = name,
                         .is_output = written});
   return name;
@@ -108,7 +114,8 @@ std::string LoweringContext::Call(const Node& node, const std::string& routine,
   functions_.insert(node.function);
   std::vector<std::string> parameters = {CType(node)};
   for (int value : node.static_parameters) parameters.push_back(absl::StrCat(value));
-  return absl::StrCat(routine, "<", absl::StrJoin(parameters, ", "), ">(", absl::StrJoin(arguments, ", "), ")");
+  return absl::StrCat(routine, "<", absl::StrJoin(parameters, ", "), ">(", absl::StrJoin(arguments, ", "),
+                      ")");
 }
 
 std::string LoweringContext::MonoidName(const Node& node) const {
@@ -124,7 +131,8 @@ int LoweringContext::AccumulatorBytes(const Node& node) const {
 }
 
 KernelLaunch LoweringContext::FinishKernel(ir::Kernel kernel, GridRule grid, SharedRule shared) {
-  for (const KernelArgument& argument : arguments_) kernel.parameters.push_back({argument.c_type, argument.name});
+  for (const KernelArgument& argument : arguments_)
+    kernel.parameters.push_back({argument.c_type, argument.name});
   KernelLaunch launch{std::move(kernel), std::move(arguments_), std::move(grid), {std::move(shared)}};
   arguments_.clear();
   return launch;
@@ -158,7 +166,8 @@ std::string LoweringContext::comment() const {
   return absl::StrJoin(calls, "; ");
 }
 
-std::string ReductionTerm(LoweringContext& context, const Node& node, const std::vector<std::string>& operands) {
+std::string ReductionTerm(LoweringContext& context, const Node& node,
+                          const std::vector<std::string>& operands) {
   std::vector<std::string> arguments;
   for (int position : node.overload->term_operands) arguments.push_back(operands[position]);
   return context.Call(node, node.overload->term_routine, arguments);
@@ -168,18 +177,18 @@ std::string ReductionFinish(LoweringContext& context, const Node& node, const st
                             const std::vector<std::string>& operands) {
   std::string value = absl::StrCat(context.MonoidName(node), "::value(", accumulated, ")");
   if (node.overload->finish_routine.empty()) return value;
-  std::vector<std::string> arguments = {value,
-                                        absl::StrCat("(", context.CType(node), ")(", ReductionExtent(context, node), ")")};
+  std::vector<std::string> arguments = {
+      value, absl::StrCat("(", context.CType(node), ")(", ReductionExtent(context, node), ")")};
   for (int position : node.overload->finish_operands) arguments.push_back(operands[position]);
   return context.Call(node, node.overload->finish_routine, arguments);
 }
 
-GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column, const Extent& columns,
-                                 FusionCode* code) {
+GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column,
+                                 const Extent& columns, FusionCode* code) {
   GridReduction reduction{.node = node.id, .per_column = per_column};
   reduction.atomic = context.implementation.parameters.atomic && node.overload->monoid == v1::SUM;
-  reduction.in_place =
-      reduction.atomic && context.Stored(node.result) && AddsInPlace(context.graph, node, context.kernel_nodes);
+  reduction.in_place = reduction.atomic && context.Stored(node.result) &&
+                       AddsInPlace(context.graph, node, context.kernel_nodes);
   if (reduction.in_place) return reduction;
   reduction.workspace_slot = static_cast<int>(code->workspace.size());
   code->workspace.push_back({.name = context.Name(node.result),
@@ -197,17 +206,18 @@ std::string GridReductionTarget(LoweringContext& context, const GridReduction& r
 
 std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part) {
   const std::string target = GridReductionTarget(context, reduction);
-  return reduction.atomic ? absl::StrCat("fu_atomic_add(", target, ", ", AddedPart(context, reduction, part, ""), ");")
-                          : absl::StrCat(target, "[group] = ", part, ";");
+  return reduction.atomic
+             ? absl::StrCat("fu_atomic_add(", target, ", ", AddedPart(context, reduction, part, ""), ");")
+             : absl::StrCat(target, "[group] = ", part, ";");
 }
 
 namespace {
 
 // routine(accumulated, extent, finish operands), which are at hand when the kernel starts.
-std::string CallOutside(LoweringContext& context, const Node& node, const std::string& routine, const std::string& accumulated,
-                        const std::string& index) {
-  std::vector<std::string> arguments = {accumulated,
-                                        absl::StrCat("(", context.CType(node), ")(", ReductionExtent(context, node), ")")};
+std::string CallOutside(LoweringContext& context, const Node& node, const std::string& routine,
+                        const std::string& accumulated, const std::string& index) {
+  std::vector<std::string> arguments = {
+      accumulated, absl::StrCat("(", context.CType(node), ")(", ReductionExtent(context, node), ")")};
   for (int k : node.overload->finish_operands)
     arguments.push_back(node.operand_maps[k].empty()
                             ? context.ScalarInput(node.operands[k], context.CType(node))
@@ -224,7 +234,8 @@ std::string AddedPart(LoweringContext& context, const GridReduction& reduction, 
   return CallOutside(context, node, node.overload->part_routine, part, index);
 }
 
-std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions, const Extent& columns) {
+std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions,
+                                 const Extent& columns) {
   std::vector<ir::Zeroed> zeros;
   for (const GridReduction& reduction : reductions) {
     if (!reduction.atomic) continue;
@@ -240,8 +251,8 @@ std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<Gri
 }
 
 bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector<NodeId>& nodes) {
-  return !nodes.empty() ||
-         !std::all_of(reductions.begin(), reductions.end(), [](const GridReduction& r) { return r.complete(); });
+  return !nodes.empty() || !std::all_of(reductions.begin(), reductions.end(),
+                                        [](const GridReduction& r) { return r.complete(); });
 }
 
 std::string ReductionExtent(LoweringContext& context, const Node& node) {

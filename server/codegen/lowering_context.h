@@ -15,9 +15,10 @@ namespace fusion {
 // Everything about one kernel under construction.
 class LoweringContext {
  public:
-  LoweringContext(const Graph& graph, const FusionImplementation& implementation, const LoweringOptions& options);
-  // For a sweep of the cooperative fusion `whole`. `first_workspace`: number of the first workspace slot. The sweep's finish has
-  // as many threads as the sweep itself.
+  LoweringContext(const Graph& graph, const FusionImplementation& implementation,
+                  const LoweringOptions& options);
+  // For a sweep of the cooperative fusion `whole`. `first_workspace`: number of the first workspace slot. The
+  // sweep's finish has as many threads as the sweep itself.
   LoweringContext(const FusionImplementation& whole, const Graph& graph, const FusionImplementation& sweep,
                   const LoweringOptions& options, int first_workspace);
 
@@ -26,7 +27,7 @@ class LoweringContext {
   const LoweringOptions& options;
   const NodeSet& kernel_nodes;  // of all sweeps
 
-  std::string CType(ValueId value) const;     // "float" / "double"
+  std::string CType(ValueId value) const;  // "float" / "double"
   int TypeBytes(ValueId value) const;
   std::string CType(const Node& node) const { return CType(node.result); }
   // C identifier of a value: its name.
@@ -36,12 +37,13 @@ class LoweringContext {
   bool Stored(ValueId value) const;
 
   // Parameters of the kernel being built; each is added once, on first use, in a deterministic order.
-  std::string Pointer(ValueId value);                 // "g_A", to read or write
-  std::string Size(const Extent& extent);             // "n_m" or "512LL"
+  std::string Pointer(ValueId value);                     // "g_A", to read or write
+  std::string Size(const Extent& extent);                 // "n_m" or "512LL"
   std::string Sizes(const std::vector<Extent>& extents);  // product
   std::string Workspace(int slot, const std::string& c_type);
   std::string Groups(int launch);
-  // The text of a scalar that exists before the kernel starts: literal, by-value parameter, or load. `c_type` casts.
+  // The text of a scalar that exists before the kernel starts: literal, by-value parameter, or load. `c_type`
+  // casts.
   std::string ScalarInput(ValueId value, const std::string& c_type);
 
   // routine<T>(arguments...)
@@ -66,40 +68,46 @@ class LoweringContext {
 };
 
 // The term of a reduction and its finish, given the text of each operand.
-std::string ReductionTerm(LoweringContext& context, const Node& node, const std::vector<std::string>& operands);
+std::string ReductionTerm(LoweringContext& context, const Node& node,
+                          const std::vector<std::string>& operands);
 std::string ReductionFinish(LoweringContext& context, const Node& node, const std::string& accumulated,
                             const std::vector<std::string>& operands);
 // Product of the extents of the reduction dimensions, as text.
 std::string ReductionExtent(LoweringContext& context, const Node& node);
 
-// A result that is complete only when the whole grid is done. Each group leaves its part in the workspace, for the finish
-// kernel to combine; or, with parameters.atomic and for sums, all groups add to the same entries: those of the result
-// itself where it is stored as it is, else in the workspace.
+// A result that is complete only when the whole grid is done. Each group leaves its part in the workspace,
+// for the finish kernel to combine; or, with parameters.atomic and for sums, all groups add to the same
+// entries: those of the result itself where it is stored as it is, else in the workspace.
 struct GridReduction {
   NodeId node;
   bool per_column = false;  // else a scalar
   bool atomic = false;
-  bool in_place = false;    // atomic, and then there is no slot
+  bool in_place = false;  // atomic, and then there is no slot
   int workspace_slot = 0;
   bool complete() const { return in_place; }  // when the grid is done
 };
-// The text of a group's part `part`, as it is added to what the reduction's entry `index` begins as ("" of a scalar).
-std::string AddedPart(LoweringContext& context, const GridReduction& reduction, const std::string& part, const std::string& index);
+// The text of a group's part `part`, as it is added to what the reduction's entry `index` begins as ("" of a
+// scalar).
+std::string AddedPart(LoweringContext& context, const GridReduction& reduction, const std::string& part,
+                      const std::string& index);
 // Takes a workspace slot in *code where one is needed. `columns`: entries, if per column.
-GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column, const Extent& columns,
-                                 FusionCode* code);
+GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column,
+                                 const Extent& columns, FusionCode* code);
 // Pointer to the slot or the result; as a parameter of the kernel being built.
 std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction);
 // The statement by which one lane of a group leaves the group's part of a scalar.
 std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part);
 // What the kernel must set before it adds, for the atomic ones among them.
-std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions, const Extent& columns);
+std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions,
+                                 const Extent& columns);
 // Whether anything remains to be done after the grid.
 bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector<NodeId>& nodes);
 
-// The kernel that combines the partial results of launch 0, finishes them and computes the nodes of the finish phase.
-// `early_scalars`: scalars of the fusion that were at hand before the reductions; computed again where they are needed.
-absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context, const std::vector<GridReduction>& reductions,
+// The kernel that combines the partial results of launch 0, finishes them and computes the nodes of the
+// finish phase. `early_scalars`: scalars of the fusion that were at hand before the reductions; computed
+// again where they are needed.
+absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context,
+                                               const std::vector<GridReduction>& reductions,
                                                const std::vector<NodeId>& early_scalars,
                                                const std::vector<NodeId>& nodes, const Extent& columns);
 

@@ -10,8 +10,8 @@ namespace fusion {
 // extern "C" __global__ void name(parameters...)
 std::string PrintCuda(const ir::Kernel& kernel);
 
-// extern "C" void name(long long grid, void* const* arguments); arguments[i] points at the value of parameter i, as in
-// CUDA's kernelParams. Blocks run on OpenMP threads.
+// extern "C" void name(long long grid, void* const* arguments); arguments[i] points at the value of parameter
+// i, as in CUDA's kernelParams. Blocks run on OpenMP threads.
 std::string PrintHost(const ir::Kernel& kernel);
 
 // Replaces each "$name" by `prefix` name `suffix`.

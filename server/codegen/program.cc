@@ -24,8 +24,8 @@ v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, b
 
 }  // namespace
 
-v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes, const std::vector<CompiledFusion>& fusions,
-                         const ProgramOptions& options) {
+v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
+                         const std::vector<CompiledFusion>& fusions, const ProgramOptions& options) {
   v1::Program program;
   program.set_name(options.name);
   std::set<ValueId> temporaries;

@@ -1,5 +1,5 @@
-// From the code of the fusions of a cover to what a worker runs: a fusion::v1::Program with every size, grid and offset
-// resolved to numbers.
+// From the code of the fusions of a cover to what a worker runs: a fusion::v1::Program with every size, grid
+// and offset resolved to numbers.
 #pragma once
 
 #include <string>
@@ -27,16 +27,17 @@ struct ProgramOptions {
 
 // Buffers have the id of their value. Fusions run in the order given; results that are no graph output become
 // temporaries.
-v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes, const std::vector<CompiledFusion>& fusions,
-                         const ProgramOptions& options);
+v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
+                         const std::vector<CompiledFusion>& fusions, const ProgramOptions& options);
 
-// The inputs and outputs of a session. Domains say what random values an input may have: POSITIVE when a value computed
-// from it enters an operand that must be positive or not zero.
+// The inputs and outputs of a session. Domains say what random values an input may have: POSITIVE when a
+// value computed from it enters an operand that must be positive or not zero.
 void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
 
-// Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the number of
-// operations on the longest path, and with the square root of the reduction lengths on it (rounding errors of a blocked
-// sum behave like a random walk; Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
+// Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the
+// number of operations on the longest path, and with the square root of the reduction lengths on it (rounding
+// errors of a blocked sum behave like a random walk; Higham, Accuracy and Stability of Numerical Algorithms,
+// section 4.2).
 std::vector<double> OutputTolerances(const Graph& graph, const SizeValues& sizes);
 
 }  // namespace fusion

@@ -7,13 +7,17 @@
 namespace fusion {
 
 RowLanes::RowLanes(LoweringContext& context, const RowStages& stages, std::string columns)
-    : context_(context), stages_(stages), parameters_(context.implementation.parameters), columns_(std::move(columns)) {}
+    : context_(context),
+      stages_(stages),
+      parameters_(context.implementation.parameters),
+      columns_(std::move(columns)) {}
 
 int64_t RowLanes::TileColumns() const {
   return int64_t{parameters_.chunks} * parameters_.threads_per_row * parameters_.vector_width;
 }
 
-ir::LaneVariable RowLanes::ChunkVariable(std::string type, std::string name, std::string initial, int rows) const {
+ir::LaneVariable RowLanes::ChunkVariable(std::string type, std::string name, std::string initial,
+                                         int rows) const {
   return {.type = std::move(type),
           .name = std::move(name),
           .extents = absl::StrCat(rows > 1 ? absl::StrCat("[", rows, "]") : "", "[", parameters_.chunks, "][",
@@ -25,21 +29,24 @@ ir::LaneVariable RowLanes::ChunkVariable(std::string type, std::string name, std
 ir::Statement RowLanes::ChunkLoop(std::vector<std::string> lines, bool per_entry) const {
   const int width = parameters_.vector_width;
   if (per_entry) {
-    lines.insert(lines.begin(),
-                 {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (", Guard(), ") {")});
+    lines.insert(lines.begin(), {"FUSION_UNROLL",
+                                 absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (", Guard(), ") {")});
     lines.push_back("}");
   }
   if (static_chunks()) {
-    lines.insert(lines.begin(), {"FUSION_UNROLL", absl::StrCat("for (int c = 0; c < ", parameters_.chunks, "; ++c) {"),
-                                 stages_.ColumnLine()});
+    lines.insert(lines.begin(),
+                 {"FUSION_UNROLL", absl::StrCat("for (int c = 0; c < ", parameters_.chunks, "; ++c) {"),
+                  stages_.ColumnLine()});
     lines.push_back("}");
     return ir::LanePhase(std::move(lines));
   }
   lines.insert(lines.begin(), absl::StrCat("const fu_index j = column + (fu_index)lane * ", width, ";"));
-  const std::string remaining =
-      width == 1 ? absl::StrCat(columns_, " - column") : absl::StrCat("(", columns_, " - column + ", width - 1, ") / ", width);
+  const std::string remaining = width == 1
+                                    ? absl::StrCat(columns_, " - column")
+                                    : absl::StrCat("(", columns_, " - column + ", width - 1, ") / ", width);
   return ir::Loop(
-      absl::StrCat("for (fu_index column = 0; column < ", columns_, "; column += (fu_index)lanes * ", width, ")"),
+      absl::StrCat("for (fu_index column = 0; column < ", columns_, "; column += (fu_index)lanes * ", width,
+                   ")"),
       {ir::LanePhase(std::move(lines), absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))});
 }
 
@@ -54,7 +61,9 @@ std::string RowLanes::Aligned(ValueId value, bool matrix) {
   if (flags_.insert(flag).second)
     flag_statements_.push_back(ir::Text(absl::StrCat(
         "const bool ", flag, " = fu_aligned(", context_.Pointer(value), ")",
-        matrix ? absl::StrCat(" && ", stages_.RowStride(value), " % ", parameters_.vector_width, " == 0") : "", ";")));
+        matrix ? absl::StrCat(" && ", stages_.RowStride(value), " % ", parameters_.vector_width, " == 0")
+               : "",
+        ";")));
   return flag;
 }
 
@@ -67,8 +76,8 @@ void RowLanes::FlushFlags(std::vector<ir::Statement>* body) {
 std::string RowLanes::Load(const std::string& target, const std::string& base, ValueId value, bool matrix) {
   const int width = parameters_.vector_width;
   if (width == 1 && !static_chunks()) return absl::StrCat(target, "[0] = ", base, "[j];");
-  return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ", Aligned(value, matrix), WholeArgument(),
-                      ");");
+  return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ",
+                      Aligned(value, matrix), WholeArgument(), ");");
 }
 
 std::string RowLanes::EndVersions(std::vector<ir::Statement>* outside) {

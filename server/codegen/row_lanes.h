@@ -1,5 +1,6 @@
-// How the lanes of a group share the columns of a row: the loop over a lane's columns, the arrays for them, loads with their alignment
-// and the guards of columns that there are not. Internal to server/codegen; used by the row-panel skeleton.
+// How the lanes of a group share the columns of a row: the loop over a lane's columns, the arrays for them,
+// loads with their alignment and the guards of columns that there are not. Internal to server/codegen; used
+// by the row-panel skeleton.
 #pragma once
 
 #include <set>
@@ -22,14 +23,15 @@ class RowLanes {
   int64_t TileColumns() const;
   // An array with an entry for each column of a lane, of `rows` rows.
   ir::LaneVariable ChunkVariable(std::string type, std::string name, std::string initial, int rows = 1) const;
-  // A loop over all columns of the row, outside or inside of the lane phase. `per_entry`: the lines stand in a loop over v with the
-  // guard j + v < columns.
+  // A loop over all columns of the row, outside or inside of the lane phase. `per_entry`: the lines stand in
+  // a loop over v with the guard j + v < columns.
   ir::Statement ChunkLoop(std::vector<std::string> lines, bool per_entry) const;
   // True for entries inside the row. In a run-time loop over single columns lanes are bounded already.
   std::string Guard() const;
 
-  // A flag that says whether rows (or, if not `matrix`, the vector) permit vector accesses: the base and the length of a row are
-  // multiples of 16 bytes. It is declared by the next FlushFlags, or, in code that stands twice, before both.
+  // A flag that says whether rows (or, if not `matrix`, the vector) permit vector accesses: the base and the
+  // length of a row are multiples of 16 bytes. It is declared by the next FlushFlags, or, in code that stands
+  // twice, before both.
   std::string Aligned(ValueId value, bool matrix);
   void FlushFlags(std::vector<ir::Statement>* body);
   // Line that loads the lane's vector at column j.

@@ -1,11 +1,12 @@
-// Row-panel skeleton: a group of threads (a block, a warp, or a cluster of blocks) holds one row of the matrices at a time and walks over rows
-// with a persistent grid. Each lane owns the same columns in every row, so column reductions stay with the lane until the
-// end; a row reduction is complete when the group has reduced it, so its result can be used on the same row (ATAX,
-// softmax) without a second pass over memory.
+// Row-panel skeleton: a group of threads (a block, a warp, or a cluster of blocks) holds one row of the
+// matrices at a time and walks over rows with a persistent grid. Each lane owns the same columns in every
+// row, so column reductions stay with the lane until the end; a row reduction is complete when the group has
+// reduced it, so its result can be used on the same row (ATAX, softmax) without a second pass over memory.
 //
-// With chunks > 0 a lane's part of the row has a static size and lives in registers, or comes from a ring of rows in shared
-// memory (row_stages.h); with column_tiles the lanes hold a part of the columns at a time. With chunks == 0 the row is walked in a run-time loop, read again
-// in each phase, and column reductions are accumulated in shared memory: any width.
+// With chunks > 0 a lane's part of the row has a static size and lives in registers, or comes from a ring of
+// rows in shared memory (row_stages.h); with column_tiles the lanes hold a part of the columns at a time.
+// With chunks == 0 the row is walked in a run-time loop, read again in each phase, and column reductions are
+// accumulated in shared memory: any width.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -53,8 +54,9 @@ class RowPanelLowering {
       EmitRestart();
       EmitRows();
       EmitPartials();
-      outside.push_back(ir::Loop(absl::StrCat("for (fu_index tile = 0; tile < ", columns_, "; tile += ", lanes_.TileColumns(), ")"),
-                                 std::move(body_)));
+      outside.push_back(ir::Loop(
+          absl::StrCat("for (fu_index tile = 0; tile < ", columns_, "; tile += ", lanes_.TileColumns(), ")"),
+          std::move(body_)));
       body_ = std::move(outside);
     } else {
       if (lanes_.static_chunks())
@@ -86,7 +88,8 @@ class RowPanelLowering {
       grid.parts = panel_.columns;
     }
     code.launches.push_back(context_.FinishKernel(std::move(kernel), std::move(grid), shared_));
-    if (lanes_.static_chunks() && !parameters_.column_tiles) code.limits = {{panel_.columns, lanes_.TileColumns()}};
+    if (lanes_.static_chunks() && !parameters_.column_tiles)
+      code.limits = {{panel_.columns, lanes_.TileColumns()}};
     code.kept_bytes = stages_.KeptBytes();
     std::vector<NodeId> early_scalars, finish_nodes;
     for (size_t i = 0; i < implementation_.order.size(); ++i) {
@@ -114,16 +117,19 @@ class RowPanelLowering {
       const Node& node = graph_.node(reduction.node);
       lines.push_back("FUSION_UNROLL");
       lines.push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) $acc_",
-                                   context_.Name(node.result), "[c][v] = ", context_.MonoidName(node), "::identity();"));
+                                   context_.Name(node.result), "[c][v] = ", context_.MonoidName(node),
+                                   "::identity();"));
     }
     body_.push_back(lanes_.ChunkLoop(std::move(lines), false));
   }
   // Which rows and columns the block has: `first` row, `tile` column, and which `part` of the rows that is.
   void EmitTile() {
-    const std::string tiles = absl::StrCat("(", columns_, " <= ", lanes_.TileColumns(), " ? 1 : (", columns_, " + ", lanes_.TileColumns() - 1, ") / ",
-                                           lanes_.TileColumns(), ")");
-    body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = ", tiles, ", tile = group % tiles * ", lanes_.TileColumns(),
-                                          ", part = group / tiles, first = part * ", parameters_.tile_rows, "; (void)part;")));
+    const std::string tiles =
+        absl::StrCat("(", columns_, " <= ", lanes_.TileColumns(), " ? 1 : (", columns_, " + ",
+                     lanes_.TileColumns() - 1, ") / ", lanes_.TileColumns(), ")");
+    body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = ", tiles, ", tile = group % tiles * ",
+                                          lanes_.TileColumns(), ", part = group / tiles, first = part * ",
+                                          parameters_.tile_rows, "; (void)part;")));
   }
   // The group's number among those with parts of the same results.
   const char* part() const { return parameters_.tile_rows > 0 ? "part" : "group"; }
@@ -150,8 +156,8 @@ class RowPanelLowering {
     return std::find(held_columns_.begin(), held_columns_.end(), value) != held_columns_.end();
   }
 
-  // Matrix values that are needed in a later phase than the one in which they are first at hand; and column operands that
-  // stay in registers across rows.
+  // Matrix values that are needed in a later phase than the one in which they are first at hand; and column
+  // operands that stay in registers across rows.
   void FindHeldValues() {
     std::map<ValueId, int> first;
     for (NodeId id : implementation_.order) {
@@ -169,13 +175,14 @@ class RowPanelLowering {
             continue;
           }
           if (in_batches() && (input || StaysInRegisters(value)) && !Held(value)) held_.push_back(value);
-          auto [it, inserted] =
-              first.emplace(value, input ? nodes_.Phase(node) : nodes_.Phase(graph_.node(*graph_.value(value).producer)));
-          if (lanes_.static_chunks() && nodes_.Phase(node) > it->second && !Held(value)) held_.push_back(value);
+          auto [it, inserted] = first.emplace(
+              value, input ? nodes_.Phase(node) : nodes_.Phase(graph_.node(*graph_.value(value).producer)));
+          if (lanes_.static_chunks() && nodes_.Phase(node) > it->second && !Held(value))
+            held_.push_back(value);
         }
         const bool for_finish = node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k));
-        if (shape == Shape::kColumn && !for_finish && lanes_.static_chunks() && parameters_.hold_columns && !context_.ProducedHere(value) &&
-            !HeldColumn(value))
+        if (shape == Shape::kColumn && !for_finish && lanes_.static_chunks() && parameters_.hold_columns &&
+            !context_.ProducedHere(value) && !HeldColumn(value))
           held_columns_.push_back(value);
       }
     }
@@ -190,14 +197,18 @@ class RowPanelLowering {
   bool in_batches() const { return lanes_.static_chunks() && parameters_.stages == 0 && row_count() > 1; }
   bool StaysInRegisters(ValueId value) const {
     const KeptRows& kept = implementation_.kept;
-    return kept.register_rows > 0 && std::find(kept.values.begin(), kept.values.end(), value) != kept.values.end();
+    return kept.register_rows > 0 &&
+           std::find(kept.values.begin(), kept.values.end(), value) != kept.values.end();
   }
-  std::string HeldName(ValueId value) const { return (StaysInRegisters(value) ? "k_" : "r_") + context_.Name(value); }
+  std::string HeldName(ValueId value) const {
+    return (StaysInRegisters(value) ? "k_" : "r_") + context_.Name(value);
+  }
   // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
   std::string OfRow(const std::string& name) const { return row_count() > 1 ? name + "[r]" : name; }
   std::string HeldText(ValueId value) const { return absl::StrCat(OfRow("$" + HeldName(value)), "[c]"); }
   std::string RowText(ValueId value) {
-    // Beside a batch of matrix rows there are no registers for values of 16 rows: the compiler places the loads.
+    // Beside a batch of matrix rows there are no registers for values of 16 rows: the compiler places the
+    // loads.
     if (in_batches() && !context_.ProducedHere(value)) return context_.Pointer(value) + "[row]";
     return OfRow("u_" + context_.Name(value));
   }
@@ -225,8 +236,10 @@ class RowPanelLowering {
       } else {
         // Shared accumulators of this group: entries [group in block][columns].
         body_.push_back(ir::Text(absl::StrCat(
-            monoid, "::Acc* const ", name, " = (", monoid, "::Acc*)(shared + ", shared_.bytes_per_entry, " * ", columns_,
-            ")", groups_per_block_ == 1 ? "" : absl::StrCat(" + (group % ", groups_per_block_, ") * ", columns_), ";")));
+            monoid, "::Acc* const ", name, " = (", monoid, "::Acc*)(shared + ", shared_.bytes_per_entry,
+            " * ", columns_, ")",
+            groups_per_block_ == 1 ? "" : absl::StrCat(" + (group % ", groups_per_block_, ") * ", columns_),
+            ";")));
         shared_.bytes_per_entry += int64_t{context_.AccumulatorBytes(node)} * groups_per_block_;
         body_.push_back(lanes_.ChunkLoop({absl::StrCat(name, "[j + v] = ", monoid, "::identity();")}, true));
       }
@@ -248,7 +261,8 @@ class RowPanelLowering {
                                             context_.Call(node, node.overload->routine, arguments), ";")));
       if (context_.Stored(node.result))
         body_.push_back(
-            ir::If("block == 0", {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
+            ir::If("block == 0",
+                   {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
     }
   }
 
@@ -258,13 +272,14 @@ class RowPanelLowering {
       for (ValueId value : stages_.staged()) aligned[value] = lanes_.Aligned(value, true);
     lanes_.FlushFlags(&body_);
     std::vector<std::string> lines = stages_.FetchLines(aligned, step);
-    body->push_back(
-        ir::If(absl::StrCat(step, " < steps"),
-               {stages_.bulk() ? ir::LanePhase(std::move(lines)) : lanes_.ChunkLoop(std::move(lines), false)}));
+    body->push_back(ir::If(
+        absl::StrCat(step, " < steps"),
+        {stages_.bulk() ? ir::LanePhase(std::move(lines)) : lanes_.ChunkLoop(std::move(lines), false)}));
     if (!stages_.CommitLine().empty()) body->push_back(ir::LanePhase({stages_.CommitLine()}));
   }
 
-  // Operands over the rows, one entry a row; they are read one step ahead, since a row waits for them at once.
+  // Operands over the rows, one entry a row; they are read one step ahead, since a row waits for them at
+  // once.
   std::vector<ValueId> RowInputs() const {
     std::vector<ValueId> inputs;
     if (in_batches()) return inputs;
@@ -280,11 +295,13 @@ class RowPanelLowering {
     }
     return inputs;
   }
-  void ReadRowInputs(const std::string& step, const std::vector<ValueId>& inputs, std::vector<ir::Statement>* body) {
+  void ReadRowInputs(const std::string& step, const std::vector<ValueId>& inputs,
+                     std::vector<ir::Statement>* body) {
     std::vector<std::string> lines;
     if (row_count() == 1) lines = {stages_.IndexLine(step)};
     for (ValueId value : inputs)
-      lines.push_back(absl::StrCat(OfRow("next_" + context_.Name(value)), " = ", context_.Pointer(value), "[row];"));
+      lines.push_back(
+          absl::StrCat(OfRow("next_" + context_.Name(value)), " = ", context_.Pointer(value), "[row];"));
     lines = stages_.ForEachRow(step, std::move(lines));
     std::vector<ir::Statement> texts;
     for (std::string& line : lines) texts.push_back(ir::Text(std::move(line)));
@@ -295,7 +312,8 @@ class RowPanelLowering {
   }
   // Uniform statements for each row of the current step.
   void EmitRowTexts(std::vector<std::string> lines, std::vector<ir::Statement>* body) {
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines))) body->push_back(ir::Text(std::move(line)));
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines)))
+      body->push_back(ir::Text(std::move(line)));
   }
   void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
     if (context_.Stored(node.result))
@@ -307,20 +325,22 @@ class RowPanelLowering {
     if (!held_columns_.empty()) {
       std::vector<std::string> lines;
       for (ValueId value : held_columns_)
-        lines.push_back(lanes_.Load(absl::StrCat("$c_", context_.Name(value), "[c]"), context_.Pointer(value), value, false));
+        lines.push_back(lanes_.Load(absl::StrCat("$c_", context_.Name(value), "[c]"), context_.Pointer(value),
+                                    value, false));
       ir::Statement loop = lanes_.ChunkLoop(std::move(lines), false);
       lanes_.FlushFlags(&body_);
       body_.push_back(std::move(loop));
     }
     body_.push_back(ir::Text(stages_.CountLine()));
     body_.push_back(ir::Text(row_count() == 1 ? "const fu_index steps = count;"
-                                              : absl::StrCat("const fu_index steps = (count + ", row_count() - 1, ") / ",
-                                                             row_count(), ";")));
+                                              : absl::StrCat("const fu_index steps = (count + ",
+                                                             row_count() - 1, ") / ", row_count(), ";")));
     row_inputs_ = RowInputs();
     for (ValueId value : row_inputs_) {
       const std::string name = "next_" + context_.Name(value), type = context_.CType(value);
-      body_.push_back(ir::Text(row_count() == 1 ? absl::StrCat(type, " ", name, " = ", type, "(0);")
-                                                : absl::StrCat(type, " ", name, "[", row_count(), "] = {};")));
+      body_.push_back(ir::Text(row_count() == 1
+                                   ? absl::StrCat(type, " ", name, " = ", type, "(0);")
+                                   : absl::StrCat(type, " ", name, "[", row_count(), "] = {};")));
     }
     if (!row_inputs_.empty()) ReadRowInputs("0", row_inputs_, &body_);
     if (!stages_.any()) return;
@@ -343,30 +363,34 @@ class RowPanelLowering {
       }
       body->push_back(ir::Text(RowDeclaration(type, "u_" + name)));
       body->push_back(ir::Text("FUSION_UNROLL"));
-      body->push_back(ir::Text(absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) u_", name, "[r] = next_", name,
-                                            "[r];")));
+      body->push_back(ir::Text(
+          absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) u_", name, "[r] = next_", name, "[r];")));
     }
     if (!row_inputs_.empty()) ReadRowInputs("(step + 1)", row_inputs_, body);
     for (int phase = 0; phase < panel_.phase_count; ++phase) EmitPhase(phase, body);
   }
 
-  // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers, and others those that it
-  // left in shared memory.
+  // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers,
+  // and others those that it left in shared memory.
   void LoadBatch(std::vector<ir::Statement>* body) {
-    // Rows that there are not become zero: otherwise what a step leaves of the one before would live on beside it.
+    // Rows that there are not become zero: otherwise what a step leaves of the one before would live on
+    // beside it.
     std::vector<std::string> zeros, always, unless_left, keeps;
     for (ValueId value : held_) {
       if (!StaysInRegisters(value) || !implementation_.kept.filled) {
         zeros.push_back("FUSION_UNROLL");
-        zeros.push_back(absl::StrCat("for (int i = 0; i < ", row_count() * parameters_.vector_width, "; ++i) $", HeldName(value),
-                                     "[i / ", parameters_.vector_width, "][c][i % ", parameters_.vector_width, "] = ",
-                                     context_.CType(value), "(0);"));
+        zeros.push_back(absl::StrCat("for (int i = 0; i < ", row_count() * parameters_.vector_width,
+                                     "; ++i) $", HeldName(value), "[i / ", parameters_.vector_width,
+                                     "][c][i % ", parameters_.vector_width, "] = ", context_.CType(value),
+                                     "(0);"));
       }
       if (context_.ProducedHere(value)) continue;
       std::string load = lanes_.Load(HeldText(value), stages_.RowBase(value), value, true);
       if (stages_.Finds(value))
-        load = absl::StrCat("if (", stages_.KeptLine(), ") ", stages_.ReadLine(value, HeldText(value)), " else ", load);
-      (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always).push_back(std::move(load));
+        load = absl::StrCat("if (", stages_.KeptLine(), ") ", stages_.ReadLine(value, HeldText(value)),
+                            " else ", load);
+      (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always)
+          .push_back(std::move(load));
       if (stages_.Keeps(value)) keeps.push_back(stages_.KeepLine(value, HeldText(value)));
     }
     lanes_.FlushFlags(&body_);
@@ -374,9 +398,11 @@ class RowPanelLowering {
       zeros.insert(zeros.begin(), "(void)j;");
       body->push_back(lanes_.ChunkLoop(std::move(zeros), false));
     }
-    if (!always.empty()) body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
+    if (!always.empty())
+      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
     if (!unless_left.empty())
-      body->push_back(ir::If("step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
+      body->push_back(
+          ir::If("step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
     // Behind all loads, so that none waits for one before it.
     if (!keeps.empty()) {
       keeps.insert(keeps.begin(), "(void)j;");
@@ -390,8 +416,8 @@ class RowPanelLowering {
   };
 
   void EmitPhase(int phase, std::vector<ir::Statement>* body) {
-    // Row maps first: the matrix part of this phase may read them, and they never read it, since a row reduction is
-    // complete one phase later.
+    // Row maps first: the matrix part of this phase may read them, and they never read it, since a row
+    // reduction is complete one phase later.
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
       if (nodes_.Phase(node) == phase && nodes_.SpaceOf(node) == Shape::kRow) EmitRowNode(node, body);
@@ -417,11 +443,13 @@ class RowPanelLowering {
       body->push_back(ir::LanePhase(
           row_count() == 1
               ? std::vector<std::string>{absl::StrCat("$", name, " = ", monoid, "::identity();")}
-              : std::vector<std::string>{"FUSION_UNROLL", absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) $", name,
-                                                                       "[r] = ", monoid, "::identity();")}));
+              : std::vector<std::string>{"FUSION_UNROLL",
+                                         absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) $", name,
+                                                      "[r] = ", monoid, "::identity();")}));
     }
     std::vector<std::string> all = std::move(lines.columns);
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows))) all.push_back(std::move(line));
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows)))
+      all.push_back(std::move(line));
     ir::Statement loop = lanes_.ChunkLoop(std::move(all), false);
     lanes_.FlushFlags(&body_);
     body->push_back(std::move(loop));
@@ -445,12 +473,13 @@ class RowPanelLowering {
   }
   std::string RowOperand(const Node& node, int k) {
     return nodes_.ShapeOf(node, k) == Shape::kScalar ? ScalarText(node.operands[k], context_.CType(node))
-                                              : RowText(node.operands[k]);
+                                                     : RowText(node.operands[k]);
   }
 
   void EmitRowNode(const Node& node, std::vector<ir::Statement>* body) {
     std::vector<std::string> operands;
-    for (size_t k = 0; k < node.operands.size(); ++k) operands.push_back(RowOperand(node, static_cast<int>(k)));
+    for (size_t k = 0; k < node.operands.size(); ++k)
+      operands.push_back(RowOperand(node, static_cast<int>(k)));
     if (!node.is_reduction()) {
       DefineRowResult(node, context_.Call(node, node.overload->routine, operands), body);
       return;
@@ -461,8 +490,8 @@ class RowPanelLowering {
                  body);
   }
 
-  // Makes a value over (row, column) or over columns available as an array of vector_width entries in the chunk loop, and
-  // gives its name. Recomputes what an earlier phase computed and did not hold.
+  // Makes a value over (row, column) or over columns available as an array of vector_width entries in the
+  // chunk loop, and gives its name. Recomputes what an earlier phase computed and did not hold.
   std::string ChunkOperand(const Node& node, int k, int phase, PhaseLines* lines) {
     const ValueId value = node.operands[k];
     const Shape shape = nodes_.ShapeOf(node, k);
@@ -476,7 +505,8 @@ class RowPanelLowering {
         EmitChunkMap(graph_.node(*producer), local, phase, lines, &lines->columns);
         return local;
       }
-      lines->columns.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+      lines->columns.push_back(
+          absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
       lines->columns.push_back(lanes_.Load(local, context_.Pointer(value), value, false));
       return local;
     }
@@ -491,16 +521,19 @@ class RowPanelLowering {
     }
     available_.insert(local);
     if (stages_.Staged(value)) {
-      lines->rows.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+      lines->rows.push_back(
+          absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
       lines->rows.push_back(stages_.ReadLine(value, local));
       return local;
     }
     const std::string base = stages_.RowBase(value);
     if (Held(value)) {
-      if (nodes_.FirstPhase(value) == phase && !in_batches()) lines->rows.push_back(lanes_.Load(HeldText(value), base, value, true));
+      if (nodes_.FirstPhase(value) == phase && !in_batches())
+        lines->rows.push_back(lanes_.Load(HeldText(value), base, value, true));
       return HeldText(value);
     }
-    lines->rows.push_back(absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
+    lines->rows.push_back(
+        absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
     lines->rows.push_back(lanes_.Load(local, base, value, true));
     return local;
   }
@@ -527,8 +560,8 @@ class RowPanelLowering {
       lines->push_back(absl::StrCat(context_.CType(node), " ", target, "[", parameters_.vector_width, "];"));
     lines->push_back("FUSION_UNROLL");
     lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
-                                  held ? HeldText(node.result) : target, "[v] = ",
-                                  context_.Call(node, node.overload->routine, operands), ";"));
+                                  held ? HeldText(node.result) : target,
+                                  "[v] = ", context_.Call(node, node.overload->routine, operands), ";"));
   }
 
   void EmitMatrixNode(const Node& node, int phase, PhaseLines* phase_lines) {
@@ -545,22 +578,24 @@ class RowPanelLowering {
         if (parameters_.vector_width == 1 && !lanes_.static_chunks())
           lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
         else
-          lines->push_back(absl::StrCat("fu_store<", parameters_.vector_width, ">(", base, ", ", source, ", j, ", columns_,
-                                        ", ", lanes_.Aligned(node.result, true), lanes_.WholeArgument(), ");"));
+          lines->push_back(absl::StrCat("fu_store<", parameters_.vector_width, ">(", base, ", ", source,
+                                        ", j, ", columns_, ", ", lanes_.Aligned(node.result, true),
+                                        lanes_.WholeArgument(), ");"));
       }
       return;
     }
     const std::vector<std::string> operands = EntryOperands(node, phase, phase_lines);
     const std::string monoid = context_.MonoidName(node);
     const bool by_row = nodes_.IsRowReduction(node);
-    const std::string accumulator = by_row             ? OfRow("$row_" + name)
+    const std::string accumulator = by_row                   ? OfRow("$row_" + name)
                                     : lanes_.static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
-                                                      : absl::StrCat("acc_", name, "[j + v]");
+                                                             : absl::StrCat("acc_", name, "[j + v]");
     lines->push_back("FUSION_UNROLL");
     lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
-                                  lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "), accumulator, " = ", monoid,
-                                  "::combine(", accumulator, ", ", monoid, "::lift(",
-                                  ReductionTerm(context_, node, operands), ", ", by_row ? "j + v" : "row", "));"));
+                                  lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "),
+                                  accumulator, " = ", monoid, "::combine(", accumulator, ", ", monoid,
+                                  "::lift(", ReductionTerm(context_, node, operands), ", ",
+                                  by_row ? "j + v" : "row", "));"));
   }
 
   // What this group adds to the reductions over the grid.
@@ -577,18 +612,20 @@ class RowPanelLowering {
       const std::string entry = absl::StrCat("$", name, "[c][v]");
       if (lanes_.static_chunks())
         if (const std::string added = AddedPart(context_, reduction, entry, "j + v"); added != entry)
-          vectors.insert(vectors.end(), {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (", lanes_.Guard(), ") ",
-                                                                       entry, " = ", added, ";")});
+          vectors.insert(vectors.end(),
+                         {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (",
+                                                        lanes_.Guard(), ") ", entry, " = ", added, ";")});
       if (reduction.atomic && lanes_.static_chunks())
-        vectors.push_back(absl::StrCat("fu_atomic_add<", width, ">(", target, ", $", name, "[c], j, ", columns_, ", fu_aligned(",
-                                    target, "));"));
+        vectors.push_back(absl::StrCat("fu_atomic_add<", width, ">(", target, ", $", name, "[c], j, ",
+                                       columns_, ", fu_aligned(", target, "));"));
       else if (lanes_.static_chunks() && width * context_.AccumulatorBytes(graph_.node(reduction.node)) == 16)
-        vectors.push_back(absl::StrCat("fu_store<", width, ">(", target, " + ", part(), " * ", columns_, ", $", name, "[c], j, ", columns_,
-                                    ", ", columns_, " % ", width, " == 0);"));
+        vectors.push_back(absl::StrCat("fu_store<", width, ">(", target, " + ", part(), " * ", columns_,
+                                       ", $", name, "[c], j, ", columns_, ", ", columns_, " % ", width,
+                                       " == 0);"));
       else
-        lines.push_back(absl::StrCat(target, "[", part(), " * ", columns_, " + j + v] = ",
-                                     lanes_.static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"),
-                                     ";"));
+        lines.push_back(absl::StrCat(
+            target, "[", part(), " * ", columns_, " + j + v] = ",
+            lanes_.static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"), ";"));
     }
     if (!lines.empty()) body_.push_back(lanes_.ChunkLoop(std::move(lines), true));
     if (!vectors.empty()) body_.push_back(lanes_.ChunkLoop(std::move(vectors), false));
@@ -615,6 +652,8 @@ class RowPanelLowering {
 
 }  // namespace
 
-absl::StatusOr<FusionCode> LowerRowPanel(LoweringContext& context) { return RowPanelLowering(context).Lower(); }
+absl::StatusOr<FusionCode> LowerRowPanel(LoweringContext& context) {
+  return RowPanelLowering(context).Lower();
+}
 
 }  // namespace fusion

@@ -19,7 +19,8 @@ RowStages::RowStages(LoweringContext& context, std::string rows, std::string col
       kept_(context.implementation.kept),
       rows_(std::move(rows)),
       columns_(std::move(columns)),
-      groups_per_block_(parameters_.cluster_blocks > 1 ? 1 : parameters_.threads / parameters_.threads_per_row),
+      groups_per_block_(parameters_.cluster_blocks > 1 ? 1
+                                                       : parameters_.threads / parameters_.threads_per_row),
       warps_(parameters_.threads_per_row / parameters_.cluster_blocks / 32),
       lane_(parameters_.cluster_blocks > 1 ? absl::StrCat("(lane % ", parameters_.threads, ")") : "lane") {}
 
@@ -80,34 +81,41 @@ std::string RowStages::Ring() const {
 }
 
 std::string RowStages::IndexLine(const std::string& step) const {
-  return absl::StrCat("const fu_index index = ", step, ", local = ", reversed_rows() ? "count - 1 - index" : "index",
-                      ", row = ", first_row(), " + local * ", row_step(), ", start = row * ", columns_, "; (void)local; (void)row; (void)start;");
+  return absl::StrCat("const fu_index index = ", step,
+                      ", local = ", reversed_rows() ? "count - 1 - index" : "index", ", row = ", first_row(),
+                      " + local * ", row_step(), ", start = row * ", columns_,
+                      "; (void)local; (void)row; (void)start;");
 }
 
 std::string RowStages::CountLine() const {
-  if (parameters_.tile_rows == 0) return absl::StrCat("const fu_index count = (", rows_, " - group + groups - 1) / groups;");
-  return absl::StrCat("const fu_index count = ", rows_, " - first < ", parameters_.tile_rows, " ? ", rows_, " - first : ",
-                      parameters_.tile_rows, ";");
+  if (parameters_.tile_rows == 0)
+    return absl::StrCat("const fu_index count = (", rows_, " - group + groups - 1) / groups;");
+  return absl::StrCat("const fu_index count = ", rows_, " - first < ", parameters_.tile_rows, " ? ", rows_,
+                      " - first : ", parameters_.tile_rows, ";");
 }
 
 bool RowStages::reversed_rows() const {
   return parameters_.reversed && (parameters_.rows_per_step == 1 || parameters_.stages > 0);
 }
 
-std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vector<std::string> lines) const {
+std::vector<std::string> RowStages::ForEachRow(const std::string& step,
+                                               std::vector<std::string> lines) const {
   const int rows = parameters_.rows_per_step;
   if (rows == 1) return lines;
-  const std::string local = reversed_rows() ? "count - 1 - index" : "index", sign = reversed_rows() ? " -= " : " += ";
+  const std::string local = reversed_rows() ? "count - 1 - index" : "index",
+                    sign = reversed_rows() ? " -= " : " += ";
   // Whole steps are reversed where their rows stay in registers.
-  const std::string first = parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step;
+  const std::string first =
+      parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step;
   std::vector<std::string> loop = {
       "{",
-      absl::StrCat("fu_index index = ", first, " * ", rows, ", row = ", first_row(), " + (", local, ") * ", row_step(), ", start = row * ", columns_,
-                   "; (void)row; (void)start;"),
+      absl::StrCat("fu_index index = ", first, " * ", rows, ", row = ", first_row(), " + (", local, ") * ",
+                   row_step(), ", start = row * ", columns_, "; (void)row; (void)start;"),
       "FUSION_UNROLL",
-      absl::StrCat("for (int r = 0; r < ", rows, "; ++r, ++index, row", sign, row_step(), ", start", sign, row_step(), " * ",
-                   columns_, ") {"),
-      "if (index < count) {", absl::StrCat("const fu_index local = ", local, "; (void)local;")};
+      absl::StrCat("for (int r = 0; r < ", rows, "; ++r, ++index, row", sign, row_step(), ", start", sign,
+                   row_step(), " * ", columns_, ") {"),
+      "if (index < count) {",
+      absl::StrCat("const fu_index local = ", local, "; (void)local;")};
   lines.insert(lines.begin(), loop.begin(), loop.end());
   lines.insert(lines.end(), {"}", "}", "}"});
   return lines;
@@ -115,33 +123,36 @@ std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vec
 
 std::string RowStages::ColumnLine() const {
   if (!bulk())
-    return absl::StrCat("const fu_index j = ", parameters_.column_tiles ? "tile + " : "", "((fu_index)c * lanes + lane) * ",
-                        parameters_.vector_width, ";");
-  return absl::StrCat("const fu_index j = ((fu_index)(lane / 32 * ", parameters_.chunks, " + c) * 32 + lane % 32) * ",
-                      parameters_.vector_width, ";");
+    return absl::StrCat("const fu_index j = ", parameters_.column_tiles ? "tile + " : "",
+                        "((fu_index)c * lanes + lane) * ", parameters_.vector_width, ";");
+  return absl::StrCat("const fu_index j = ((fu_index)(lane / 32 * ", parameters_.chunks,
+                      " + c) * 32 + lane % 32) * ", parameters_.vector_width, ";");
 }
 
 std::string RowStages::Slot(ValueId value, const std::string& step) const {
   std::string ring;
   if (Staged(value)) {
     std::string place = absl::StrCat("(int)(", step, " % ", parameters_.stages, ")");
-    if (parameters_.rows_per_step > 1) place = absl::StrCat("(", place, " * ", parameters_.rows_per_step, " + r)");
+    if (parameters_.rows_per_step > 1)
+      place = absl::StrCat("(", place, " * ", parameters_.rows_per_step, " + r)");
     ring = absl::StrCat(Ring(), " + ", ring_offset_.at(value), " + ", place, " * ", SlotBytes(value));
   }
   if (!Kept(value)) return ring;
-  const std::string place = absl::StrCat("kept + ", kept_offset_.at(value), " + (int)local * ", SlotBytes(value));
+  const std::string place =
+      absl::StrCat("kept + ", kept_offset_.at(value), " + (int)local * ", SlotBytes(value));
   return ring.empty() ? place : absl::StrCat("(", KeptLine(), " ? ", place, " : ", ring, ")");
 }
 
 std::string RowStages::LaneChunk(ValueId value, const std::string& slot) const {
-  return absl::StrCat("((", context_.CType(value), "*)(", slot, ") + ((fu_index)c * ", parameters_.threads, " + (group % ",
-                      groups_per_block_, ") * lanes + ", lane_, ") * ", parameters_.vector_width, ")");
+  return absl::StrCat("((", context_.CType(value), "*)(", slot, ") + ((fu_index)c * ", parameters_.threads,
+                      " + (group % ", groups_per_block_, ") * lanes + ", lane_, ") * ",
+                      parameters_.vector_width, ")");
 }
 
 std::string RowStages::WarpWindow(ValueId value, const std::string& slot) const {
   const int64_t window = SlotBytes(value) / (parameters_.threads / 32);
-  return absl::StrCat("((", context_.CType(value), "*)(", slot, " + ((group % ", groups_per_block_, ") * ", warps_,
-                      " + ", lane_, " / 32) * ", window, "))");
+  return absl::StrCat("((", context_.CType(value), "*)(", slot, " + ((group % ", groups_per_block_, ") * ",
+                      warps_, " + ", lane_, " / 32) * ", window, "))");
 }
 
 std::string RowStages::WarpOffset(ValueId value) const {
@@ -150,48 +161,56 @@ std::string RowStages::WarpOffset(ValueId value) const {
 }
 
 std::string RowStages::WarpChunk(ValueId value, const std::string& slot) {
-  return absl::StrCat(WarpWindow(value, slot), " + fu_window_shift(", context_.Pointer(value), " + ", WarpOffset(value),
-                      ") + (c * 32 + lane % 32) * ", parameters_.vector_width);
+  return absl::StrCat(WarpWindow(value, slot), " + fu_window_shift(", context_.Pointer(value), " + ",
+                      WarpOffset(value), ") + (c * 32 + lane % 32) * ", parameters_.vector_width);
 }
 
 std::string RowStages::StoredEntries(ValueId value) const {
   const std::string stride = RowStride(value);
-  return stride == columns_ ? absl::StrCat(rows_, " * ", columns_) : absl::StrCat("(", rows_, " - 1) * ", stride, " + ", columns_);
+  return stride == columns_ ? absl::StrCat(rows_, " * ", columns_)
+                            : absl::StrCat("(", rows_, " - 1) * ", stride, " + ", columns_);
 }
 
 std::string RowStages::Barrier(const std::string& step) const {
-  return absl::StrCat("((fu_barrier*)(", Ring(), " + ", barrier_offset_, ") + ((int)(", step, " % ", parameters_.stages, ") * ",
-                      groups_per_block_, " + group % ", groups_per_block_, ") * ", warps_, " + ", lane_, " / 32)");
+  return absl::StrCat("((fu_barrier*)(", Ring(), " + ", barrier_offset_, ") + ((int)(", step, " % ",
+                      parameters_.stages, ") * ", groups_per_block_, " + group % ", groups_per_block_, ") * ",
+                      warps_, " + ", lane_, " / 32)");
 }
 
 std::vector<std::string> RowStages::InitializeLines() const {
   if (!bulk()) return {};
-  return {absl::StrCat("for (int s = 0; s < ", parameters_.stages, "; ++s) fu_window_init(", Barrier("s"), ", lane);"),
+  return {absl::StrCat("for (int s = 0; s < ", parameters_.stages, "; ++s) fu_window_init(", Barrier("s"),
+                       ", lane);"),
           "fu_window_init_end();"};
 }
 
 std::vector<std::string> RowStages::EndLines() const {
-  return {absl::StrCat("for (int s = 0; s < ", parameters_.stages, "; ++s) fu_window_end(", Barrier("s"), ", lane);")};
+  return {absl::StrCat("for (int s = 0; s < ", parameters_.stages, "; ++s) fu_window_end(", Barrier("s"),
+                       ", lane);")};
 }
 
-std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::string>& aligned, const std::string& step) {
+std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::string>& aligned,
+                                               const std::string& step) {
   const int64_t window = int64_t{32} * parameters_.chunks * parameters_.vector_width;
   std::vector<std::string> copies;
   if (parameters_.rows_per_step == 1) copies.push_back(IndexLine(step));
   for (ValueId value : staged_) {
-    const std::string unless = Kept(value) && kept_.filled ? absl::StrCat("if (local >= ", kept_.shared_rows, ") ") : "";
+    const std::string unless =
+        Kept(value) && kept_.filled ? absl::StrCat("if (local >= ", kept_.shared_rows, ") ") : "";
     const std::string slot = Slot(value, step), pointer = context_.Pointer(value);
-    copies.push_back(bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer, ", ",
-                                           WarpOffset(value), ", own, ", StoredEntries(value), ", ", Barrier(step), ");")
-                            : absl::StrCat(unless, "fu_stage<", parameters_.vector_width, ">(", LaneChunk(value, slot), ", ",
-                                           pointer, " + ", RowStart(value), ", j, ", columns_, ", ", aligned.at(value), ", ",
-                                           kWhole, ");"));
+    copies.push_back(bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer,
+                                           ", ", WarpOffset(value), ", own, ", StoredEntries(value), ", ",
+                                           Barrier(step), ");")
+                            : absl::StrCat(unless, "fu_stage<", parameters_.vector_width, ">(",
+                                           LaneChunk(value, slot), ", ", pointer, " + ", RowStart(value),
+                                           ", j, ", columns_, ", ", aligned.at(value), ", ", kWhole, ");"));
   }
   copies = ForEachRow(step, std::move(copies));
   if (!bulk()) return copies;
-  std::vector<std::string> lines = {"fu_warp_barrier();", "if (lane % 32 == 0) {",
-                                    absl::StrCat("fu_index own = ", columns_, " - (fu_index)(lane / 32) * ", window, ";"),
-                                    absl::StrCat("own = own < 0 ? 0 : own < ", window, " ? own : ", window, ";")};
+  std::vector<std::string> lines = {
+      "fu_warp_barrier();", "if (lane % 32 == 0) {",
+      absl::StrCat("fu_index own = ", columns_, " - (fu_index)(lane / 32) * ", window, ";"),
+      absl::StrCat("own = own < 0 ? 0 : own < ", window, " ? own : ", window, ";")};
   lines.insert(lines.end(), copies.begin(), copies.end());
   lines.push_back(absl::StrCat("fu_window_arrive(", Barrier(step), ");"));
   lines.push_back("}");
@@ -201,15 +220,18 @@ std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::stri
 std::string RowStages::CommitLine() const { return bulk() ? "" : "fu_copy_commit();"; }
 
 std::string RowStages::WaitLine() const {
-  if (bulk()) return absl::StrCat("fu_window_wait(", Barrier("step"), ", (int)(step / ", parameters_.stages, ") & 1);");
+  if (bulk())
+    return absl::StrCat("fu_window_wait(", Barrier("step"), ", (int)(step / ", parameters_.stages, ") & 1);");
   return absl::StrCat("fu_copy_wait<", parameters_.stages - 1, ">();");
 }
 
 std::string RowStages::ReadLine(ValueId value, const std::string& target) {
   const std::string slot = Slot(value, "step");
   if (bulk())
-    return absl::StrCat("fu_window_read<", parameters_.vector_width, ">(", target, ", ", WarpChunk(value, slot), ");");
-  return absl::StrCat("fu_load_shared<", parameters_.vector_width, ">(", target, ", ", LaneChunk(value, slot), ");");
+    return absl::StrCat("fu_window_read<", parameters_.vector_width, ">(", target, ", ",
+                        WarpChunk(value, slot), ");");
+  return absl::StrCat("fu_load_shared<", parameters_.vector_width, ">(", target, ", ", LaneChunk(value, slot),
+                      ");");
 }
 
 std::string RowStages::KeepLine(ValueId value, const std::string& source) {

@@ -1,12 +1,14 @@
-// Rows of matrices in shared memory: a ring of stages that asynchronous copies fill ahead, and rows that stay from one sweep
-// of a cooperative kernel to the next. Internal to server/codegen; used by the row-panel skeleton.
+// Rows of matrices in shared memory: a ring of stages that asynchronous copies fill ahead, and rows that stay
+// from one sweep of a cooperative kernel to the next. Internal to server/codegen; used by the row-panel
+// skeleton.
 //
-// A group does its rows in steps of rows_per_step. A slot holds one row of one matrix. LoadPath::kStaged: each lane copies its
-// own columns and reads them back itself, so no barrier is needed. LoadPath::kBulk: the columns of a warp are neighbours; its
-// first lane starts one bulk copy of the window of 16-byte units that holds them, and the warp waits at an mbarrier of its own
-// (sm_90).
+// A group does its rows in steps of rows_per_step. A slot holds one row of one matrix. LoadPath::kStaged:
+// each lane copies its own columns and reads them back itself, so no barrier is needed. LoadPath::kBulk: the
+// columns of a warp are neighbours; its first lane starts one bulk copy of the window of 16-byte units that
+// holds them, and the warp waits at an mbarrier of its own (sm_90).
 //
-// Names in scope of the lines: `count`, `steps` (rows and steps of the group); `step`, and those of IndexLine.
+// Names in scope of the lines: `count`, `steps` (rows and steps of the group); `step`, and those of
+// IndexLine.
 #pragma once
 
 #include <map>
@@ -32,18 +34,22 @@ class RowStages {
   const std::vector<ValueId>& staged() const { return staged_; }
   bool bulk() const { return parameters_.load_path == LoadPath::kBulk; }
 
-  // Takes the ring's part of shared memory, and says how many bytes the kept rows need, in every sweep at the same place.
+  // Takes the ring's part of shared memory, and says how many bytes the kept rows need, in every sweep at the
+  // same place.
   void Reserve(SharedRule* shared);
   int64_t KeptBytes() const;
 
   // Declares count, the rows of the group.
   std::string CountLine() const;
-  // Declares, for the one row of a step: index (in the order in which the group does them; there is none from `count` on), local
-  // (which of the group's rows it is), row, and start, the position of its first entry in a matrix without leading dimension.
+  // Declares, for the one row of a step: index (in the order in which the group does them; there is none from
+  // `count` on), local (which of the group's rows it is), row, and start, the position of its first entry in
+  // a matrix without leading dimension.
   std::string IndexLine(const std::string& step) const;
-  // `lines` for each row of the step; if more than one, in a loop over `r` that declares the same, only for rows that there are.
+  // `lines` for each row of the step; if more than one, in a loop over `r` that declares the same, only for
+  // rows that there are.
   std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines) const;
-  // Of a matrix: entries from one row to the next; where the row of the current step begins, as entries and as a pointer.
+  // Of a matrix: entries from one row to the next; where the row of the current step begins, as entries and
+  // as a pointer.
   std::string RowStride(ValueId value) const;
   std::string RowStart(ValueId value) const;
   std::string RowBase(ValueId value) const;
@@ -54,7 +60,8 @@ class RowStages {
   std::vector<std::string> InitializeLines() const;
   // Lane lines: once after the last step, where another sweep may use the ring's memory.
   std::vector<std::string> EndLines() const;
-  // Copies the rows of `step` to its slots: per lane (kBulk), or for each chunk of a lane (kStaged); `aligned` as for fu_load.
+  // Copies the rows of `step` to its slots: per lane (kBulk), or for each chunk of a lane (kStaged);
+  // `aligned` as for fu_load.
   std::vector<std::string> FetchLines(const std::map<ValueId, std::string>& aligned, const std::string& step);
   // After each fetch, also one that copied nothing; empty when nothing is to be done.
   std::string CommitLine() const;
@@ -62,8 +69,8 @@ class RowStages {
   std::string WaitLine() const;
   // target[v] = the lane's entries of chunk `c` of the row.
   std::string ReadLine(ValueId value, const std::string& target);
-  // Whether this sweep copies the rows of the value from registers to shared memory, where a later one finds them: what it computes,
-  // or has not read through the ring.
+  // Whether this sweep copies the rows of the value from registers to shared memory, where a later one finds
+  // them: what it computes, or has not read through the ring.
   bool Keeps(ValueId value) const;
   // Whether an earlier sweep did, so that ReadLine finds the first rows there.
   bool Finds(ValueId value) const { return kept_.filled && Kept(value); }
@@ -78,15 +85,16 @@ class RowStages {
   const char* row_step() const { return parameters_.tile_rows > 0 ? "1" : "groups"; }
   bool reversed_rows() const;  // from the last row to the first, not by whole steps
   bool Kept(ValueId value) const;
-  int64_t SlotBytes(ValueId value) const;  // of one row of each group of the block
+  int64_t SlotBytes(ValueId value) const;                          // of one row of each group of the block
   std::string Slot(ValueId value, const std::string& step) const;  // its address
-  std::string LaneChunk(ValueId value, const std::string& slot) const;  // kStaged: pointer to the lane's chunk `c`
+  std::string LaneChunk(ValueId value,
+                        const std::string& slot) const;  // kStaged: pointer to the lane's chunk `c`
   std::string WarpWindow(ValueId value, const std::string& slot) const;  // kBulk: pointer to the window
-  std::string WarpChunk(ValueId value, const std::string& slot);         // kBulk: pointer to the lane's chunk `c`
+  std::string WarpChunk(ValueId value, const std::string& slot);  // kBulk: pointer to the lane's chunk `c`
   std::string Barrier(const std::string& step) const;
-  std::string WarpOffset(ValueId value) const;  // of the warp's first column in the matrix, in entries
+  std::string WarpOffset(ValueId value) const;     // of the warp's first column in the matrix, in entries
   std::string StoredEntries(ValueId value) const;  // of the whole matrix, to the end of its last row
-  std::string Ring() const;  // `shared` of the lane's block
+  std::string Ring() const;                        // `shared` of the lane's block
 
   LoweringContext& context_;
   const SkeletonParameters& parameters_;

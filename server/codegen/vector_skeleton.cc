@@ -1,6 +1,7 @@
-// Vector skeleton: one dimension (a flattened matrix counts as one), grid-stride over tiles of threads * vector width.
-// Maps are computed where they stand; reductions leave one partial result per block and are finished by a second
-// kernel, in a fixed order: the same bits on every run. Or, with parameters.atomic, blocks add theirs to the result.
+// Vector skeleton: one dimension (a flattened matrix counts as one), grid-stride over tiles of threads *
+// vector width. Maps are computed where they stand; reductions leave one partial result per block and are
+// finished by a second kernel, in a fixed order: the same bits on every run. Or, with parameters.atomic,
+// blocks add theirs to the result.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -40,16 +41,20 @@ class VectorLowering {
     std::vector<ir::Zeroed> zeros = ZerosFor(context_, reductions, {});
     if (!zeros.empty()) body_.push_back(ir::ZeroWait());
     for (const GridReduction& reduction : reductions)
-      body_.push_back(ir::Leader({GroupPart(context_, reduction, "total_" + context_.Name(graph_.node(reduction.node).result))}));
-    ir::Kernel kernel{.name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads};
+      body_.push_back(ir::Leader(
+          {GroupPart(context_, reduction, "total_" + context_.Name(graph_.node(reduction.node).result))}));
+    ir::Kernel kernel{
+        .name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads};
     kernel.zeroed = std::move(zeros);
     kernel.sections = {{parameters_.threads, lane_variables_, std::move(body_)}};
-    GridRule grid{.extents = extents_,
-                  .items_per_block = int64_t{parameters_.threads} * parameters_.vector_width * parameters_.unroll,
-                  .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor};
+    GridRule grid{
+        .extents = extents_,
+        .items_per_block = int64_t{parameters_.threads} * parameters_.vector_width * parameters_.unroll,
+        .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor};
     code.launches.push_back(context_.FinishKernel(std::move(kernel), grid, {}));
     if (NeedsFinish(reductions, late_scalars_)) {
-      auto finish = LowerFinishKernel(context_, reductions, early_scalars_, late_scalars_, Extent{.constant = 0});
+      auto finish =
+          LowerFinishKernel(context_, reductions, early_scalars_, late_scalars_, Extent{.constant = 0});
       if (!finish.ok()) return finish.status();
       code.launches.push_back(*std::move(finish));
     }
@@ -82,7 +87,8 @@ class VectorLowering {
                                             context_.Call(node, node.overload->routine, arguments), ";")));
       if (context_.Stored(node.result))
         body_.push_back(
-            ir::If("block == 0", {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
+            ir::If("block == 0",
+                   {ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")})}));
     }
   }
 
@@ -106,7 +112,8 @@ class VectorLowering {
       if (simple)
         lines.push_back(absl::StrCat("r_", name, "[0] = ", pointer, "[i];"));
       else
-        lines.push_back(absl::StrCat("fu_load<", width, ">(r_", name, ", ", pointer, ", i, extent, ", Aligned(value), ");"));
+        lines.push_back(absl::StrCat("fu_load<", width, ">(r_", name, ", ", pointer, ", i, extent, ",
+                                     Aligned(value), ");"));
     }
     for (NodeId id : vector_nodes_) EmitNode(graph_.node(id), simple, &lines);
     for (ValueId value : context_.implementation.stores) {
@@ -115,14 +122,17 @@ class VectorLowering {
       if (simple)
         lines.push_back(absl::StrCat(pointer, "[i] = r_", name, "[0];"));
       else
-        lines.push_back(absl::StrCat("fu_store<", width, ">(", pointer, ", r_", name, ", i, extent, ", Aligned(value), ");"));
+        lines.push_back(absl::StrCat("fu_store<", width, ">(", pointer, ", r_", name, ", i, extent, ",
+                                     Aligned(value), ");"));
     }
     if (unroll > 1) lines.push_back("}");
     const int64_t tile = int64_t{threads} * width * unroll;
-    const std::string remaining = width == 1 ? "extent - base" : absl::StrCat("(extent - base + ", width - 1, ") / ", width);
+    const std::string remaining =
+        width == 1 ? "extent - base" : absl::StrCat("(extent - base + ", width - 1, ") / ", width);
     body_.push_back(ir::Loop(
         absl::StrCat("for (fu_index base = group * ", tile, "; base < extent; base += groups * ", tile, ")"),
-        {ir::LanePhase(lines, unroll > 1 ? "" : absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))}));
+        {ir::LanePhase(
+            lines, unroll > 1 ? "" : absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))}));
   }
 
   void EmitNode(const Node& node, bool simple, std::vector<std::string>* lines) {
@@ -130,21 +140,23 @@ class VectorLowering {
     const std::string name = context_.Name(node.result), type = context_.CType(node);
     std::vector<std::string> operands;
     for (size_t k = 0; k < node.operands.size(); ++k)
-      operands.push_back(node.operand_maps[k].empty() ? Scalar(node.operands[k], type)
-                                                      : absl::StrCat("r_", context_.Name(node.operands[k]), "[v]"));
+      operands.push_back(node.operand_maps[k].empty()
+                             ? Scalar(node.operands[k], type)
+                             : absl::StrCat("r_", context_.Name(node.operands[k]), "[v]"));
     if (!node.is_reduction()) {
       lines->push_back(absl::StrCat(type, " r_", name, "[", width, "];"));
       lines->push_back("FUSION_UNROLL");
-      lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) r_", name, "[v] = ",
-                                    context_.Call(node, node.overload->routine, operands), ";"));
+      lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) r_", name,
+                                    "[v] = ", context_.Call(node, node.overload->routine, operands), ";"));
       return;
     }
     const std::string monoid = context_.MonoidName(node);
     lane_variables_.push_back(
         {.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
     lines->push_back("FUSION_UNROLL");
-    lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) ", simple ? "" : "if (i + v < extent) ", "$acc_",
-                                  name, " = ", monoid, "::combine($acc_", name, ", ", monoid, "::lift(",
+    lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) ",
+                                  simple ? "" : "if (i + v < extent) ", "$acc_", name, " = ", monoid,
+                                  "::combine($acc_", name, ", ", monoid, "::lift(",
                                   ReductionTerm(context_, node, operands), ", i + v));"));
   }
 
@@ -154,7 +166,8 @@ class VectorLowering {
     std::string flag = "a_" + context_.Name(value);
     if (std::find(flags_.begin(), flags_.end(), flag) == flags_.end()) {
       flags_.push_back(flag);
-      body_.push_back(ir::Text(absl::StrCat("const bool ", flag, " = fu_aligned(", context_.Pointer(value), ");")));
+      body_.push_back(
+          ir::Text(absl::StrCat("const bool ", flag, " = fu_aligned(", context_.Pointer(value), ");")));
     }
     return flag;
   }

@@ -19,7 +19,8 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 constexpr int kFirstCutRounds = 3;  // before there is any partition
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
-// Cuts of five nodes are looked for where there are fewer others: they make programs longer for what they gain.
+// Cuts of five nodes are looked for where there are fewer others: they make programs longer for what they
+// gain.
 constexpr size_t kFewCuts = 10;
 // Sets for each node that the relaxed program keeps after the root, of large problems.
 constexpr size_t kSetsInTree = 2;
@@ -80,8 +81,8 @@ double BranchAndCut::NextUnit(double bound) const {
   return std::max(bound, std::ceil(bound / unit_ - kRounding) * unit_ * (1 - 1e-9));
 }
 
-BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start, bool search_near,
-                                         SearchLimits limits) {
+BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Partition* start,
+                                         bool search_near, SearchLimits limits) {
   best_ = {.seconds = INFINITY};
   if (start) best_ = *start;
   floor_ = limits.floor;
@@ -170,15 +171,17 @@ double BranchAndCut::SolveCore(std::vector<char> out, double floor) {
   const Partition around = best_;
   const Window core(problem_, around, undecided, out);
   std::vector<double> costs;
-  for (size_t set = 0; set < core.problem().sets.size(); ++set) costs.push_back(root_.reduced_costs[core.SetOf(static_cast<int>(set))]);
-  Relaxation relaxation(core.problem(), static_cast<double>(core.inside().sets.size()) / core.inside().seconds, costs);
+  for (size_t set = 0; set < core.problem().sets.size(); ++set)
+    costs.push_back(root_.reduced_costs[core.SetOf(static_cast<int>(set))]);
+  Relaxation relaxation(core.problem(),
+                        static_cast<double>(core.inside().sets.size()) / core.inside().seconds, costs);
   std::set<Cut> cuts;
   for (const Cut& cut : root_.cuts)
     if (std::optional<Cut> inside = core.Inside(cut)) cuts.insert(*std::move(inside));
-  const Answer answer = BranchAndCut(core.problem(), relaxation, cuts, deadline_, [&](const Partition& better) {
-                          Found(core.Replaced(better.sets));
-                        }).Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside(), false,
-                                 {floor - core.outside_seconds(), cutoff_ - core.outside_seconds()});
+  const Answer answer = BranchAndCut(core.problem(), relaxation, cuts, deadline_,
+                                     [&](const Partition& better) { Found(core.Replaced(better.sets)); })
+                            .Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside(), false,
+                                   {floor - core.outside_seconds(), cutoff_ - core.outside_seconds()});
   failure_ = answer.failure;
   const double bound = answer.bound + core.outside_seconds();
   return Hopeless(bound) ? INFINITY : bound;
@@ -261,7 +264,8 @@ bool BranchAndCut::Separate(const std::vector<char>& out) {
   for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
     added += cuts_.insert(std::move(cut)).second;
   if (added < kFewCuts)
-    for (Cut& cut : FiveNodeCuts(problem_, relaxation_.shares())) added += cuts_.insert(std::move(cut)).second;
+    for (Cut& cut : FiveNodeCuts(problem_, relaxation_.shares()))
+      added += cuts_.insert(std::move(cut)).second;
   return added > 0;
 }
 
@@ -276,7 +280,8 @@ std::vector<int> BranchAndCut::NearSets(const std::vector<char>& out) const {
   return near;
 }
 
-void BranchAndCut::LeaveOut(double seconds, const std::vector<double>& reduced_costs, std::vector<char>* out) const {
+void BranchAndCut::LeaveOut(double seconds, const std::vector<double>& reduced_costs,
+                            std::vector<char>* out) const {
   if (std::min(best_.seconds, cutoff_) == INFINITY) return;
   for (size_t set = 0; set < reduced_costs.size(); ++set)
     if (!(*out)[set] && Hopeless(seconds + reduced_costs[set])) (*out)[set] = 1;

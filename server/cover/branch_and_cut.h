@@ -21,7 +21,8 @@ namespace fusion {
 // What is looked for, seconds.
 struct SearchLimits {
   double floor = 0;                                         // it is known that nothing is faster
-  double cutoff = std::numeric_limits<double>::infinity();  // what is no faster is not looked for, and the bound is at most this
+  double cutoff = std::numeric_limits<double>::infinity();  // what is no faster is not looked for, and the
+                                                            // bound is at most this
 };
 
 class BranchAndCut {
@@ -56,17 +57,19 @@ class BranchAndCut {
     std::vector<Cut> cuts;  // with a price
   };
 
-  // The first program, its cuts and, when asked for, partitions near its solution. Leaves sets out that are in nothing better.
+  // The first program, its cuts and, when asked for, partitions near its solution. Leaves sets out that are
+  // in nothing better.
   Step SolveRoot(std::vector<char>* out, bool search_near);
   void KeepRoot();
-  // The relaxed program without the sets that are `out`, with cuts that it turns out to need; further sets become out.
-  // kBranch: sets are taken in part; kDone: nothing better is here, or the best was found.
+  // The relaxed program without the sets that are `out`, with cuts that it turns out to need; further sets
+  // become out. kBranch: sets are taken in part; kDone: nothing better is here, or the best was found.
   Step SolveRelaxed(std::vector<char>* out, int cut_rounds, bool until_small = false);
   bool Separate(const std::vector<char>& out);  // adds cuts that the relaxed solution breaks
-  // Whether something is faster than a first cutoff that is little more than the bound, than a later one, and so on: few sets have
-  // so little reduced cost. The least bound of what had no answer.
+  // Whether something is faster than a first cutoff that is little more than the bound, than a later one, and
+  // so on: few sets have so little reduced cost. The least bound of what had no answer.
   double SolveByCutoffs(Open root);
-  // What is left around the sets that are decided, as a problem of its own. The least bound of what had no answer.
+  // What is left around the sets that are decided, as a problem of its own. The least bound of what had no
+  // answer.
   double SolveCore(std::vector<char> out, double floor);
   // The rest, from the first on. The least bound of what had no answer.
   double SolveTree(Open first);
@@ -87,7 +90,7 @@ class BranchAndCut {
   void Take(int set, std::vector<char>* out) const;
   // Nothing with this bound is better than the best and faster than the cutoff.
   bool Hopeless(double bound) const;
-  double NextUnit(double bound) const;               // what is no faster than the bound is no faster than this
+  double NextUnit(double bound) const;  // what is no faster than the bound is no faster than this
   bool Allowed(const std::vector<int>& sets) const;  // in the whole of what is being solved
   void Found(Partition partition);
   bool InTime() const { return std::chrono::steady_clock::now() < deadline_; }

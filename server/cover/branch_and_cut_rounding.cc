@@ -41,7 +41,8 @@ bool BranchAndCut::Round(const std::vector<char>& out) {
     keep(*rounded);
     NeighbourhoodSearch search(problem_, far, deadline);
     for (int nodes = 40; nodes <= largest; nodes *= 2) *rounded = search.Improve(*std::move(rounded), nodes);
-    if (problem_.node_count > kAllSets) *rounded = NeighbourhoodSearch(problem_, out, deadline).Improve(*std::move(rounded), 80);
+    if (problem_.node_count > kAllSets)
+      *rounded = NeighbourhoodSearch(problem_, out, deadline).Improve(*std::move(rounded), 80);
     keep(*rounded);
     const bool better = rounded->seconds < best_.seconds;
     futile = better ? 0 : futile + 1;

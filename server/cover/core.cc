@@ -2,7 +2,8 @@
 
 namespace fusion {
 
-std::vector<int> UndecidedPositions(const SetProblem& problem, const Partition& partition, std::vector<char>* out) {
+std::vector<int> UndecidedPositions(const SetProblem& problem, const Partition& partition,
+                                    std::vector<char>* out) {
   std::vector<int> left(problem.node_count, 0);  // sets that are not out
   for (size_t set = 0; set < problem.sets.size(); ++set)
     if (!(*out)[set])

@@ -125,7 +125,8 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
       filled_up = true;
       for (Partition& met : solver.met()) take(std::move(met));
       if (const Partition* best = solver.best_met(); near_others && best)
-        for (Partition& near : NearPartitions(*reduced, *best, options.count, deadline)) take(std::move(near));
+        for (Partition& near : NearPartitions(*reduced, *best, options.count, deadline))
+          take(std::move(near));
       if (std::optional<Partition> single = SingleNodes(*reduced)) take(std::move(*single));
     } else if (choices.NextSeconds() == INFINITY) {
       break;
@@ -144,9 +145,9 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
   result.exhausted = complete && static_cast<int>(result.covers.size()) < options.count;
   for (const std::string& note : solver.notes()) result.notes.push_back(note);
   if (!complete) {
-    const auto sure =
-        std::count_if(result.covers.begin(), result.covers.end(),
-                      [&](const CoverSolution& cover) { return cover.seconds <= partitions.lost_bound() * kRounding; });
+    const auto sure = std::count_if(
+        result.covers.begin(), result.covers.end(),
+        [&](const CoverSolution& cover) { return cover.seconds <= partitions.lost_bound() * kRounding; });
     result.notes.push_back(absl::StrCat("the search for covers was not finished (time limit ",
                                         options.time_limit.count(), " s): ", sure, " of ",
                                         result.covers.size(), " covers are known to be the fastest"));

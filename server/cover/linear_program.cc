@@ -31,8 +31,9 @@ LinearProgram::LinearProgram(int rows, int columns) : model_(new Model{make_lp(r
   // Rows and columns hold ones, and the costs come scaled.
   set_scaling(lp, 0);
   set_presolve(lp, PRESOLVE_NONE, 0);
-  // From the last basis new sums are reached by the dual simplex and new variables by the primal one: on one random
-  // graph of 300 nodes all rounds of new variables took 0.13 s together, and 0.77 s from the beginning each time.
+  // From the last basis new sums are reached by the dual simplex and new variables by the primal one: on one
+  // random graph of 300 nodes all rounds of new variables took 0.13 s together, and 0.77 s from the beginning
+  // each time.
   set_simplextype(lp, SIMPLEX_DUAL_PRIMAL);
   for (int row = 1; row <= rows; ++row) {
     set_constr_type(lp, row, EQ);
@@ -111,7 +112,8 @@ ProgramSolution LinearProgram::Solve(Deadline deadline) {
   get_variables(lp, solution.values.data());
   solution.objective = get_objective(lp);
   std::vector<REAL> duals(1 + get_Nrows(lp) + get_Ncolumns(lp));  // objective, rows, columns
-  if (get_dual_solution(lp, duals.data())) solution.row_prices.assign(duals.begin() + 1, duals.begin() + 1 + get_Nrows(lp));
+  if (get_dual_solution(lp, duals.data()))
+    solution.row_prices.assign(duals.begin() + 1, duals.begin() + 1 + get_Nrows(lp));
   return solution;
 }
 

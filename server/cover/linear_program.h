@@ -1,4 +1,5 @@
-// A 0/1 program with equality rows whose relaxed form lp_solve solves. The only file pair that knows lp_solve.
+// A 0/1 program with equality rows whose relaxed form lp_solve solves. The only file pair that knows
+// lp_solve.
 #pragma once
 
 #include <string>
@@ -20,7 +21,8 @@ struct ProgramSolution {
   // For kOptimal:
   std::vector<double> values;  // one per variable
   double objective = 0;
-  std::vector<double> row_prices;  // dual values of all rows, in order of adding; empty when lp_solve has none
+  std::vector<double>
+      row_prices;  // dual values of all rows, in order of adding; empty when lp_solve has none
 };
 
 // minimise cost * x, each of `rows` sums of variables = 1, further sums <= limit, x >= 0.
@@ -39,12 +41,15 @@ class LinearProgram {
   void SetClosed(int variable, bool closed);
   void SetNames(const std::vector<std::string>& rows, const std::vector<std::string>& variables);
 
-  // May be called again after further AddAtMost, AddVariable and SetClosed, and then goes on from the last solution.
+  // May be called again after further AddAtMost, AddVariable and SetClosed, and then goes on from the last
+  // solution.
   ProgramSolution Solve(Deadline deadline);
-  // From where to go on: what the last solution is made of. Entries are variables, or ~row for what a row lacks.
+  // From where to go on: what the last solution is made of. Entries are variables, or ~row for what a row
+  // lacks.
   using Basis = std::vector<int>;
   Basis LastBasis() const;  // empty when there is no last solution
-  // The next Solve goes on from there: a LastBasis of this program, to which rows and variables may have come since.
+  // The next Solve goes on from there: a LastBasis of this program, to which rows and variables may have come
+  // since.
   void GoOnFrom(const Basis& basis);
   void Restart() { continues_ = false; }  // the next Solve goes on from nothing
   // In .lp format, with x in {0, 1}.

@@ -1,4 +1,5 @@
-// Branching on two nodes: in one set or not (D. M. Ryan, B. A. Foster, 1981). It only leaves sets out. Internal to server/cover.
+// Branching on two nodes: in one set or not (D. M. Ryan, B. A. Foster, 1981). It only leaves sets out.
+// Internal to server/cover.
 #pragma once
 
 #include <utility>
@@ -12,9 +13,9 @@ struct NodePair {
   int a = 0, b = 0;
 };
 
-// The pair of nodes of which the shares (sets that are taken, each with how much of it) decide least whether one set holds both, among
-// nodes that are shared by many sets first. Some share is neither all nor nothing, and they cover each node once: otherwise all sets taken
-// in part would hold the same nodes.
+// The pair of nodes of which the shares (sets that are taken, each with how much of it) decide least whether
+// one set holds both, among nodes that are shared by many sets first. Some share is neither all nor nothing,
+// and they cover each node once: otherwise all sets taken in part would hold the same nodes.
 NodePair LeastDecidedPair(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);
 
 // Leaves out the sets that put the two nodes apart, or those that hold both.

@@ -21,7 +21,8 @@ std::string SetName(const SetProblem::Set& set, size_t number) {
   return absl::StrCat("s", absl::StrJoin(set.members, "_"));
 }
 
-// The relaxed program of more nodes may not be solved in time: these begin with a partition from windows alone.
+// The relaxed program of more nodes may not be solved in time: these begin with a partition from windows
+// alone.
 constexpr int kVeryLargeNodes = 600;
 
 double MeanSeconds(const SetProblem& problem) {
@@ -62,7 +63,8 @@ void PartitionSolver::Start() {
   const std::vector<char> none(problem_.sets.size(), 0);
   NeighbourhoodSearch search(problem_, none, deadline);
   for (int nodes : {20, 40, 80}) {
-    if (nodes == 80 && problem_.node_count < 2 * kVeryLargeNodes) break;  // the relaxed program will lead to better ones
+    if (nodes == 80 && problem_.node_count < 2 * kVeryLargeNodes)
+      break;  // the relaxed program will lead to better ones
     start_ = search.Improve(*std::move(start_), nodes);
   }
   window_prices_ = search.prices();
@@ -81,10 +83,12 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
   for (const auto* sets : {&rest.chosen, &rest.candidates})
     for (int set : *sets) out[set] = 0;
   const bool whole = branch.forced.empty() && branch.forbidden.empty();
-  const bool has_start = start_ && std::none_of(start_->sets.begin(), start_->sets.end(), [&](int set) { return out[set]; });
+  const bool has_start =
+      start_ && std::none_of(start_->sets.begin(), start_->sets.end(), [&](int set) { return out[set]; });
   BranchAndCut::Answer answer =
-      BranchAndCut(problem_, relaxation_, cuts_, deadline_, [this](Partition partition) { Meet(std::move(partition)); })
-          .Solve(out, has_start ? &*start_ : nullptr, whole && problem_.node_count > kLargeNodes);
+      BranchAndCut(problem_, relaxation_, cuts_, deadline_, [this](Partition partition) {
+        Meet(std::move(partition));
+      }).Solve(out, has_start ? &*start_ : nullptr, whole && problem_.node_count > kLargeNodes);
   if (whole && answer.result.outcome == PartitionOutcome::kFeasible) start_ = answer.result.partition;
   if (whole) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
   if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) {
@@ -259,8 +263,9 @@ std::vector<Partition> PartitionSolver::met() const {
 }
 
 const Partition* PartitionSolver::best_met() const {
-  const auto best = std::min_element(met_.begin(), met_.end(),
-                                     [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+  const auto best = std::min_element(met_.begin(), met_.end(), [](const auto& a, const auto& b) {
+    return a.second.seconds < b.second.seconds;
+  });
   return best == met_.end() ? nullptr : &best->second;
 }
 

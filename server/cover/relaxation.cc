@@ -20,7 +20,8 @@ constexpr double kLeastShare = 1e-7;  // less of a set is none
 Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vector<double>& reduced_costs)
     : problem_(problem),
       scale_(scale),
-      program_(std::make_unique<LinearProgram>(problem.node_count, problem.node_count + static_cast<int>(problem.sets.size()))),
+      program_(std::make_unique<LinearProgram>(problem.node_count,
+                                               problem.node_count + static_cast<int>(problem.sets.size()))),
       present_(problem.sets.size(), 0),
       closed_(problem.sets.size(), 0),
       cuts_of_(problem.sets.size()),
@@ -58,13 +59,15 @@ void Relaxation::Shrink(size_t sets_per_node) {
   if (variables_.size() <= count) return;
   std::vector<int> sets = std::move(variables_);
   next_basis_.clear();
-  std::partial_sort(sets.begin(), sets.begin() + count, sets.end(),
-                    [&](int a, int b) { return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b); });
+  std::partial_sort(sets.begin(), sets.begin() + count, sets.end(), [&](int a, int b) {
+    return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b);
+  });
   sets.resize(count);
   variables_.clear();
   present_.assign(present_.size(), 0);
   closed_.assign(closed_.size(), 0);
-  program_ = std::make_unique<LinearProgram>(problem_.node_count, problem_.node_count + static_cast<int>(problem_.sets.size()));
+  program_ = std::make_unique<LinearProgram>(problem_.node_count,
+                                             problem_.node_count + static_cast<int>(problem_.sets.size()));
   for (int node = 0; node < problem_.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
   std::vector<std::vector<int>> variables(cuts_.size());  // of each cut
   for (int set : sets) {
@@ -83,7 +86,8 @@ void Relaxation::AddCuts(const std::set<Cut>& cuts) {
     if (!is_new) continue;
     if (variable_of.empty()) {
       variable_of.assign(problem_.sets.size(), -1);
-      for (size_t i = 0; i < variables_.size(); ++i) variable_of[variables_[i]] = problem_.node_count + static_cast<int>(i);
+      for (size_t i = 0; i < variables_.size(); ++i)
+        variable_of[variables_[i]] = problem_.node_count + static_cast<int>(i);
     }
     std::vector<int> present;
     for (int set : cut.sets) {
@@ -127,7 +131,8 @@ bool Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
       program_->SetClosed(static_cast<int>(nodes + i), out[set]);
     }
     solution = program_->Solve(deadline);
-    if (solution.outcome != ProgramOutcome::kOptimal || solution.row_prices.size() != nodes + cuts_.size()) return false;
+    if (solution.outcome != ProgramOutcome::kOptimal || solution.row_prices.size() != nodes + cuts_.size())
+      return false;
     prices.nodes.assign(solution.row_prices.begin(), solution.row_prices.begin() + problem_.node_count);
     for (double& price : prices.nodes) price /= scale_;
     prices.cuts.clear();
@@ -144,7 +149,8 @@ bool Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
                           [](double value) { return value < kLeastShare; });
   shares_.clear();
   for (size_t i = 0; i < variables_.size(); ++i)
-    if (solution.values[nodes + i] > kLeastShare) shares_.emplace_back(variables_[i], solution.values[nodes + i]);
+    if (solution.values[nodes + i] > kLeastShare)
+      shares_.emplace_back(variables_[i], solution.values[nodes + i]);
   std::sort(shares_.begin(), shares_.end());
   return true;
 }
@@ -167,7 +173,8 @@ bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, dou
   return count > 0;
 }
 
-std::vector<Cut> WaitingPairCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
+std::vector<Cut> WaitingPairCuts(const SetProblem& problem,
+                                 const std::vector<std::pair<int, double>>& shares) {
   constexpr double kBroken = 1.02;
   constexpr size_t kMost = 200;  // in one call
   std::vector<std::vector<std::pair<int, double>>> parts(problem.node_count);
@@ -178,7 +185,8 @@ std::vector<Cut> WaitingPairCuts(const SetProblem& problem, const std::vector<st
     for (int next : problem.successors[node]) predecessors[next].push_back(node);
   auto in_group = [&](int set, int exit, int entry, int other_exit, int other_entry) {
     const NodeSet& nodes = problem.sets[set].nodes;
-    return nodes.Contains(exit) && nodes.Contains(entry) && !nodes.Contains(other_exit) && !nodes.Contains(other_entry);
+    return nodes.Contains(exit) && nodes.Contains(entry) && !nodes.Contains(other_exit) &&
+           !nodes.Contains(other_entry);
   };
   std::set<std::array<int, 4>> seen;
   std::vector<std::pair<double, std::array<int, 4>>> broken;

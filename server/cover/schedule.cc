@@ -75,10 +75,13 @@ struct Crossings {
 
 Cut CutOfCycle(const SetProblem& problem, const Quotient& quotient, const std::vector<int>& cycle) {
   auto [exit, entry] = Crossings(quotient, cycle);
-  // A set whose entry leads to its exit need not be in the cycle: a path of the DAG goes through it, whichever sets hold its nodes.
+  // A set whose entry leads to its exit need not be in the cycle: a path of the DAG goes through it,
+  // whichever sets hold its nodes.
   size_t length = 0;
   for (size_t i = 0; i < cycle.size(); ++i) {
-    if (!problem.descendants.empty() && (entry[i] == exit[i] || problem.descendants[entry[i]].Contains(exit[i]))) continue;
+    if (!problem.descendants.empty() &&
+        (entry[i] == exit[i] || problem.descendants[entry[i]].Contains(exit[i])))
+      continue;
     entry[length] = entry[i];
     exit[length++] = exit[i];
   }

@@ -21,13 +21,14 @@ struct SetProblem {
   std::vector<std::vector<int>> successors;
   std::vector<Set> sets;                  // distinct and convex, by members in lexicographic order
   std::vector<std::vector<int>> sets_of;  // per node: sets with that node, ascending
-  std::vector<NodeSet> descendants;       // per node; empty above kMaxReachabilityNodes, where it would take too much memory
+  std::vector<NodeSet>
+      descendants;  // per node; empty above kMaxReachabilityNodes, where it would take too much memory
   std::vector<std::string> notes;
 
-  int Find(const std::vector<int>& members) const;          // the set with these members (ascending), or -1
-  double Seconds(const std::vector<int>& chosen) const;     // sum in ascending order of sets
-  // Some node of `to` descends from one of `from`, and some node of `from` from one of `to`: disjoint sets of which each waits for
-  // the other. False when the descendants are not known.
+  int Find(const std::vector<int>& members) const;       // the set with these members (ascending), or -1
+  double Seconds(const std::vector<int>& chosen) const;  // sum in ascending order of sets
+  // Some node of `to` descends from one of `from`, and some node of `from` from one of `to`: disjoint sets of
+  // which each waits for the other. False when the descendants are not known.
   bool WaitForEachOther(const Set& from, const Set& to) const;
   bool IsExactCover(const std::vector<int>& chosen) const;  // each node in exactly one
 };

@@ -6,7 +6,7 @@
 namespace fusion {
 
 std::vector<double> SubgradientPrices(const SetProblem& problem, std::vector<double> start, int steps) {
-  constexpr int kPatience = 12;       // steps without a higher value, until they are shortened
+  constexpr int kPatience = 12;  // steps without a higher value, until they are shortened
   constexpr double kShorter = 0.7;
   constexpr double kHopedFor = 0.03;  // how far above the first value the best cover may be
   // One after the other, for speed: members of set i are members[first[i]] .. members[first[i + 1] - 1].

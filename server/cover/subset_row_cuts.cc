@@ -19,7 +19,10 @@ using Five = std::array<int, kFive>;
 class SomeNodes {
  public:
   SomeNodes(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares)
-      : problem_(problem), sets_of_(problem.node_count), gain_(problem.node_count), prospect_(problem.node_count) {
+      : problem_(problem),
+        sets_of_(problem.node_count),
+        gain_(problem.node_count),
+        prospect_(problem.node_count) {
     for (const auto& [set, share] : shares) {
       if (share > kWhole) continue;
       for (int node : problem.sets[set].members) sets_of_[node].push_back(static_cast<int>(parts_.size()));
@@ -111,7 +114,8 @@ std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std:
       for (size_t k = i + 1; k < near[a].size(); ++k) {
         const Three three = {a, near[a][i], near[a][k]};
         if (!std::binary_search(near[three[1]].begin(), near[three[1]].end(), three[2])) continue;
-        // Sets with two of the nodes: those of the first with one of the others, and those of the others without the first.
+        // Sets with two of the nodes: those of the first with one of the others, and those of the others
+        // without the first.
         double sum = 0;
         for (const auto& [set, share] : parts[a])
           if (holds_two(set, three)) sum += share;
@@ -123,7 +127,8 @@ std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std:
   std::vector<int> used(problem.node_count, 0);
   std::vector<Cut> cuts;
   for (const auto& [sum, three] : broken) {
-    if (std::any_of(three.begin(), three.end(), [&](int node) { return used[node] == kCutsOfNode; })) continue;
+    if (std::any_of(three.begin(), three.end(), [&](int node) { return used[node] == kCutsOfNode; }))
+      continue;
     Cut cut{.limit = 1};
     for (int node : three) {
       ++used[node];
@@ -171,11 +176,13 @@ std::vector<Cut> FiveNodeCuts(const SetProblem& problem, const std::vector<std::
     broken.emplace(nodes, some.sum());
   }
   std::vector<std::pair<Five, double>> order(broken.begin(), broken.end());
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<int> used(problem.node_count, 0), held(problem.sets.size(), 0);
   std::vector<Cut> cuts;
   for (const auto& [nodes, sum] : order) {
-    if (std::any_of(nodes.begin(), nodes.end(), [&](int node) { return used[node] == kCutsOfNode; })) continue;
+    if (std::any_of(nodes.begin(), nodes.end(), [&](int node) { return used[node] == kCutsOfNode; }))
+      continue;
     Cut cut{.limit = 2};
     for (int node : nodes) {
       ++used[node];

@@ -23,7 +23,7 @@ class Window {
   const SetProblem& problem() const { return window_; }  // nodes numbered anew
   const Partition& inside() const { return inside_; }    // the sets that are replaced
   int NumberOf(int node) const;                          // of a node of the whole that is in the window
-  int SetOf(int set) const { return sets_[set]; }      // of the whole, of one of the window
+  int SetOf(int set) const { return sets_[set]; }        // of the whole, of one of the window
   // The whole with `sets` of the window instead, a schedulable partition of it.
   Partition Replaced(const std::vector<int>& sets) const;
   // What the sets around it cost, seconds.

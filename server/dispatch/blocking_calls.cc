@@ -141,7 +141,8 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     if (!tasks.ok()) return tasks.status();
     for (const TaskRecord& task : *tasks) {
       auto found = waiting.find(task.key);
-      if (found == waiting.end() || !IsTerminal(task.state)) continue;  // an earlier task of the same key has ended
+      if (found == waiting.end() || !IsTerminal(task.state))
+        continue;  // an earlier task of the same key has ended
       if (task.state == TaskState::kCancelled) {
         return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
       }
@@ -193,7 +194,8 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   }
 }
 
-absl::StatusOr<std::map<std::string, Dispatcher::Need>> Dispatcher::Queued(const std::map<std::string, Need>& waiting) const {
+absl::StatusOr<std::map<std::string, Dispatcher::Need>> Dispatcher::Queued(
+    const std::map<std::string, Need>& waiting) const {
   std::map<std::string, Need> queued;
   std::vector<std::string> ids;
   for (const auto& [key, need] : waiting) ids.push_back(need.task);
@@ -209,7 +211,9 @@ std::optional<v1::DeviceDescription> Dispatcher::LostDevice(const std::map<std::
   const Timestamp now = clock_.Now();
   for (const auto& [key, need] : queued) {
     const std::string& uuid = need.requirements.device_uuid;
-    if (need.kind != TaskKind::kTime || uuid.empty() || !registry_.DeviceIsLost(uuid, now, options_.out_patience)) continue;
+    if (need.kind != TaskKind::kTime || uuid.empty() ||
+        !registry_.DeviceIsLost(uuid, now, options_.out_patience))
+      continue;
     std::optional<v1::DeviceDescription> device = registry_.KnownDevice(uuid);
     if (device.has_value() && AnotherDevice(*device).has_value()) return device;
   }
@@ -245,7 +249,8 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
     if (!bound.ok()) return bound.status();
     earlier = *std::move(bound);
     std::lock_guard<std::mutex> lock(mutex_);
-    if (auto lost = lost_devices_.find(job); lost != lost_devices_.end() && lost->second.contains(earlier)) earlier.clear();
+    if (auto lost = lost_devices_.find(job); lost != lost_devices_.end() && lost->second.contains(earlier))
+      earlier.clear();
   }
   const CancellationToken::Registration registration = token.OnCancel([this] { registry_.Interrupt(); });
   const auto deadline = std::chrono::steady_clock::now() + patience;

@@ -25,7 +25,9 @@ std::vector<Capability> TimeCapabilities(const v1::SynchronizeRequest& request) 
   std::vector<Capability> capabilities;
   for (const v1::DeviceDescription& device : request.devices()) {
     const auto is_this = [&](const std::string& uuid) { return uuid == device.uuid(); };
-    const auto is_out = [&](const v1::DeviceProblem& problem) { return problem.device_uuid() == device.uuid(); };
+    const auto is_out = [&](const v1::DeviceProblem& problem) {
+      return problem.device_uuid() == device.uuid();
+    };
     if (std::any_of(request.problems().begin(), request.problems().end(), is_out)) continue;
     if (!request.free_devices().empty() &&
         std::none_of(request.free_devices().begin(), request.free_devices().end(), is_this))

@@ -8,8 +8,8 @@
 
 namespace fusion {
 
-// What a worker can build: what it says. One that says nothing, because it is of an earlier version, builds for its devices:
-// for CUDA every arch (no device is needed to compile for it), for the host its own.
+// What a worker can build: what it says. One that says nothing, because it is of an earlier version, builds
+// for its devices: for CUDA every arch (no device is needed to compile for it), for the host its own.
 std::vector<Capability> BuildCapabilities(const v1::SynchronizeRequest& request);
 // What it can time: on devices that it has in order; those alone whose lane is idle, if it says which.
 std::vector<Capability> TimeCapabilities(const v1::SynchronizeRequest& request);

@@ -43,11 +43,13 @@ std::vector<ClaimedTask> ClaimBook::HeldBy(const std::string& worker, const std:
     for (const auto& [hold, task] : found->second)
       if (task.instance == instance) held.push_back(task);
   }
-  std::sort(held.begin(), held.end(), [](const ClaimedTask& a, const ClaimedTask& b) { return a.number < b.number; });
+  std::sort(held.begin(), held.end(),
+            [](const ClaimedTask& a, const ClaimedTask& b) { return a.number < b.number; });
   return held;
 }
 
-std::optional<ClaimedTask> ClaimBook::Find(const std::string& worker, const std::string& id, int64_t fence) const {
+std::optional<ClaimedTask> ClaimBook::Find(const std::string& worker, const std::string& id,
+                                           int64_t fence) const {
   std::lock_guard lock(mutex_);
   auto found = held_.find(worker);
   if (found == held_.end()) return std::nullopt;

@@ -1,4 +1,5 @@
-// Which tasks are in whose hands, in memory: what the store has as RUNNING, without asking it at every call of every worker.
+// Which tasks are in whose hands, in memory: what the store has as RUNNING, without asking it at every call
+// of every worker.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct ClaimedTask {
 };
 ClaimedTask ClaimedTaskOf(const TaskRecord& task);
 
-// The store stays the judge of who may do what. Each claim is noted once, and once that it has ended; threads may come with these in
-// either order. Thread safe.
+// The store stays the judge of who may do what. Each claim is noted once, and once that it has ended; threads
+// may come with these in either order. Thread safe.
 class ClaimBook {
  public:
   void Claimed(ClaimedTask task);
@@ -43,7 +44,8 @@ class ClaimBook {
  private:
   using Hold = std::pair<std::string, int64_t>;  // id and fence
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::map<Hold, ClaimedTask>> held_;  // by worker, none empty; guarded by mutex_
+  std::unordered_map<std::string, std::map<Hold, ClaimedTask>>
+      held_;                    // by worker, none empty; guarded by mutex_
   std::set<Hold> ended_first_;  // whose claims have not been noted yet; guarded by mutex_
 };
 

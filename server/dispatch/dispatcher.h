@@ -58,7 +58,8 @@ class Dispatcher {
   // process. Must not be called from a callback.
   void Stop();
 
-  // Looks for lost workers and for tasks that have waited too long. Start lets a timer do it every expiry_period.
+  // Looks for lost workers and for tasks that have waited too long. Start lets a timer do it every
+  // expiry_period.
   void Tick();
 
   // ---- For workers ----
@@ -69,9 +70,10 @@ class Dispatcher {
   // assignment can come twice, with the same fence, when the worker does not list it: it is the same task,
   // not a second one.
   // call: numbers calls in the order in which they came, for CallBroke; 0: unknown.
-  void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done, int64_t call = 0);
-  // The connection of a call that was not answered broke: a worker that does not call again within `broken_grace` is lost, before
-  // its leases end.
+  void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done,
+                   int64_t call = 0);
+  // The connection of a call that was not answered broke: a worker that does not call again within
+  // `broken_grace` is lost, before its leases end.
   void CallBroke(const std::string& worker, int64_t call);
 
   // ---- For job threads: these block ----
@@ -89,14 +91,15 @@ class Dispatcher {
                                                   const BuildProgress& progress = nullptr);
 
   // reused: the timing had been made for this job before, by an earlier process of the server.
-  // Queues work without waiting for it; a later Build or Time of the same tasks finds it. Statuses as Store::EnsureTasks.
+  // Queues work without waiting for it; a later Build or Time of the same tasks finds it. Statuses as
+  // Store::EnsureTasks.
   absl::Status Enqueue(const std::string& job, const std::vector<TaskSpec>& specs);
 
   using TimeResultCallback = std::function<void(int index, const v1::TimeResult& result, bool reused)>;
   // Queues all for the device and hands over results as they come, in the calling thread. A timing given up
-  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build. ABORTED: the device is lost (its workers
-  // are gone or draining, or have taken it out) and another of its kind is there, which ChooseDevice gives the job from now on; the
-  // job's tasks have been cancelled.
+  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build. ABORTED: the device
+  // is lost (its workers are gone or draining, or have taken it out) and another of its kind is there, which
+  // ChooseDevice gives the job from now on; the job's tasks have been cancelled.
   absl::Status Time(const std::string& job, const std::vector<v1::TimeTask>& tasks,
                     const v1::DeviceDescription& device, CancellationToken token,
                     const TimeResultCallback& on_result);
@@ -161,7 +164,8 @@ class Dispatcher {
   bool stopped_ = false;                     // guarded by mutex_
   boost::asio::steady_timer expiry_timer_;   // guarded by mutex_
   std::map<std::string, int> times_chosen_;  // by device uuid; guarded by mutex_
-  std::map<std::string, std::set<std::string>> lost_devices_;  // by job: are not chosen again; guarded by mutex_
+  std::map<std::string, std::set<std::string>>
+      lost_devices_;  // by job: are not chosen again; guarded by mutex_
 };
 
 }  // namespace fusion

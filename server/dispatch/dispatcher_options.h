@@ -10,18 +10,20 @@ struct DispatcherOptions {
   // hold tasks.
   std::chrono::milliseconds lease{15000};
   std::chrono::milliseconds contact{5000};
-  // A worker whose connection broke, and that does not call again within this, is lost without waiting for the end of its leases.
+  // A worker whose connection broke, and that does not call again within this, is lost without waiting for
+  // the end of its leases.
   std::chrono::milliseconds broken_grace{5000};
   // Longest time that a call of an idle worker is held.
   std::chrono::milliseconds longest_wait{10000};
-  // A worker silent for so long counts as disconnected. Longer than longest_wait; not longer than a lease, or a task that its device
-  // has not taken yet waits longer than one that it holds.
+  // A worker silent for so long counts as disconnected. Longer than longest_wait; not longer than a lease, or
+  // a task that its device has not taken yet waits longer than one that it holds.
   std::chrono::milliseconds connected_for{15000};
   // After a restart of the server, no lease ends earlier than this.
   std::chrono::milliseconds restart_grace{30000};
   // How often leases are looked through: a task waits so much longer than its lease at most.
   std::chrono::milliseconds expiry_period{250};
-  // A device that its worker has taken out for so long counts as lost. The worker tries it again after 5 s, and then ever later.
+  // A device that its worker has taken out for so long counts as lost. The worker tries it again after 5 s,
+  // and then ever later.
   std::chrono::milliseconds out_patience{30000};
   // Build and Time give up when no connected worker could run their tasks for so long.
   std::chrono::milliseconds no_worker_patience{300000};

@@ -1,7 +1,8 @@
 // What each user has had of the farm, so that all get the same, however much they ask for.
 //
-// Start-time fair queueing (Goyal, Vin and Cheng, 1996) with tasks as packets: a user's next task begins, in virtual time, when
-// his last one was done or at the virtual time of the farm, whichever is later; so nobody saves up what he did not use.
+// Start-time fair queueing (Goyal, Vin and Cheng, 1996) with tasks as packets: a user's next task begins, in
+// virtual time, when his last one was done or at the virtual time of the farm, whichever is later; so nobody
+// saves up what he did not use.
 #pragma once
 
 #include <map>

@@ -38,7 +38,8 @@ class LongPolls {
   // Looks again for this worker, or for all.
   void Wake(const std::string& worker);
   void WakeAll();
-  // Looks again for those whose request `wanted` accepts; it is called for one after another, and must not use this object.
+  // Looks again for those whose request `wanted` accepts; it is called for one after another, and must not
+  // use this object.
   void WakeIf(const std::function<bool(const v1::SynchronizeRequest&)>& wanted);
   // Answers all held calls with nothing; calls that come later are answered at once. Waits for callbacks in
   // progress, so it must not be called from one.

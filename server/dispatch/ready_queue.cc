@@ -76,7 +76,8 @@ std::vector<const ReadyQueue::TasksOfClass*> ReadyQueue::Choices(const Demand& d
     const std::string lane = LaneOf(demand.kind, found->first.device_uuid);
     const auto taken = lanes_.find(lane);
     if (taken != lanes_.end() && taken->second.worker != demand.worker) return;
-    if (std::find(choices.begin(), choices.end(), &found->second) == choices.end()) choices.push_back(&found->second);
+    if (std::find(choices.begin(), choices.end(), &found->second) == choices.end())
+      choices.push_back(&found->second);
   };
   for (const Capability& capability : demand.capabilities) {
     std::vector<std::string> devices = {""};
@@ -88,7 +89,9 @@ std::vector<const ReadyQueue::TasksOfClass*> ReadyQueue::Choices(const Demand& d
         continue;
       }
       for (auto found = classes_.lower_bound(Class{demand.kind, capability.target, "", ""});
-           found != classes_.end() && found->first.kind == demand.kind && found->first.target == capability.target; ++found)
+           found != classes_.end() && found->first.kind == demand.kind &&
+           found->first.target == capability.target;
+           ++found)
         if (found->first.device_uuid == device) add(found);
     }
   }
@@ -106,7 +109,8 @@ const ReadyTask* ReadyQueue::Best(const Demand& demand, Timestamp now) const {
         if (!MayHave(task, demand.worker, now)) continue;
         const Order best_order = best == nullptr ? order : Order{best->priority, best->number};
         // Priorities are a user's own: between users that have had the same, the older task comes first.
-        const bool earlier = best != nullptr && (best->user == user ? order < best_order : task.number < best->number);
+        const bool earlier =
+            best != nullptr && (best->user == user ? order < best_order : task.number < best->number);
         if (best == nullptr || served < least_served || earlier) {
           best = &task;
           least_served = served;

@@ -1,4 +1,5 @@
-// Which queued task a worker gets next. Lives in memory; the store says what is queued, and is asked before a task is handed out.
+// Which queued task a worker gets next. Lives in memory; the store says what is queued, and is asked before a
+// task is handed out.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,9 @@ struct ReadyTask {
 };
 ReadyTask ReadyTaskOf(const TaskRecord& task);
 
-// Of the users with tasks that a worker can do, the one who has had the least of the farm comes first (FairShare); of his
-// tasks that of the highest priority, of these the oldest. The lane of a device belongs to one worker at a time, who says how
-// many tasks he takes for it.
-// Thread safe.
+// Of the users with tasks that a worker can do, the one who has had the least of the farm comes first
+// (FairShare); of his tasks that of the highest priority, of these the oldest. The lane of a device belongs
+// to one worker at a time, who says how many tasks he takes for it. Thread safe.
 class ReadyQueue {
  public:
   // Known tasks stay as they are.
@@ -46,18 +46,19 @@ class ReadyQueue {
     std::vector<Capability> capabilities;  // of TIME tasks: one for each device whose lane it offers
     int count = 0;
   };
-  // Removes up to `count` tasks, best first; each is charged to its user as expected (FairShare), and the lanes that they
-  // need are the worker's. Whoever takes them either hands them out or gives them back.
+  // Removes up to `count` tasks, best first; each is charged to its user as expected (FairShare), and the
+  // lanes that they need are the worker's. Whoever takes them either hands them out or gives them back.
   std::vector<ReadyTask> Take(const Demand& demand, Timestamp now);
   // They were not handed out: as if they had not been taken.
   void GiveBack(const std::vector<ReadyTask>& tasks);
 
   // A task that was handed out before this object was made, and still runs.
   void Resume(const ReadyTask& task, const std::string& worker);
-  // A task that was handed out has ended: it leaves its lane, and its user is charged for the time that it took.
+  // A task that was handed out has ended: it leaves its lane, and its user is charged for the time that it
+  // took.
   void Ended(const std::string& id, double seconds);
-  // The same of one that ended for reasons that are not its own: its user is charged nothing, and how long it was with a
-  // worker says nothing of how long tasks of its kind take.
+  // The same of one that ended for reasons that are not its own: its user is charged nothing, and how long it
+  // was with a worker says nothing of how long tasks of its kind take.
   void Released(const std::string& id);
 
   // Removes the tasks that have waited too long.
@@ -112,9 +113,10 @@ class ReadyQueue {
   void LeaveLane(const std::string& lane);
 
   mutable std::mutex mutex_;
-  std::map<Class, TasksOfClass> classes_;               // guarded by mutex_, as all below; none is empty
-  std::unordered_map<std::string, Place> places_;       // by id
-  std::set<std::pair<Timestamp, std::string>> limited_;  // queue_until and id of those that may not wait for ever
+  std::map<Class, TasksOfClass> classes_;          // guarded by mutex_, as all below; none is empty
+  std::unordered_map<std::string, Place> places_;  // by id
+  std::set<std::pair<Timestamp, std::string>>
+      limited_;  // queue_until and id of those that may not wait for ever
   std::unordered_map<std::string, HandedOut> handed_out_;  // by id
   struct Lane {
     std::string worker;

@@ -10,9 +10,9 @@
 namespace fusion {
 namespace {
 
-// An assignment that a process was sent but does not list was lost on the way, and is sent again. Workers cancel a held
-// call when they have news, so many answers are lost where many short builds end. One that is still not listed after
-// so many times is not wanted there: its lease ends, and another worker gets it.
+// An assignment that a process was sent but does not list was lost on the way, and is sent again. Workers
+// cancel a held call when they have news, so many answers are lost where many short builds end. One that is
+// still not listed after so many times is not wanted there: its lease ends, and another worker gets it.
 constexpr int kMostResends = 200;
 
 // Seconds until a worker whose call was not held should call again.
@@ -130,9 +130,11 @@ void Synchronizer::WakeForTasks() {
       if (slots <= 0) continue;
       const std::vector<Capability> capabilities = CapabilitiesFor(kind, request);
       for (ReadyQueue::Waiting& tasks : waiting) {
-        const bool matches = tasks.kind == kind && std::any_of(capabilities.begin(), capabilities.end(), [&](const Capability& capability) {
-                               return Matches(capability, tasks.requirements);
-                             });
+        const bool matches =
+            tasks.kind == kind &&
+            std::any_of(capabilities.begin(), capabilities.end(), [&](const Capability& capability) {
+              return Matches(capability, tasks.requirements);
+            });
         if (!matches || slots == 0) continue;
         const int taken = std::min(slots, tasks.count);
         slots -= taken;
@@ -170,7 +172,8 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
     if (listed.contains(task.id)) continue;
     if (registry_.CountResent(request.worker(), task.id, task.fence) > kMostResends) continue;
     absl::StatusOr<TaskRecord> with_work = store_.GetTask(task.id);
-    if (!with_work.ok() || with_work->fence != task.fence || with_work->state != TaskState::kRunning) continue;
+    if (!with_work.ok() || with_work->fence != task.fence || with_work->state != TaskState::kRunning)
+      continue;
     absl::StatusOr<v1::Assignment> assignment = queue_.AssignmentOf(*with_work);
     if (!assignment.ok()) continue;
     *response.add_assignments() = *std::move(assignment);

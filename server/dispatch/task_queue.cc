@@ -106,7 +106,8 @@ absl::Status TaskQueue::Start() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& job, const std::vector<TaskSpec>& specs) {
+absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& job,
+                                                           const std::vector<TaskSpec>& specs) {
   std::vector<EnsuredTask> ensured;
   ensured.reserve(specs.size());
   for (size_t begin = 0; begin < specs.size(); begin += kSpecsOfChange) {
@@ -131,12 +132,11 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
                                                              TaskKind kind, int count) {
   std::vector<v1::Assignment> assignments;
   if (count <= 0) return assignments;
-  const std::vector<ReadyTask> taken = ready_.Take(
-      {.worker = request.worker(),
-       .kind = kind,
-       .capabilities = CapabilitiesFor(kind, request),
-       .count = count},
-      clock_.Now());
+  const std::vector<ReadyTask> taken = ready_.Take({.worker = request.worker(),
+                                                    .kind = kind,
+                                                    .capabilities = CapabilitiesFor(kind, request),
+                                                    .count = count},
+                                                   clock_.Now());
   if (taken.empty()) return assignments;
   std::vector<std::string> ids;
   for (const ReadyTask& task : taken) ids.push_back(task.id);
@@ -155,7 +155,8 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
     absl::StatusOr<v1::Assignment> assignment = AssignmentOf(task);
     if (!assignment.ok()) {
       // Nobody can run it: it fails after a few claims instead of stopping the queue.
-      absl::StatusOr<Reported> released = Release(TaskHold{task.id, task.fence}, std::string(assignment.status().message()));
+      absl::StatusOr<Reported> released =
+          Release(TaskHold{task.id, task.fence}, std::string(assignment.status().message()));
       if (!released.ok()) return released.status();
       continue;
     }
@@ -211,7 +212,8 @@ absl::StatusOr<bool> TaskQueue::ExpireLeases(std::set<std::string>* lost_workers
 }
 
 absl::StatusOr<bool> TaskQueue::LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request) {
-  if (absl::Status noted = store_.AddWorkerProcess(request.worker(), request.instance()); !noted.ok()) return noted;
+  if (absl::Status noted = store_.AddWorkerProcess(request.worker(), request.instance()); !noted.ok())
+    return noted;
   absl::StatusOr<std::vector<TaskRecord>> lost =
       store_.LoseTasks(request.worker(), request.instance(), clock_.Now());
   if (!lost.ok()) return lost.status();

@@ -49,10 +49,11 @@ class TaskQueue {
     kUnwanted,  // the task is no longer this worker's; the report changed nothing
     kRequeued,  // the worker failed; the task waits for another, or is FAILED
   };
-  // Takes finished reports, all that can be in one change of the store; returned in their order. An error means that nothing of that
-  // one is stored: the worker must report it again.
-  // kUnwanted when another worker has the task: fences say which assignment a report is of, not who may report.
-  std::vector<absl::StatusOr<Reported>> Report(const std::string& worker, const std::vector<const v1::TaskReport*>& reports);
+  // Takes finished reports, all that can be in one change of the store; returned in their order. An error
+  // means that nothing of that one is stored: the worker must report it again. kUnwanted when another worker
+  // has the task: fences say which assignment a report is of, not who may report.
+  std::vector<absl::StatusOr<Reported>> Report(const std::string& worker,
+                                               const std::vector<const v1::TaskReport*>& reports);
   // What this process of the worker holds, in the order of queueing.
   std::vector<ClaimedTask> HeldBy(const v1::SynchronizeRequest& request) const {
     return book_.HeldBy(request.worker(), request.instance());
@@ -79,7 +80,8 @@ class TaskQueue {
  private:
   absl::StatusOr<Reported> Release(const TaskHold& hold, const std::string& message);
   // The completion that a finished report asks for. FAILED_PRECONDITION: why the worker has failed instead.
-  absl::StatusOr<TaskCompletion> CompletionOf(const v1::TaskReport& report, const ClaimedTask& task, Timestamp now);
+  absl::StatusOr<TaskCompletion> CompletionOf(const v1::TaskReport& report, const ClaimedTask& task,
+                                              Timestamp now);
   void HasEnded(const ClaimedTask& task, Timestamp now);
   // A task that somebody held is queued again, or has ended.
   void LeaveHolder(const TaskRecord& task);

@@ -19,7 +19,8 @@ absl::StatusOr<TaskQueue::Reported> TaskQueue::Release(const TaskHold& hold, con
   return Reported::kRequeued;
 }
 
-absl::StatusOr<TaskCompletion> TaskQueue::CompletionOf(const v1::TaskReport& report, const ClaimedTask& task, Timestamp now) {
+absl::StatusOr<TaskCompletion> TaskQueue::CompletionOf(const v1::TaskReport& report, const ClaimedTask& task,
+                                                       Timestamp now) {
   const bool is_build = report.state_case() == v1::TaskReport::kBuild;
   if (is_build != (task.kind == TaskKind::kBuild))
     return absl::FailedPreconditionError("the worker sent a result of another kind of task");
@@ -55,8 +56,8 @@ void TaskQueue::HasEnded(const ClaimedTask& task, Timestamp now) {
   board_.Ended(task.key);
 }
 
-std::vector<absl::StatusOr<TaskQueue::Reported>> TaskQueue::Report(const std::string& worker,
-                                                                   const std::vector<const v1::TaskReport*>& reports) {
+std::vector<absl::StatusOr<TaskQueue::Reported>> TaskQueue::Report(
+    const std::string& worker, const std::vector<const v1::TaskReport*>& reports) {
   const Timestamp now = clock_.Now();
   std::vector<absl::StatusOr<Reported>> outcomes(reports.size(), Reported::kUnwanted);
   std::vector<TaskCompletion> completions;

@@ -28,12 +28,14 @@ v1::SynchronizeRequest OfferOf(const v1::SynchronizeRequest& request) {
 // Why the device is taken out; "": it is sound.
 std::string ProblemOf(const v1::SynchronizeRequest& offer, const v1::DeviceDescription& device) {
   for (const v1::DeviceProblem& problem : offer.problems())
-    if (problem.device_uuid() == device.uuid()) return problem.reason().empty() ? "unknown" : problem.reason();
+    if (problem.device_uuid() == device.uuid())
+      return problem.reason().empty() ? "unknown" : problem.reason();
   return "";
 }
 
 // How long the device had been out when the worker said so; none: it is sound.
-std::optional<std::chrono::duration<double>> OutFor(const v1::SynchronizeRequest& offer, const v1::DeviceDescription& device) {
+std::optional<std::chrono::duration<double>> OutFor(const v1::SynchronizeRequest& offer,
+                                                    const v1::DeviceDescription& device) {
   for (const v1::DeviceProblem& problem : offer.problems())
     if (problem.device_uuid() == device.uuid()) return std::chrono::duration<double>(problem.seconds());
   return std::nullopt;
@@ -45,7 +47,8 @@ std::string LowerCaseName(v1::Target target) {
   return target == v1::TARGET_AUTO ? "auto" : absl::AsciiStrToLower(v1::Target_Name(target));
 }
 
-WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& request, Timestamp now, int64_t call) {
+WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& request, Timestamp now,
+                                              int64_t call) {
   std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = workers_[request.worker()];
   if (entry.replaced_instances.contains(request.instance())) return Contact::kReplaced;

@@ -33,15 +33,17 @@ class WorkerRegistry {
   // Notes a call of a worker.
   // call: numbers calls in the order in which they came; 0: unknown.
   Contact Touch(const v1::SynchronizeRequest& request, Timestamp now, int64_t call = 0);
-  // The connection of this call broke before it was answered. If it is the worker's last one, he may have died.
+  // The connection of this call broke before it was answered. If it is the worker's last one, he may have
+  // died.
   void CallBroke(const std::string& worker, int64_t call, Timestamp now);
   // Workers that have not called since their last call broke, at or before `then`; each is named once.
   std::vector<std::string> TakeSilentSince(Timestamp then);
   // The worker let its leases end: it counts as disconnected until it calls again.
   void Lose(const std::string& worker);
-  // A worker that has called since the server started has the device, and none offers it: those that have it are disconnected or
-  // draining, or have taken it out for longer than `out_patience`.
-  bool DeviceIsLost(const std::string& device_uuid, Timestamp now, std::chrono::microseconds out_patience) const;
+  // A worker that has called since the server started has the device, and none offers it: those that have it
+  // are disconnected or draining, or have taken it out for longer than `out_patience`.
+  bool DeviceIsLost(const std::string& device_uuid, Timestamp now,
+                    std::chrono::microseconds out_patience) const;
   // The worker was answered; it was there at least until now.
   void Answered(const std::string& worker, const std::string& instance, Timestamp now);
 
@@ -63,13 +65,13 @@ class WorkerRegistry {
 
   // By name.
   std::vector<v1::Worker> Workers(Timestamp now) const;
-  // Sound devices of workers that are connected and not draining, in the order of worker and device; arch "" is
-  // any, TARGET_AUTO any target.
+  // Sound devices of workers that are connected and not draining, in the order of worker and device; arch ""
+  // is any, TARGET_AUTO any target.
   std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch, Timestamp now) const;
   // Of any worker that has called since the server started.
   std::optional<v1::DeviceDescription> KnownDevice(const std::string& device_uuid) const;
-  // Whether `wanted` accepts what a worker that is connected and not draining has and can build: its last request, of which
-  // the fields that say so are left. It must be quick and must not use this object.
+  // Whether `wanted` accepts what a worker that is connected and not draining has and can build: its last
+  // request, of which the fields that say so are left. It must be quick and must not use this object.
   bool SomeoneOffers(const std::function<bool(const v1::SynchronizeRequest&)>& wanted, Timestamp now) const;
   // "alpha (cuda sm_90 NVIDIA H200), beta (host x86-64-v4, draining)", or "none".
   std::string Describe(Timestamp now) const;
@@ -83,8 +85,8 @@ class WorkerRegistry {
  private:
   struct Entry {
     std::string instance;
-    bool greeted = false;  // it has called since the server started
-    bool lost = false;     // it has let its leases end since it called
+    bool greeted = false;          // it has called since the server started
+    bool lost = false;             // it has let its leases end since it called
     v1::SynchronizeRequest offer;  // devices, problems, builds, confinement, version
     Timestamp last_contact{};
     int64_t last_call = 0;

@@ -59,7 +59,9 @@ Graph::Graph(std::string name, std::shared_ptr<const Catalog> catalog, std::vect
 
 int64_t StorageEntries(const Value& value, const SizeValues& sizes) {
   if (!value.leading_dimension) return value.type.Entries(sizes);
-  const auto size = [&](const Extent& extent) { return extent.name.empty() ? extent.constant : sizes.at(extent.name); };
+  const auto size = [&](const Extent& extent) {
+    return extent.name.empty() ? extent.constant : sizes.at(extent.name);
+  };
   return size(value.type.extents[0]) * size(*value.leading_dimension);
 }
 int64_t StorageBytes(const Value& value, const SizeValues& sizes) {

@@ -1,5 +1,5 @@
-// The dataflow graph of elementary functions (seed 000, section 4.2.1), type checked: every name is resolved, every
-// overload chosen, every index map bound to sizes.
+// The dataflow graph of elementary functions (seed 000, section 4.2.1), type checked: every name is resolved,
+// every overload chosen, every index map bound to sizes.
 #pragma once
 
 #include <compare>
@@ -42,11 +42,13 @@ struct Value {
   bool is_input = false;
   bool is_output = false;
   std::optional<double> literal;  // scalars written in place
-  std::optional<Extent> leading_dimension;  // of a matrix: entries from one row to the next in memory; absent: its columns
+  std::optional<Extent>
+      leading_dimension;  // of a matrix: entries from one row to the next in memory; absent: its columns
   SourcePosition position;
 };
 
-// Entries that a value takes in memory: those of its type, and what lies between the rows of a matrix with a leading dimension.
+// Entries that a value takes in memory: those of its type, and what lies between the rows of a matrix with a
+// leading dimension.
 int64_t StorageEntries(const Value& value, const SizeValues& sizes);
 int64_t StorageBytes(const Value& value, const SizeValues& sizes);
 // As declared in a .fuse file: "matrix[m,n,ld=lda]".
@@ -69,7 +71,8 @@ struct Node {
   // ENTRYWISE: the dimensions of the result, all parallel (element entries are not dimensions).
   // ELEMENT, and ENTRYWISE on elements: {elements}.
   std::vector<NodeDimension> dimensions;
-  // For each operand the dimension (position in `dimensions`) that each of its extents follows; {} for scalars.
+  // For each operand the dimension (position in `dimensions`) that each of its extents follows; {} for
+  // scalars.
   std::vector<std::vector<int>> operand_maps;
   std::vector<int> result_map;
   StaticParameters static_parameters;  // ELEMENT
@@ -89,8 +92,9 @@ struct Size {
 // Immutable once built (server/parse builds it). Keeps its catalog alive.
 class Graph {
  public:
-  Graph(std::string name, std::shared_ptr<const Catalog> catalog, std::vector<Size> sizes, std::vector<Value> values,
-        std::vector<Node> nodes, std::vector<ValueId> inputs, std::vector<ValueId> outputs);
+  Graph(std::string name, std::shared_ptr<const Catalog> catalog, std::vector<Size> sizes,
+        std::vector<Value> values, std::vector<Node> nodes, std::vector<ValueId> inputs,
+        std::vector<ValueId> outputs);
 
   const std::string& name() const { return name_; }
   const Catalog& catalog() const { return *catalog_; }
@@ -124,8 +128,8 @@ class Graph {
   std::vector<std::vector<NodeId>> predecessors_;
 };
 
-// Content hash of a graph: structure, types, functions with their routines; not the names of variables, not positions,
-// not the values of sizes. "sha256:<16 hex digits>".
+// Content hash of a graph: structure, types, functions with their routines; not the names of variables, not
+// positions, not the values of sizes. "sha256:<16 hex digits>".
 std::string GraphHash(const Graph& graph);
 
 }  // namespace fusion

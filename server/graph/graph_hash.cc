@@ -105,7 +105,9 @@ class CanonicalText {
   std::string ExtentText(const Extent& extent) {
     return extent.name.empty()
                ? absl::StrCat("[", extent.constant, "]")
-               : absl::StrCat("[s", sizes_.try_emplace(extent.name, static_cast<int>(sizes_.size())).first->second, "]");
+               : absl::StrCat("[s",
+                              sizes_.try_emplace(extent.name, static_cast<int>(sizes_.size())).first->second,
+                              "]");
   }
   std::string TypeText(const Value& value) {
     const Type& type = value.type;

@@ -8,9 +8,9 @@
 
 namespace fusion {
 
-// Which nodes can be reached from which by at least one edge: a node does not reach itself. Immutable after construction,
-// so any thread may call. Memory: nodes^2 / 8 bytes, so for up to about 50,000 nodes; larger graphs must
-// not build it.
+// Which nodes can be reached from which by at least one edge: a node does not reach itself. Immutable after
+// construction, so any thread may call. Memory: nodes^2 / 8 bytes, so for up to about 50,000 nodes; larger
+// graphs must not build it.
 class Reachability {
  public:
   explicit Reachability(const Graph& graph);

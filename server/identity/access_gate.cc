@@ -124,9 +124,10 @@ absl::StatusOr<Principal> AccessGate::Admit(const ShownCredentials& shown, std::
   const std::chrono::duration<double> delay =
       rates_.Take(KeyOf(*principal), limit, std::chrono::steady_clock::now());
   if (delay.count() > 0)
-    return RetryLater(absl::StrCat(principal->name, " sends more than ", limit.per_second,
-                                   " requests a second; try again in ", std::ceil(delay.count() * 1000), " ms"),
-                      delay);
+    return RetryLater(
+        absl::StrCat(principal->name, " sends more than ", limit.per_second,
+                     " requests a second; try again in ", std::ceil(delay.count() * 1000), " ms"),
+        delay);
   return principal;
 }
 
@@ -141,11 +142,12 @@ absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitStream(const Principal& p
 
 absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitProgram(const Principal& principal) {
   if (principal.how == Principal::How::kOperator) return std::make_shared<int>(0);
-  std::shared_ptr<void> ticket = streams_.Enter(absl::StrCat("tuning ", KeyOf(principal)), options_.tuning_programs);
+  std::shared_ptr<void> ticket =
+      streams_.Enter(absl::StrCat("tuning ", KeyOf(principal)), options_.tuning_programs);
   if (ticket) return ticket;
   return RetryLater(absl::StrCat(principal.name, " has ", options_.tuning_programs,
-                               " programs that tune already, which is as many as may be"),
-                  std::chrono::seconds(10));
+                                 " programs that tune already, which is as many as may be"),
+                    std::chrono::seconds(10));
 }
 
 void AccessGate::RecordEnd(const Principal* principal, const ShownCredentials& shown, std::string_view method,

@@ -14,7 +14,7 @@ constexpr size_t kSmall = 64 << 10;   // names, page tokens
 constexpr size_t kGraph = 80 << 20;   // clients send files of up to 64 MiB
 constexpr size_t kReport = 64 << 20;  // what a worker has measured, logs of compilers
 constexpr size_t kChunk = 4 << 20;
-constexpr size_t kTune = 1 << 20;     // a declaration, a batch of reports
+constexpr size_t kTune = 1 << 20;  // a declaration, a batch of reports
 
 constexpr bool kYes = true, kNo = false;
 

@@ -6,14 +6,15 @@
 namespace fusion {
 namespace {
 
-// Latency of device memory under load, seconds: about 700 ns on recent NVIDIA GPUs (Hopper: 650 to 800 ns by pointer
-// chasing under load; anything in that range orders candidates alike).
+// Latency of device memory under load, seconds: about 700 ns on recent NVIDIA GPUs (Hopper: 650 to 800 ns by
+// pointer chasing under load; anything in that range orders candidates alike).
 constexpr double kMemoryLatencySeconds = 700e-9;
 // The least share of the bandwidth ever assumed.
 constexpr double kLeastShare = 0.02;
 constexpr double kKnee = 6;
-// Bandwidth of the L2 cache over that of device memory: 16 MiB read again and again at 4.74 TB/s with the launch of 0.74 us
-// included, 6 TB/s without, on an H200 that copies at 4.15 (tests/bench/device, results/h200-device.txt).
+// Bandwidth of the L2 cache over that of device memory: 16 MiB read again and again at 4.74 TB/s with the
+// launch of 0.74 us included, 6 TB/s without, on an H200 that copies at 4.15 (tests/bench/device,
+// results/h200-device.txt).
 constexpr double kCacheBandwidthRatio = 1.45;
 
 }  // namespace
@@ -51,8 +52,8 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
     const double needed =
         device_.copy_bytes_per_second() * read_share * kMemoryLatencySeconds / device_.multiprocessors();
     const double in_flight = per_multiprocessor * traits.bytes_in_flight_per_block;
-    // A sharp knee: WAXPBY of 2^26 entries on an H200 reached 0.59, 1.00 and 1.00 of the rate with 0.55, 1.65 and 2.2 of these bytes,
-    // SSCAL 0.98 with 1.44.
+    // A sharp knee: WAXPBY of 2^26 entries on an H200 reached 0.59, 1.00 and 1.00 of the rate with 0.55, 1.65
+    // and 2.2 of these bytes, SSCAL 0.98 with 1.44.
     const double load = in_flight / std::max(needed, 1.0);
     estimate.load = load > 0 ? load : 1;
     estimate.resident_blocks = resident;
@@ -69,7 +70,8 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
       (warm_ ? cached : std::max(estimate.bytes, cached)) /
       (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
   estimate.compute_seconds =
-      traits.flops / (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
+      traits.flops /
+      (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
   // Two operations an instruction at the peak.
   estimate.issue_seconds = traits.instructions / (device_.peak_flops() / 2 * std::max(busy, 1e-3));
   if (traits.routines) {
@@ -82,13 +84,14 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
   }
   estimate.launch_seconds = traits.launches * device_.launch_seconds();
   estimate.total_seconds =
-      std::max({estimate.memory_seconds, estimate.compute_seconds, estimate.alone_seconds}) + traits.barrier_seconds +
-      estimate.launch_seconds;
+      std::max({estimate.memory_seconds, estimate.compute_seconds, estimate.alone_seconds}) +
+      traits.barrier_seconds + estimate.launch_seconds;
   estimate.barrier_seconds = traits.barrier_seconds;
   return estimate;
 }
 
-// 3 us more than launches and bytes explain for VADD, WAXPBY and SSCAL of 2^20 entries on an H200, of one kernel and of two.
+// 3 us more than launches and bytes explain for VADD, WAXPBY and SSCAL of 2^20 entries on an H200, of one
+// kernel and of two.
 double CostModel::StartSeconds() const { return device_.target() == v1::CUDA && cold_ ? 3e-6 : 0; }
 
 void CostModel::Correct(FusionImplementation* implementation) const {
@@ -97,12 +100,13 @@ void CostModel::Correct(FusionImplementation* implementation) const {
   estimate.total_seconds *= estimate.correction;
 }
 
-void CostModel::Correct(const FamilyTimes& measured, const std::string& variant, FusionImplementation* implementation) const {
+void CostModel::Correct(const FamilyTimes& measured, const std::string& variant,
+                        FusionImplementation* implementation) const {
   const ResidualFeatures features = FeaturesOf(*implementation);
   const FamilyTimes::Answer answer = measured.Of(variant, features);
   RunTimeEstimate& estimate = implementation->estimate;
-  estimate.correction =
-      answer.seconds ? *answer.seconds / estimate.total_seconds : residual_.Correction(features) * answer.factor;
+  estimate.correction = answer.seconds ? *answer.seconds / estimate.total_seconds
+                                       : residual_.Correction(features) * answer.factor;
   estimate.measured = answer.seconds.has_value();
   estimate.total_seconds *= estimate.correction;
 }

@@ -1,5 +1,5 @@
-// The cost model: bytes over measured bandwidth, arithmetic over peak, occupancy, launch overhead; corrected by what was measured
-// (residual.h).
+// The cost model: bytes over measured bandwidth, arithmetic over peak, occupancy, launch overhead; corrected
+// by what was measured (residual.h).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace fusion {
 
 // Of the routines of a kernel for all of its tiles, by their tables (seed 000, equation 4.4).
 struct RoutineSeconds {
-  double memory = 0;   // loads and stores, while as many blocks as fit are at them
-  double compute = 0;  // likewise
-  double alone = 0;    // all one after the other, with a single block on each multiprocessor
+  double memory = 0;      // loads and stores, while as many blocks as fit are at them
+  double compute = 0;     // likewise
+  double alone = 0;       // all one after the other, with a single block on each multiprocessor
   bool extended = false;  // see RoutineTime
 };
 
@@ -29,11 +29,11 @@ struct KernelTraits {
   double flops = 0;
   double instructions = 0;  // of all threads, estimated; 0: not known
   int launches = 1;
-  int threads = 128;        // per block
-  int64_t blocks = 1;       // of the grid
-  int registers = 32;       // per thread, estimated
-  int64_t shared_bytes = 0; // per block
-  double cache_bytes = 0;   // read from the L2 cache, beside what comes from device memory through it
+  int threads = 128;         // per block
+  int64_t blocks = 1;        // of the grid
+  int registers = 32;        // per thread, estimated
+  int64_t shared_bytes = 0;  // per block
+  double cache_bytes = 0;    // read from the L2 cache, beside what comes from device memory through it
   double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
   double access_efficiency = 1;   // share of the bytes moved that is asked for (strided accesses fetch more)
   double barrier_seconds = 0;     // of all blocks waiting, not overlapped with memory
@@ -44,15 +44,15 @@ struct KernelTraits {
 // Blocks of a kernel that fit a multiprocessor at once; 0 when not even one does.
 int ResidentBlocks(const DeviceDescription& device, int threads, int registers, int64_t shared_bytes);
 
-// seed 000, equation 4.3: t = max(sum of loads and stores, sum of computes), with the share of the bandwidth that the
-// occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus the launches. Thread safe.
+// seed 000, equation 4.3: t = max(sum of loads and stores, sum of computes), with the share of the bandwidth
+// that the occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus the launches.
+// Thread safe.
 class CostModel {
  public:
-  // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as they fit; 0: they
-  // are not.
-  // `memory`: of measured kernels; null: nothing is remembered.
-  explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {}, RoutineTables routines = {},
-                     std::shared_ptr<const KernelMemory> memory = nullptr)
+  // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as
+  // they fit; 0: they are not. `memory`: of measured kernels; null: nothing is remembered.
+  explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {},
+                     RoutineTables routines = {}, std::shared_ptr<const KernelMemory> memory = nullptr)
       : device_(WithDefaults(std::move(device))),
         cold_(warm_bytes <= 0),
         warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
@@ -63,10 +63,11 @@ class CostModel {
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
   // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
   double StartSeconds() const;
-  // Applies what was learned from measurements to the estimate of the finished implementation; once. `variant`: its name in `measured`,
-  // what is known of its family.
+  // Applies what was learned from measurements to the estimate of the finished implementation; once.
+  // `variant`: its name in `measured`, what is known of its family.
   void Correct(FusionImplementation* implementation) const;
-  void Correct(const FamilyTimes& measured, const std::string& variant, FusionImplementation* implementation) const;
+  void Correct(const FamilyTimes& measured, const std::string& variant,
+               FusionImplementation* implementation) const;
   // The same with other knowledge of what was measured.
   CostModel Taught(Residual residual, std::shared_ptr<const KernelMemory> memory) const {
     CostModel model = *this;

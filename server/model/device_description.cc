@@ -6,7 +6,8 @@ DeviceDescription DescribedDevice(v1::Target target) {
   DeviceDescription device;
   device.set_target(target == v1::TARGET_AUTO ? v1::HOST : target);
   if (device.target() == v1::CUDA) {
-    // NVIDIA H100 SXM data sheet and CUDA programming guide, compute capability 9.0; copy rate: 90 % of 3.35 TB/s.
+    // NVIDIA H100 SXM data sheet and CUDA programming guide, compute capability 9.0; copy rate: 90 % of 3.35
+    // TB/s.
     device.set_name("H100 (described, not measured)");
     device.set_arch("sm_90");
     device.set_multiprocessors(132);
@@ -33,7 +34,8 @@ DeviceDescription WithDefaults(DeviceDescription device) {
   const bool cuda = device.target() == v1::CUDA;
   device.set_multiprocessors(integer(device.multiprocessors(), 1));
   device.set_max_threads_per_block(integer(device.max_threads_per_block(), 1024));
-  device.set_max_threads_per_multiprocessor(integer(device.max_threads_per_multiprocessor(), cuda ? 2048 : 1024));
+  device.set_max_threads_per_multiprocessor(
+      integer(device.max_threads_per_multiprocessor(), cuda ? 2048 : 1024));
   device.set_max_blocks_per_multiprocessor(integer(device.max_blocks_per_multiprocessor(), cuda ? 32 : 1));
   device.set_registers_per_multiprocessor(integer(device.registers_per_multiprocessor(), 65536));
   device.set_shared_bytes_per_block(

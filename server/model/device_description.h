@@ -7,8 +7,8 @@ namespace fusion {
 
 using DeviceDescription = v1::DeviceDescription;
 
-// Figures of an NVIDIA H100 / of a 2-core x86-64 host, for `explain` when no such device is connected. `name` says
-// "described, not measured".
+// Figures of an NVIDIA H100 / of a 2-core x86-64 host, for `explain` when no such device is connected. `name`
+// says "described, not measured".
 DeviceDescription DescribedDevice(v1::Target target);
 
 // Copies of a device's limits with safe values where a worker left them out.

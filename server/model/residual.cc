@@ -11,12 +11,13 @@ namespace fusion {
 namespace {
 
 constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
-// Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a graph's. The latter two
-// count as so many observations.
+// Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a
+// graph's. The latter two count as so many observations.
 constexpr double kPriorCoefficient = 0.3, kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
-// Candidates of a graph are much alike, so that five tell as much as one that is independent of them. With each counting fully,
-// what sets candidates of a graph apart outweighs how far all of them are off: median errors of graphs left out of the learning
-// were 14 % instead of 8 %, in the same order (40 graphs on an H200).
+// Candidates of a graph are much alike, so that five tell as much as one that is independent of them. With
+// each counting fully, what sets candidates of a graph apart outweighs how far all of them are off: median
+// errors of graphs left out of the learning were 14 % instead of 8 %, in the same order (40 graphs on an
+// H200).
 constexpr double kIndependent = 0.2;
 constexpr double kForgotten = 1.0 / 200;
 constexpr double kMostCorrection = 3;
@@ -27,12 +28,13 @@ bool Fits(const v1::ResidualStatistics::Sums& sums) {
   const auto finite = [](const auto& values) {
     return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
   };
-  return sums.squares_size() == kTriangle && sums.products_size() == kSize && finite(sums.squares()) && finite(sums.products()) &&
-         std::isfinite(sums.total()) && std::isfinite(sums.weight()) && sums.weight() >= 0;
+  return sums.squares_size() == kTriangle && sums.products_size() == kSize && finite(sums.squares()) &&
+         finite(sums.products()) && std::isfinite(sums.total()) && std::isfinite(sums.weight()) &&
+         sums.weight() >= 0;
 }
 bool Fits(const v1::ResidualStatistics& statistics) {
-  return statistics.model_version() == kCostModelVersion && statistics.features() == kSize && statistics.jobs() > 0 &&
-         Fits(statistics.within()) && Fits(statistics.between());
+  return statistics.model_version() == kCostModelVersion && statistics.features() == kSize &&
+         statistics.jobs() > 0 && Fits(statistics.within()) && Fits(statistics.between());
 }
 
 void Clear(v1::ResidualStatistics::Sums* sums) {
@@ -90,7 +92,9 @@ ResidualFeatures Solve(std::vector<double> matrix, ResidualFeatures right) {
   return right;
 }
 
-double Dot(const ResidualFeatures& a, const ResidualFeatures& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+double Dot(const ResidualFeatures& a, const ResidualFeatures& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
 
 }  // namespace
 
@@ -98,12 +102,14 @@ void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStat
   std::vector<ResidualFeatures> features;
   std::vector<double> errors;
   for (const ResidualObservation& candidate : candidates) {
-    const double predicted = std::accumulate(candidate.predicted_seconds.begin(), candidate.predicted_seconds.end(), 0.0);
+    const double predicted =
+        std::accumulate(candidate.predicted_seconds.begin(), candidate.predicted_seconds.end(), 0.0);
     const double error = std::log(candidate.measured_seconds / predicted);
     if (!(predicted > 0) || !std::isfinite(error)) continue;
     ResidualFeatures mean{};
     for (size_t k = 0; k < candidate.kernels.size(); ++k)
-      for (int i = 0; i < kSize; ++i) mean[i] += candidate.kernels[k][i] * candidate.predicted_seconds[k] / predicted;
+      for (int i = 0; i < kSize; ++i)
+        mean[i] += candidate.kernels[k][i] * candidate.predicted_seconds[k] / predicted;
     features.push_back(mean);
     errors.push_back(error);
   }
@@ -123,7 +129,8 @@ void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStat
     for (int i = 0; i < kSize; ++i) mean[i] += x[i] / count;
   // A measurement that something disturbed counts no more than one that is off by a factor of four.
   std::vector<double> sorted = errors;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
+                   sorted.end());
   const double middle = sorted[sorted.size() / 2];
   for (double& error : errors) error = std::clamp(error, middle - std::log(4), middle + std::log(4));
   const double mean_error = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
@@ -160,16 +167,21 @@ Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
       right[i] = own * within.products(i) + graph * between.products(i);
     }
     coefficients_ = Solve(std::move(matrix), right);
-    own_ = std::sqrt((kPriorWeight * kPriorOwn * kPriorOwn + Left(within, coefficients_)) / (kPriorWeight + within.weight()));
-    graph_ = std::sqrt((kPriorWeight * kPriorGraph * kPriorGraph + Left(between, coefficients_)) / (kPriorWeight + between.weight()));
+    own_ = std::sqrt((kPriorWeight * kPriorOwn * kPriorOwn + Left(within, coefficients_)) /
+                     (kPriorWeight + within.weight()));
+    graph_ = std::sqrt((kPriorWeight * kPriorGraph * kPriorGraph + Left(between, coefficients_)) /
+                       (kPriorWeight + between.weight()));
   }
   // Sums that no measurements have: each of them is finite, and what follows from them is not.
   const bool sensible = std::isfinite(own_) && std::isfinite(graph_) &&
-                        std::all_of(coefficients_.begin(), coefficients_.end(), [](double value) { return std::isfinite(value); });
+                        std::all_of(coefficients_.begin(), coefficients_.end(),
+                                    [](double value) { return std::isfinite(value); });
   if (!sensible) *this = Residual();
 }
 
-double Residual::Correction(const FusionImplementation& kernel) const { return jobs_ == 0 ? 1 : Correction(FeaturesOf(kernel)); }
+double Residual::Correction(const FusionImplementation& kernel) const {
+  return jobs_ == 0 ? 1 : Correction(FeaturesOf(kernel));
+}
 
 double Residual::Correction(const ResidualFeatures& features) const {
   if (jobs_ == 0) return 1;

@@ -1,12 +1,14 @@
-// Corrections of predicted times, learned from measured ones: a linear regression of log(measured / predicted) on what a kernel is
-// made of, one for each class of devices and state of the caches.
+// Corrections of predicted times, learned from measured ones: a linear regression of log(measured /
+// predicted) on what a kernel is made of, one for each class of devices and state of the caches.
 //
-// The time of a cover is the sum of its kernels' times, so the features of a cover are the means of its kernels' features, weighted
-// by their predicted times: exp(features * coefficients), applied to each kernel, changes the sum alike to first order.
+// The time of a cover is the sum of its kernels' times, so the features of a cover are the means of its
+// kernels' features, weighted by their predicted times: exp(features * coefficients), applied to each kernel,
+// changes the sum alike to first order.
 //
-// Candidates of one job have an error in common (a graph is unlike what the model was made for) and errors of their own, so that
-// thirty candidates do not count as thirty graphs: log(measured / predicted) = x * coefficients + graph + own, where both errors are
-// normal and independent. Coefficients have a normal prior around 0; what was never measured is not corrected.
+// Candidates of one job have an error in common (a graph is unlike what the model was made for) and errors of
+// their own, so that thirty candidates do not count as thirty graphs: log(measured / predicted) = x *
+// coefficients + graph + own, where both errors are normal and independent. Coefficients have a normal prior
+// around 0; what was never measured is not corrected.
 #pragma once
 
 #include <array>
@@ -19,26 +21,29 @@
 
 namespace fusion {
 
-// Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test notices.
+// Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test
+// notices.
 inline constexpr int kCostModelVersion = 6;
 
 inline constexpr int kResidualFeatures = 67;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 // What each says, for people: "bulk copies".
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();
-// Most are shares or choices, 0 to 1. Reads the terms of the estimate as the model made them. Kernels over elements have features of their
-// own alone: their errors are of another kind.
+// Most are shares or choices, 0 to 1. Reads the terms of the estimate as the model made them. Kernels over
+// elements have features of their own alone: their errors are of another kind.
 ResidualFeatures FeaturesOf(const FusionImplementation& kernel);
 
-// A measured candidate: the features of its kernels, their predicted times without corrections, and the measured time of all; seconds.
+// A measured candidate: the features of its kernels, their predicted times without corrections, and the
+// measured time of all; seconds.
 struct ResidualObservation {
   std::vector<ResidualFeatures> kernels;
   std::vector<double> predicted_seconds;
   double measured_seconds = 0;
 };
 
-// Adds the candidates of one job; those with times that are not finite and positive are left out. Older jobs count less: each new one
-// takes 1/200 of what they weigh. Statistics of another version of the model, or that do not fit together, begin anew.
+// Adds the candidates of one job; those with times that are not finite and positive are left out. Older jobs
+// count less: each new one takes 1/200 of what they weigh. Statistics of another version of the model, or
+// that do not fit together, begin anew.
 void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics);
 
 // Immutable; thread safe.
@@ -52,12 +57,14 @@ class Residual {
   // What to multiply the predicted time of the kernel with: within 1/3 and 3.
   double Correction(const FusionImplementation& kernel) const;
   double Correction(const ResidualFeatures& features) const;  // of a kernel that has them
-  // Standard deviation of log(measured / predicted): of candidates of one graph about their mean, and of these means.
+  // Standard deviation of log(measured / predicted): of candidates of one graph about their mean, and of
+  // these means.
   double deviation() const { return own_; }
   double graph_deviation() const { return graph_; }
   int64_t jobs() const { return jobs_; }
   int64_t candidates() const { return candidates_; }
-  // The features that change predictions most, with what they change: "bulk copies x1.12, ...". Empty: nothing learned.
+  // The features that change predictions most, with what they change: "bulk copies x1.12, ...". Empty:
+  // nothing learned.
   std::string Explain() const;
 
  private:

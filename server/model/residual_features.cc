@@ -16,24 +16,28 @@ double Logarithm(double value, double of_one) { return value > 0 ? std::log2(val
 
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
   static constexpr std::array<const char*, kResidualFeatures> kNames = {
-      "every kernel", "row panels", "cooperative", "staged copies", "bulk copies", "one tile a block", "rows together in registers",
-      "rows read again", "rows kept on chip", "atomic sums", "clusters", "single entries a load", "computation", "barriers",
-      "launches", "low occupancy", "columns held", "threads a block", "rows a step", "stages", "registers", "vectors a thread",
-      "short kernels", "chunks a row", "shared memory", "bulk copies of single entries",
+      "every kernel", "row panels", "cooperative", "staged copies", "bulk copies", "one tile a block",
+      "rows together in registers", "rows read again", "rows kept on chip", "atomic sums", "clusters",
+      "single entries a load", "computation", "barriers", "launches", "low occupancy", "columns held",
+      "threads a block", "rows a step", "stages", "registers", "vectors a thread", "short kernels",
+      "chunks a row", "shared memory", "bulk copies of single entries",
       "rows of single entries together in registers", "bulk copies of several rows",
       // What issuing instructions adds to waiting for memory, by what overlaps the two.
-      "instructions: vectors", "instructions: rows, one tile a block", "instructions: rows, persistent", "instructions: staged rows",
-      "instructions: bulk rows", "instructions: rows together in registers", "instructions: rows read again", "instructions: few warps",
+      "instructions: vectors", "instructions: rows, one tile a block", "instructions: rows, persistent",
+      "instructions: staged rows", "instructions: bulk rows", "instructions: rows together in registers",
+      "instructions: rows read again", "instructions: few warps",
       // How well memory is kept busy.
-      "little under way", "little under way: bulk", "little under way: together in registers", "few loads under way",
-      "few loads of single entries under way", "the last wave", "few waves",
+      "little under way", "little under way: bulk", "little under way: together in registers",
+      "few loads under way", "few loads of single entries under way", "the last wave", "few waves",
       // Structures of single entries, and bounds of registers.
-      "one tile a block of single entries", "staged copies of single entries", "chunks of single entries", "registers bounded",
-      "registers bounded: registers", "one warp a row", "partial results", "bulk copies: threads", "bulk copies of single entries: threads",
+      "one tile a block of single entries", "staged copies of single entries", "chunks of single entries",
+      "registers bounded", "registers bounded: registers", "one warp a row", "partial results",
+      "bulk copies: threads", "bulk copies of single entries: threads",
       "bulk copies of several rows of single entries",
       // Of kernels over elements.
-      "every element kernel", "elements: staged", "elements: one tile a block", "elements: several threads each",
-      "elements: computation", "elements: launches", "elements: low occupancy", "elements: threads a block", "elements: registers",
+      "every element kernel", "elements: staged", "elements: one tile a block",
+      "elements: several threads each", "elements: computation", "elements: launches",
+      "elements: low occupancy", "elements: threads a block", "elements: registers",
       "elements: short kernels", "elements: tile", "elements: shared memory", "elements: measured routines",
       "elements: one after the other"};
   return kNames;
@@ -77,14 +81,17 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
   }
   const bool panel = kernel.skeleton == Skeleton::kRowPanel || kernel.skeleton == Skeleton::kCooperative;
   // Shares of the time beside memory, in logarithms as errors are.
-  const double issue = std::log1p(std::min(e.issue_seconds / busy, 3.0)), resident_threads = e.resident_blocks * rows.threads;
+  const double issue = std::log1p(std::min(e.issue_seconds / busy, 3.0)),
+               resident_threads = e.resident_blocks * rows.threads;
   const double few_warps = std::clamp(std::log2(2048 / std::max(resident_threads, 32.0)), 0.0, 4.0) / 4;
   const double little = std::clamp(-std::log2(std::max(e.load, 1e-3)), -3.0, 3.0) / 3;
   // Where the compiler keeps loads in order, each thread waits for one at a time.
-  const double few_loads = std::clamp(std::log2(8192.0 / std::max(resident_threads * rows.vector_width, 32.0)), 0.0, 6.0) / 6;
+  const double few_loads =
+      std::clamp(std::log2(8192.0 / std::max(resident_threads * rows.vector_width, 32.0)), 0.0, 6.0) / 6;
   const bool again = kernel.skeleton == Skeleton::kRowPanel && p.chunks == 0;
-  const bool bulk = rows.load_path == LoadPath::kBulk, together = panel && rows.stages == 0 && rows.rows_per_step > 1,
-             single = rows.vector_width == 1, plain = panel && !again && !together && rows.load_path == LoadPath::kDirect;
+  const bool bulk = rows.load_path == LoadPath::kBulk,
+             together = panel && rows.stages == 0 && rows.rows_per_step > 1, single = rows.vector_width == 1,
+             plain = panel && !again && !together && rows.load_path == LoadPath::kDirect;
   const double of_others[] = {1,
                               double(kernel.skeleton == Skeleton::kRowPanel),
                               double(kernel.skeleton == Skeleton::kCooperative),

@@ -42,7 +42,8 @@ absl::Status RoutineTables::Add(const v1::RoutineTable& table) {
   if (table.points_size() == 0) return absl::InvalidArgumentError("it has no points");
   std::map<int, ByElements> points;
   for (const v1::RoutineTable::Point& point : table.points()) {
-    if (point.threads() < 1 || point.elements() < 1 || point.resident_blocks() < 1 || point.extra_shared_bytes() < 0)
+    if (point.threads() < 1 || point.elements() < 1 || point.resident_blocks() < 1 ||
+        point.extra_shared_bytes() < 0)
       return absl::InvalidArgumentError("a point has a count that is not possible");
     if (!std::isfinite(point.seconds()) || point.seconds() <= 0)
       return absl::InvalidArgumentError(absl::StrCat("a time is ", point.seconds(), " s"));
@@ -53,7 +54,8 @@ absl::Status RoutineTables::Add(const v1::RoutineTable& table) {
   return absl::OkStatus();
 }
 
-std::optional<RoutineTime> RoutineTables::Time(const std::string& routine, int threads, int elements, double resident_blocks) const {
+std::optional<RoutineTime> RoutineTables::Time(const std::string& routine, int threads, int elements,
+                                               double resident_blocks) const {
   const auto table = tables_.find(routine);
   if (table == tables_.end()) return std::nullopt;
   const auto of_threads = table->second.find(threads);

@@ -1,6 +1,7 @@
-// Measured times of routines, and what follows from them between the points that were measured (seed 000, section 4.4.3, where the
-// table is the function psi of a routine, a number of elements and extra shared memory). Extra shared memory costs time by leaving room
-// for fewer blocks on a multiprocessor, so the blocks that are resident are what times are asked for by.
+// Measured times of routines, and what follows from them between the points that were measured (seed 000,
+// section 4.4.3, where the table is the function psi of a routine, a number of elements and extra shared
+// memory). Extra shared memory costs time by leaving room for fewer blocks on a multiprocessor, so the blocks
+// that are resident are what times are asked for by.
 #pragma once
 
 #include <map>
@@ -22,27 +23,28 @@ struct RoutineTime {
 
 class RoutineTables {
  public:
-  // InvalidArgument, and nothing added: another version, no name, no points, a point twice, counts below 1, or times that are not
-  // finite and positive. A table of the same routine is replaced.
+  // InvalidArgument, and nothing added: another version, no name, no points, a point twice, counts below 1,
+  // or times that are not finite and positive. A table of the same routine is replaced.
   absl::Status Add(const v1::RoutineTable& table);
 
   bool Has(const std::string& routine) const { return tables_.count(routine) > 0; }
   bool empty() const { return tables_.empty(); }
 
-  // What a block of so many threads takes for its elements while `resident_blocks` are on each multiprocessor; linear between points.
-  // A benchmark of one routine may need more registers or shared memory than its share of a fusion, so times are extended to at most
-  // twice the largest number of blocks that was measured, along the last two points, and said to be. Nothing else outside of what was
-  // measured.
-  std::optional<RoutineTime> Time(const std::string& routine, int threads, int elements, double resident_blocks) const;
+  // What a block of so many threads takes for its elements while `resident_blocks` are on each
+  // multiprocessor; linear between points. A benchmark of one routine may need more registers or shared
+  // memory than its share of a fusion, so times are extended to at most twice the largest number of blocks
+  // that was measured, along the last two points, and said to be. Nothing else outside of what was measured.
+  std::optional<RoutineTime> Time(const std::string& routine, int threads, int elements,
+                                  double resident_blocks) const;
 
  private:
-  using Curve = std::map<double, double>;       // seconds by resident blocks
+  using Curve = std::map<double, double>;  // seconds by resident blocks
   using ByElements = std::map<int, Curve>;
   std::map<std::string, std::map<int, ByElements>> tables_;  // by threads
 };
 
-// Adds a measured point. Of two times of one point, as when several programs measure the same store, the smaller stands: the other
-// had something beside it.
+// Adds a measured point. Of two times of one point, as when several programs measure the same store, the
+// smaller stands: the other had something beside it.
 void AddPoint(const v1::RoutineTable::Point& point, v1::RoutineTable* table);
 
 }  // namespace fusion

@@ -11,9 +11,7 @@
 #include "server/parse/size_limits.h"
 
 namespace fusion {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::string FewerThanColumns(const Extent& leading, const Extent& columns, const SizeValues& sizes) {
   const auto value = [&](const Extent& extent) -> std::optional<int64_t> {
@@ -26,7 +24,8 @@ std::string FewerThanColumns(const Extent& leading, const Extent& columns, const
   const auto shown = [](const Extent& extent, int64_t size) {
     return extent.name.empty() ? absl::StrCat(size) : absl::StrCat(Shown(extent.name), " = ", size);
   };
-  return absl::StrCat("the leading dimension ", shown(leading, *given), " is less than the columns ", shown(columns, *least));
+  return absl::StrCat("the leading dimension ", shown(leading, *given), " is less than the columns ",
+                      shown(columns, *least));
 }
 
 namespace {
@@ -38,7 +37,8 @@ void CheckVariables(const Graph& graph, const SizeValues& sizes, ErrorList* erro
     bool good = true, empty = false;
     std::vector<Extent> extents = value.type.extents;
     if (value.leading_dimension) {
-      if (const std::string few = FewerThanColumns(*value.leading_dimension, extents[1], sizes); !few.empty()) {
+      if (const std::string few = FewerThanColumns(*value.leading_dimension, extents[1], sizes);
+          !few.empty()) {
         errors->Add(Location{value.position}, absl::StrCat(Shown(value.name), ": ", few));
         continue;
       }

@@ -58,8 +58,8 @@ void SymbolTable::Declare(const NameSyntax& name, Symbol symbol) {
                             first.name.location.InWords()));
 }
 
-bool SymbolTable::CheckExtent(const Extent& extent, const Location& location, int order, const std::string& type,
-                              int64_t* constant_bytes) {
+bool SymbolTable::CheckExtent(const Extent& extent, const Location& location, int order,
+                              const std::string& type, int64_t* constant_bytes) {
   const auto fail = [&](std::string message) {
     errors_->Add(location, std::move(message));
     return false;
@@ -67,7 +67,8 @@ bool SymbolTable::CheckExtent(const Extent& extent, const Location& location, in
   if (extent.name.empty()) {
     if (extent.constant < 1 || extent.constant > kLargestSize)
       return fail(absl::StrCat("a size must be from 1 to 2^62, but it is ", extent.constant));
-    if (!MultiplyBytes(extent.constant, constant_bytes)) return fail(absl::StrCat(type, " has more than 2^62 bytes"));
+    if (!MultiplyBytes(extent.constant, constant_bytes))
+      return fail(absl::StrCat(type, " has more than 2^62 bytes"));
     return true;
   }
   if (extent.name == kElementsSize)
@@ -83,7 +84,8 @@ bool SymbolTable::CheckExtent(const Extent& extent, const Location& location, in
         similar.empty() ? absl::StrCat("; add: size ", Shown(extent.name), ";") : DidYouMean(similar)));
   }
   Symbol& symbol = symbols_[found->second];
-  if (!symbol.is_size) return symbol.known ? fail(absl::StrCat(Shown(extent.name), " is a variable, not a size")) : false;
+  if (!symbol.is_size)
+    return symbol.known ? fail(absl::StrCat(Shown(extent.name), " is a variable, not a size")) : false;
   if (symbol.name.order > order && !symbol.order_reported) {
     symbol.order_reported = true;
     errors_->Add(location, absl::StrCat("size ", Shown(extent.name), " is used before its declaration ",

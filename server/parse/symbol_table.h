@@ -47,7 +47,8 @@ class SymbolTable {
   void Declare(const NameSyntax& name, Symbol symbol);
   std::optional<Type> CheckType(const TypeSyntax& type, int order);
   // Reports what is wrong with one extent; true when nothing is. `type`: in words, for messages.
-  bool CheckExtent(const Extent& extent, const Location& location, int order, const std::string& type, int64_t* constant_bytes);
+  bool CheckExtent(const Extent& extent, const Location& location, int order, const std::string& type,
+                   int64_t* constant_bytes);
   int EnterUnknown(const NameSyntax& use);
   std::string Similar(absl::string_view name, bool is_size);
 

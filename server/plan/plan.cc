@@ -26,13 +26,17 @@ const char* SkeletonName(Skeleton skeleton) {
 
 std::string RunTimeEstimate::ToString() const {
   return absl::StrFormat(
-      "%.3g us = %smax(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops%s) + barriers %.3g us + launch %.3g us%s; "
+      "%.3g us = %smax(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops%s) + barriers %.3g us + "
+      "launch %.3g us%s; "
       "occupancy %.2f, %d registers, %d bytes shared",
-      total_seconds * 1e6, correction == 1 ? "" : "(", memory_seconds * 1e6, bytes, compute_seconds * 1e6, flops,
-      measured_routines ? absl::StrFormat(", both in turn %.3g us; of measured routines%s", alone_seconds * 1e6,
-                                          extended_routines ? ", extended" : "")
-                        : "", barrier_seconds * 1e6,
-      launch_seconds * 1e6, correction == 1 ? "" : absl::StrFormat(") x %.2f %s", correction, measured ? "measured" : "learned"), occupancy, registers, shared_bytes);
+      total_seconds * 1e6, correction == 1 ? "" : "(", memory_seconds * 1e6, bytes, compute_seconds * 1e6,
+      flops,
+      measured_routines ? absl::StrFormat(", both in turn %.3g us; of measured routines%s",
+                                          alone_seconds * 1e6, extended_routines ? ", extended" : "")
+                        : "",
+      barrier_seconds * 1e6, launch_seconds * 1e6,
+      correction == 1 ? "" : absl::StrFormat(") x %.2f %s", correction, measured ? "measured" : "learned"),
+      occupancy, registers, shared_bytes);
 }
 
 std::string FusionImplementation::Describe(const Graph& graph) const {
@@ -43,7 +47,8 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   }
   std::vector<std::string> names;
   for (NodeId id : order) names.push_back(graph.value(graph.node(id).result).name);
-  std::string text = absl::StrCat("{", absl::StrJoin(names, " "), "} ", SkeletonName(skeleton), " T", parameters.threads);
+  std::string text =
+      absl::StrCat("{", absl::StrJoin(names, " "), "} ", SkeletonName(skeleton), " T", parameters.threads);
   if (skeleton == Skeleton::kElement) absl::StrAppend(&text, " E", parameters.elements_per_block);
   if (parameters.vector_width > 1) absl::StrAppend(&text, " V", parameters.vector_width);
   if (parameters.unroll > 1) absl::StrAppend(&text, " U", parameters.unroll);
@@ -64,13 +69,16 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (parameters.reversed) absl::StrAppend(&text, " reversed");
   if (parameters.atomic) absl::StrAppend(&text, " atomic");
   if (kept.any()) {
-    absl::StrAppend(&text, " keeps ", kept.register_rows > 0 ? kept.register_rows : kept.shared_rows, " rows");
+    absl::StrAppend(&text, " keeps ", kept.register_rows > 0 ? kept.register_rows : kept.shared_rows,
+                    " rows");
     if (kept.register_rows > 0) text += " in registers";
-    if (kept.register_rows > 0 && kept.shared_rows > 0) absl::StrAppend(&text, " and ", kept.shared_rows, " in shared memory");
+    if (kept.register_rows > 0 && kept.shared_rows > 0)
+      absl::StrAppend(&text, " and ", kept.shared_rows, " in shared memory");
   }
   if (parameters.blocks_per_multiprocessor == 0) absl::StrAppend(&text, " one-shot");
   if (parameters.resident_blocks > 1) absl::StrAppend(&text, " B", parameters.resident_blocks);
-  if (parameters.blocks_per_multiprocessor > 1) absl::StrAppend(&text, " B", parameters.blocks_per_multiprocessor);
+  if (parameters.blocks_per_multiprocessor > 1)
+    absl::StrAppend(&text, " B", parameters.blocks_per_multiprocessor);
   std::vector<std::string> choices;
   bool any = false;
   for (size_t i = 0; i < order.size(); ++i) {

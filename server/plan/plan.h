@@ -17,11 +17,12 @@ struct Fusion {
 
 // The loop structure of a generated kernel (ARCHITECTURE.md, "Skeletons").
 enum class Skeleton {
-  kElement,   // tiles of a mapped list
-  kVector,    // one dimension: maps, and reductions to scalars
-  kRowPanel,  // rows of a matrix: maps, row and column reductions, row results used again on the same row
-  kCooperative,  // sweeps of vector and row-panel loops in one launch, with a barrier of the whole grid between them
-  kScalar,    // scalars alone: one thread
+  kElement,      // tiles of a mapped list
+  kVector,       // one dimension: maps, and reductions to scalars
+  kRowPanel,     // rows of a matrix: maps, row and column reductions, row results used again on the same row
+  kCooperative,  // sweeps of vector and row-panel loops in one launch, with a barrier of the whole grid
+                 // between them
+  kScalar,       // scalars alone: one thread
 };
 const char* SkeletonName(Skeleton skeleton);  // "element", "vector", "row_panel", "cooperative", "scalar"
 
@@ -35,18 +36,19 @@ struct PlacedValue {
   int64_t offset = 0;
   int64_t size = 0;  // from one element to the next
 };
-// Entries from one element to the next in shared memory. Elements of a multiple of 16 bytes are an odd multiple apart, so that
-// neighbouring lanes which read 16 bytes of different elements meet in no bank.
+// Entries from one element to the next in shared memory. Elements of a multiple of 16 bytes are an odd
+// multiple apart, so that neighbouring lanes which read 16 bytes of different elements meet in no bank.
 int64_t SharedElementStride(int entries, int entry_bytes);
 
 // How a row-panel fusion uses the two dimensions of its matrices. Set for kRowPanel.
 struct RowPanelRoles {
   Extent rows;
   Extent columns;
-  // For each node of the fusion (order of FusionImplementation::order) and each of its dimensions: 0 row, 1 column.
+  // For each node of the fusion (order of FusionImplementation::order) and each of its dimensions: 0 row, 1
+  // column.
   std::vector<std::vector<int>> roles;
-  // For each node: the pass over the row in which it is computed. A row reduction of pass p is complete in pass p + 1.
-  // kFinishPhase: computed after all rows, from column reductions or reductions to scalars.
+  // For each node: the pass over the row in which it is computed. A row reduction of pass p is complete in
+  // pass p + 1. kFinishPhase: computed after all rows, from column reductions or reductions to scalars.
   std::vector<int> phases;
   int phase_count = 1;
 };
@@ -73,51 +75,60 @@ struct SkeletonParameters {
   int threads = 128;           // per block
   int elements_per_block = 0;  // kElement: elements of one tile
   int vector_width = 1;        // kVector, kRowPanel: consecutive entries per thread and load
-  int chunks = 0;              // kRowPanel: columns / (threads_per_row * vector_width) held in registers; 0: run-time loop
-  int threads_per_row = 0;     // kRowPanel: 32 (a warp), `threads` (the block) or those of the cluster
-  int cluster_blocks = 1;      // kRowPanel with chunks: blocks that hold one row together, each a part of it (sm_90)
-  int stages = 0;              // kRowPanel: rows in flight in shared memory (asynchronous copies); 0: plain loads
-  bool hold_columns = false;   // kRowPanel with chunks: operands over the columns stay in registers
-  int unroll = 1;              // kVector: vectors per thread and step
-  // Persistent grid: blocks <= multiprocessors * this, each walks over many tiles. 0: one tile a block, as many blocks as tiles.
+  int chunks =
+      0;  // kRowPanel: columns / (threads_per_row * vector_width) held in registers; 0: run-time loop
+  int threads_per_row = 0;  // kRowPanel: 32 (a warp), `threads` (the block) or those of the cluster
+  int cluster_blocks =
+      1;           // kRowPanel with chunks: blocks that hold one row together, each a part of it (sm_90)
+  int stages = 0;  // kRowPanel: rows in flight in shared memory (asynchronous copies); 0: plain loads
+  bool hold_columns = false;  // kRowPanel with chunks: operands over the columns stay in registers
+  int unroll = 1;             // kVector: vectors per thread and step
+  // Persistent grid: blocks <= multiprocessors * this, each walks over many tiles. 0: one tile a block, as
+  // many blocks as tiles.
   int blocks_per_multiprocessor = 1;
-  int resident_blocks = 1;     // kRowPanel, one tile a block: blocks of a multiprocessor that registers must permit
+  int resident_blocks =
+      1;  // kRowPanel, one tile a block: blocks of a multiprocessor that registers must permit
   LoadPath load_path = LoadPath::kDirect;
-  int rows_per_step = 1;       // kRowPanel with chunks: rows that a group does together; without stages all of them in registers
-  // kRowPanel with chunks: rows are wider than chunks * threads * vector_width, and all of them are walked over once for each
-  // such part of their columns. For column reductions alone.
+  int rows_per_step =
+      1;  // kRowPanel with chunks: rows that a group does together; without stages all of them in registers
+  // kRowPanel with chunks: rows are wider than chunks * threads * vector_width, and all of them are walked
+  // over once for each such part of their columns. For column reductions alone.
   bool column_tiles = false;
-  int tile_rows = 0;           // kRowPanel with column_tiles: a block does so many rows of one part of the columns; 0: all parts
-  bool reversed = false;       // kRowPanel: from the last row to the first, what an earlier sweep left in the cache first
-  // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other last bits on
-  // every run. In cooperative fusions, whose blocks can wait until the sums are zero.
+  int tile_rows =
+      0;  // kRowPanel with column_tiles: a block does so many rows of one part of the columns; 0: all parts
+  bool reversed =
+      false;  // kRowPanel: from the last row to the first, what an earlier sweep left in the cache first
+  // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other
+  // last bits on every run. In cooperative fusions, whose blocks can wait until the sums are zero.
   bool atomic = false;
-  // kElement, to measure routines, not for users: how often a block loads and computes each tile, with the same results. Loads are of
-  // other tiles first; the elements must be a multiple of the tile.
+  // kElement, to measure routines, not for users: how often a block loads and computes each tile, with the
+  // same results. Loads are of other tiles first; the elements must be a multiple of the tile.
   int load_repeats = 1, compute_repeats = 1;
   friend auto operator<=>(const SkeletonParameters&, const SkeletonParameters&) = default;
 };
 
 // Predicted time with its terms, seconds.
 struct RunTimeEstimate {
-  double bytes = 0;     // moved to and from device memory
+  double bytes = 0;  // moved to and from device memory
   double flops = 0;
-  double occupancy = 1; // resident threads / possible
+  double occupancy = 1;  // resident threads / possible
   double memory_seconds = 0;
   double compute_seconds = 0;
   double barrier_seconds = 0;
   double launch_seconds = 0;
-  double issue_seconds = 0;   // that issuing all instructions takes, estimated; part of no other term
-  double resident_blocks = 1; // of a multiprocessor at once
-  double waves = 1;           // blocks of the grid over those that are resident at once
-  double load = 1;            // bytes on their way to the multiprocessors over those that the bandwidth needs (Little's law)
+  double issue_seconds = 0;    // that issuing all instructions takes, estimated; part of no other term
+  double resident_blocks = 1;  // of a multiprocessor at once
+  double waves = 1;            // blocks of the grid over those that are resident at once
+  double load =
+      1;  // bytes on their way to the multiprocessors over those that the bandwidth needs (Little's law)
   bool measured_routines = false;  // memory and compute are from tables of routine times
   bool extended_routines = false;  // partly beyond what was measured
   double alone_seconds = 0;        // then: of all routines one after the other, by blocks that share nothing
-  double total_seconds = 0;  // with the correction
-  double correction = 1;     // learned from measurements; the terms above are without it
-  bool measured = false;     // the kernel itself was measured by an earlier job, which the correction makes of it
-  int registers = 0;    // estimated, per thread
+  double total_seconds = 0;        // with the correction
+  double correction = 1;           // learned from measurements; the terms above are without it
+  bool measured =
+      false;          // the kernel itself was measured by an earlier job, which the correction makes of it
+  int registers = 0;  // estimated, per thread
   int64_t shared_bytes = 0;
   std::string ToString() const;
 };
@@ -125,24 +136,25 @@ struct RunTimeEstimate {
 // Everything that is needed to generate the code of one kernel.
 struct FusionImplementation {
   Fusion fusion;
-  std::vector<NodeId> order;         // linearization
-  std::vector<int> implementations;  // for each of `order`: position in Overload::implementations (ELEMENT), else 0
+  std::vector<NodeId> order;  // linearization
+  std::vector<int>
+      implementations;  // for each of `order`: position in Overload::implementations (ELEMENT), else 0
   Skeleton skeleton = Skeleton::kElement;
   SkeletonParameters parameters;
   std::vector<PlacedValue> placement;  // kElement: every value that the kernel touches
-  int64_t shared_entries = 0;          // kElement: size of the shared array, in entries per element of the tile
+  int64_t shared_entries = 0;  // kElement: size of the shared array, in entries per element of the tile
   RowPanelRoles row_panel;
-  KeptRows kept;                              // kRowPanel in a cooperative fusion
-  std::vector<FusionImplementation> sweeps;   // kCooperative: in order; together they compute the nodes
-  std::vector<ValueId> loads;   // values read from device memory, ascending
-  std::vector<ValueId> stores;  // values written to device memory, ascending
+  KeptRows kept;                             // kRowPanel in a cooperative fusion
+  std::vector<FusionImplementation> sweeps;  // kCooperative: in order; together they compute the nodes
+  std::vector<ValueId> loads;                // values read from device memory, ascending
+  std::vector<ValueId> stores;               // values written to device memory, ascending
   RunTimeEstimate estimate;
   // Deterministic, for people and logs: "{M1,v1} element T128 E128 staged [thread,thread]".
   std::string Describe(const Graph& graph) const;
 };
 
-// Whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the grid to the stored result
-// itself: a sum of parts, which begins as a value that is at hand when the kernel starts.
+// Whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the grid to
+// the stored result itself: a sum of parts, which begins as a value that is at hand when the kernel starts.
 bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel);
 
 // Disjoint fusion implementations that together compute the graph, in an order in which they can run.

@@ -39,7 +39,8 @@ double Race::Deviation() const {
   const double median = MedianOfSorted(errors_);
   for (double error : errors_) distances.push_back(std::abs(error - median));
   std::sort(distances.begin(), distances.end());
-  constexpr double kNormal = 1.4826;  // standard deviation over the median distance from the median, of a normal distribution
+  constexpr double kNormal =
+      1.4826;  // standard deviation over the median distance from the median, of a normal distribution
   return std::max(options_.deviation, kNormal * MedianOfSorted(distances));
 }
 
@@ -50,7 +51,9 @@ double Race::LowerBound(double predicted_seconds, double deviation) const {
   return std::max(options_.floor_seconds, predicted_seconds * std::exp(common - 2 * deviation * worse));
 }
 
-double Race::Bound(int position) const { return LowerBound(candidates_[position].predicted_seconds, candidates_[position].deviation); }
+double Race::Bound(int position) const {
+  return LowerBound(candidates_[position].predicted_seconds, candidates_[position].deviation);
+}
 
 std::vector<int>::iterator Race::First() {
   return std::min_element(left_.begin(), left_.end(), [&](int a, int b) { return Bound(a) < Bound(b); });
@@ -61,7 +64,9 @@ std::vector<int>::iterator Race::Choose() {
   if (left_.empty() || before >= options_.most) return left_.end();
   if (options_.all) return left_.begin();
   if (before < options_.least) {
-    const auto next = std::find_if(left_.begin(), left_.end(), [&](int position) { return given_of_group_[candidates_[position].group] < kOfGroup; });
+    const auto next = std::find_if(left_.begin(), left_.end(), [&](int position) {
+      return given_of_group_[candidates_[position].group] < kOfGroup;
+    });
     return next != left_.end() ? next : First();
   }
   const auto next = First();
@@ -91,7 +96,8 @@ void Race::Ended(int position, double measured_seconds) {
 double Race::LeastLeft() const {
   double least = std::numeric_limits<double>::infinity();
   for (int position : left_) least = std::min(least, Bound(position));
-  if (std::isfinite(options_.unseen_seconds)) least = std::min(least, LowerBound(options_.unseen_seconds, options_.deviation));
+  if (std::isfinite(options_.unseen_seconds))
+    least = std::min(least, LowerBound(options_.unseen_seconds, options_.deviation));
   return least;
 }
 

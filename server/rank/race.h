@@ -1,10 +1,11 @@
-// Which candidates are worth building and timing: rounds in predicted order, until none that is left can be the fastest, as far as
-// predictions can be trusted.
+// Which candidates are worth building and timing: rounds in predicted order, until none that is left can be
+// the fastest, as far as predictions can be trusted.
 //
-// Predictions of one graph err by a factor in common, which the median of measured over predicted shows, and each by one of its own.
-// A candidate that is left is taken to be no faster than its prediction times the former, less two standard deviations of the latter; those
-// that may be the fastest by that are next. Candidates whose prediction is less sure than that of others come earlier so: what is
-// known already is not asked again.
+// Predictions of one graph err by a factor in common, which the median of measured over predicted shows, and
+// each by one of its own. A candidate that is left is taken to be no faster than its prediction times the
+// former, less two standard deviations of the latter; those that may be the fastest by that are next.
+// Candidates whose prediction is less sure than that of others come earlier so: what is known already is not
+// asked again.
 #pragma once
 
 #include <limits>
@@ -14,14 +15,15 @@
 namespace fusion {
 
 struct RaceOptions {
-  double deviation = 0.25;    // standard deviation of log(measured / predicted) of candidates of one graph, from earlier jobs
-  double floor_seconds = 0;   // no candidate can be faster; 0: not known
+  double deviation =
+      0.25;  // standard deviation of log(measured / predicted) of candidates of one graph, from earlier jobs
+  double floor_seconds = 0;  // no candidate can be faster; 0: not known
   // Predicted time of the best cover that is no candidate; infinite: there is none.
   double unseen_seconds = std::numeric_limits<double>::infinity();
-  int round = 8;              // candidates of a round
-  int least = 0;              // so many are timed whatever the bounds say
+  int round = 8;                               // candidates of a round
+  int least = 0;                               // so many are timed whatever the bounds say
   int most = std::numeric_limits<int>::max();  // and no more than so many
-  bool all = false;           // time all of them
+  bool all = false;                            // time all of them
   // The best measured time so far; infinite: nothing was measured before.
   double best_seconds = std::numeric_limits<double>::infinity();
 };
@@ -41,13 +43,14 @@ class Race {
   // Of the first `least`, so many of each group come before more of one.
   static constexpr int kOfGroup = 2;
 
-  // Positions of the next round, those that may be fastest first; empty: the race is over. Each position is given once; Ended is to be called
-  // for it before the next round.
+  // Positions of the next round, those that may be fastest first; empty: the race is over. Each position is
+  // given once; Ended is to be called for it before the next round.
   std::vector<int> Next();
   // measured_seconds: 0 for a candidate that failed.
   void Ended(int position, double measured_seconds);
 
-  // What no candidate that is left is taken to beat, seconds; infinite: none is left. Says the same of covers that are no candidates.
+  // What no candidate that is left is taken to beat, seconds; infinite: none is left. Says the same of covers
+  // that are no candidates.
   double LeastLeft() const;
   // By how much all that was not timed could shorten the best measured time, as a share of it: 0 to 1.
   double PossibleGain() const;
@@ -59,8 +62,8 @@ class Race {
   // The best that a candidate with these may take.
   double LowerBound(double predicted_seconds, double deviation) const;
   double Bound(int position) const;
-  // In left_, which is not empty: the candidate that may be fastest. Deviations grow with what is measured, each by the same factor, so that
-  // the order may change.
+  // In left_, which is not empty: the candidate that may be fastest. Deviations grow with what is measured,
+  // each by the same factor, so that the order may change.
   std::vector<int>::iterator First();
   // The candidate in left_ that is next; its end: none is.
   std::vector<int>::iterator Choose();

@@ -6,17 +6,21 @@ namespace fusion {
 
 void RankCandidates(std::vector<v1::Candidate>* candidates) {
   auto ok = [](const v1::Candidate& candidate) { return candidate.outcome() == v1::OK; };
-  std::stable_sort(candidates->begin(), candidates->end(), [&](const v1::Candidate& a, const v1::Candidate& b) {
-    if (ok(a) != ok(b)) return ok(a);
-    if (ok(a) && a.measured().median() != b.measured().median()) return a.measured().median() < b.measured().median();
-    return a.predicted_rank() < b.predicted_rank();
-  });
+  std::stable_sort(candidates->begin(), candidates->end(),
+                   [&](const v1::Candidate& a, const v1::Candidate& b) {
+                     if (ok(a) != ok(b)) return ok(a);
+                     if (ok(a) && a.measured().median() != b.measured().median())
+                       return a.measured().median() < b.measured().median();
+                     return a.predicted_rank() < b.predicted_rank();
+                   });
   if (!candidates->empty() && ok(candidates->front())) {
     const double fastest_high = candidates->front().measured().high();
-    // The intervals of a contiguous run of candidates may overlap that of the fastest, and others in between not.
-    auto end = std::stable_partition(candidates->begin(), candidates->end(), [&](const v1::Candidate& candidate) {
-      return ok(candidate) && candidate.measured().low() <= fastest_high;
-    });
+    // The intervals of a contiguous run of candidates may overlap that of the fastest, and others in between
+    // not.
+    auto end =
+        std::stable_partition(candidates->begin(), candidates->end(), [&](const v1::Candidate& candidate) {
+          return ok(candidate) && candidate.measured().low() <= fastest_high;
+        });
     std::stable_sort(candidates->begin(), end, [](const v1::Candidate& a, const v1::Candidate& b) {
       return a.predicted_rank() < b.predicted_rank();
     });

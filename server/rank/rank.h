@@ -7,9 +7,10 @@
 
 namespace fusion {
 
-// Sorts candidates and fills rank and tie. OK ones come first, by median time. Those whose confidence interval reaches
-// into that of the fastest cannot be told from it: they are marked as ties and stand in predicted order, so that noise
-// does not make another winner on each run. Candidates with another outcome follow, in predicted order.
+// Sorts candidates and fills rank and tie. OK ones come first, by median time. Those whose confidence
+// interval reaches into that of the fastest cannot be told from it: they are marked as ties and stand in
+// predicted order, so that noise does not make another winner on each run. Candidates with another outcome
+// follow, in predicted order.
 void RankCandidates(std::vector<v1::Candidate>* candidates);
 
 // Positions of the candidates worth a second, interleaved measurement: OK, at most `count`, fastest first.

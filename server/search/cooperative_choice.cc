@@ -1,5 +1,5 @@
-// Parameters of cooperative fusions: sweeps in one launch with barriers of the grid between them. They save launches, and
-// rows of matrices that a later sweep reads again can stay in shared memory or in registers.
+// Parameters of cooperative fusions: sweeps in one launch with barriers of the grid between them. They save
+// launches, and rows of matrices that a later sweep reads again can stay in shared memory or in registers.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -10,9 +10,11 @@
 namespace fusion {
 namespace {
 
-// A barrier of the grid: 0.96 us with 132 blocks of 1024 threads on an H200 (tests/bench/device, results/h200-device.txt).
+// A barrier of the grid: 0.96 us with 132 blocks of 1024 threads on an H200 (tests/bench/device,
+// results/h200-device.txt).
 constexpr double kGridBarrierSeconds = 1.0e-6;
-// A finish between two barriers waits for device memory and for its own block: fitted by hand to BiCGK, 2048 square, on an H200.
+// A finish between two barriers waits for device memory and for its own block: fitted by hand to BiCGK, 2048
+// square, on an H200.
 constexpr double kFinishSeconds = 0.8e-6;
 // A grid of one block waits for itself alone, and finds in its caches what it wrote: assumed.
 constexpr double kBlockBarrierSeconds = 0.1e-6;
@@ -72,9 +74,11 @@ class CooperativeChooser {
   CooperativeChooser(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps)
       : graph_(graph), nodes_(nodes), sweeps_(sweeps), reused_(Reused(sweeps)) {}
 
-  // `common`: threads, stages, load_path, hold_columns, rows_per_step, atomic and blocks_per_multiprocessor. In batches of rows
-  // (no stages) those of the last step stay in registers, and with kShared others beside them.
-  std::optional<FusionImplementation> Make(const SkeletonParameters& common, int vector_width, Keep keep) const {
+  // `common`: threads, stages, load_path, hold_columns, rows_per_step, atomic and blocks_per_multiprocessor.
+  // In batches of rows (no stages) those of the last step stay in registers, and with kShared others beside
+  // them.
+  std::optional<FusionImplementation> Make(const SkeletonParameters& common, int vector_width,
+                                           Keep keep) const {
     std::vector<SkeletonParameters> parameters;
     const bool in_batches = common.stages == 0 && common.rows_per_step > 1;
     int64_t other_shared = 0, rows_of_block = 0, slot_bytes = 0;
@@ -89,12 +93,14 @@ class CooperativeChooser {
         own.chunks = static_cast<int>((columns + per_chunk - 1) / per_chunk);
         const RowPanelNeeds needs = NeedsOfRowPanel(sweep);
         if (needs.matrices == 0) own.stages = 0, own.load_path = LoadPath::kDirect;
-        const std::vector<int> together = in_batches ? RowsInRegisters(sweep, needs, own.chunks * vector_width)
-                                                     : RowsPerStep(sweep, needs);
-        if (std::find(together.begin(), together.end(), common.rows_per_step) == together.end()) own.rows_per_step = 1;
+        const std::vector<int> together =
+            in_batches ? RowsInRegisters(sweep, needs, own.chunks * vector_width) : RowsPerStep(sweep, needs);
+        if (std::find(together.begin(), together.end(), common.rows_per_step) == together.end())
+          own.rows_per_step = 1;
         own.hold_columns = common.hold_columns && needs.column_operands > 0;
         for (ValueId value : reused_) {
-          if (Holds(sweep.loads, value)) slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep, common);
+          if (Holds(sweep.loads, value))
+            slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep, common);
           const bool touches = Holds(sweep.loads, value) || Holds(sweep.stores, value);
           if (keep != Keep::kNothing && in_batches && touches && own.rows_per_step == 1) return std::nullopt;
         }
@@ -108,23 +114,27 @@ class CooperativeChooser {
       }
       KernelTraits traits;
       const auto made = MakeSweep(sweep, own, 0, &traits);
-      if (!made || made->parameters.blocks_per_multiprocessor < common.blocks_per_multiprocessor) return std::nullopt;
+      if (!made || made->parameters.blocks_per_multiprocessor < common.blocks_per_multiprocessor)
+        return std::nullopt;
       other_shared = std::max(other_shared, traits.shared_bytes);
       parameters.push_back(own);
     }
     if (keep == Keep::kNothing) return Assemble(parameters, {}, 0, rows_of_block);
     KeptRows kept;
-    if (in_batches) kept.register_rows = static_cast<int>(std::min<int64_t>(common.rows_per_step, rows_of_block));
+    if (in_batches)
+      kept.register_rows = static_cast<int>(std::min<int64_t>(common.rows_per_step, rows_of_block));
     if (keep == Keep::kRegisters) return Assemble(parameters, kept, 0, rows_of_block);
     // The section that reduces most decides how much all of them leave for that.
     const DeviceDescription& device = sweeps_[0].model.device();
-    const int64_t block_limit = std::min(device.shared_bytes_per_block(), device.shared_bytes_per_multiprocessor() /
-                                                                                  common.blocks_per_multiprocessor - 1024);
+    const int64_t block_limit =
+        std::min(device.shared_bytes_per_block(),
+                 device.shared_bytes_per_multiprocessor() / common.blocks_per_multiprocessor - 1024);
     const int64_t shared_limit = block_limit - other_shared - ReductionScratchBytes(common.rows_per_step);
     const int64_t row_bytes = slot_bytes * static_cast<int64_t>(reused_.size());
     if (row_bytes == 0 || shared_limit < row_bytes) return std::nullopt;
     // Those of the last step need not be there too.
-    const int64_t others = in_batches ? (rows_of_block - 1) / common.rows_per_step * common.rows_per_step : rows_of_block;
+    const int64_t others =
+        in_batches ? (rows_of_block - 1) / common.rows_per_step * common.rows_per_step : rows_of_block;
     kept.shared_rows = static_cast<int>(std::min(others, shared_limit / row_bytes));
     if (kept.shared_rows == 0) return std::nullopt;
     return Assemble(parameters, kept, kept.shared_rows * row_bytes, rows_of_block);
@@ -135,11 +145,13 @@ class CooperativeChooser {
  private:
   int64_t RowsOfBlock(const FusionShape& sweep, const SkeletonParameters& parameters) const {
     const int64_t rows = sweep.Size(sweep.skeleton.row_panel.rows),
-                  blocks = int64_t{sweep.model.device().multiprocessors()} * parameters.blocks_per_multiprocessor;
+                  blocks =
+                      int64_t{sweep.model.device().multiprocessors()} * parameters.blocks_per_multiprocessor;
     return std::max<int64_t>(1, (rows + blocks - 1) / blocks);
   }
-  std::optional<FusionImplementation> MakeSweep(const FusionShape& sweep, const SkeletonParameters& parameters,
-                                                int64_t kept_bytes, KernelTraits* traits) const {
+  std::optional<FusionImplementation> MakeSweep(const FusionShape& sweep,
+                                                const SkeletonParameters& parameters, int64_t kept_bytes,
+                                                KernelTraits* traits) const {
     std::string reason;
     return sweep.skeleton.skeleton == Skeleton::kRowPanel
                ? MakeRowPanel(sweep, NeedsOfRowPanel(sweep), parameters, kept_bytes, traits, &reason)
@@ -147,8 +159,9 @@ class CooperativeChooser {
   }
 
   // `kept`: the numbers of rows, which take `kept_bytes` of shared memory.
-  std::optional<FusionImplementation> Assemble(const std::vector<SkeletonParameters>& parameters, const KeptRows& kept,
-                                               int64_t kept_bytes, int64_t rows_of_block) const {
+  std::optional<FusionImplementation> Assemble(const std::vector<SkeletonParameters>& parameters,
+                                               const KeptRows& kept, int64_t kept_bytes,
+                                               int64_t rows_of_block) const {
     // The last step of a block may have fewer rows than the others.
     const int64_t last = kept.register_rows > 0 ? (rows_of_block - 1) % kept.register_rows + 1 : 0;
     const double kept_share = kept.any() ? double(kept.shared_rows + last) / double(rows_of_block) : 0;
@@ -171,8 +184,10 @@ class CooperativeChooser {
     for (size_t i = 0; i < sweeps_.size(); ++i) {
       const FusionShape& sweep = sweeps_[i];
       SkeletonParameters own = parameters[i];
-      // The last rows that a sweep has read are still in the cache, or in registers: the next one begins with them.
-      if (std::any_of(sweep.loads.begin(), sweep.loads.end(), [&](ValueId value) { return Holds(touched, value); })) {
+      // The last rows that a sweep has read are still in the cache, or in registers: the next one begins with
+      // them.
+      if (std::any_of(sweep.loads.begin(), sweep.loads.end(),
+                      [&](ValueId value) { return Holds(touched, value); })) {
         own.reversed = !backwards;
         backwards = own.reversed;
       }
@@ -202,7 +217,8 @@ class CooperativeChooser {
       total.issue_seconds += estimate.issue_seconds;
       total.resident_blocks = whole.parameters.blocks_per_multiprocessor;
       total.load = i == 0 ? estimate.load : std::min(total.load, estimate.load);
-      total.total_seconds += std::max(estimate.memory_seconds, estimate.compute_seconds) + estimate.barrier_seconds;
+      total.total_seconds +=
+          std::max(estimate.memory_seconds, estimate.compute_seconds) + estimate.barrier_seconds;
       total.occupancy = std::min(total.occupancy, estimate.occupancy);
       total.registers = std::max(total.registers, estimate.registers);
       total.shared_bytes = std::max(total.shared_bytes, estimate.shared_bytes);
@@ -235,8 +251,8 @@ class CooperativeChooser {
 
 }  // namespace
 
-void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps, bool deterministic,
-                       std::vector<FusionImplementation>* out) {
+void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
+                       bool deterministic, std::vector<FusionImplementation>* out) {
   if (sweeps.size() == 1 && sweeps[0].grid_reductions == 0) return;  // one section: an ordinary launch
   const CooperativeChooser chooser(graph, nodes, sweeps);
   int vector_width = 16;
@@ -249,23 +265,26 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
   std::vector<int> all_together = {1};
   for (const FusionShape& sweep : sweeps)
     if (sweep.skeleton.skeleton == Skeleton::kRowPanel)
-      if (std::vector<int> choices = RowsPerStep(sweep, NeedsOfRowPanel(sweep)); choices.size() > all_together.size())
+      if (std::vector<int> choices = RowsPerStep(sweep, NeedsOfRowPanel(sweep));
+          choices.size() > all_together.size())
         all_together = std::move(choices);
   std::vector<int> in_registers = {1};
-  if (panels) in_registers.insert(in_registers.end(), std::begin(kRowsInRegisters), std::end(kRowsInRegisters));
+  if (panels)
+    in_registers.insert(in_registers.end(), std::begin(kRowsInRegisters), std::end(kRowsInRegisters));
   const bool sums = !deterministic && std::any_of(sweeps.begin(), sweeps.end(), HasSums);
   std::vector<std::pair<LoadPath, int>> paths = {{LoadPath::kDirect, 0}};
   if (panels)
-    // Several sweeps would copy to the same shared memory in turn. Bulk copies are left out: racecheck reports those of two sweeps
-    // as a hazard (GEMVER, 301 x 261, on an H200), and with aligned rows they were slower in all that was measured.
+    // Several sweeps would copy to the same shared memory in turn. Bulk copies are left out: racecheck
+    // reports those of two sweeps as a hazard (GEMVER, 301 x 261, on an H200), and with aligned rows they
+    // were slower in all that was measured.
     for (const auto& path : StagedPaths(sweeps[0]))
       if (sweeps.size() == 1 || path.first != LoadPath::kBulk) paths.push_back(path);
   for (int threads : {512, 1024, 256})
     for (const auto& [path, stages] : paths)
       for (bool hold : {true, false}) {
         if (hold && !panels) continue;
-        // By atomic and blocks: as many rows of a step as registers hold. Others in shared memory beside them make sense when these are
-        // all that fit.
+        // By atomic and blocks: as many rows of a step as registers hold. Others in shared memory beside them
+        // make sense when these are all that fit.
         std::map<std::pair<bool, int>, int> most_in_registers;
         for (Keep keep : {Keep::kRegisters, Keep::kShared, Keep::kNothing})
           for (int together : stages == 0 ? in_registers : all_together) {
@@ -283,10 +302,12 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
                 if ((atomic && !sums) || (blocks == 2 && threads == 1024)) continue;
                 common.atomic = atomic;
                 common.blocks_per_multiprocessor = blocks;
-                if (keep == Keep::kShared && stages == 0 && together != most_in_registers[{atomic, blocks}]) continue;
+                if (keep == Keep::kShared && stages == 0 && together != most_in_registers[{atomic, blocks}])
+                  continue;
                 if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) {
                   if (keep == Keep::kRegisters)
-                    most_in_registers[{atomic, blocks}] = std::max(most_in_registers[{atomic, blocks}], together);
+                    most_in_registers[{atomic, blocks}] =
+                        std::max(most_in_registers[{atomic, blocks}], together);
                   out->push_back(*std::move(made));
                 }
               }

@@ -69,12 +69,14 @@ class Enumerator {
       Members members = {seed};
       NodeSet set = SetOf(members), refused = done;
       int next_size = larger_than + 1;
-      while (static_cast<int>(members.size()) < max_nodes && JoinOne(growth, may_join, &members, &set, &refused)) {
+      while (static_cast<int>(members.size()) < max_nodes &&
+             JoinOne(growth, may_join, &members, &set, &refused)) {
         if (static_cast<int>(members.size()) < next_size) continue;
         grown.push_back(set);
         next_size = static_cast<int>(members.size()) * 4 / 3 + 1;
       }
-      if (static_cast<int>(members.size()) > larger_than && (grown.empty() || !(grown.back() == set))) grown.push_back(set);
+      if (static_cast<int>(members.size()) > larger_than && (grown.empty() || !(grown.back() == set)))
+        grown.push_back(set);
       done.UnionWith(set);
     }
     return grown;
@@ -82,7 +84,8 @@ class Enumerator {
 
  private:
   // Adds the first node that may join; those that may not stay out.
-  bool JoinOne(Growth growth, const std::function<bool(const NodeSet&)>& may_join, Members* members, NodeSet* set, NodeSet* refused) const {
+  bool JoinOne(Growth growth, const std::function<bool(const NodeSet&)>& may_join, Members* members,
+               NodeSet* set, NodeSet* refused) const {
     NodeSet below, above;
     FindOutside(*members, &below, &above);
     std::vector<int> nodes = NeighboursOf(*members, *set);
@@ -242,8 +245,9 @@ FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const Fusible
   return Enumerator(problem, options).Run();
 }
 
-std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth growth, int larger_than, int max_nodes,
-                                     int64_t max_sets, const std::function<bool(const NodeSet&)>& may_join) {
+std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth growth, int larger_than,
+                                     int max_nodes, int64_t max_sets,
+                                     const std::function<bool(const NodeSet&)>& may_join) {
   if (problem.successors.size() > kMaxReachabilityNodes) return {};
   return Enumerator(problem, {}).Grow(growth, larger_than, max_nodes, max_sets, may_join);
 }

@@ -57,14 +57,17 @@ FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const Fusible
 FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options);
 FusibleSetProblem FusibleSetProblemOf(const Graph& graph);
 
-// The first adjacent node: by number, as layers of the graph, or one that an edge joins before one that only reads the same, as chains.
+// The first adjacent node: by number, as layers of the graph, or one that an edge joins before one that only
+// reads the same, as chains.
 enum class Growth { kLayers, kChains };
 
-// Large fusible sets, for graphs whose sets are too many to list. From each node in turn that is in none so far, a set grows by
-// the first adjacent node that is in none either, keeps it convex and is let in by `may_join` (asked of the set with the node), until none does or it has `max_nodes`. Gives that set and, of the sets on the way, some: each a third larger than the one
-// before. Those of `larger_than` nodes or fewer, and all after `max_sets`, are left out. Nothing for more than
-// kMaxReachabilityNodes nodes. Deterministic.
-std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth growth, int larger_than, int max_nodes,
-                                     int64_t max_sets, const std::function<bool(const NodeSet&)>& may_join);
+// Large fusible sets, for graphs whose sets are too many to list. From each node in turn that is in none so
+// far, a set grows by the first adjacent node that is in none either, keeps it convex and is let in by
+// `may_join` (asked of the set with the node), until none does or it has `max_nodes`. Gives that set and, of
+// the sets on the way, some: each a third larger than the one before. Those of `larger_than` nodes or fewer,
+// and all after `max_sets`, are left out. Nothing for more than kMaxReachabilityNodes nodes. Deterministic.
+std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth growth, int larger_than,
+                                     int max_nodes, int64_t max_sets,
+                                     const std::function<bool(const NodeSet&)>& may_join);
 
 }  // namespace fusion

@@ -17,18 +17,19 @@ double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) 
   for (const NodeDimension& dimension : node.dimensions)
     points *= dimension.extent.name.empty() ? dimension.extent.constant : sizes.at(dimension.extent.name);
   if (node.overload->form == v1::ENTRYWISE) points *= graph.value(node.result).type.element_entries();
-  auto flops = EvaluateExpression(node.overload->flops, node.overload->static_parameters, node.static_parameters);
+  auto flops =
+      EvaluateExpression(node.overload->flops, node.overload->static_parameters, node.static_parameters);
   return points * (flops.ok() ? static_cast<double>(*flops) : 1.0);
 }
 
 namespace {
 
-// Instructions that one entry of these functions takes on a GPU in f32, by CUDA's own routines: powers of two, corrections, ranges.
-// Others take one for each operation.
+// Instructions that one entry of these functions takes on a GPU in f32, by CUDA's own routines: powers of
+// two, corrections, ranges. Others take one for each operation.
 double EntryInstructions(const std::string& function, double flops) {
-  static const std::map<std::string, double> kInstructions = {{"exp", 10},  {"log", 18},     {"tanh", 20}, {"erf", 25},
-                                                              {"div", 10},  {"coldiv", 10},  {"rowdiv", 10}, {"vdiv", 10},
-                                                              {"recip", 8}, {"sigmoid", 20}, {"sqrt", 8},  {"rsqrt", 6}};
+  static const std::map<std::string, double> kInstructions = {
+      {"exp", 10},    {"log", 18},  {"tanh", 20}, {"erf", 25},     {"div", 10}, {"coldiv", 10},
+      {"rowdiv", 10}, {"vdiv", 10}, {"recip", 8}, {"sigmoid", 20}, {"sqrt", 8}, {"rsqrt", 6}};
   const auto known = kInstructions.find(function);
   return known == kInstructions.end() ? flops : std::max(flops, known->second);
 }
@@ -41,7 +42,8 @@ bool FusionShape::IsGridReduction(size_t i) const {
   const Node& reduction = node(members[i]);
   if (!reduction.is_reduction()) return false;
   const bool to_rows = skeleton.skeleton == Skeleton::kRowPanel && reduction.dimensions.size() == 2 &&
-                       !reduction.result_map.empty() && skeleton.row_panel.roles[i][reduction.result_map[0]] == 0;
+                       !reduction.result_map.empty() &&
+                       skeleton.row_panel.roles[i][reduction.result_map[0]] == 0;
   return !to_rows;
 }
 
@@ -66,9 +68,13 @@ KernelTraits FusionShape::Traits() const {
   return traits;
 }
 
-FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes, const CostModel& model,
-                          SkeletonAnswer skeleton) {
-  FusionShape shape{.graph = graph, .sizes = sizes, .model = model, .nodes = nodes, .members = nodes.Members(),
+FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
+                          const CostModel& model, SkeletonAnswer skeleton) {
+  FusionShape shape{.graph = graph,
+                    .sizes = sizes,
+                    .model = model,
+                    .nodes = nodes,
+                    .members = nodes.Members(),
                     .skeleton = std::move(skeleton)};
   FindLoadsAndStores(graph, nodes, &shape.loads, &shape.stores);
   for (ValueId value : shape.loads) shape.bytes_read += graph.value(value).type.Bytes(sizes);
@@ -78,7 +84,8 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
     const double flops = NodeFlops(graph, node, sizes);
     shape.flops += flops;
     double points = 1;
-    for (const NodeDimension& dimension : node.dimensions) points *= static_cast<double>(shape.Size(dimension.extent));
+    for (const NodeDimension& dimension : node.dimensions)
+      points *= static_cast<double>(shape.Size(dimension.extent));
     shape.instructions += points * EntryInstructions(node.function->name, flops / std::max(points, 1.0));
     shape.entry_bytes = std::max(shape.entry_bytes, DataTypeBytes(graph.value(node.result).type.data_type));
     if (shape.IsGridReduction(i)) ++shape.grid_reductions;
@@ -90,19 +97,21 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
 Structure StructureOf(const FusionImplementation& implementation) {
   const SkeletonParameters& parameters = implementation.parameters;
   bool keeps_rows = false, in_both = false;
-  for (const FusionImplementation& sweep : implementation.sweeps) keeps_rows |= sweep.kept.any(), in_both |= sweep.kept.register_rows > 0 && sweep.kept.shared_rows > 0;
+  for (const FusionImplementation& sweep : implementation.sweeps)
+    keeps_rows |= sweep.kept.any(), in_both |= sweep.kept.register_rows > 0 && sweep.kept.shared_rows > 0;
   const auto& choices = implementation.implementations;
-  return {.skeleton = implementation.skeleton,
-          .load_path = parameters.load_path,
-          .one_shot = parameters.blocks_per_multiprocessor == 0,
-          .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
-          .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
-          .keeps_rows = keeps_rows,
-          .in_both = in_both,
-          .in_clusters = parameters.cluster_blocks > 1,
-          .several_threads = std::any_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; }),
-          .in_tiles = parameters.tile_rows > 0,
-          .atomic = parameters.atomic};
+  return {
+      .skeleton = implementation.skeleton,
+      .load_path = parameters.load_path,
+      .one_shot = parameters.blocks_per_multiprocessor == 0,
+      .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
+      .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
+      .keeps_rows = keeps_rows,
+      .in_both = in_both,
+      .in_clusters = parameters.cluster_blocks > 1,
+      .several_threads = std::any_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; }),
+      .in_tiles = parameters.tile_rows > 0,
+      .atomic = parameters.atomic};
 }
 
 namespace {
@@ -136,9 +145,9 @@ void KeepDifferent(int keep, std::vector<FusionImplementation>* all) {
 
 }  // namespace
 
-std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
-                                                  const CostModel& model, const ImplementationOptions& options,
-                                                  std::string* reason) {
+std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const NodeSet& nodes,
+                                                  const SizeValues& sizes, const CostModel& model,
+                                                  const ImplementationOptions& options, std::string* reason) {
   SkeletonAnswer skeleton = ChooseSkeleton(graph, nodes);
   std::vector<FusionImplementation> all;
   if (skeleton.feasible) {
@@ -184,11 +193,13 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
     if (all.empty()) *reason = "no implementation is as asked for";
   }
   constexpr double kHopeless = 4;  // times the best prediction
-  while (!all.empty() && all.back().estimate.total_seconds > kHopeless * all.front().estimate.total_seconds) all.pop_back();
+  while (!all.empty() && all.back().estimate.total_seconds > kHopeless * all.front().estimate.total_seconds)
+    all.pop_back();
   KeepDifferent(options.keep, &all);
   for (FusionImplementation& implementation : wanted) {
     const auto same = [&](const FusionImplementation& other) {
-      return other.parameters == implementation.parameters && other.implementations == implementation.implementations &&
+      return other.parameters == implementation.parameters &&
+             other.implementations == implementation.implementations &&
              other.Describe(graph) == implementation.Describe(graph);
     };
     if (std::any_of(all.begin(), all.end(), same)) continue;
@@ -222,8 +233,8 @@ FusionImplementation ReferenceImplementation(const Graph& graph, NodeId id, cons
       break;  // never the answer for one node
     case Skeleton::kRowPanel: {
       parameters.threads = parameters.threads_per_row = 256;
-      // Column accumulators in shared memory; where they do not fit, in registers, of a part of the columns at a time if that
-      // will do.
+      // Column accumulators in shared memory; where they do not fit, in registers, of a part of the columns
+      // at a time if that will do.
       const int64_t columns = shape.Size(implementation.row_panel.columns);
       if (shape.grid_reductions > 0 && columns * 16 > model.device().shared_bytes_per_block()) {
         parameters.threads = parameters.threads_per_row = 1024;

@@ -18,8 +18,8 @@ constexpr char kVersion[] = "fusion kernel 1\n";
 
 class FamilyText {
  public:
-  FamilyText(const Graph& graph, const SizeValues& sizes, const std::map<const ElementaryFunction*, std::string>& functions,
-             const NodeSet& nodes)
+  FamilyText(const Graph& graph, const SizeValues& sizes,
+             const std::map<const ElementaryFunction*, std::string>& functions, const NodeSet& nodes)
       : graph_(graph), sizes_(sizes), functions_(functions) {
     FindLoadsAndStores(graph, nodes, &loads_, &stores_);
     for (int member : nodes.Members()) WriteNode(graph.node(NodeId{member}));
@@ -48,7 +48,8 @@ class FamilyText {
     const auto [number, is_new] = numbers_.try_emplace(value.id, static_cast<int>(numbers_.size()));
     absl::StrAppend(&text_, " ", number->second);
     if (!is_new) return;
-    absl::StrAppend(&text_, ":", value.type.data_type == v1::F64 ? "f64" : "f32", value.type.mapped ? " mapped" : "");
+    absl::StrAppend(&text_, ":", value.type.data_type == v1::F64 ? "f64" : "f32",
+                    value.type.mapped ? " mapped" : "");
     for (int extent : value.type.element_shape) absl::StrAppend(&text_, " ", extent);
     for (const Extent& extent : value.type.extents) WriteExtent(extent);
     if (value.leading_dimension) text_ += " ld", WriteExtent(*value.leading_dimension);
@@ -79,16 +80,18 @@ class FamilyText {
 
 std::string ParametersText(const FusionImplementation& implementation) {
   const SkeletonParameters& p = implementation.parameters;
-  std::string text = absl::StrCat(SkeletonName(implementation.skeleton), " T", p.threads, " E", p.elements_per_block, " V", p.vector_width,
-                                  " C", p.chunks, " R", p.threads_per_row, " cluster", p.cluster_blocks, " S", p.stages, " U", p.unroll,
-                                  " B", p.blocks_per_multiprocessor, " bound", p.resident_blocks, " path", static_cast<int>(p.load_path),
-                                  " M", p.rows_per_step);
+  std::string text =
+      absl::StrCat(SkeletonName(implementation.skeleton), " T", p.threads, " E", p.elements_per_block, " V",
+                   p.vector_width, " C", p.chunks, " R", p.threads_per_row, " cluster", p.cluster_blocks,
+                   " S", p.stages, " U", p.unroll, " B", p.blocks_per_multiprocessor, " bound",
+                   p.resident_blocks, " path", static_cast<int>(p.load_path), " M", p.rows_per_step);
   if (p.hold_columns) text += " holds";
   if (p.column_tiles) text += " tiles";
   if (p.tile_rows > 0) absl::StrAppend(&text, " of ", p.tile_rows);
   if (p.reversed) text += " reversed";
   if (p.atomic) text += " atomic";
-  if (p.load_repeats > 1 || p.compute_repeats > 1) absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);
+  if (p.load_repeats > 1 || p.compute_repeats > 1)
+    absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);
   const KeptRows& kept = implementation.kept;
   for (const auto& [rows, where] : {std::pair(kept.shared_rows, ""), std::pair(kept.register_rows, "r")})
     if (rows > 0) absl::StrAppend(&text, " keeps ", rows, kept.filled ? "f" : "", where);
@@ -99,12 +102,15 @@ std::string ParametersText(const FusionImplementation& implementation) {
   std::sort(sorted.begin(), sorted.end());
   if (ids != sorted) {
     text += " order";
-    for (int id : ids) absl::StrAppend(&text, " ", std::lower_bound(sorted.begin(), sorted.end(), id) - sorted.begin());
+    for (int id : ids)
+      absl::StrAppend(&text, " ", std::lower_bound(sorted.begin(), sorted.end(), id) - sorted.begin());
   }
-  if (std::any_of(implementation.implementations.begin(), implementation.implementations.end(), [](int choice) { return choice > 0; }))
+  if (std::any_of(implementation.implementations.begin(), implementation.implementations.end(),
+                  [](int choice) { return choice > 0; }))
     absl::StrAppend(&text, " [", absl::StrJoin(implementation.implementations, ","), "]");
   for (const FusionImplementation& sweep : implementation.sweeps) {
-    absl::StrAppend(&text, " | ", sweep.order.size(), " of ", implementation.fusion.nodes.Size(), ": ", ParametersText(sweep));
+    absl::StrAppend(&text, " | ", sweep.order.size(), " of ", implementation.fusion.nodes.Size(), ": ",
+                    ParametersText(sweep));
   }
   return text;
 }
@@ -113,7 +119,8 @@ std::string ParametersText(const FusionImplementation& implementation) {
 
 KernelNames::KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {
   for (const Node& node : graph.nodes())
-    if (auto [it, is_new] = functions_.try_emplace(node.function); is_new) it->second = Sha256Hex(node.function->source).substr(0, 16);
+    if (auto [it, is_new] = functions_.try_emplace(node.function); is_new)
+      it->second = Sha256Hex(node.function->source).substr(0, 16);
 }
 
 KernelIdentity KernelNames::Of(const NodeSet& nodes) const {

@@ -14,9 +14,9 @@ namespace fusion {
 class KernelNames {
  public:
   KernelNames(const Graph& graph, const SizeValues& sizes);
-  // `family` and `sizes` of the kernels that compute the nodes. The family covers functions with their routines, types, what is
-  // read from and written to memory, and which extents are equal; values are numbered in the order in which the nodes, ascending,
-  // name them.
+  // `family` and `sizes` of the kernels that compute the nodes. The family covers functions with their
+  // routines, types, what is read from and written to memory, and which extents are equal; values are
+  // numbered in the order in which the nodes, ascending, name them.
   KernelIdentity Of(const NodeSet& nodes) const;
   // With `variant`.
   KernelIdentity Of(const FusionImplementation& implementation) const;
@@ -27,8 +27,8 @@ class KernelNames {
   std::map<const ElementaryFunction*, std::string> functions_;  // hashes of what their code is made from
 };
 
-// How the implementation computes them: every parameter, implementation and order that its code is made from, and which of its loads
-// are of other kernels' results.
+// How the implementation computes them: every parameter, implementation and order that its code is made from,
+// and which of its loads are of other kernels' results.
 std::string VariantOf(const Graph& graph, const FusionImplementation& implementation);
 
 }  // namespace fusion

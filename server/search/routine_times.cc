@@ -19,21 +19,23 @@ std::string EntriesText(const Value& value) {
   return absl::StrCat(TypeText(value.type.data_type), "[", value.type.element_entries(), "]");
 }
 
-// Where one thread does all for an element and no other thread takes part, blocks make no difference: what counts is how many threads
-// are at it on a multiprocessor. On GPUs tables have such routines for blocks of kThreadsOfTable.
+// Where one thread does all for an element and no other thread takes part, blocks make no difference: what
+// counts is how many threads are at it on a multiprocessor. On GPUs tables have such routines for blocks of
+// kThreadsOfTable.
 constexpr int kThreadsOfTable = 64;
 
-std::optional<RoutineTime> OfThreads(const CostModel& model, const std::string& routine, const SkeletonParameters& parameters,
-                                double resident) {
+std::optional<RoutineTime> OfThreads(const CostModel& model, const std::string& routine,
+                                     const SkeletonParameters& parameters, double resident) {
   if (model.device().target() != v1::CUDA)
     return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
   // Fewer threads than the table has take as long as those: each has its latencies alone.
   const double active = std::min(parameters.threads, parameters.elements_per_block) * resident;
-  return model.routines().Time(routine, kThreadsOfTable, kThreadsOfTable, std::max(1.0, active / kThreadsOfTable));
+  return model.routines().Time(routine, kThreadsOfTable, kThreadsOfTable,
+                               std::max(1.0, active / kThreadsOfTable));
 }
 
-std::optional<RoutineTime> OfBlocks(const CostModel& model, const std::string& routine, const SkeletonParameters& parameters,
-                               double resident) {
+std::optional<RoutineTime> OfBlocks(const CostModel& model, const std::string& routine,
+                                    const SkeletonParameters& parameters, double resident) {
   return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
 }
 
@@ -44,13 +46,15 @@ struct PassSeconds {
 };
 
 // The terms of equation 4.4 while `resident` blocks share each multiprocessor.
-std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& model, const FusionImplementation& implementation,
-                                         double resident, double working, std::string* missing) {
+std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& model,
+                                         const FusionImplementation& implementation, double resident,
+                                         double working, std::string* missing) {
   const SkeletonParameters& parameters = implementation.parameters;
   const bool staged = parameters.load_path == LoadPath::kStaged;
   PassSeconds pass;
   const auto ask = [&](const std::string& routine, bool of_threads) -> std::optional<double> {
-    const auto time = of_threads ? OfThreads(model, routine, parameters, resident) : OfBlocks(model, routine, parameters, resident);
+    const auto time = of_threads ? OfThreads(model, routine, parameters, resident)
+                                 : OfBlocks(model, routine, parameters, resident);
     if (!time) {
       *missing = routine;
       return std::nullopt;
@@ -66,8 +70,8 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
     if (!value.type.mapped) continue;
     const auto seconds = ask(LoadRoutine(value, staged), !staged);
     if (!seconds) return std::nullopt;
-    const double transfer =
-        parameters.elements_per_block * value.type.element_entries() * DataTypeBytes(value.type.data_type) / rate;
+    const double transfer = parameters.elements_per_block * value.type.element_entries() *
+                            DataTypeBytes(value.type.data_type) / rate;
     pass.loads += std::min(transfer, *seconds);
     wait = std::max(wait, *seconds - transfer);
   }
@@ -89,7 +93,8 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
     if (node.dimensions.empty()) continue;  // scalars
     const int choice = implementation.implementations[i];
     const bool one_thread = ByOneThread(node, choice);
-    const bool shared = in_shared(node.result) || std::any_of(node.operands.begin(), node.operands.end(), in_shared);
+    const bool shared =
+        in_shared(node.result) || std::any_of(node.operands.begin(), node.operands.end(), in_shared);
     const auto seconds = ask(ComputeRoutine(graph, node, choice, shared), one_thread);
     if (!seconds) return std::nullopt;
     pass.computes += *seconds;
@@ -97,7 +102,9 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
   return pass;
 }
 
-std::string Declaration(const Value& value, const std::string& name) { return absl::StrCat(value.type.ToString(), " ", name, ";\n"); }
+std::string Declaration(const Value& value, const std::string& name) {
+  return absl::StrCat(value.type.ToString(), " ", name, ";\n");
+}
 
 }  // namespace
 
@@ -109,7 +116,8 @@ std::string ComputeRoutine(const Graph& graph, const Node& node, int choice, boo
     for (int parameter : node.static_parameters) absl::StrAppend(&name, ",", parameter);
     absl::StrAppend(&name, ">");
   } else {
-    name = absl::StrCat(node.overload->routine, "<", EntriesText(graph.value(node.result)), choice == 0 ? ",thread>" : ",entry>");
+    name = absl::StrCat(node.overload->routine, "<", EntriesText(graph.value(node.result)),
+                        choice == 0 ? ",thread>" : ",entry>");
   }
   return absl::StrCat(name, shared ? " shared" : " registers");
 }
@@ -122,8 +130,8 @@ std::string StoreRoutine(const Value& value, bool shared) {
 }
 
 std::optional<RoutineSeconds> RoutineSecondsOf(const Graph& graph, const CostModel& model,
-                                               const FusionImplementation& implementation, int resident, double tiles,
-                                               std::string* missing) {
+                                               const FusionImplementation& implementation, int resident,
+                                               double tiles, std::string* missing) {
   const double multiprocessors = std::max(1, model.device().multiprocessors());
   const double on_each = std::min<double>(resident, std::ceil(tiles / multiprocessors));
   const double working = std::min(multiprocessors, tiles);
@@ -152,19 +160,21 @@ std::vector<RoutineSource> RoutineSourcesOf(const Graph& graph) {
     }
     absl::StrAppend(&text, Declaration(graph.value(node.result), "y"));
     const std::string operands = absl::StrJoin(names, ", ");
-    functions.insert(
-        absl::StrCat(text, "input ", operands, ";\ny = ", node.function->name, "(", operands, ");\nreturn y;\n"));
+    functions.insert(absl::StrCat(text, "input ", operands, ";\ny = ", node.function->name, "(", operands,
+                                  ");\nreturn y;\n"));
   }
   for (const Value& value : graph.values())
     if (value.type.mapped)
-      transfers.insert(absl::StrCat(Declaration(value, "x"), Declaration(value, "y"), "input x;\ny = neg(x);\nreturn y;\n"));
+      transfers.insert(absl::StrCat(Declaration(value, "x"), Declaration(value, "y"),
+                                    "input x;\ny = neg(x);\nreturn y;\n"));
   std::vector<RoutineSource> sources;
   for (const std::string& text : functions) sources.push_back({text, false});
   for (const std::string& text : transfers) sources.push_back({text, true});
   return sources;
 }
 
-std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& sizes, const CostModel& model, bool transfers) {
+std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& sizes, const CostModel& model,
+                                          bool transfers) {
   constexpr int kEveryCombination = 1000;
   const Node& node = graph.nodes().front();
   NodeSet nodes;

@@ -11,7 +11,8 @@ namespace fusion {
 namespace {
 
 int AccumulatorBytes(const FusionShape& shape, const Node& node) {
-  return node.overload->monoid == v1::ARG_MAX ? 16 : DataTypeBytes(shape.graph.value(node.result).type.data_type);
+  return node.overload->monoid == v1::ARG_MAX ? 16
+                                              : DataTypeBytes(shape.graph.value(node.result).type.data_type);
 }
 
 // Threads of a multiprocessor that registers must permit where blocks are tiles.
@@ -20,7 +21,8 @@ constexpr int kTileThreads = 1024;
 // Bounds of registers are tried up to so many blocks on a multiprocessor.
 constexpr int kMostResident = 4;
 
-// Rows from this length on may be held by a cluster: shorter ones fill a multiprocessor's memory with several rows anyhow.
+// Rows from this length on may be held by a cluster: shorter ones fill a multiprocessor's memory with several
+// rows anyhow.
 constexpr int64_t kLeastClusterRowBytes = 64 << 10;
 
 }  // namespace
@@ -33,8 +35,10 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
   for (size_t i = 0; i < shape.members.size(); ++i) {
     const Node& node = shape.node(shape.members[i]);
     if (panel.phases[i] == kFinishPhase) continue;
-    const bool over_columns = std::find(panel.roles[i].begin(), panel.roles[i].end(), 1) != panel.roles[i].end();
-    const bool to_columns = !node.is_reduction() || (node.result_map.size() == 1 && panel.roles[i][node.result_map[0]] == 1);
+    const bool over_columns =
+        std::find(panel.roles[i].begin(), panel.roles[i].end(), 1) != panel.roles[i].end();
+    const bool to_columns =
+        !node.is_reduction() || (node.result_map.size() == 1 && panel.roles[i][node.result_map[0]] == 1);
     needs.columns_alone &= node.dimensions.empty() || (over_columns && to_columns);
     if (node.is_reduction() && node.dimensions.size() == 2 && !node.result_map.empty()) {
       if (shape.IsGridReduction(i))
@@ -42,7 +46,8 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
       else
         ++needs.row_reductions;
     }
-    if (!node.is_reduction() && node.result_map.size() == 2) first_phase.emplace(node.result, panel.phases[i]);
+    if (!node.is_reduction() && node.result_map.size() == 2)
+      first_phase.emplace(node.result, panel.phases[i]);
     for (size_t k = 0; k < node.operands.size(); ++k) {
       const ValueId value = node.operands[k];
       const auto& map = node.operand_maps[k];
@@ -74,7 +79,8 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
     if (shape.graph.value(value).type.extents.size() == 2) ++needs.matrices;
   for (ValueId value : shape.stores)
     if (shape.graph.value(value).type.extents.size() == 2) ++needs.stored_matrices;
-  for (ValueId value : held) needs.held_inputs += std::binary_search(shape.loads.begin(), shape.loads.end(), value);
+  for (ValueId value : held)
+    needs.held_inputs += std::binary_search(shape.loads.begin(), shape.loads.end(), value);
   needs.column_operands = static_cast<int>(column_operands.size());
   return needs;
 }
@@ -85,34 +91,38 @@ int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& paramet
 }
 
 std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const RowPanelNeeds& needs,
-                                                 const SkeletonParameters& given, int64_t kept_bytes, KernelTraits* out,
-                                                 std::string* reason) {
+                                                 const SkeletonParameters& given, int64_t kept_bytes,
+                                                 KernelTraits* out, std::string* reason) {
   const DeviceDescription& device = shape.model.device();
   const RowPanelRoles& panel = shape.skeleton.row_panel;
   const int64_t rows = shape.Size(panel.rows), columns = std::max<int64_t>(1, shape.Size(panel.columns));
   FusionImplementation implementation = shape.Base();
   implementation.parameters = given;
   SkeletonParameters& parameters = implementation.parameters;
-  const int threads = parameters.threads, per_row = parameters.threads_per_row, width = parameters.vector_width,
-            chunks = parameters.chunks, stages = parameters.stages, cluster = parameters.cluster_blocks,
-            groups = cluster > 1 ? 1 : threads / per_row, together = parameters.rows_per_step;
+  const int threads = parameters.threads, per_row = parameters.threads_per_row,
+            width = parameters.vector_width, chunks = parameters.chunks, stages = parameters.stages,
+            cluster = parameters.cluster_blocks, groups = cluster > 1 ? 1 : threads / per_row,
+            together = parameters.rows_per_step;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   const bool in_batches = stages == 0 && together > 1;
   const int words = shape.entry_bytes / 4;
   KernelTraits traits = shape.Traits();
   traits.threads = threads;
   traits.compute_efficiency = kLoopComputeEfficiency;
-  const int most_registers =
-      std::min(255, device.registers_per_multiprocessor() / std::max(1, threads * parameters.resident_blocks));
+  const int most_registers = std::min(
+      255, device.registers_per_multiprocessor() / std::max(1, threads * parameters.resident_blocks));
   // Few of the values of a chunk live at once.
-  traits.registers = 28 + width * words * std::min(4, static_cast<int>(shape.members.size() + shape.loads.size()));
+  traits.registers =
+      28 + width * words * std::min(4, static_cast<int>(shape.members.size() + shape.loads.size()));
   if (chunks > 0) {
     const int rows = stages > 0   ? needs.live_computed_rows
                      : in_batches ? std::max(needs.live_rows, needs.matrices)
                                   : needs.live_rows;
     const int per_lane = rows * words * together + static_cast<int>(needs.accumulator_bytes / 4) +
                          (parameters.hold_columns ? needs.column_operands * words : 0);
-    traits.registers += chunks * width * per_lane + (in_batches ? together : together > 1 ? together * width * words : 0);
+    traits.registers += chunks * width * per_lane + (in_batches     ? together
+                                                     : together > 1 ? together * width * words
+                                                                    : 0);
     if (stages == 0 && !in_batches) {
       // Loads under way: into the registers of rows that stay, and as many others as there is room for.
       const int one = width * (needs.matrices - needs.held_inputs) * words;
@@ -120,7 +130,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
       traits.registers += one == 0 ? 0 : std::clamp(room / one, 0, std::min(chunks, 4)) * one;
     }
     traits.shared_bytes = int64_t{stages} * together * needs.matrices * RowSlotBytes(shape, parameters);
-    if (parameters.load_path == LoadPath::kBulk) traits.shared_bytes += int64_t{8} * stages * threads / 32 + 16;
+    if (parameters.load_path == LoadPath::kBulk)
+      traits.shared_bytes += int64_t{8} * stages * threads / 32 + 16;
   } else {
     traits.shared_bytes = needs.accumulator_bytes * groups * columns;
   }
@@ -132,33 +143,41 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
                            " bytes of shared memory; the device has ", device.shared_bytes_per_block());
     return std::nullopt;
   }
-  // The estimate is coarse, and the compiler keeps to the limit of the launch bounds whatever it is: slightly more may fit without
-  // spilling (RMS norm: 60 estimated, 59 used) or not, and what spills loses when it is timed.
+  // The estimate is coarse, and the compiler keeps to the limit of the launch bounds whatever it is: slightly
+  // more may fit without spilling (RMS norm: 60 estimated, 59 used) or not, and what spills loses when it is
+  // timed.
   constexpr int kRegisterSlack = 16;
-  if (shape.cuda() && traits.registers > most_registers && traits.registers <= most_registers + kRegisterSlack)
+  if (shape.cuda() && traits.registers > most_registers &&
+      traits.registers <= most_registers + kRegisterSlack)
     traits.registers = most_registers;
   if (shape.cuda() && traits.registers > most_registers) {
     *reason = absl::StrCat("rows of ", columns, " columns need about ", traits.registers,
                            " registers per thread; the device permits ", most_registers);
     return std::nullopt;
   }
-  const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, traits.shared_bytes) : 1;
+  const int resident =
+      shape.cuda() ? ResidentBlocks(device, threads, traits.registers, traits.shared_bytes) : 1;
   if (resident < parameters.resident_blocks) return std::nullopt;
   // The same with the bound that it can keep is a choice of its own.
-  if (shape.cuda() && one_shot && needs.held_inputs > 0 && parameters.resident_blocks < std::min(resident, kMostResident))
+  if (shape.cuda() && one_shot && needs.held_inputs > 0 &&
+      parameters.resident_blocks < std::min(resident, kMostResident))
     return std::nullopt;
-  if (!one_shot) parameters.blocks_per_multiprocessor = std::min(parameters.blocks_per_multiprocessor, resident);
+  if (!one_shot)
+    parameters.blocks_per_multiprocessor = std::min(parameters.blocks_per_multiprocessor, resident);
   const double lane_columns = double(chunks) * per_row * width;
   const double column_parts = parameters.tile_rows > 0 ? std::ceil(columns / lane_columns) : 1;
-  const double tiles = parameters.tile_rows > 0 ? std::ceil(double(rows) / parameters.tile_rows) * column_parts
-                                                : (double(rows) / groups + 1) * cluster;
+  const double tiles = parameters.tile_rows > 0
+                           ? std::ceil(double(rows) / parameters.tile_rows) * column_parts
+                           : (double(rows) / groups + 1) * cluster;
   const double blocks =
-      one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor);
+      one_shot ? tiles
+               : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor);
   const double parts = blocks / cluster * groups / column_parts;  // of the grid, each with results of its own
   traits.blocks = static_cast<int64_t>(std::max(1.0, blocks));
-  const double row_bytes = double(columns) * needs.matrices * shape.entry_bytes / (cluster * column_parts);  // of a block
-  // Of what each thread loads at once, all: SGEMV and BiCGK of 8192 square on an H200 by plain loads are as fast as by others, where half
-  // of it would not do.
+  const double row_bytes =
+      double(columns) * needs.matrices * shape.entry_bytes / (cluster * column_parts);  // of a block
+  // Of what each thread loads at once, all: SGEMV and BiCGK of 8192 square on an H200 by plain loads are as
+  // fast as by others, where half of it would not do.
   if (chunks == 0)
     traits.bytes_in_flight_per_block =
         std::min(row_bytes * groups, double(threads) * width * shape.entry_bytes * needs.matrices);
@@ -168,28 +187,29 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     traits.bytes_in_flight_per_block = row_bytes * groups * together;
   else {  // as many loads as registers hold
     const int under_way = needs.held_inputs == needs.matrices ? chunks : std::min(chunks, 4);
-    traits.bytes_in_flight_per_block =
-        std::min(row_bytes * groups, double(threads) * under_way * width * shape.entry_bytes * needs.matrices);
+    traits.bytes_in_flight_per_block = std::min(
+        row_bytes * groups, double(threads) * under_way * width * shape.entry_bytes * needs.matrices);
   }
   // Lanes without columns idle; unaligned rows are read entry by entry; a row that is not held is read again.
-  const double covered =
-      chunks > 0 && (!parameters.column_tiles || parameters.tile_rows > 0) ? columns / (lane_columns * column_parts) : 1;
+  const double covered = chunks > 0 && (!parameters.column_tiles || parameters.tile_rows > 0)
+                             ? columns / (lane_columns * column_parts)
+                             : 1;
   traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
   if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
-  // Rows that vectors do not divide are loaded entry by entry, which no load path does at the rate. Set by hand, so that medians of predicted
-  // over measured times come near 1 for the kernels of 4093 x 5001 on two H200 (model_replay --dump of tests/bench/results/candidates);
-  // some were predicted four times too fast.
+  // Rows that vectors do not divide are loaded entry by entry, which no load path does at the rate. Set by
+  // hand, so that medians of predicted over measured times come near 1 for the kernels of 4093 x 5001 on two
+  // H200 (model_replay --dump of tests/bench/results/candidates); some were predicted four times too fast.
   if (shape.cuda() && width * shape.entry_bytes < 16 && chunks > 0) {
     const bool several = together > 1;
-    traits.access_efficiency *= stages == 0                                ? (several ? 0.5 : 0.68)
+    traits.access_efficiency *= stages == 0                               ? (several ? 0.5 : 0.68)
                                 : parameters.load_path == LoadPath::kBulk ? (several ? 0.45 : 0.7)
                                                                           : (several ? 0.36 : 0.64);
   }
-  // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight; 256 threads can (SGEMV of 8192
-  // square on an H200, four rows of each at once in registers, as fast as any).
+  // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight; 256
+  // threads can (SGEMV of 8192 square on an H200, four rows of each at once in registers, as fast as any).
   if (shape.cuda()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 256));
-  // Rows that are read again come from the L1 cache if those of all blocks fit it (192 KB of sm_90's 256), else from L2: assumed,
-  // not measured.
+  // Rows that are read again come from the L1 cache if those of all blocks fit it (192 KB of sm_90's 256),
+  // else from L2: assumed, not measured.
   constexpr double kL1Bytes = 192 << 10;
   if (chunks == 0 && needs.held_inputs > 0)
     traits.access_efficiency *= !shape.cuda() || row_bytes * groups * resident <= kL1Bytes ? 0.9 : 0.6;
@@ -200,31 +220,35 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   if (shape.cuda() && !one_shot && !parameters.hold_columns && needs.column_operands > 0)
     traits.access_efficiency *= operands_in_l1 ? 0.97 : 0.75;
   // Blocks that store while others load do so best where each ends with its tile.
-  if (shape.cuda() && !one_shot && needs.stored_matrices > 0) traits.access_efficiency *= kPersistentEfficiency;
-  // Those of blocks that end with their row come from there too: layer norm over rows of 16384 at 0.98 of the rate on an H200, SGEMV of
-  // 8192 square at 0.99 of that of the best.
+  if (shape.cuda() && !one_shot && needs.stored_matrices > 0)
+    traits.access_efficiency *= kPersistentEfficiency;
+  // Those of blocks that end with their row come from there too: layer norm over rows of 16384 at 0.98 of the
+  // rate on an H200, SGEMV of 8192 square at 0.99 of that of the best.
   if (shape.cuda() && one_shot && !operands_in_l1 && !parameters.hold_columns)
     traits.cache_bytes = double(rows) * columns * needs.column_operands * shape.entry_bytes;
-  // A row reduction stops the block, unless another block of the multiprocessor goes on, while its loads go on: of rows of 16384 and
-  // 8192 in f32 on an H200 the time over the floor is about a third of what the barriers take by themselves. That of a cluster of two
-  // is no dearer: ATAX in f64, 512 threads a block, 512 us (floor 504 us).
+  // A row reduction stops the block, unless another block of the multiprocessor goes on, while its loads go
+  // on: of rows of 16384 and 8192 in f32 on an H200 the time over the floor is about a third of what the
+  // barriers take by themselves. That of a cluster of two is no dearer: ATAX in f64, 512 threads a block, 512
+  // us (floor 504 us).
   constexpr double kNotOverlapped = 0.3;
   if (shape.cuda() && per_row > 32)
     traits.barrier_seconds = needs.row_reductions * double(rows) * cluster / together /
-                             std::min(blocks, double(device.multiprocessors()) * resident) *
-                             kNotOverlapped * (0.05e-6 + 0.02e-6 * threads / 32) / resident;
-  // Loads and stores with their addresses, the way through shared memory, operands over the columns that are not held, guards of lanes
-  // that may have no column; rows that are read again in each phase.
+                             std::min(blocks, double(device.multiprocessors()) * resident) * kNotOverlapped *
+                             (0.05e-6 + 0.02e-6 * threads / 32) / resident;
+  // Loads and stores with their addresses, the way through shared memory, operands over the columns that are
+  // not held, guards of lanes that may have no column; rows that are read again in each phase.
   const double entries = double(rows) * columns;
-  double per_entry = (2.0 * needs.matrices * (chunks == 0 ? std::max(1, panel.phase_count) : 1) + 2.0 * needs.stored_matrices +
-                      (stages > 0 ? 2.0 * needs.matrices : 0) + (parameters.hold_columns ? 0 : 2.0 * needs.column_operands)) /
+  double per_entry = (2.0 * needs.matrices * (chunks == 0 ? std::max(1, panel.phase_count) : 1) +
+                      2.0 * needs.stored_matrices + (stages > 0 ? 2.0 * needs.matrices : 0) +
+                      (parameters.hold_columns ? 0 : 2.0 * needs.column_operands)) /
                      width;
   if (covered < 1) per_entry += 1.0 / width;
   traits.instructions = shape.instructions + entries * per_entry / std::max(covered, 0.1);
   // Partial results to and from the workspace.
   traits.bytes_written += parts * columns * needs.accumulator_bytes;
   if (parameters.atomic)
-    traits.barrier_seconds += AtomicSeconds(parts, double(columns) * needs.accumulator_bytes, shape.entry_bytes);
+    traits.barrier_seconds +=
+        AtomicSeconds(parts, double(columns) * needs.accumulator_bytes, shape.entry_bytes);
   else
     traits.bytes_read += parts * columns * needs.accumulator_bytes;
   implementation.estimate = shape.model.Estimate(traits);
@@ -237,7 +261,8 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
   const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.row_panel.columns));
   auto add = [&](const SkeletonParameters& parameters) {
     KernelTraits traits;
-    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason)) out->push_back(*std::move(made));
+    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason))
+      out->push_back(*std::move(made));
   };
   constexpr int kAllThatFit = 1 << 20;
   if (!shape.cuda()) {
@@ -248,8 +273,8 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
   const bool has_columns = needs.column_operands > 0;
   for (int width : RowVectorWidths(shape)) {
     for (int threads : {256, 512, 1024, 128}) {
-      // Two blocks a cluster: those that share a pair of multiprocessors. A persistent grid of larger ones may not fit all at
-      // once, which doubles its time.
+      // Two blocks a cluster: those that share a pair of multiprocessors. A persistent grid of larger ones
+      // may not fit all at once, which doubles its time.
       const bool clusters = shape.compute_capability() >= 90 && threads >= 256 &&
                             columns * shape.entry_bytes >= kLeastClusterRowBytes;
       for (int per_row : {threads, 32, 2 * threads}) {
@@ -293,20 +318,24 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
         }
       }
       // In a run-time loop, read again in each phase.
-      SkeletonParameters again = {
-          .threads = threads, .vector_width = width, .threads_per_row = threads, .blocks_per_multiprocessor = kAllThatFit};
+      SkeletonParameters again = {.threads = threads,
+                                  .vector_width = width,
+                                  .threads_per_row = threads,
+                                  .blocks_per_multiprocessor = kAllThatFit};
       add(again);
       again.blocks_per_multiprocessor = 0;
       if (shape.grid_reductions == 0) add(again);
       // One block each: the partial results of more would be larger than the matrix, where that has few rows.
-      if (shape.grid_reductions > 0 && needs.columns_alone && columns > int64_t{kTileChunks} * threads * width)
+      if (shape.grid_reductions > 0 && needs.columns_alone &&
+          columns > int64_t{kTileChunks} * threads * width)
         add({.threads = threads,
              .vector_width = width,
              .chunks = kTileChunks,
              .threads_per_row = threads,
              .column_tiles = true});
       // A block for each tile of some rows and a part of the columns: one stores while another loads.
-      if (shape.grid_reductions == 0 || !needs.columns_alone || needs.matrices == 0 || threads > 512) continue;
+      if (shape.grid_reductions == 0 || !needs.columns_alone || needs.matrices == 0 || threads > 512)
+        continue;
       for (int chunks : {1, 2}) {
         if (int64_t{chunks} * threads * width >= 2 * columns) continue;  // mostly idle lanes
         SkeletonParameters tile = {.threads = threads,
@@ -352,7 +381,8 @@ std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& 
   constexpr int kMostRegisters = 128;
   std::vector<int> choices;
   for (int together : kRowsInRegisters)
-    if (needs.matrices > 0 && together * entries_per_row * needs.matrices * shape.entry_bytes / 4 <= kMostRegisters)
+    if (needs.matrices > 0 &&
+        together * entries_per_row * needs.matrices * shape.entry_bytes / 4 <= kMostRegisters)
       choices.push_back(together);
   return choices;
 }
@@ -362,7 +392,8 @@ std::vector<int> RowVectorWidths(const FusionShape& shape) {
   bool aligned = shape.Size(shape.skeleton.row_panel.columns) % vector == 0;
   for (const auto* values : {&shape.loads, &shape.stores})
     for (ValueId value : *values)
-      if (const auto& leading = shape.graph.value(value).leading_dimension) aligned &= shape.Size(*leading) % vector == 0;
+      if (const auto& leading = shape.graph.value(value).leading_dimension)
+        aligned &= shape.Size(*leading) % vector == 0;
   if (aligned) return {vector, 1};
   return {1};
 }

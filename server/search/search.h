@@ -23,18 +23,19 @@ struct SearchOptions {
 
 // What a search found. Every node has at least its single-node fusion.
 struct SearchSpace {
-  int64_t fusible_sets = 0;                          // convex, connected, within the limits
-  std::vector<int64_t> fusions_by_size;              // [k]: feasible fusions of k nodes
-  std::vector<FusionImplementation> implementations; // of feasible fusions; grouped by fusion, best predicted first
-  std::vector<int> unfused;                          // for each node: position of the best single-node implementation
-  std::vector<std::string> notes;                    // limits that were applied
+  int64_t fusible_sets = 0;              // convex, connected, within the limits
+  std::vector<int64_t> fusions_by_size;  // [k]: feasible fusions of k nodes
+  std::vector<FusionImplementation>
+      implementations;             // of feasible fusions; grouped by fusion, best predicted first
+  std::vector<int> unfused;        // for each node: position of the best single-node implementation
+  std::vector<std::string> notes;  // limits that were applied
 };
 
 // Largest graph that is searched.
 inline constexpr int kMaxSearchedNodes = 10000;
 
-// ResourceExhausted: the graph is too large, or a node fits no skeleton on this device (the message names node, limit and
-// the device's value).
+// ResourceExhausted: the graph is too large, or a node fits no skeleton on this device (the message names
+// node, limit and the device's value).
 absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& sizes, const CostModel& model,
                                           const SearchOptions& options);
 

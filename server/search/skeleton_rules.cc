@@ -28,7 +28,8 @@ class Rules {
       else if (node.dimensions.size() == 1)
         vector = true;
     }
-    if (mapped) return matrix || vector ? No("mapped lists and whole collections do not share a loop") : Element();
+    if (mapped)
+      return matrix || vector ? No("mapped lists and whole collections do not share a loop") : Element();
     if (!matrix && !vector) return {.feasible = true, .skeleton = Skeleton::kScalar};
     if (!matrix || FlatMatrices()) return Vector();
     return RowPanel();
@@ -59,7 +60,8 @@ class Rules {
     for (int member : members_) {
       const Node& node = graph_.node(NodeId{member});
       if (node.dimensions.empty()) continue;
-      if (node.dimensions.size() != 2 || node.is_reduction() || node.result_map != std::vector<int>{0, 1}) return false;
+      if (node.dimensions.size() != 2 || node.is_reduction() || node.result_map != std::vector<int>{0, 1})
+        return false;
       for (const auto& map : node.operand_maps)
         if (!map.empty() && map != std::vector<int>{0, 1}) return false;
       if (graph_.value(node.result).leading_dimension) return false;
@@ -85,7 +87,8 @@ class Rules {
         if (node.dimensions[d].extent != (*extents)[d].extent)
           return No(absl::StrCat(Name(node.result), " has another length than the other vectors"));
       if (reads_late)
-        return No(absl::StrCat(Name(node.result), " reads a reduction, which is complete only when the kernel ends"));
+        return No(absl::StrCat(Name(node.result),
+                               " reads a reduction, which is complete only when the kernel ends"));
       if (node.is_reduction()) late.insert(node.result);
     }
     return {.feasible = true, .skeleton = Skeleton::kVector};
@@ -156,15 +159,18 @@ class Rules {
       const Node& node = graph_.node(NodeId{member});
       for (size_t d = 0; d < node.dimensions.size(); ++d) {
         const int role = roles_[member][d];
-        if (role == kUnknown) return absl::StrCat(Name(node.result), " runs neither along the rows nor along the columns");
+        if (role == kUnknown)
+          return absl::StrCat(Name(node.result), " runs neither along the rows nor along the columns");
         if (node.dimensions[d].extent != (role == kRow ? panel->rows : panel->columns))
-          return absl::StrCat(Name(node.result), " has another length than the ", role == kRow ? "rows" : "columns");
+          return absl::StrCat(Name(node.result), " has another length than the ",
+                              role == kRow ? "rows" : "columns");
       }
       for (size_t k = 0; k < node.operands.size(); ++k) {
         if (!Inside(node.operands[k]) || node.operand_maps[k].size() != 1) continue;
         const Node& producer = Producer(node.operands[k]);
         if (RoleIn(producer, producer.result_map) != RoleIn(node, node.operand_maps[k]))
-          return absl::StrCat(Name(node.operands[k]), " is computed along one dimension and read along the other by ",
+          return absl::StrCat(Name(node.operands[k]),
+                              " is computed along one dimension and read along the other by ",
                               Name(node.result));
       }
     }
@@ -207,7 +213,8 @@ class Rules {
     const auto& roles = roles_.at(node.id.value);
     return std::find(roles.begin(), roles.end(), role) != roles.end();
   }
-  // When the result of a node inside is at hand: its phase, one later for row reductions, or the finish phase.
+  // When the result of a node inside is at hand: its phase, one later for row reductions, or the finish
+  // phase.
   int Available(const Node& node) const {
     const int phase = phases_.at(node.id.value);
     if (!node.is_reduction()) return phase;
@@ -242,7 +249,8 @@ class Rules {
             return absl::StrCat(name, " needs ", Name(node.operands[k]), " again after all rows");
         }
       } else {
-        if (column && !row && node.is_reduction()) return absl::StrCat(name, " reduces along the columns alone");
+        if (column && !row && node.is_reduction())
+          return absl::StrCat(name, " reduces along the columns alone");
         if (column && !row && LeavesFusion(node.result))
           return absl::StrCat(name, " runs along the columns alone and is needed outside");
         panel->phase_count = std::max(panel->phase_count, phase + 1);
@@ -268,7 +276,9 @@ class Rules {
 
 }  // namespace
 
-SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes) { return Rules(graph, nodes).Choose(); }
+SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes) {
+  return Rules(graph, nodes).Choose();
+}
 
 std::vector<std::pair<NodeSet, SkeletonAnswer>> SplitIntoSweeps(const Graph& graph, const NodeSet& nodes) {
   std::vector<std::pair<NodeSet, SkeletonAnswer>> sweeps;

@@ -10,8 +10,8 @@
 namespace fusion {
 namespace {
 
-// Most values of one entry that are live at once, in the order of the nodes: what is loaded until it was read last, results
-// until they were; what is only stored, at once; accumulators always.
+// Most values of one entry that are live at once, in the order of the nodes: what is loaded until it was read
+// last, results until they were; what is only stored, at once; accumulators always.
 int MostLive(const FusionShape& shape) {
   std::map<ValueId, size_t> last;
   for (size_t i = 0; i < shape.members.size(); ++i)
@@ -37,12 +37,14 @@ int MostLive(const FusionShape& shape) {
 
 }  // namespace
 
-std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given, KernelTraits* out) {
+std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given,
+                                               KernelTraits* out) {
   double length = 1;
   int vectors = 0;
   for (int member : shape.members) {
     double extent = 1;
-    for (const NodeDimension& dimension : shape.node(member).dimensions) extent *= shape.Size(dimension.extent);
+    for (const NodeDimension& dimension : shape.node(member).dimensions)
+      extent *= shape.Size(dimension.extent);
     length = std::max(length, extent);
   }
   for (ValueId value : shape.loads)
@@ -52,26 +54,32 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   implementation.parameters = given;
   SkeletonParameters& parameters = implementation.parameters;
   KernelTraits traits = shape.Traits();
-  const int threads = traits.threads = parameters.threads, width = parameters.vector_width, unroll = parameters.unroll;
+  const int threads = traits.threads = parameters.threads, width = parameters.vector_width,
+            unroll = parameters.unroll;
   traits.registers = 24 + MostLive(shape) * width * unroll * shape.entry_bytes / 4;
   traits.compute_efficiency = kLoopComputeEfficiency;
   // Address, load or store, guard.
   int stored = 0;
   for (ValueId value : shape.stores) stored += !shape.graph.value(value).type.is_scalar();
-  traits.instructions = shape.instructions + length * (2.0 * (vectors + stored) / width + 2.0 / (width * unroll));
+  traits.instructions =
+      shape.instructions + length * (2.0 * (vectors + stored) / width + 2.0 / (width * unroll));
   const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
   if (resident == 0) return std::nullopt;
   const double tile = double(threads) * width * unroll, tiles = std::ceil(length / tile);
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
-  if (!one_shot) parameters.blocks_per_multiprocessor = std::min(resident, parameters.blocks_per_multiprocessor);
+  if (!one_shot)
+    parameters.blocks_per_multiprocessor = std::min(resident, parameters.blocks_per_multiprocessor);
   traits.blocks = static_cast<int64_t>(
-      one_shot ? tiles : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor));
+      one_shot ? tiles
+               : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor));
   // Loads of one step are under way together; half of the time the warp waits for them.
   traits.bytes_in_flight_per_block = 0.5 * tile * vectors * shape.entry_bytes;
   // One partial result a block, to the workspace and back.
   traits.bytes_read += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
   traits.bytes_written += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
-  if (parameters.atomic) traits.barrier_seconds = AtomicSeconds(double(traits.blocks), shape.grid_reductions * shape.entry_bytes, shape.entry_bytes);
+  if (parameters.atomic)
+    traits.barrier_seconds =
+        AtomicSeconds(double(traits.blocks), shape.grid_reductions * shape.entry_bytes, shape.entry_bytes);
   implementation.estimate = shape.model.Estimate(traits);
   *out = traits;
   return implementation;

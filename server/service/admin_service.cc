@@ -43,7 +43,8 @@ v1::AuditEntry ToMessage(const AuditRecord& record) {
 
 }  // namespace
 
-AdminServiceImpl::AdminServiceImpl(const ServiceContext& context, TokenRegistry& tokens, std::string data_directory)
+AdminServiceImpl::AdminServiceImpl(const ServiceContext& context, TokenRegistry& tokens,
+                                   std::string data_directory)
     : context_(context), tokens_(tokens), data_directory_(std::move(data_directory)) {}
 AdminServiceImpl::~AdminServiceImpl() = default;
 
@@ -115,13 +116,14 @@ grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* 
                                                    v1::BackUpResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/BackUp", *request};
   // On the pool for longer work: a large database takes a while.
-  return RunOnPool(context_.searches, context_.gate, incoming, [this, response](AdmittedCall& admitted) -> absl::Status {
-    absl::StatusOr<v1::BackUpResponse> written = BackUpStore(context_.store, data_directory_, Now());
-    if (!written.ok()) return written.status();
-    admitted.subject = written->path();
-    *response = *std::move(written);
-    return absl::OkStatus();
-  });
+  return RunOnPool(
+      context_.searches, context_.gate, incoming, [this, response](AdmittedCall& admitted) -> absl::Status {
+        absl::StatusOr<v1::BackUpResponse> written = BackUpStore(context_.store, data_directory_, Now());
+        if (!written.ok()) return written.status();
+        admitted.subject = written->path();
+        *response = *std::move(written);
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace fusion

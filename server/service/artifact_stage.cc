@@ -12,8 +12,8 @@ namespace {
 
 // The candidate as it was measured: the same program, of the same binaries.
 absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescription& device,
-                                const PlannedCandidate& planned, const BuiltCode& built, const v1::Session& buffers,
-                                Store& store, v1::Artifact* artifact) {
+                                const PlannedCandidate& planned, const BuiltCode& built,
+                                const v1::Session& buffers, Store& store, v1::Artifact* artifact) {
   v1::LoadableProgram loadable;
   loadable.set_device(device.name());
   loadable.set_arch(device.arch());
@@ -21,17 +21,19 @@ absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescri
   loadable.mutable_sizes()->insert(submission.sizes.begin(), submission.sizes.end());
   *loadable.mutable_inputs() = buffers.inputs();
   *loadable.mutable_outputs() = buffers.outputs();
-  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes)) loadable.add_tolerances(tolerance);
+  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes))
+    loadable.add_tolerances(tolerance);
   *loadable.mutable_program() =
       ProgramOfUnits(submission, device, built, planned.units, submission.graph->name());
-  return AddLoadableFiles(loadable, [&store](const std::string& digest) { return store.GetBlob(digest); }, artifact);
+  return AddLoadableFiles(
+      loadable, [&store](const std::string& digest) { return store.GetBlob(digest); }, artifact);
 }
 
 }  // namespace
 
 absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
-                            const GeneratedCode& code, const BuiltCode& built, const std::vector<v1::Candidate>& ranked,
-                            const PipelineContext& context) {
+                            const GeneratedCode& code, const BuiltCode& built,
+                            const std::vector<v1::Candidate>& ranked, const PipelineContext& context) {
   const Graph& graph = *submission.graph;
   const bool cuda = device.target() == v1::CUDA;
   auto exporter = CoverExporter::Create(submission);
@@ -51,13 +53,14 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
     auto artifact = exporter->Export(device.target(), fusions, description);
     if (!artifact.ok()) return artifact.status();
     if (cuda) {
-      auto status =
-          AddMeasuredProgram(submission, device, code.candidates[position], built, buffers, context.store, &*artifact);
+      auto status = AddMeasuredProgram(submission, device, code.candidates[position], built, buffers,
+                                       context.store, &*artifact);
       if (!status.ok()) return status;
     }
     auto digest = context.store.PutBlob(artifact->SerializeAsString(), "", now);
     if (!digest.ok()) return digest.status();
-    if (auto status = context.store.PutArtifact(context.job, candidate.rank(), *digest); !status.ok()) return status;
+    if (auto status = context.store.PutArtifact(context.job, candidate.rank(), *digest); !status.ok())
+      return status;
   }
   return absl::OkStatus();
 }

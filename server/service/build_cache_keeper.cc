@@ -16,8 +16,8 @@ constexpr int kMostAtATime = 200;
 
 }  // namespace
 
-BuildCacheKeeper::BuildCacheKeeper(Store& store, boost::asio::any_io_executor executor, const BuildCacheOptions& options,
-                                   ServerMetrics* metrics)
+BuildCacheKeeper::BuildCacheKeeper(Store& store, boost::asio::any_io_executor executor,
+                                   const BuildCacheOptions& options, ServerMetrics* metrics)
     : store_(store), options_(options), metrics_(metrics), timer_(std::move(executor)) {}
 
 BuildCacheKeeper::~BuildCacheKeeper() { Stop(); }
@@ -55,7 +55,8 @@ void BuildCacheKeeper::Look() {
   const int64_t most = options_.max_bytes > 0 ? options_.max_bytes : std::numeric_limits<int64_t>::max();
   int64_t evicted = 0, evicted_bytes = 0;
   while (true) {
-    const absl::StatusOr<BuildCacheTrim> trim = store_.TrimBuildCache(most, Now() - options_.unreported, kMostAtATime);
+    const absl::StatusOr<BuildCacheTrim> trim =
+        store_.TrimBuildCache(most, Now() - options_.unreported, kMostAtATime);
     if (!trim.ok()) {
       spdlog::error("the build cache is not kept within its size: {}", trim.status().ToString());
       return;
@@ -70,11 +71,14 @@ void BuildCacheKeeper::Look() {
     const bool too_large = trim->bytes > most;
     if (too_large && trim->evicted > 0 && !stopped()) continue;
     if (evicted > 0)
-      spdlog::info("build cache: {} binaries ({} bytes) were not used for the longest time and are removed; {} are left ({} bytes)",
-                   evicted, evicted_bytes, trim->blobs, trim->bytes);
+      spdlog::info(
+          "build cache: {} binaries ({} bytes) were not used for the longest time and are removed; {} are "
+          "left ({} bytes)",
+          evicted, evicted_bytes, trim->blobs, trim->bytes);
     if (too_large && !too_large_ && trim->evicted == 0)
-      spdlog::warn("the build cache has {} bytes, more than the {} of --cache-size: unfinished jobs use what is left", trim->bytes,
-                   most);
+      spdlog::warn(
+          "the build cache has {} bytes, more than the {} of --cache-size: unfinished jobs use what is left",
+          trim->bytes, most);
     too_large_ = too_large;
     return;
   }

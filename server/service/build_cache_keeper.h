@@ -16,7 +16,7 @@ namespace fusion {
 class ServerMetrics;
 
 struct BuildCacheOptions {
-  int64_t max_bytes = int64_t{20} << 30;  // of all binaries together; 0: no bound
+  int64_t max_bytes = int64_t{20} << 30;    // of all binaries together; 0: no bound
   std::chrono::milliseconds period{60000};  // between looks; in between it may become larger
   // A binary that no build has been reported for is kept for so long: its worker may be about to.
   std::chrono::minutes unreported{10};
@@ -33,8 +33,8 @@ class BuildCacheKeeper {
   void Start();
   // Waits for a look that is under way.
   void Stop();
-  // One look: removes what is too much, the least recently used first. Says in the log what was removed and, once, when what is
-  // left is too much and in use.
+  // One look: removes what is too much, the least recently used first. Says in the log what was removed and,
+  // once, when what is left is too much and in use.
   void Look();
 
  private:

@@ -23,7 +23,8 @@ void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics) {
   if (metrics == nullptr) return;
   (outcome.reused ? metrics->build_cache_hits : metrics->build_cache_misses)->Add();
   if (!outcome.reused)
-    metrics->build_seconds.With({v1::Outcome_Name(outcome.result.outcome())}).Observe(outcome.result.seconds());
+    metrics->build_seconds.With({v1::Outcome_Name(outcome.result.outcome())})
+        .Observe(outcome.result.seconds());
 }
 
 DistinctBuilds DistinctBuildsOf(const std::vector<const CodeUnit*>& units) {
@@ -37,13 +38,14 @@ DistinctBuilds DistinctBuildsOf(const std::vector<const CodeUnit*>& units) {
   return distinct;
 }
 
-absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code, const PipelineContext& context,
-                             BuiltCode* built) {
+absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code,
+                             const PipelineContext& context, BuiltCode* built) {
   const bool first = built->builds == 0;
   std::vector<const CodeUnit*> units;
   const auto want = [&](const std::vector<const CodeUnit*>& more) {
     for (const CodeUnit* unit : more)
-      if (!built->binaries.count(unit) && !built->failed.count(unit) && std::find(units.begin(), units.end(), unit) == units.end())
+      if (!built->binaries.count(unit) && !built->failed.count(unit) &&
+          std::find(units.begin(), units.end(), unit) == units.end())
         units.push_back(unit);
   };
   if (first) {
@@ -51,7 +53,8 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
     for (const auto& unfused : code->unfused) want(unfused);
   }
   for (int position : positions) want(code->candidates[position].units);
-  const int before = built->builds, reused_before = built->reused, failed_before = static_cast<int>(built->failed.size());
+  const int before = built->builds, reused_before = built->reused,
+            failed_before = static_cast<int>(built->failed.size());
   const auto emit = [&](int done, int total, int reused, int failed) {
     v1::JobEvent event;
     v1::BuildProgress* progress = event.mutable_build();
@@ -88,11 +91,12 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
   auto not_built = [&](const char* what, const CodeUnit* unit) {
     const v1::BuildResult& result = built->failed.at(unit);
     return absl::FailedPreconditionError(absl::StrCat(unit->code.launches.front().kernel.name, ", ", what,
-                                                      ", was not built (", v1::Outcome_Name(result.outcome()), "):\n",
-                                                      Excerpt(result.log())));
+                                                      ", was not built (", v1::Outcome_Name(result.outcome()),
+                                                      "):\n", Excerpt(result.log())));
   };
   if (first) {
-    if (const CodeUnit* unit = first_failed(code->reference)) return not_built("part of the f64 reference", unit);
+    if (const CodeUnit* unit = first_failed(code->reference))
+      return not_built("part of the f64 reference", unit);
     const CodeUnit* unfused_failed = first_failed(code->unfused.front());
     std::erase_if(code->unfused, [&](const auto& wanted) { return first_failed(wanted) != nullptr; });
     if (code->unfused.empty()) return not_built("an unfused kernel", unfused_failed);
@@ -108,8 +112,9 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
   return absl::OkStatus();
 }
 
-v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device, const BuiltCode& built,
-                           const std::vector<const CodeUnit*>& units, const std::string& name, bool force_f64) {
+v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device,
+                           const BuiltCode& built, const std::vector<const CodeUnit*>& units,
+                           const std::string& name, bool force_f64) {
   std::vector<CompiledFusion> fusions;
   for (const CodeUnit* unit : units) fusions.push_back({&unit->code, built.binaries.at(unit)});
   return BuildProgram(*submission.graph, submission.sizes, fusions,

@@ -6,7 +6,8 @@
 
 namespace fusion {
 
-CheckpointKeeper::CheckpointKeeper(Store& store, boost::asio::any_io_executor executor, std::chrono::milliseconds period)
+CheckpointKeeper::CheckpointKeeper(Store& store, boost::asio::any_io_executor executor,
+                                   std::chrono::milliseconds period)
     : store_(store), period_(period), timer_(std::move(executor)) {}
 
 CheckpointKeeper::~CheckpointKeeper() { Stop(); }

@@ -1,4 +1,5 @@
-// Keeps the write-ahead log of the store short, so that no change has to wait until it is moved into the file.
+// Keeps the write-ahead log of the store short, so that no change has to wait until it is moved into the
+// file.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -15,7 +16,8 @@ namespace fusion {
 // Thread safe.
 class CheckpointKeeper {
  public:
-  // The store outlives it, and so does the context behind the executor, of which it takes one thread while it works.
+  // The store outlives it, and so does the context behind the executor, of which it takes one thread while it
+  // works.
   CheckpointKeeper(Store& store, boost::asio::any_io_executor executor,
                    std::chrono::milliseconds period = std::chrono::milliseconds(100));
   ~CheckpointKeeper();  // Stop()

@@ -7,13 +7,15 @@
 
 namespace fusion {
 
-Contest::Contest(const ContestOptions& options, std::vector<WaitingCandidate> waiting, double unseen_seconds, const CostModel& model)
+Contest::Contest(const ContestOptions& options, std::vector<WaitingCandidate> waiting, double unseen_seconds,
+                 const CostModel& model)
     : options_(options), waiting_(std::move(waiting)), race_(RaceOf(unseen_seconds, model)) {}
 
 Race Contest::RaceOf(double unseen_seconds, const CostModel& model) const {
   std::vector<RaceCandidate> candidates;
   for (const WaitingCandidate& candidate : waiting_)
-    candidates.push_back({.predicted_seconds = candidate.seconds, .deviation = candidate.deviation, .group = candidate.group});
+    candidates.push_back(
+        {.predicted_seconds = candidate.seconds, .deviation = candidate.deviation, .group = candidate.group});
   return Race(candidates, {.deviation = model.residual().deviation(),
                            .floor_seconds = options_.floor_seconds,
                            .unseen_seconds = unseen_seconds,
@@ -44,7 +46,8 @@ void Contest::EndRound(const std::vector<PlannedCandidate>& candidates) {
 }
 
 bool Contest::SearchesAgain() const {
-  return !options_.all && timed_ > 0 && tried_ >= options_.least && left() > 0 && searches_ < options_.most_searches;
+  return !options_.all && timed_ > 0 && tried_ >= options_.least && left() > 0 &&
+         searches_ < options_.most_searches;
 }
 
 void Contest::Continue(std::vector<WaitingCandidate> waiting, double unseen_seconds, const CostModel& model) {
@@ -59,9 +62,11 @@ std::string Contest::NotTimed(size_t candidates) const {
   const int untimed = static_cast<int>(candidates) - tried_;
   if (untimed == 0) return "";
   if (left() <= 0)
-    return absl::StrFormat("%d candidates of %d were not timed: --candidates permits %d", untimed, candidates, options_.most);
+    return absl::StrFormat("%d candidates of %d were not timed: --candidates permits %d", untimed, candidates,
+                           options_.most);
   return absl::StrFormat(
-      "%d candidates of %d were not timed: as predicted they cannot be faster (two standard deviations of %.0f %%); --measure-all times "
+      "%d candidates of %d were not timed: as predicted they cannot be faster (two standard deviations of "
+      "%.0f %%); --measure-all times "
       "those of the first search too",
       untimed, candidates, 100 * Deviation());
 }

@@ -1,5 +1,5 @@
-// The candidates of a job: which are timed next, whether another search may find better ones, and when no candidate that is left can win.
-// It knows no workers and no store.
+// The candidates of a job: which are timed next, whether another search may find better ones, and when no
+// candidate that is left can win. It knows no workers and no store.
 #pragma once
 
 #include <limits>
@@ -23,9 +23,11 @@ struct ContestOptions {
 class Contest {
  public:
   // The candidates of the first search; `unseen_seconds`: see RaceOptions.
-  Contest(const ContestOptions& options, std::vector<WaitingCandidate> waiting, double unseen_seconds, const CostModel& model);
+  Contest(const ContestOptions& options, std::vector<WaitingCandidate> waiting, double unseen_seconds,
+          const CostModel& model);
 
-  // Positions (WaitingCandidate::position) of the next round; empty: it is over. EndRound is to be called before the next.
+  // Positions (WaitingCandidate::position) of the next round; empty: it is over. EndRound is to be called
+  // before the next.
   std::vector<int> NextRound();
   // `candidates`: of all positions so far, those of the round with their outcomes.
   void EndRound(const std::vector<PlannedCandidate>& candidates);

@@ -9,8 +9,10 @@
 
 namespace fusion {
 
-// `hints`: those of the plans. InvalidArgument, naming it: a value that the graph does not have or does not compute, or the same one twice.
-absl::StatusOr<v1::PairExplanation> ExplainPair(const Submission& submission, const CostModel& model, const Plans& plans,
-                                                const Hints& hints, const std::string& first, const std::string& second);
+// `hints`: those of the plans. InvalidArgument, naming it: a value that the graph does not have or does not
+// compute, or the same one twice.
+absl::StatusOr<v1::PairExplanation> ExplainPair(const Submission& submission, const CostModel& model,
+                                                const Plans& plans, const Hints& hints,
+                                                const std::string& first, const std::string& second);
 
 }  // namespace fusion

@@ -17,7 +17,8 @@ int Shared(const NodeSet& a, const NodeSet& b) {
   return count;
 }
 
-absl::StatusOr<NodeSet> ResolveGroup(const Graph& graph, const v1::FusionHints::Group& group, const std::string& field) {
+absl::StatusOr<NodeSet> ResolveGroup(const Graph& graph, const v1::FusionHints::Group& group,
+                                     const std::string& field) {
   std::vector<int> nodes;
   for (const std::string& value : group.values()) {
     const auto node = NodeNamed(graph, value);
@@ -27,8 +28,9 @@ absl::StatusOr<NodeSet> ResolveGroup(const Graph& graph, const v1::FusionHints::
   std::sort(nodes.rbegin(), nodes.rend());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   if (nodes.size() < 2)
-    return InvalidField(field, absl::StrCat("names ", nodes.size(), " value", nodes.size() == 1 ? "" : "s", " (",
-                                            absl::StrJoin(group.values(), ","), "); it takes two or more different ones"));
+    return InvalidField(
+        field, absl::StrCat("names ", nodes.size(), " value", nodes.size() == 1 ? "" : "s", " (",
+                            absl::StrJoin(group.values(), ","), "); it takes two or more different ones"));
   NodeSet set;
   for (int node : nodes) set.Add(node);
   return set;
@@ -39,7 +41,8 @@ absl::StatusOr<NodeSet> ResolveGroup(const Graph& graph, const v1::FusionHints::
 bool Hints::Allow(const NodeSet& kernel) const {
   for (const NodeSet& group : together)
     if (const int count = Shared(group, kernel); count != 0 && count != group.Size()) return false;
-  return std::none_of(apart.begin(), apart.end(), [&](const NodeSet& group) { return Shared(group, kernel) > 1; });
+  return std::none_of(apart.begin(), apart.end(),
+                      [&](const NodeSet& group) { return Shared(group, kernel) > 1; });
 }
 
 bool Hints::AllowMaking(const Graph& graph, const FusionImplementation& kernel) const {
@@ -72,7 +75,8 @@ absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hi
     const auto node = NodeNamed(graph, implementation.value());
     if (!node.ok()) return InvalidField("hints.implementations", std::string(node.status().message()));
     if (implementation.text().empty())
-      return InvalidField("hints.implementations", absl::StrCat("says nothing of the kernel that computes ", implementation.value()));
+      return InvalidField("hints.implementations",
+                          absl::StrCat("says nothing of the kernel that computes ", implementation.value()));
     resolved.implementations.push_back({node->value, implementation.text()});
   }
   return resolved;

@@ -1,4 +1,5 @@
-// What a person asks of the covers: values that one kernel computes, values that different kernels compute, and how a kernel is made.
+// What a person asks of the covers: values that one kernel computes, values that different kernels compute,
+// and how a kernel is made.
 #pragma once
 
 #include <string>
@@ -29,8 +30,8 @@ struct Hints {
   bool Allow(const Graph& graph, const FusionImplementation& kernel) const;
 };
 
-// InvalidArgument with the field, naming the value: one that the graph does not have or does not compute, a group of fewer
-// than two different ones, or an implementation without a text.
+// InvalidArgument with the field, naming the value: one that the graph does not have or does not compute, a
+// group of fewer than two different ones, or an implementation without a text.
 absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hints);
 
 // The node that computes a value. InvalidArgument: there is no such value, or it is an input.

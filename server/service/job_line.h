@@ -9,9 +9,9 @@
 
 namespace fusion {
 
-// The next job is one of the user who has the fewest running; among such users, of the one who was served longest ago; of his
-// jobs the one of the highest priority, of these the oldest. So a user with a thousand jobs delays the others by one each.
-// Not thread safe.
+// The next job is one of the user who has the fewest running; among such users, of the one who was served
+// longest ago; of his jobs the one of the highest priority, of these the oldest. So a user with a thousand
+// jobs delays the others by one each. Not thread safe.
 class JobLine {
  public:
   // Names are unique among the jobs that wait or run.

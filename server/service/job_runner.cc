@@ -25,11 +25,15 @@ constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
 
-// A request id is that of one submission; whoever gives it to another one would take the first one's results for its own.
-absl::Status CheckSameRequest(const JobRecord& known, const v1::SubmitRequest& request, const v1::GraphSummary& graph) {
-  if (known.graph_hash == graph.hash() && known.target == v1::Target_Name(request.target())) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat("request id \"", request.request_id(), "\" is that of ", known.id, ", which is ",
-                                               known.graph_hash == graph.hash() ? "for another target" : "of another graph"));
+// A request id is that of one submission; whoever gives it to another one would take the first one's results
+// for its own.
+absl::Status CheckSameRequest(const JobRecord& known, const v1::SubmitRequest& request,
+                              const v1::GraphSummary& graph) {
+  if (known.graph_hash == graph.hash() && known.target == v1::Target_Name(request.target()))
+    return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("request id \"", request.request_id(), "\" is that of ", known.id, ", which is ",
+                   known.graph_hash == graph.hash() ? "for another target" : "of another graph"));
 }
 
 }  // namespace
@@ -53,7 +57,8 @@ absl::Status JobRunner::CheckRoom(const std::string& user) {
   const std::string full =
       too_many_of_user ? absl::StrCat("you have ", options_.most_jobs_of_user,
                                       " unfinished jobs, which is the most that the server takes of one user")
-                       : absl::StrCat("the server has ", options_.most_jobs, " unfinished jobs, which is the most it takes");
+                       : absl::StrCat("the server has ", options_.most_jobs,
+                                      " unfinished jobs, which is the most it takes");
   return RetryLater(absl::StrCat(full, "; try again in ", kRetryDelay.count(), " s"), kRetryDelay);
 }
 
@@ -70,7 +75,8 @@ absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, co
   JobRecord record;
   record.user = user;
   record.priority = request.priority();
-  record.queue_limit = std::chrono::microseconds(static_cast<int64_t>(request.limits().queue_seconds() * 1e6));
+  record.queue_limit =
+      std::chrono::microseconds(static_cast<int64_t>(request.limits().queue_seconds() * 1e6));
   record.request_id = request.request_id();
   record.target = v1::Target_Name(request.target());
   record.graph_name = graph.name();
@@ -152,8 +158,8 @@ void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active
   active->cancellation.Cancel();
   // A job that waits for a thread ends now; a running one ends when its pipeline has put its work down.
   if (!waited) return;
-  Finish(job, absl::DeadlineExceededError(
-                  absl::StrCat("the time limit of ", seconds, " s ended before a thread of the server was free")));
+  Finish(job, absl::DeadlineExceededError(absl::StrCat("the time limit of ", seconds,
+                                                       " s ended before a thread of the server was free")));
   // Not before its end is stored: nobody starts it again meanwhile.
   std::lock_guard lock(mutex_);
   active_.erase(job);
@@ -214,7 +220,8 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, con
   try {
     for (int devices = 1;; ++devices) {
       absl::StatusOr<v1::JobResult> result = options_.pipeline(request, context);
-      // Times of two devices are not compared: all is measured again on the next one. What was built is built.
+      // Times of two devices are not compared: all is measured again on the next one. What was built is
+      // built.
       if (!absl::IsAborted(result.status()) || devices == kMostDevices) return result;
       v1::JobEvent event;
       event.set_note(absl::StrCat(result.status().message(), "; the job begins anew on another"));

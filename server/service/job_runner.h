@@ -23,8 +23,8 @@
 namespace fusion {
 
 struct JobRunnerOptions {
-  int threads = 4;             // jobs that run at once; each mostly waits for workers
-  int most_jobs = 10000;       // that wait or run, of all users
+  int threads = 4;        // jobs that run at once; each mostly waits for workers
+  int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
@@ -39,9 +39,10 @@ class JobRunner {
   // Stop().
   ~JobRunner();
 
-  // Stores a job of the user for a request, then starts it. A request_id of his that is known gives the job that it made. The
-  // request must be valid already; `graph` describes it. ResourceExhausted, with a google.rpc.RetryInfo: too many jobs are
-  // unfinished. traceparent (W3C): of the request; the job's log lines carry its trace id.
+  // Stores a job of the user for a request, then starts it. A request_id of his that is known gives the job
+  // that it made. The request must be valid already; `graph` describes it. ResourceExhausted, with a
+  // google.rpc.RetryInfo: too many jobs are unfinished. traceparent (W3C): of the request; the job's log
+  // lines carry its trace id.
   absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
                                    const std::string& user = "", const std::string& traceparent = "");
   // Starts the job if it is unfinished and not running here. NotFound: no such job.

@@ -114,10 +114,11 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const CostModel&
       const auto [place, is_new] = known.try_emplace(identity, static_cast<int>(measured.kernels.size()));
       measured.of_column[members[k]] = place->second;
       if (is_new)
-        measured.kernels.push_back({.identity = std::move(identity),
-                                    .implementation = &implementation,
-                                    .build = NamelessBuildKey(code.candidates[i].units[k]->build, model.device().toolkit_version()),
-                                    .belief = {implementation.estimate.total_seconds, kUnmeasuredDeviation}});
+        measured.kernels.push_back(
+            {.identity = std::move(identity),
+             .implementation = &implementation,
+             .build = NamelessBuildKey(code.candidates[i].units[k]->build, model.device().toolkit_version()),
+             .belief = {implementation.estimate.total_seconds, kUnmeasuredDeviation}});
     }
   }
   // Kernels that were alone come first: they leave nothing to be shared out.

@@ -59,7 +59,8 @@ std::string LibrarySource(const std::shared_ptr<const Catalog>& catalog) {
         results.push_back(result);
       }
     }
-  return absl::StrCat(declarations, "input ", absl::StrJoin(inputs, ", "), ";\n", calls, "return ", absl::StrJoin(results, ", "), ";\n");
+  return absl::StrCat(declarations, "input ", absl::StrJoin(inputs, ", "), ";\n", calls, "return ",
+                      absl::StrJoin(results, ", "), ";\n");
 }
 
 }  // namespace fusion

@@ -8,9 +8,10 @@
 
 namespace fusion {
 
-absl::Status AddLoadableFiles(const v1::LoadableProgram& program,
-                              const std::function<absl::StatusOr<std::string>(const std::string&)>& read_binary,
-                              v1::Artifact* artifact) {
+absl::Status AddLoadableFiles(
+    const v1::LoadableProgram& program,
+    const std::function<absl::StatusOr<std::string>(const std::string&)>& read_binary,
+    v1::Artifact* artifact) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.always_print_primitive_fields = true;

@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.add_option("--cache-size", cache_bytes,
-                 "Bytes that the binaries of the build cache may have together, as 500M or 20G; those that were not used for the "
+                 "Bytes that the binaries of the build cache may have together, as 500M or 20G; those that "
+                 "were not used for the "
                  "longest time are removed; 0: no bound (default: 20G)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62));
@@ -55,11 +56,13 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
-  app.add_option("--log-format", log_format, "text, or json: one object a line, with ids of jobs, tasks and traces")
+  app.add_option("--log-format", log_format,
+                 "text, or json: one object a line, with ids of jobs, tasks and traces")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  app.add_option("--metrics-listen", options.metrics_address,
-                 "HOST:PORT of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464 (default: none)");
+  app.add_option(
+      "--metrics-listen", options.metrics_address,
+      "HOST:PORT of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464 (default: none)");
   fusion::AddMaintenanceCommands(&app, &maintenance);
   try {
     app.parse(argc, argv);

@@ -15,8 +15,9 @@ namespace {
 // Candidates that are measured again, interleaved with each other.
 constexpr int kFinalists = 5;
 
-// Candidates of one timing before that: they share the runs of the unfused cover, the other inputs of the end, and the way to the
-// worker and back. One that crashes is taken out there, and the others are measured again.
+// Candidates of one timing before that: they share the runs of the unfused cover, the other inputs of the
+// end, and the way to the worker and back. One that crashes is taken out there, and the others are measured
+// again.
 constexpr int kTogether = 4;
 
 constexpr double kRunSeconds = 20;
@@ -38,9 +39,14 @@ v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round, const v1::J
 
 class Timer final : public CandidateTimer {
  public:
-  Timer(const Submission& submission, const DeviceDescription& device, GeneratedCode* code, const BuiltCode& built,
-            const PipelineContext& context, v1::JobResult* result)
-      : submission_(submission), device_(device), code_(code), built_(built), context_(context), result_(result),
+  Timer(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
+        const BuiltCode& built, const PipelineContext& context, v1::JobResult* result)
+      : submission_(submission),
+        device_(device),
+        code_(code),
+        built_(built),
+        context_(context),
+        result_(result),
         warm_(result->cache() == v1::WARM) {}
 
   absl::Status TimeRound(const std::vector<int>& round) override {
@@ -50,24 +56,29 @@ class Timer final : public CandidateTimer {
     }
     std::vector<int> positions;
     for (int position : round)
-      if (code_->candidates[position].candidate.outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(position);
+      if (code_->candidates[position].candidate.outcome() == v1::OUTCOME_UNSPECIFIED)
+        positions.push_back(position);
     if (positions.empty()) return absl::OkStatus();
     // Evenly, so that no candidate is measured alone where others are five.
     const size_t count = (positions.size() + kTogether - 1) / kTogether;
     std::vector<std::vector<int>> together(count);
-    for (size_t i = 0; i < positions.size(); ++i) together[i * count / positions.size()].push_back(positions[i]);
+    for (size_t i = 0; i < positions.size(); ++i)
+      together[i * count / positions.size()].push_back(positions[i]);
     std::vector<v1::TimeTask> tasks;
     for (const std::vector<int>& some : together) tasks.push_back(MakeTask(some, false));
     total_ += static_cast<int>(positions.size());
-    absl::Status timed = context_.dispatcher.Time(
-        context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
-          if (!result.failure().empty()) failure_ = result.failure();
-          TakeResult(result, together[index]);
-          for (int position : together[index]) EmitProgress(code_->candidates[position].candidate);
-        });
+    absl::Status timed = context_.dispatcher.Time(context_.job, tasks, device_, context_.cancellation,
+                                                  [&](int index, const v1::TimeResult& result, bool) {
+                                                    if (!result.failure().empty())
+                                                      failure_ = result.failure();
+                                                    TakeResult(result, together[index]);
+                                                    for (int position : together[index])
+                                                      EmitProgress(code_->candidates[position].candidate);
+                                                  });
     if (timed.ok()) timed = TimeAlone(HarmedByOthers(together));
     if (!timed.ok()) return timed;
-    std::erase_if(positions, [&](int position) { return !IsFault(code_->candidates[position].candidate.outcome()); });
+    std::erase_if(positions,
+                  [&](int position) { return !IsFault(code_->candidates[position].candidate.outcome()); });
     return Confirm(positions);
   }
 
@@ -76,28 +87,33 @@ class Timer final : public CandidateTimer {
     for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
     const std::vector<int> finalists = ChooseFinalists(candidates, kFinalists);
     if (!finalists.empty()) {
-      auto status = context_.dispatcher.Time(context_.job, {MakeTask(finalists, true)}, device_, context_.cancellation,
-                                             [&](int, const v1::TimeResult& result, bool) {
-                                               if (!result.failure().empty()) failure_ = result.failure();
-                                               TakeResult(result, finalists);
-                                             });
+      auto status =
+          context_.dispatcher.Time(context_.job, {MakeTask(finalists, true)}, device_, context_.cancellation,
+                                   [&](int, const v1::TimeResult& result, bool) {
+                                     if (!result.failure().empty()) failure_ = result.failure();
+                                     TakeResult(result, finalists);
+                                   });
       if (!status.ok()) return status;
     }
     if (!have_unfused_)
-      return absl::FailedPreconditionError(absl::StrCat(
-          "nothing could be measured on ", device_.name(), ": ",
-          !failure_.empty() ? failure_ : unfused_message_.empty() ? "the unfused cover gave no result" : unfused_message_));
+      return absl::FailedPreconditionError(absl::StrCat("nothing could be measured on ", device_.name(), ": ",
+                                                        !failure_.empty() ? failure_
+                                                        : unfused_message_.empty()
+                                                            ? "the unfused cover gave no result"
+                                                            : unfused_message_));
     return StoreMeasurements();
   }
 
  private:
-  v1::Program MakeProgram(const std::string& name, const std::vector<const CodeUnit*>& units, bool force_f64) const {
+  v1::Program MakeProgram(const std::string& name, const std::vector<const CodeUnit*>& units,
+                          bool force_f64) const {
     return ProgramOfUnits(submission_, device_, built_, units, name, force_f64);
   }
 
   // A candidate has been timed.
   void EmitProgress(const v1::Candidate& candidate) {
-    if (candidate.outcome() == v1::OK && (best_seconds_ == 0 || candidate.measured().median() < best_seconds_)) {
+    if (candidate.outcome() == v1::OK &&
+        (best_seconds_ == 0 || candidate.measured().median() < best_seconds_)) {
       best_seconds_ = candidate.measured().median();
       best_speedup_ = candidate.speedup();
     }
@@ -107,12 +123,14 @@ class Timer final : public CandidateTimer {
     progress->set_total(total_);
     progress->set_best_seconds(best_seconds_);
     progress->set_best_speedup(best_speedup_);
-    progress->set_last(candidate.outcome() == v1::OK ? absl::StrFormat("%.4g us", candidate.measured().median() * 1e6)
-                                                     : v1::Outcome_Name(candidate.outcome()));
+    progress->set_last(candidate.outcome() == v1::OK
+                           ? absl::StrFormat("%.4g us", candidate.measured().median() * 1e6)
+                           : v1::Outcome_Name(candidate.outcome()));
     if (context_.emit) context_.emit(std::move(event));
   }
 
-  // Speed-ups are relative to the fastest unfused cover that is at hand, or bad predictions would flatter the fusions.
+  // Speed-ups are relative to the fastest unfused cover that is at hand, or bad predictions would flatter the
+  // fusions.
   absl::Status ChooseUnfused() {
     if (code_->unfused.size() < 2) return absl::OkStatus();
     v1::TimeTask task;
@@ -127,7 +145,8 @@ class Timer final : public CandidateTimer {
           for (int i = 0; i < result.programs_size(); ++i) {
             const v1::ProgramMeasurement& measurement = result.programs(i);
             measurements_.push_back(Record("unfused", measurement, result.conditions()));
-            if (measurement.outcome() != v1::OK || (best > 0 && Ranking(measurement).median() >= best)) continue;
+            if (measurement.outcome() != v1::OK || (best > 0 && Ranking(measurement).median() >= best))
+              continue;
             best = Ranking(measurement).median();
             session_ = MakeSession(code_->unfused[i + 1]);
           }
@@ -136,12 +155,12 @@ class Timer final : public CandidateTimer {
 
   // Unfused kernels, and those of the reference, run in the order of the nodes.
   v1::Session MakeSession(const std::vector<const CodeUnit*>& unfused) const {
-    return SessionOf(submission_, MakeProgram("reference", code_->reference, true), MakeProgram("unfused", unfused, false),
-                     context_.job);
+    return SessionOf(submission_, MakeProgram("reference", code_->reference, true),
+                     MakeProgram("unfused", unfused, false), context_.job);
   }
 
-  // Those that may be bad only for the company that they were in: of several bad ones one may have spoilt what is another's, and if
-  // the worker was lost, any may have done it.
+  // Those that may be bad only for the company that they were in: of several bad ones one may have spoilt
+  // what is another's, and if the worker was lost, any may have done it.
   std::vector<int> HarmedByOthers(const std::vector<std::vector<int>>& together) const {
     std::vector<int> harmed;
     for (const std::vector<int>& some : together) {
@@ -150,7 +169,8 @@ class Timer final : public CandidateTimer {
         if (code_->candidates[position].candidate.outcome() != v1::OK) bad.push_back(position);
       for (int position : bad) {
         const v1::Outcome outcome = code_->candidates[position].candidate.outcome();
-        if ((outcome == v1::WRONG_RESULT && bad.size() > 1) || (outcome == v1::WORKER_LOST && some.size() > 1))
+        if ((outcome == v1::WRONG_RESULT && bad.size() > 1) ||
+            (outcome == v1::WORKER_LOST && some.size() > 1))
           harmed.push_back(position);
       }
     }
@@ -168,8 +188,9 @@ class Timer final : public CandidateTimer {
                                     });
   }
 
-  // Whose fault was it? Each runs once more, on another device of the kind if there is one. A candidate that fails there too
-  // is at fault; one that does not gets another chance on the device of the job, whose word is the last.
+  // Whose fault was it? Each runs once more, on another device of the kind if there is one. A candidate that
+  // fails there too is at fault; one that does not gets another chance on the device of the job, whose word
+  // is the last.
   absl::Status Confirm(const std::vector<int>& positions) {
     if (positions.empty()) return absl::OkStatus();
     const std::optional<DeviceDescription> other = context_.dispatcher.AnotherDevice(device_);
@@ -178,11 +199,12 @@ class Timer final : public CandidateTimer {
       std::vector<v1::TimeTask> tasks;
       for (int position : positions) tasks.push_back(MakeTask({position}, false, ", elsewhere"));
       absl::Status timed = context_.dispatcher.Time(
-          context_.job, tasks, *other, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
+          context_.job, tasks, *other, context_.cancellation,
+          [&](int index, const v1::TimeResult& result, bool) {
             if (result.programs_size() != 1 || !IsFault(result.programs(0).outcome())) return;
             v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
-            candidate.set_message(absl::StrCat(candidate.message(), "; again on another ", other->name(), ": ",
-                                               result.programs(0).message()));
+            candidate.set_message(absl::StrCat(candidate.message(), "; again on another ", other->name(),
+                                               ": ", result.programs(0).message()));
             std::erase(unconfirmed, positions[index]);
           });
       if (!timed.ok()) return timed;
@@ -190,14 +212,16 @@ class Timer final : public CandidateTimer {
     std::vector<v1::TimeTask> tasks;
     for (int position : unconfirmed) tasks.push_back(MakeTask({position}, false, ", again"));
     return context_.dispatcher.Time(
-        context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
+        context_.job, tasks, device_, context_.cancellation,
+        [&](int index, const v1::TimeResult& result, bool) {
           v1::Candidate& candidate = code_->candidates[unconfirmed[index]].candidate;
           const std::string before = candidate.message();
           if (!result.failure().empty()) return;  // the first word stands
           TakeResult(result, {unconfirmed[index]});
           candidate.set_message(IsFault(candidate.outcome())
                                     ? absl::StrCat(candidate.message(), "; the second time")
-                                    : absl::StrCat(candidate.message(), candidate.message().empty() ? "" : "; ",
+                                    : absl::StrCat(candidate.message(),
+                                                   candidate.message().empty() ? "" : "; ",
                                                    "failed before, not the second time: ", before));
         });
   }
@@ -207,8 +231,8 @@ class Timer final : public CandidateTimer {
     v1::TimeTask task;
     *task.mutable_session() = session_;
     for (int position : positions)
-      *task.add_programs() =
-          MakeProgram(absl::StrCat("candidate ", position + 1, remark), code_->candidates[position].units, false);
+      *task.add_programs() = MakeProgram(absl::StrCat("candidate ", position + 1, remark),
+                                         code_->candidates[position].units, false);
     *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, final_round, context_.limits);
     task.set_device_uuid(device_.uuid());
     return task;
@@ -241,7 +265,8 @@ class Timer final : public CandidateTimer {
       }
       const v1::ProgramMeasurement& measurement = result.programs(static_cast<int>(i));
       measurements_.push_back(Record(candidate.key(), measurement, result.conditions()));
-      candidate.set_outcome(measurement.outcome() == v1::OUTCOME_UNSPECIFIED ? v1::WORKER_LOST : measurement.outcome());
+      candidate.set_outcome(measurement.outcome() == v1::OUTCOME_UNSPECIFIED ? v1::WORKER_LOST
+                                                                             : measurement.outcome());
       candidate.set_message(measurement.message());
       candidate.set_max_relative_error(measurement.max_relative_error());
       candidate.set_tolerance(measurement.tolerance());
@@ -249,7 +274,8 @@ class Timer final : public CandidateTimer {
       *candidate.mutable_measured() = Ranking(measurement);
       *candidate.mutable_cold() = measurement.cold();
       *candidate.mutable_warm() = measurement.warm();
-      candidate.set_speedup((warm_ ? measurement.paired_warm_speedup() : measurement.paired_speedup()).median());
+      candidate.set_speedup(
+          (warm_ ? measurement.paired_warm_speedup() : measurement.paired_speedup()).median());
       candidate.set_below_floor(measurement.below_floor());
       for (v1::KernelSummary& kernel : *candidate.mutable_kernels())
         for (const v1::KernelAttributes& attributes : measurement.kernels())
@@ -270,7 +296,8 @@ class Timer final : public CandidateTimer {
     record.device_class = device_.name();
     record.device_uuid = device_.uuid();
     record.arch = device_.arch();
-    record.driver = conditions.driver_version().empty() ? device_.driver_version() : conditions.driver_version();
+    record.driver =
+        conditions.driver_version().empty() ? device_.driver_version() : conditions.driver_version();
     record.toolkit = device_.toolkit_version();
     record.library_hash = submission_.graph->catalog().hash();
     record.method_version = kMethodVersion;
@@ -281,14 +308,16 @@ class Timer final : public CandidateTimer {
     record.high_seconds = Ranking(measurement).high();
     record.raw = measurement.SerializeAsString();
     record.conditions = conditions.SerializeAsString();
-    record.created = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+    record.created =
+        std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
     return record;
   }
 
   // The measurements, and what the device itself was measured to reach: its benchmark table.
   absl::Status StoreMeasurements() {
     if (auto status = context_.store.AddMeasurements(measurements_); !status.ok()) return status;
-    const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+    const auto now =
+        std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
     const struct {
       const char* quantity;
       double value;
@@ -297,8 +326,12 @@ class Timer final : public CandidateTimer {
                 {"launch_overhead", device_.launch_seconds(), "seconds"},
                 {"peak_f32", device_.peak_flops(), "flops/second"}};
     for (const auto& row : rows) {
-      DeviceBenchmarkRecord record{.device_class = device_.name(), .driver = device_.driver_version(),
-                                   .quantity = row.quantity, .value = row.value, .unit = row.unit, .created = now};
+      DeviceBenchmarkRecord record{.device_class = device_.name(),
+                                   .driver = device_.driver_version(),
+                                   .quantity = row.quantity,
+                                   .value = row.value,
+                                   .unit = row.unit,
+                                   .created = now};
       if (auto status = context_.store.PutDeviceBenchmark(record); !status.ok()) return status;
     }
     return absl::OkStatus();
@@ -321,23 +354,26 @@ class Timer final : public CandidateTimer {
 
 }  // namespace
 
-v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::Program unfused, const std::string& job) {
+v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::Program unfused,
+                      const std::string& job) {
   v1::Session session;
   DescribeBuffers(*submission.graph, submission.sizes, &session);
   *session.mutable_reference() = std::move(reference);
   *session.mutable_unfused() = std::move(unfused);
   session.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
-  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes)) session.add_tolerances(tolerance);
+  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes))
+    session.add_tolerances(tolerance);
   const std::string digest = Sha256Hex(session.SerializeAsString());
-  // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets its
-  // candidates share the reference.
+  // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets
+  // its candidates share the reference.
   session.set_seed(std::stoull(Sha256Hex(digest + job).substr(0, 15), nullptr, 16));
   session.set_key(digest + job);
   return session;
 }
 
-std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission, const DeviceDescription& device,
-                                                   const BuiltCode& built, const PipelineContext& context, GeneratedCode* code,
+std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission,
+                                                   const DeviceDescription& device, const BuiltCode& built,
+                                                   const PipelineContext& context, GeneratedCode* code,
                                                    v1::JobResult* result) {
   return std::make_unique<Timer>(submission, device, code, built, context, result);
 }

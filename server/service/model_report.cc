@@ -28,21 +28,23 @@ const char* CacheName(v1::CacheState cache) { return cache == v1::WARM ? "warm" 
 
 absl::Status CheckRequest(const v1::ReportModelRequest& request) {
   if (request.jobs() < 0 || request.jobs() > kMaximumReportedJobs)
-    return InvalidField("jobs", absl::StrCat("must be between 1 and ", kMaximumReportedJobs, " (0: ", kDefaultReportedJobs,
-                                             "), not ", request.jobs()));
+    return InvalidField("jobs", absl::StrCat("must be between 1 and ", kMaximumReportedJobs,
+                                             " (0: ", kDefaultReportedJobs, "), not ", request.jobs()));
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
   return absl::OkStatus();
 }
 
-// Ranks that give an order stay. Else predicted times do; of equal ones the keys, for positions are by measured time.
+// Ranks that give an order stay. Else predicted times do; of equal ones the keys, for positions are by
+// measured time.
 void EnsureRanks(std::vector<PredictedCandidate>* candidates) {
   std::set<int> ranks;
   for (const PredictedCandidate& candidate : *candidates)
     if (candidate.predicted_rank >= 1) ranks.insert(candidate.predicted_rank);
   if (ranks.size() == candidates->size()) return;
-  std::stable_sort(candidates->begin(), candidates->end(), [](const PredictedCandidate& a, const PredictedCandidate& b) {
-    return std::tie(a.predicted_seconds, a.key) < std::tie(b.predicted_seconds, b.key);
-  });
+  std::stable_sort(candidates->begin(), candidates->end(),
+                   [](const PredictedCandidate& a, const PredictedCandidate& b) {
+                     return std::tie(a.predicted_seconds, a.key) < std::tie(b.predicted_seconds, b.key);
+                   });
   int rank = 0;
   for (PredictedCandidate& candidate : *candidates) candidate.predicted_rank = ++rank;
 }
@@ -51,7 +53,8 @@ void EnsureRanks(std::vector<PredictedCandidate>* candidates) {
 PredictedGraph PredictionsOf(const v1::JobResult& result) {
   PredictedGraph graph;
   graph.name = result.graph().name();
-  graph.sizes = SizesText(SizeValues(result.graph().size_values().begin(), result.graph().size_values().end()));
+  graph.sizes =
+      SizesText(SizeValues(result.graph().size_values().begin(), result.graph().size_values().end()));
   graph.device = result.device().name();
   graph.cache = CacheName(result.cache());
   for (const v1::Candidate& candidate : result.candidates()) {
@@ -126,10 +129,11 @@ absl::Status NothingFound(const v1::ReportModelRequest& request, const Predictio
   if (request.cache() != v1::CACHE_STATE_UNSPECIFIED)
     absl::StrAppend(&message, " ranked by ", CacheName(request.cache()), " times");
   if (predictions.unreadable > 0)
-    absl::StrAppend(&message, "; ", predictions.unreadable, predictions.unreadable == 1 ? " stored result" : " stored results",
-                    " cannot be read");
+    absl::StrAppend(&message, "; ", predictions.unreadable,
+                    predictions.unreadable == 1 ? " stored result" : " stored results", " cannot be read");
   if (!predictions.others.empty())
-    return absl::NotFoundError(absl::StrCat(message, "; there are jobs on ", absl::StrJoin(predictions.others, ", "),
+    return absl::NotFoundError(absl::StrCat(message, "; there are jobs on ",
+                                            absl::StrJoin(predictions.others, ", "),
                                             ": ask for these, or run fusion-client submit first"));
   return absl::NotFoundError(absl::StrCat(message, "; run fusion-client submit first"));
 }

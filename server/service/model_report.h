@@ -14,12 +14,13 @@ inline constexpr int kMaximumReportedJobs = 10000;
 // Of more jobs the newest are plotted: a plot names no more.
 inline constexpr int kPlottedJobs = 28;
 
-// Reads jobs of the caller (an admin: of all) that SUCCEEDED, newest first, until request.jobs of them match. Of a job count the candidates that are OK and whose
-// predicted and measured times are finite and above 0; a job without any is left out, and so is one whose stored result cannot be
-// read (a warning in the log says which). Jobs from before there was a choice of times are COLD.
-// InvalidArgument: jobs or cache out of range. NotFound: no job matches; the message says what there is. Cancelled. Errors of the
-// store. Thread safe.
+// Reads jobs of the caller (an admin: of all) that SUCCEEDED, newest first, until request.jobs of them match.
+// Of a job count the candidates that are OK and whose predicted and measured times are finite and above 0; a
+// job without any is left out, and so is one whose stored result cannot be read (a warning in the log says
+// which). Jobs from before there was a choice of times are COLD. InvalidArgument: jobs or cache out of range.
+// NotFound: no job matches; the message says what there is. Cancelled. Errors of the store. Thread safe.
 absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, Store& store,
-                                                    const Principal& caller, const CancellationToken& cancellation);
+                                                    const Principal& caller,
+                                                    const CancellationToken& cancellation);
 
 }  // namespace fusion

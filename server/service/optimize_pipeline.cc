@@ -40,19 +40,21 @@ void Emit(const PipelineContext& context, v1::JobEvent event) {
 
 // The device of a request. A device of another architecture than the one asked for is told by *warning.
 absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::string& arch,
-                                                  std::chrono::milliseconds patience, const PipelineContext& context,
-                                                  std::string* warning) {
+                                                  std::chrono::milliseconds patience,
+                                                  const PipelineContext& context, std::string* warning) {
   auto choice = ChooseArch(target, arch);
   if (!choice.ok()) return choice.status();
   const auto choose = [&](std::chrono::milliseconds longest) {
-    return context.dispatcher.ChooseDevice(target, arch, longest, context.cancellation, context.job, choice->arch);
+    return context.dispatcher.ChooseDevice(target, arch, longest, context.cancellation, context.job,
+                                           choice->arch);
   };
   if (const double limit = context.limits.queue_seconds(); limit > 0)
     patience = std::min(patience, std::chrono::milliseconds(static_cast<int64_t>(limit * 1000)));
   auto device = choose(std::chrono::milliseconds(0));
   if (absl::IsUnavailable(device.status()) && patience.count() > 0) {
     v1::JobEvent event;
-    event.set_note(absl::StrCat(device.status().message(), "; waiting for one for up to ", patience.count() / 1000, " s"));
+    event.set_note(absl::StrCat(device.status().message(), "; waiting for one for up to ",
+                                patience.count() / 1000, " s"));
     Emit(context, event);
     device = choose(patience);
   }
@@ -61,30 +63,35 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
 }
 
 // Those that are stored for the graph's functions. *notes: what was refused.
-absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device, const CheckedSource& submission,
-                                              const PipelineContext& context, std::vector<std::string>* notes) {
+absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device,
+                                              const CheckedSource& submission, const PipelineContext& context,
+                                              std::vector<std::string>* notes) {
   if (!HasElements(*submission.graph)) return RoutineTables();
   return StoredRoutineTables(device, *context.catalog, context.store, notes);
 }
 
-// The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels that they measured. *notes:
-// what could not be used.
-absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission, v1::CacheState cache,
-                                  RoutineTables routines, const PipelineContext& context, std::vector<std::string>* notes) {
+// The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels
+// that they measured. *notes: what could not be used.
+absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission,
+                                  v1::CacheState cache, RoutineTables routines,
+                                  const PipelineContext& context, std::vector<std::string>* notes) {
   std::string unreadable;
   auto residual = LearnedResidual(device, cache, context, {}, &unreadable);
   if (!residual.ok()) return residual.status();
   if (!unreadable.empty()) notes->push_back(unreadable);
   auto memory = RememberedKernels(device, cache, context);
   if (!memory.ok()) return memory.status();
-  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual), std::move(routines), *std::move(memory));
+  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual),
+                   std::move(routines), *std::move(memory));
 }
 
-// On GPUs the programs of a routine are built and timed in seconds, by the way; host compilers would take minutes.
+// On GPUs the programs of a routine are built and timed in seconds, by the way; host compilers would take
+// minutes.
 bool MeasuresMissingRoutines(const DeviceDescription& device) { return device.target() == v1::CUDA; }
 
-v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSource& submission, v1::RoutineTables routines,
-                              const std::vector<std::string>& notes, double seconds) {
+v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSource& submission,
+                              v1::RoutineTables routines, const std::vector<std::string>& notes,
+                              double seconds) {
   routines.mutable_notes()->Assign(notes.begin(), notes.end());
   v1::JobResult result;
   *result.mutable_device() = device;
@@ -94,18 +101,20 @@ v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSour
   return result;
 }
 
-// On a GPU two rounds take a second, and the worst predictions are off by more than any bound: softmax in f64 lost 5 % to the 11th
-// candidate. On the host each build takes a compiler a second.
+// On a GPU two rounds take a second, and the worst predictions are off by more than any bound: softmax in f64
+// lost 5 % to the 11th candidate. On the host each build takes a compiler a second.
 constexpr int kLeastTimed = 16;
 
 // After so many searches what is measured is the answer.
 constexpr int kMostSearches = 4;
-// Covers of a later search for each candidate of the job: among those that are nearly as good there are some of which little is known.
+// Covers of a later search for each candidate of the job: among those that are nearly as good there are some
+// of which little is known.
 constexpr int kCoversOfSearch = 4;
 
 }  // namespace
 
-absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request, const PipelineContext& context) {
+absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
+                                               const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
   StageLog stages(context);
 
@@ -135,7 +144,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   if (!tables.ok()) return tables.status();
   v1::RoutineTables routines;
   if (HasElements(*submission->graph) && (request.has_benchmark() || MeasuresMissingRoutines(*device))) {
-    auto measured = MeasureRoutines(*submission, *device, request.benchmark().again() ? RoutineTables() : *tables, context);
+    auto measured = MeasureRoutines(*submission, *device,
+                                    request.benchmark().again() ? RoutineTables() : *tables, context);
     if (!measured.ok()) return measured.status();
     routines = *std::move(measured);
     for (const v1::RoutineTable& table : routines.tables())
@@ -143,7 +153,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
         routines.add_notes(absl::StrCat("times of ", table.routine(), " are not used: ", status.message()));
     notes.insert(notes.end(), routines.notes().begin(), routines.notes().end());
   }
-  if (request.has_benchmark()) return BenchmarkResult(*device, *submission, std::move(routines), notes, SecondsSince(start));
+  if (request.has_benchmark())
+    return BenchmarkResult(*device, *submission, std::move(routines), notes, SecondsSince(start));
 
   const v1::CacheState cache = request.cache() == v1::WARM ? v1::WARM : v1::COLD;
   auto model = ModelOf(*device, *submission, cache, *std::move(tables), context, &notes);
@@ -156,7 +167,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Emit(context, searching);
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();
-  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
+  auto plans =
+      PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
   if (!warning.empty()) plans->summary.add_notes(warning);
   for (const std::string& text : notes) plans->summary.add_notes(text);
@@ -189,10 +201,11 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   const auto search_again = [&]() -> absl::Status {
     auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
     if (!taught.ok()) return taught.status();
-    auto again =
-        PlanCovers(*submission, *taught, kCoversOfSearch * CandidateCount(request.candidates()), request.deterministic(), *hints);
+    auto again = PlanCovers(*submission, *taught, kCoversOfSearch * CandidateCount(request.candidates()),
+                            request.deterministic(), *hints);
     if (!again.ok()) return again.status();
-    auto found = AddCandidates(*submission, *taught, *again, contest.left(), contest.searches(), built, &*plans, &*code);
+    auto found = AddCandidates(*submission, *taught, *again, contest.left(), contest.searches(), built,
+                               &*plans, &*code);
     if (!found.ok()) return found.status();
     contest.Continue(std::move(found->candidates), found->unseen_seconds, *taught);
     return absl::OkStatus();
@@ -208,7 +221,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     if (!contest.SearchesAgain()) continue;
     stages.Begin("search again", contest.searches());
     if (auto status = search_again(); !status.ok()) {
-      plans->summary.add_notes(absl::StrCat("what was measured did not lead to further candidates: ", status.message()));
+      plans->summary.add_notes(
+          absl::StrCat("what was measured did not lead to further candidates: ", status.message()));
       contest.StopSearching();
     }
   }
@@ -223,14 +237,16 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   // Model: what was measured corrects the next predictions. The job is none the worse without that.
   stages.Begin("learn");
   if (auto status = LearnFromCandidates(*submission, *model, cache, *plans, *code, context); !status.ok())
-    plans->summary.add_notes(absl::StrCat("later predictions do not profit from this job: ", status.message()));
+    plans->summary.add_notes(
+        absl::StrCat("later predictions do not profit from this job: ", status.message()));
 
   // Rank.
   stages.Begin("rank and export");
   std::vector<v1::Candidate> candidates;
   for (const PlannedCandidate& planned : code->candidates)
     if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
-  if (const std::string note = contest.NotTimed(code->candidates.size()); !note.empty()) plans->summary.add_notes(note);
+  if (const std::string note = contest.NotTimed(code->candidates.size()); !note.empty())
+    plans->summary.add_notes(note);
   RankCandidates(&candidates);
   if (auto status = StoreArtifacts(*submission, *device, *plans, *code, built, candidates, context);
       !status.ok())
@@ -257,7 +273,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
 
   v1::ExplainResponse response;
   std::string warning;
-  auto device = RequestedDevice(request.target(), request.arch(), std::chrono::milliseconds(0), context, &warning);
+  auto device =
+      RequestedDevice(request.target(), request.arch(), std::chrono::milliseconds(0), context, &warning);
   std::vector<std::string> notes;
   if (absl::IsUnavailable(device.status())) {
     auto choice = ChooseArch(request.target(), request.arch());
@@ -271,11 +288,13 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   if (!warning.empty()) notes.push_back(warning);
   auto tables = RoutineTablesOf(*device, *submission, context, &notes);
   if (!tables.ok()) return tables.status();
-  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD, *std::move(tables), context, &notes);
+  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD,
+                       *std::move(tables), context, &notes);
   if (!model.ok()) return model.status();
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();
-  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
+  auto plans =
+      PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
   if (request.why_size() == 2) {
     auto pair = ExplainPair(*submission, *model, *plans, *hints, request.why(0), request.why(1));

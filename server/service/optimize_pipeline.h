@@ -1,5 +1,6 @@
-// The whole job, stage by stage: parse -> graph -> routines -> search -> model -> cover -> codegen -> dispatch (workers build and
-// measure, round by round) -> learn -> rank. This is the one place that calls the stages, each in order; no stage calls the next.
+// The whole job, stage by stage: parse -> graph -> routines -> search -> model -> cover -> codegen ->
+// dispatch (workers build and measure, round by round) -> learn -> rank. This is the one place that calls the
+// stages, each in order; no stage calls the next.
 #pragma once
 
 #include <functional>
@@ -29,13 +30,16 @@ struct PipelineContext {
   v1::JobLimits limits = {};               // what the request says; 0: the server's own
 };
 
-// Runs a job to its end. Everything durable goes through the store (builds, timings, measurements, artifacts), so that a
-// job run again after a restart takes what is finished from there. Blocks; call from a thread of the job pool.
-// Errors: InvalidArgument (graph, sizes), NotFound / Unavailable (no device), Cancelled, DeadlineExceeded,
-// FailedPrecondition (no cover could be measured). A benchmark ends after the routines: its result has these alone.
-absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request, const PipelineContext& context);
+// Runs a job to its end. Everything durable goes through the store (builds, timings, measurements,
+// artifacts), so that a job run again after a restart takes what is finished from there. Blocks; call from a
+// thread of the job pool. Errors: InvalidArgument (graph, sizes), NotFound / Unavailable (no device),
+// Cancelled, DeadlineExceeded, FailedPrecondition (no cover could be measured). A benchmark ends after the
+// routines: its result has these alone.
+absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
+                                               const PipelineContext& context);
 
-// The search alone. Needs no worker: without a matching device a described default is used and named in the notes.
+// The search alone. Needs no worker: without a matching device a described default is used and named in the
+// notes.
 absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
                                                     const PipelineContext& context);
 

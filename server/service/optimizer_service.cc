@@ -9,13 +9,13 @@
 #include "server/parse/parse.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
+#include "server/service/hints.h"
 #include "server/service/job_access.h"
 #include "server/service/job_messages.h"
 #include "server/service/job_trace.h"
 #include "server/service/library_source.h"
 #include "server/service/model_report.h"
 #include "server/service/optimize_pipeline.h"
-#include "server/service/hints.h"
 #include "server/service/pooled_call.h"
 #include "server/service/submission.h"
 
@@ -23,9 +23,11 @@ namespace fusion {
 namespace {
 
 // A benchmark without a source is of the library.
-v1::SubmitRequest WithSource(const v1::SubmitRequest& request, const std::shared_ptr<const Catalog>& catalog) {
+v1::SubmitRequest WithSource(const v1::SubmitRequest& request,
+                             const std::shared_ptr<const Catalog>& catalog) {
   v1::SubmitRequest wanted = request;
-  if (!request.has_benchmark() || request.source().kind_case() != v1::GraphSource::KIND_NOT_SET) return wanted;
+  if (!request.has_benchmark() || request.source().kind_case() != v1::GraphSource::KIND_NOT_SET)
+    return wanted;
   wanted.mutable_source()->set_fuse(LibrarySource(catalog));
   wanted.mutable_source()->set_file_name("library.fuse");
   return wanted;
@@ -47,7 +49,8 @@ OptimizerServiceImpl::~OptimizerServiceImpl() = default;
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerContext* call,
                                                        const v1::SubmitRequest* request, v1::Job* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Submit", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
                      const LogScope trace_scope("trace_id", trace.trace_id);
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
                      const v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
@@ -56,9 +59,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
                      if (wanted.has_benchmark())
                        if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) return status;
-                     if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok()) return hints.status();
-                     absl::StatusOr<JobRecord> job =
-                         context_.runner.Submit(wanted, source->summary, admitted.caller.name, trace.ToString());
+                     if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok())
+                       return hints.status();
+                     absl::StatusOr<JobRecord> job = context_.runner.Submit(
+                         wanted, source->summary, admitted.caller.name, trace.ToString());
                      if (!job.ok()) return job.status();
                      admitted.subject = job->id;
                      *response = ToMessage(*job);
@@ -69,7 +73,8 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerContext* call,
                                                        const v1::GetJobRequest* request, v1::Job* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/GetJob", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<JobRecord> job = GetJobFor(admitted, context_.store, request->name());
                      if (!job.ok()) return job.status();
                      *response = ToMessage(*job);
@@ -81,24 +86,27 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListJobs(grpc::CallbackServerCon
                                                          const v1::ListJobsRequest* request,
                                                          v1::ListJobsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ListJobs", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
-        const Principal& caller = admitted.caller;
-        absl::StatusOr<JobPage> page =
-            caller.role == Role::kAdmin
-                ? context_.store.ListJobs(request->page_size(), request->page_token())
-                : context_.store.ListJobsOf(caller.name, request->page_size(), request->page_token());
-        if (!page.ok()) return page.status();
-        for (const JobRecord& job : page->jobs) *response->add_jobs() = ToMessage(job);
-        response->set_next_page_token(page->next_page_token);
-        return absl::OkStatus();
-      });
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     const Principal& caller = admitted.caller;
+                     absl::StatusOr<JobPage> page =
+                         caller.role == Role::kAdmin
+                             ? context_.store.ListJobs(request->page_size(), request->page_token())
+                             : context_.store.ListJobsOf(caller.name, request->page_size(),
+                                                         request->page_token());
+                     if (!page.ok()) return page.status();
+                     for (const JobRecord& job : page->jobs) *response->add_jobs() = ToMessage(job);
+                     response->set_next_page_token(page->next_page_token);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::CancelJob(grpc::CallbackServerContext* call,
                                                           const v1::CancelJobRequest* request,
                                                           v1::Job* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/CancelJob", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      if (auto mine = GetJobFor(admitted, context_.store, request->name()); !mine.ok())
                        return mine.status();
                      absl::StatusOr<JobRecord> job = context_.runner.Cancel(request->name());
@@ -122,7 +130,8 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
                                                       const v1::CheckRequest* request,
                                                       v1::CheckResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Check", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
                      if (!source.ok()) return source.status();
                      *response->mutable_graph() = source->summary;
@@ -138,77 +147,86 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerCont
                                                         const v1::ExplainRequest* request,
                                                         v1::ExplainResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Explain", *request};
-  return RunOnPool(context_.searches, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
-        if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
-        PipelineContext pipeline{context_.store, context_.dispatcher,    context_.catalog, "", admitted.token,
-                                 nullptr,        context_.dump_directory};
-        absl::StatusOr<v1::ExplainResponse> explained = ExplainPipeline(*request, pipeline);
-        if (!explained.ok()) return explained.status();
-        *response = *std::move(explained);
-        return absl::OkStatus();
-      });
+  return RunOnPool(context_.searches, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
+                     PipelineContext pipeline{
+                         context_.store, context_.dispatcher,    context_.catalog, "", admitted.token,
+                         nullptr,        context_.dump_directory};
+                     absl::StatusOr<v1::ExplainResponse> explained = ExplainPipeline(*request, pipeline);
+                     if (!explained.ok()) return explained.status();
+                     *response = *std::move(explained);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(
     grpc::CallbackServerContext* call, const v1::DownloadArtifactRequest* request) {
   const int rank = request->rank() == 0 ? 1 : request->rank();
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/DownloadArtifact", *request};
-  return SendBlob(context_.requests, context_.gate, incoming,
-                  [this, job = request->job(), rank](AdmittedCall& admitted) -> absl::StatusOr<Blob> {
-    absl::StatusOr<JobRecord> record = GetJobFor(admitted, context_.store, job);
-    if (!record.ok()) return record.status();
-    if (record->state != JobState::kSucceeded)
-      return absl::FailedPreconditionError(absl::StrCat(job, " is ", JobStateName(record->state),
-                                                        "; only a job that SUCCEEDED has exported folders"));
-    absl::StatusOr<std::string> digest = context_.store.GetArtifact(job, rank);
-    if (!digest.ok()) return digest.status();
-    absl::StatusOr<std::string> bytes = context_.store.GetBlob(*digest);
-    if (!bytes.ok()) return bytes.status();
-    return Blob{*digest, *std::move(bytes)};
-  });
+  return SendBlob(
+      context_.requests, context_.gate, incoming,
+      [this, job = request->job(), rank](AdmittedCall& admitted) -> absl::StatusOr<Blob> {
+        absl::StatusOr<JobRecord> record = GetJobFor(admitted, context_.store, job);
+        if (!record.ok()) return record.status();
+        if (record->state != JobState::kSucceeded)
+          return absl::FailedPreconditionError(absl::StrCat(
+              job, " is ", JobStateName(record->state), "; only a job that SUCCEEDED has exported folders"));
+        absl::StatusOr<std::string> digest = context_.store.GetArtifact(job, rank);
+        if (!digest.ok()) return digest.status();
+        absl::StatusOr<std::string> bytes = context_.store.GetBlob(*digest);
+        if (!bytes.ok()) return bytes.status();
+        return Blob{*digest, *std::move(bytes)};
+      });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::ListFunctions(grpc::CallbackServerContext* call,
                                                               const v1::ListFunctionsRequest* request,
                                                               v1::ListFunctionsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ListFunctions", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
-        response->set_library_hash(context_.catalog->hash());
-        for (const v1::FunctionDefinition& function : context_.catalog->definitions())
-          if (request->name().empty() || request->name() == function.name())
-            *response->add_functions() = function;
-        if (request->name().empty() || response->functions_size() > 0) return absl::OkStatus();
-        const std::string suggestion = context_.catalog->Suggest(request->name());
-        return absl::NotFoundError(
-            absl::StrCat("no function is called ", request->name(),
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     response->set_library_hash(context_.catalog->hash());
+                     for (const v1::FunctionDefinition& function : context_.catalog->definitions())
+                       if (request->name().empty() || request->name() == function.name())
+                         *response->add_functions() = function;
+                     if (request->name().empty() || response->functions_size() > 0) return absl::OkStatus();
+                     const std::string suggestion = context_.catalog->Suggest(request->name());
+                     return absl::NotFoundError(absl::StrCat(
+                         "no function is called ", request->name(),
                          suggestion.empty() ? "" : absl::StrCat("; did you mean ", suggestion, "?")));
-      });
+                   });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::ReportModel(grpc::CallbackServerContext* call,
                                                             const v1::ReportModelRequest* request,
                                                             v1::ReportModelResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ReportModel", *request};
-  return RunOnPool(context_.searches, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
-        absl::StatusOr<v1::ReportModelResponse> report = fusion::ReportModel(*request, context_.store, admitted.caller, admitted.token);
-        if (!report.ok()) return report.status();
-        *response = *std::move(report);
-        return absl::OkStatus();
-      });
+  return RunOnPool(context_.searches, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     absl::StatusOr<v1::ReportModelResponse> report =
+                         fusion::ReportModel(*request, context_.store, admitted.caller, admitted.token);
+                     if (!report.ok()) return report.status();
+                     *response = *std::move(report);
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::TraceJob(grpc::CallbackServerContext* call,
                                                          const v1::TraceJobRequest* request,
                                                          v1::TraceJobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/TraceJob", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) -> absl::Status {
-    // Others' jobs are not there.
-    if (absl::Status known = GetJobFor(admitted, context_.store, request->name()).status(); !known.ok()) return known;
-    absl::StatusOr<std::string> trace = TraceOfJob(context_.store, request->name(), Now());
-    if (!trace.ok()) return trace.status();
-    response->set_trace_json(*std::move(trace));
-    return absl::OkStatus();
-  });
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     // Others' jobs are not there.
+                     if (absl::Status known = GetJobFor(admitted, context_.store, request->name()).status();
+                         !known.ok())
+                       return known;
+                     absl::StatusOr<std::string> trace = TraceOfJob(context_.store, request->name(), Now());
+                     if (!trace.ok()) return trace.status();
+                     response->set_trace_json(*std::move(trace));
+                     return absl::OkStatus();
+                   });
 }
 
 }  // namespace fusion

@@ -35,7 +35,8 @@ class OptimizerServiceImpl : public v1::OptimizerService::CallbackService {
   grpc::ServerUnaryReactor* ListFunctions(grpc::CallbackServerContext* call,
                                           const v1::ListFunctionsRequest* request,
                                           v1::ListFunctionsResponse* response) override;
-  grpc::ServerUnaryReactor* ReportModel(grpc::CallbackServerContext* call, const v1::ReportModelRequest* request,
+  grpc::ServerUnaryReactor* ReportModel(grpc::CallbackServerContext* call,
+                                        const v1::ReportModelRequest* request,
                                         v1::ReportModelResponse* response) override;
   grpc::ServerUnaryReactor* TraceJob(grpc::CallbackServerContext* call, const v1::TraceJobRequest* request,
                                      v1::TraceJobResponse* response) override;

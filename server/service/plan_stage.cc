@@ -25,7 +25,8 @@ constexpr int kUnfusedVariants = 4;
 // Memory that the driver, the code and the runner's own buffers take.
 constexpr int64_t kReservedBytes = int64_t{512} << 20;
 
-// Every node by itself, in the order of the nodes, with its variant-th best predicted implementation (or its last).
+// Every node by itself, in the order of the nodes, with its variant-th best predicted implementation (or its
+// last).
 CoverSolution UnfusedVariant(const SearchSpace& space, int variant) {
   CoverSolution cover;
   const auto& implementations = space.implementations;
@@ -43,7 +44,8 @@ CoverSolution UnfusedVariant(const SearchSpace& space, int variant) {
 // Where every prediction of a fusion is wrong, not fusing must be able to win.
 std::vector<CoverSolution> UnfusedCovers(const SearchSpace& space) {
   std::vector<CoverSolution> covers;
-  for (int variant = 0; variant < kUnfusedVariants; ++variant) covers.push_back(UnfusedVariant(space, variant));
+  for (int variant = 0; variant < kUnfusedVariants; ++variant)
+    covers.push_back(UnfusedVariant(space, variant));
   return covers;
 }
 
@@ -63,7 +65,9 @@ std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::
     // Best predicted first.
     for (size_t position = 0; position < space.implementations.size(); ++position) {
       const FusionImplementation& other = space.implementations[position];
-      if (!(other.fusion.nodes == chosen.fusion.nodes) || !allowed(other) || !present.insert(StructureOf(other)).second) continue;
+      if (!(other.fusion.nodes == chosen.fusion.nodes) || !allowed(other) ||
+          !present.insert(StructureOf(other)).second)
+        continue;
       CoverSolution cover = best;
       cover.columns[i] = static_cast<int>(position);
       cover.seconds += other.estimate.total_seconds - chosen.estimate.total_seconds;
@@ -73,8 +77,8 @@ std::vector<CoverSolution> OtherStructures(const SearchSpace& space, const std::
   return others;
 }
 
-// Where the prediction of one fusion is wrong, others must be able to win: the best covers of different fusions, each fusion with its best
-// implementation.
+// Where the prediction of one fusion is wrong, others must be able to win: the best covers of different
+// fusions, each fusion with its best implementation.
 std::vector<CoverSolution> OtherFusions(const Graph& graph, const SearchSpace& space, int count,
                                         const std::function<bool(const FusionImplementation&)>& allowed) {
   // The implementations of one fusion stand together, best predicted first.
@@ -85,20 +89,24 @@ std::vector<CoverSolution> OtherFusions(const Graph& graph, const SearchSpace& s
     last = &implementation.fusion.nodes;
     best.insert(&implementation);
   }
-  auto covers = SolveCoversOf(graph, space, [&](const FusionImplementation& kernel) { return best.contains(&kernel); },
-                              {.count = count, .time_limit = kOtherCoversTimeLimit});
+  auto covers =
+      SolveCoversOf(graph, space, [&](const FusionImplementation& kernel) { return best.contains(&kernel); },
+                    {.count = count, .time_limit = kOtherCoversTimeLimit});
   return covers.ok() ? std::move(covers->covers) : std::vector<CoverSolution>();
 }
 
 // How each fusion of a cover is computed.
-std::vector<std::pair<std::vector<int>, Structure>> StructuresOf(const SearchSpace& space, const CoverSolution& cover) {
+std::vector<std::pair<std::vector<int>, Structure>> StructuresOf(const SearchSpace& space,
+                                                                 const CoverSolution& cover) {
   std::vector<std::pair<std::vector<int>, Structure>> structures;
   for (int column : cover.columns)
-    structures.emplace_back(space.implementations[column].fusion.nodes.Members(), StructureOf(space.implementations[column]));
+    structures.emplace_back(space.implementations[column].fusion.nodes.Members(),
+                            StructureOf(space.implementations[column]));
   return structures;
 }
 
-// Takes the worst predicted covers away until `count` are left; those that have a structure of their own last, and the best never.
+// Takes the worst predicted covers away until `count` are left; those that have a structure of their own
+// last, and the best never.
 void RemoveWorst(size_t count, Plans* plans) {
   std::vector<CoverSolution>& covers = plans->covers.covers;
   std::map<std::pair<std::vector<int>, Structure>, int> present;
@@ -107,7 +115,8 @@ void RemoveWorst(size_t count, Plans* plans) {
   for (bool any : {false, true})
     for (size_t i = covers.size(); i-- > 1 && covers.size() > count;) {
       const auto structures = StructuresOf(plans->space, covers[i]);
-      if (!any && std::any_of(structures.begin(), structures.end(), [&](const auto& structure) { return present[structure] == 1; }))
+      if (!any && std::any_of(structures.begin(), structures.end(),
+                              [&](const auto& structure) { return present[structure] == 1; }))
         continue;
       for (const auto& structure : structures) --present[structure];
       plans->unseen_seconds = std::min(plans->unseen_seconds, covers[i].seconds);
@@ -115,8 +124,8 @@ void RemoveWorst(size_t count, Plans* plans) {
     }
 }
 
-// Adds at most a quarter of `count` of each kind, in the place of the worst predicted covers when there are `count` already; these
-// are then unseen.
+// Adds at most a quarter of `count` of each kind, in the place of the worst predicted covers when there are
+// `count` already; these are then unseen.
 void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, Plans* plans) {
   std::vector<CoverSolution>& covers = plans->covers.covers;
   std::vector<CoverSolution> added;
@@ -145,7 +154,8 @@ void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, 
 
 }  // namespace
 
-// 1,063 implementations (CG step) take 40 ms. Not by the time that it took: a job that goes on after a restart is to search as before.
+// 1,063 implementations (CG step) take 40 ms. Not by the time that it took: a job that goes on after a
+// restart is to search as before.
 bool IsSmall(const SearchSpace& space) { return space.implementations.size() <= 5000; }
 
 absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device) {
@@ -159,10 +169,11 @@ absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescrip
   }
   const double needed = values + wide + kReservedBytes;
   if (device.memory_bytes() <= 0 || needed <= device.memory_bytes()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "the data does not fit the device %s: inputs, outputs and intermediate results need %.1f GB, the f64 reference %.1f GB "
-      "more; the device has %.1f GB; submit smaller sizes",
-      device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the data does not fit the device %s: inputs, outputs and intermediate results need "
+                      "%.1f GB, the f64 reference %.1f GB "
+                      "more; the device has %.1f GB; submit smaller sizes",
+                      device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
 }
 
 absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
@@ -187,14 +198,16 @@ absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace&
   return covers;
 }
 
-absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates, bool deterministic,
-                                 const Hints& hints) {
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
+                                 bool deterministic, const Hints& hints) {
   const auto start = std::chrono::steady_clock::now();
   const Graph& graph = *submission.graph;
   SearchOptions search;
   search.implementation.deterministic = deterministic;
   if (!hints.implementations.empty())
-    search.implementation.wanted = [&](const FusionImplementation& kernel) { return hints.AllowMaking(graph, kernel); };
+    search.implementation.wanted = [&](const FusionImplementation& kernel) {
+      return hints.AllowMaking(graph, kernel);
+    };
   auto space = SearchFusions(graph, submission.sizes, model, search);
   if (!space.ok()) return space.status();
   Plans plans{.space = *std::move(space)};
@@ -207,42 +220,51 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
         }))
       continue;
     const std::vector<std::string> names = ResultNames(graph, group);
-    return InvalidField("hints.together", absl::StrCat("no kernel computes ", absl::StrJoin(names, ", "), " together; explain --why ",
-                                                       names[0], ",", names[1], " says why"));
+    return InvalidField("hints.together",
+                        absl::StrCat("no kernel computes ", absl::StrJoin(names, ", "),
+                                     " together; explain --why ", names[0], ",", names[1], " says why"));
   }
   for (const Hints::Implementation& wanted : hints.implementations) {
     const auto& all = plans.space.implementations;
     const Hints alone{.implementations = {wanted}};
     if (std::any_of(all.begin(), all.end(), [&](const FusionImplementation& implementation) {
-          return implementation.fusion.nodes.Contains(wanted.node) && alone.AllowMaking(graph, implementation);
+          return implementation.fusion.nodes.Contains(wanted.node) &&
+                 alone.AllowMaking(graph, implementation);
         }))
       continue;
-    return InvalidField("hints.implementations",
-                        absl::StrCat("no kernel that computes ", graph.value(graph.node(NodeId{wanted.node}).result).name,
-                                     " is described by \"", wanted.text, "\"; explain describes those that there are"));
+    return InvalidField(
+        "hints.implementations",
+        absl::StrCat("no kernel that computes ", graph.value(graph.node(NodeId{wanted.node}).result).name,
+                     " is described by \"", wanted.text, "\"; explain describes those that there are"));
   }
   if (!hints.empty())
     for (int node = 0; node < static_cast<int>(graph.nodes().size()); ++node)
-      if (std::none_of(plans.space.implementations.begin(), plans.space.implementations.end(), [&](const FusionImplementation& kernel) {
-            return kernel.fusion.nodes.Contains(node) && hints.Allow(graph, kernel);
-          }))
-        return InvalidField("hints", absl::StrCat("they contradict each other: no kernel that computes ",
-                                                  graph.value(graph.node(NodeId{node}).result).name, " meets all of them"));
-  auto covers = SolveCoversOf(graph, plans.space, [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); },
-                              {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
+      if (std::none_of(plans.space.implementations.begin(), plans.space.implementations.end(),
+                       [&](const FusionImplementation& kernel) {
+                         return kernel.fusion.nodes.Contains(node) && hints.Allow(graph, kernel);
+                       }))
+        return InvalidField(
+            "hints", absl::StrCat("they contradict each other: no kernel that computes ",
+                                  graph.value(graph.node(NodeId{node}).result).name, " meets all of them"));
+  auto covers = SolveCoversOf(
+      graph, plans.space, [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); },
+      {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
   if (!covers.ok() && !hints.empty())
-    return InvalidField("hints", absl::StrCat("no choice of kernels meets them: ", covers.status().message()));
+    return InvalidField("hints",
+                        absl::StrCat("no choice of kernels meets them: ", covers.status().message()));
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
 
   plans.unseen_seconds = !plans.covers.proved_optimal ? plans.covers.bound_seconds
                          : plans.covers.exhausted     ? std::numeric_limits<double>::infinity()
                                                       : plans.covers.covers.back().seconds;
-  std::vector<std::vector<CoverSolution>> others = {OtherStructures(
-      plans.space, plans.covers.covers, [&](const FusionImplementation& kernel) { return hints.AllowMaking(graph, kernel); })};
+  std::vector<std::vector<CoverSolution>> others = {
+      OtherStructures(plans.space, plans.covers.covers,
+                      [&](const FusionImplementation& kernel) { return hints.AllowMaking(graph, kernel); })};
   if (candidates >= 4 && IsSmall(plans.space))
-    others.push_back(OtherFusions(graph, plans.space, candidates / 4 + 1,
-                                  [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); }));
+    others.push_back(
+        OtherFusions(graph, plans.space, candidates / 4 + 1,
+                     [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); }));
   if (hints.together.empty() && hints.implementations.empty()) others.push_back(UnfusedCovers(plans.space));
   AddCovers(candidates, others, &plans);
 
@@ -270,7 +292,8 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   return plans;
 }
 
-v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover, int predicted_rank) {
+v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover,
+                            int predicted_rank) {
   v1::Candidate candidate;
   candidate.set_predicted_rank(predicted_rank);
   candidate.set_predicted_seconds(cover.seconds);
@@ -285,8 +308,9 @@ v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const 
   return candidate;
 }
 
-absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model, const SearchSpace& space,
-                                               const CoverSolution& cover, int predicted_rank, CodeLibrary& library) {
+absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model,
+                                               const SearchSpace& space, const CoverSolution& cover,
+                                               int predicted_rank, CodeLibrary& library) {
   PlannedCandidate planned;
   planned.candidate = DescribeCover(*submission.graph, space, cover, predicted_rank);
   std::string keys;
@@ -309,12 +333,14 @@ absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, con
   return planned;
 }
 
-absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model, const Plans& plans) {
+absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model,
+                                           const Plans& plans) {
   const Graph& graph = *submission.graph;
   GeneratedCode code;
   code.library = std::make_unique<CodeLibrary>(graph, model.device());
   for (const Node& node : graph.nodes()) {
-    auto reference = code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true);
+    auto reference =
+        code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true);
     if (!reference.ok()) return reference.status();
     code.reference.push_back(*reference);
   }
@@ -329,7 +355,8 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
       code.unfused.push_back(std::move(units));
   }
   for (size_t i = 0; i < plans.covers.covers.size(); ++i) {
-    auto planned = PlanCandidate(submission, model, plans.space, plans.covers.covers[i], static_cast<int>(i) + 1, *code.library);
+    auto planned = PlanCandidate(submission, model, plans.space, plans.covers.covers[i],
+                                 static_cast<int>(i) + 1, *code.library);
     if (!planned.ok()) return planned.status();
     code.candidates.push_back(*std::move(planned));
   }
@@ -342,15 +369,14 @@ std::vector<WaitingCandidate> AllCandidates(const Plans& plans) {
   for (const CoverSolution& cover : plans.covers.covers) {
     auto structures = StructuresOf(plans.space, cover);
     std::sort(structures.begin(), structures.end());
-    const int group = groups.try_emplace(std::move(structures), static_cast<int>(groups.size())).first->second;
+    const int group =
+        groups.try_emplace(std::move(structures), static_cast<int>(groups.size())).first->second;
     all.push_back({.position = static_cast<int>(all.size()), .seconds = cover.seconds, .group = group});
   }
   return all;
 }
 
-std::string SizesText(const SizeValues& sizes) {
-  return absl::StrJoin(sizes, ",", absl::PairFormatter("="));
-}
+std::string SizesText(const SizeValues& sizes) { return absl::StrJoin(sizes, ",", absl::PairFormatter("=")); }
 
 void Dump(const PipelineContext& context, const std::string& file_name, const std::string& text) {
   if (context.dump_directory.empty()) return;

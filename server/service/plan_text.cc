@@ -17,26 +17,29 @@ std::string PrintFusions(const Graph& graph, const SearchSpace& space) {
 }
 
 std::string PrintPlans(const Graph& graph, const Plans& plans) {
-  std::string text = absl::StrFormat("%d fusible sets, %d fusion implementations, %d covers; best predicted %.3f us, %s\n",
-                                     plans.space.fusible_sets, plans.space.implementations.size(),
-                                     plans.covers.covers.size(), plans.summary.best_predicted_seconds() * 1e6,
-                                     plans.summary.proved_optimal()
-                                         ? "proved optimal"
-                                         : absl::StrFormat("gap at most %.2f %%", plans.summary.gap() * 100));
+  std::string text = absl::StrFormat(
+      "%d fusible sets, %d fusion implementations, %d covers; best predicted %.3f us, %s\n",
+      plans.space.fusible_sets, plans.space.implementations.size(), plans.covers.covers.size(),
+      plans.summary.best_predicted_seconds() * 1e6,
+      plans.summary.proved_optimal() ? "proved optimal"
+                                     : absl::StrFormat("gap at most %.2f %%", plans.summary.gap() * 100));
   text += "fusions by size:";
   for (size_t size = 1; size < plans.space.fusions_by_size.size(); ++size)
     absl::StrAppend(&text, "  ", size, ": ", plans.space.fusions_by_size[size]);
   text += "\n";
   if (const v1::PredictionBasis& basis = plans.summary.prediction(); basis.jobs() > 0)
-    absl::StrAppend(&text, absl::StrFormat("predictions learned from %d candidates of %d jobs, standard deviation %.1f %%: %s\n",
-                                           basis.candidates(), basis.jobs(), 100 * basis.deviation(), plans.corrections));
+    absl::StrAppend(
+        &text,
+        absl::StrFormat("predictions learned from %d candidates of %d jobs, standard deviation %.1f %%: %s\n",
+                        basis.candidates(), basis.jobs(), 100 * basis.deviation(), plans.corrections));
   const size_t shown = std::min<size_t>(plans.covers.covers.size(), 5);
   for (size_t i = 0; i < shown; ++i) {
     const CoverSolution& cover = plans.covers.covers[i];
     absl::StrAppend(&text, absl::StrFormat("\ncover %d, predicted %.3f us\n", i + 1, cover.seconds * 1e6));
     for (int member : cover.columns) {
       const FusionImplementation& implementation = plans.space.implementations[member];
-      absl::StrAppend(&text, "  ", implementation.Describe(graph), "\n      ", implementation.estimate.ToString(), "\n");
+      absl::StrAppend(&text, "  ", implementation.Describe(graph), "\n      ",
+                      implementation.estimate.ToString(), "\n");
     }
   }
   for (const std::string& note : plans.summary.notes()) absl::StrAppend(&text, "note: ", note, "\n");
@@ -46,7 +49,8 @@ std::string PrintPlans(const Graph& graph, const Plans& plans) {
 std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target) {
   std::string text;
   for (const CodeUnit* unit : candidate.units)
-    absl::StrAppend(&text, PrintSource(unit->code, target == v1::CUDA ? Language::kCuda : Language::kHost, false), "\n");
+    absl::StrAppend(
+        &text, PrintSource(unit->code, target == v1::CUDA ? Language::kCuda : Language::kHost, false), "\n");
   return text;
 }
 

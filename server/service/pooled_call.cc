@@ -61,9 +61,11 @@ grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, AccessGate& 
   boost::asio::post(pool, [reactor, &gate, caller = *std::move(caller), shown = std::move(shown),
                            method = incoming.method, work = std::move(work), error_bytes] {
     AdmittedCall call{caller, reactor->token(), "", false};
-    // Callers who gave up while the call waited for a thread are many when somebody resets streams as fast as he opens them.
-    const absl::Status status = reactor->token().cancelled() ? absl::CancelledError("the caller gave up before the call began")
-                                                             : RunCatching([&] { return work(call); });
+    // Callers who gave up while the call waited for a thread are many when somebody resets streams as fast as
+    // he opens them.
+    const absl::Status status = reactor->token().cancelled()
+                                    ? absl::CancelledError("the caller gave up before the call began")
+                                    : RunCatching([&] { return work(call); });
     gate.RecordEnd(&caller, shown, method, call.subject,
                    call.refused ? absl::PermissionDeniedError("") : status);
     reactor->Finish(ToGrpcStatus(status, error_bytes));

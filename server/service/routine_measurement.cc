@@ -1,5 +1,5 @@
-// Small programs of one function each, in which a block loads or computes its elements a few times or many times. The difference is
-// what the routine takes (seed 000, section 4.4.3).
+// Small programs of one function each, in which a block loads or computes its elements a few times or many
+// times. The difference is what the routine takes (seed 000, section 4.4.3).
 #include "server/service/routine_measurement.h"
 
 #include <algorithm>
@@ -78,8 +78,10 @@ class RoutineMeasurement {
     bench->submission = *std::move(submission);
     bench->model = std::make_unique<CostModel>(device_);
     const Graph& graph = *bench->submission.graph;
-    for (RoutineKernel& kernel : RoutineKernels(graph, bench->submission.sizes, *bench->model, source.transfers)) {
-      const bool known = tables.Has(kernel.routine) && (!source.transfers || tables.Has(StoreName(*bench, kernel)));
+    for (RoutineKernel& kernel :
+         RoutineKernels(graph, bench->submission.sizes, *bench->model, source.transfers)) {
+      const bool known =
+          tables.Has(kernel.routine) && (!source.transfers || tables.Has(StoreName(*bench, kernel)));
       if (known)
         known_.insert(kernel.routine);
       else
@@ -106,28 +108,32 @@ class RoutineMeasurement {
  private:
   static std::string StoreName(const Bench& bench, const RoutineKernel& kernel) {
     const Graph& graph = *bench.submission.graph;
-    return StoreRoutine(graph.value(graph.outputs().front()), kernel.implementation.parameters.load_path == LoadPath::kStaged);
+    return StoreRoutine(graph.value(graph.outputs().front()),
+                        kernel.implementation.parameters.load_path == LoadPath::kStaged);
   }
 
-  // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here; then the largest are left out.
+  // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here;
+  // then the largest are left out.
   std::vector<int> ResidentBlocksOf(const SkeletonParameters& parameters, int64_t shared_bytes) const {
     if (!cuda_) return {1};
     const int most = std::max(1, ResidentBlocks(device_, parameters.threads, 32, shared_bytes));
     std::vector<int> resident;
-    const bool single = parameters.threads == parameters.elements_per_block;  // the fewer tiles, the more numbers of blocks
+    const bool single =
+        parameters.threads == parameters.elements_per_block;  // the fewer tiles, the more numbers of blocks
     for (int blocks : {1, 2, 4, 6, 8, 12, 16, 24, 32})
       if (blocks <= most && (single || (blocks & (blocks - 1)) == 0)) resident.push_back(blocks);
     return resident;
   }
 
-  // Elements: a few times as many as all blocks of the largest grid have at once, so that grids divide them nearly alike; for loads so
-  // many that caches hold no part to speak of.
+  // Elements: a few times as many as all blocks of the largest grid have at once, so that grids divide them
+  // nearly alike; for loads so many that caches hold no part to speak of.
   void SetSizes(Bench* bench) const {
     int64_t largest = 1;
     for (const Variant& variant : bench->variants) {
       const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
       const int64_t shared = variant.kernel.implementation.shared_entries * parameters.elements_per_block * 4;
-      largest = std::max<int64_t>(largest, int64_t{ResidentBlocksOf(parameters, shared).back()} * parameters.elements_per_block);
+      largest = std::max<int64_t>(
+          largest, int64_t{ResidentBlocksOf(parameters, shared).back()} * parameters.elements_per_block);
     }
     int64_t elements = 3 * largest * device_.multiprocessors();
     const Graph& graph = *bench->submission.graph;
@@ -148,19 +154,22 @@ class RoutineMeasurement {
     auto code = GenerateCode(bench->submission, *bench->model, *plans);
     if (!code.ok()) return code.status();
     bench->code = *std::move(code);
-    // Repeated so often that computation takes longer than loads and stores, which must not hide a part of it, even at the peak rate.
+    // Repeated so often that computation takes longer than loads and stores, which must not hide a part of
+    // it, even at the peak rate.
     const double bytes = static_cast<double>(graph.FloorBytes(bench->submission.sizes));
     const double flops = std::max(NodeFlops(graph, graph.nodes().front(), bench->submission.sizes), 1.0);
     const double once = flops / device_.peak_flops(), hidden = bytes / device_.copy_bytes_per_second();
     const double least = cuda_ ? 1e-5 : 5e-4;  // seconds, to stand out from what starting takes
-    const int few = bench->transfers ? 4 : static_cast<int>(std::clamp(std::max(hidden, least) / once, 4.0, 4000.0));
+    const int few =
+        bench->transfers ? 4 : static_cast<int>(std::clamp(std::max(hidden, least) / once, 4.0, 4000.0));
     for (Variant& variant : bench->variants) {
       variant.few_repeats = few;
       variant.many_repeats = bench->transfers ? 3 * few : 2 * few;
       for (bool many : {false, true}) {
         FusionImplementation implementation = variant.kernel.implementation;
         SkeletonParameters& parameters = implementation.parameters;
-        (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) = many ? variant.many_repeats : variant.few_repeats;
+        (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) =
+            many ? variant.many_repeats : variant.few_repeats;
         auto unit = bench->code.library->Add(implementation, false);
         if (!unit.ok()) return unit.status();
         (many ? variant.many : variant.few) = *unit;
@@ -194,12 +203,15 @@ class RoutineMeasurement {
       else
         ++failed;
     }
-    if (failed > 0) notes->push_back(absl::StrFormat("%d of %d benchmark programs of routines were not built", failed, units.size()));
+    if (failed > 0)
+      notes->push_back(
+          absl::StrFormat("%d of %d benchmark programs of routines were not built", failed, units.size()));
     return absl::OkStatus();
   }
 
   bool Built(const std::vector<const CodeUnit*>& units) const {
-    return std::all_of(units.begin(), units.end(), [&](const CodeUnit* unit) { return built_.binaries.count(unit) > 0; });
+    return std::all_of(units.begin(), units.end(),
+                       [&](const CodeUnit* unit) { return built_.binaries.count(unit) > 0; });
   }
 
   std::vector<Trial> TrialsOf(const Bench& bench) const {
@@ -212,7 +224,9 @@ class RoutineMeasurement {
         // So much that one block more does not fit. 1 KiB of each block's belongs to the system.
         int64_t extra = 0;
         if (cuda_)
-          extra = std::min(device_.shared_bytes_per_multiprocessor() / resident - 1024, device_.shared_bytes_per_block()) - own;
+          extra = std::min(device_.shared_bytes_per_multiprocessor() / resident - 1024,
+                           device_.shared_bytes_per_block()) -
+                  own;
         if (extra < 0) continue;
         for (bool many : {false, true}) trials.push_back({&variant, many, resident, extra / 128 * 128});
       }
@@ -232,8 +246,9 @@ class RoutineMeasurement {
       const auto program = [&](const char* name, const std::vector<const CodeUnit*>& units, bool f64) {
         return ProgramOfUnits(bench->submission, device_, built_, units, name, f64);
       };
-      const v1::Session session = SessionOf(bench->submission, program("reference", bench->code.reference, true),
-                                            program("unfused", bench->code.unfused.front(), false), context_.job);
+      const v1::Session session =
+          SessionOf(bench->submission, program("reference", bench->code.reference, true),
+                    program("unfused", bench->code.unfused.front(), false), context_.job);
       const std::vector<Trial> trials = TrialsOf(*bench);
       for (size_t first = 0; first < trials.size(); first += kProgramsAtOnce) {
         v1::TimeTask task;
@@ -243,7 +258,8 @@ class RoutineMeasurement {
         Part part{bench.get(), {}};
         for (size_t i = first; i < std::min(first + kProgramsAtOnce, trials.size()); ++i) {
           const Trial& trial = trials[i];
-          v1::Program timed = program(trial.many ? "many" : "few", {trial.many ? trial.variant->many : trial.variant->few}, false);
+          v1::Program timed = program(trial.many ? "many" : "few",
+                                      {trial.many ? trial.variant->many : trial.variant->few}, false);
           v1::Launch* launch = timed.mutable_launches(0);
           launch->set_grid(int64_t{device_.multiprocessors()} * trial.resident);
           launch->set_shared_bytes(launch->shared_bytes() + trial.extra_shared_bytes);
@@ -257,7 +273,8 @@ class RoutineMeasurement {
     std::string failure;
     int done = 0, wrong = 0;
     auto status = context_.dispatcher.Time(
-        context_.job, tasks, device_, context_.cancellation, [&](int index, const v1::TimeResult& result, bool) {
+        context_.job, tasks, device_, context_.cancellation,
+        [&](int index, const v1::TimeResult& result, bool) {
           const Part& part = parts[index];
           if (!result.failure().empty()) failure = result.failure();
           for (int i = 0; i < result.programs_size() && i < static_cast<int>(part.trials.size()); ++i) {
@@ -266,7 +283,9 @@ class RoutineMeasurement {
             if (measurement.outcome() == v1::WRONG_RESULT) ++wrong;
             if (measurement.outcome() != v1::OK) continue;
             // Registers may leave room for fewer blocks than were wanted.
-            if (measurement.kernels_size() == 0 || (cuda_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident)) continue;
+            if (measurement.kernels_size() == 0 ||
+                (cuda_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident))
+              continue;
             Times& times = part.bench->times[{trial.variant, trial.resident}];
             (trial.many ? times.many : times.few) = measurement.cold().median();
             times.extra_shared_bytes = trial.extra_shared_bytes;
@@ -280,13 +299,16 @@ class RoutineMeasurement {
         });
     if (!status.ok()) return status;
     if (!failure.empty()) notes->push_back(absl::StrCat("routines: ", failure));
-    if (wrong > 0) notes->push_back(absl::StrCat(wrong, " benchmark programs of routines gave wrong results and count for nothing"));
+    if (wrong > 0)
+      notes->push_back(
+          absl::StrCat(wrong, " benchmark programs of routines gave wrong results and count for nothing"));
     return absl::OkStatus();
   }
 
   std::vector<v1::RoutineTable> Tables(std::vector<std::string>* notes) const {
     std::map<std::string, v1::RoutineTable> tables;
-    const auto add = [&](const std::string& routine, const SkeletonParameters& parameters, int resident, int64_t extra, double seconds) {
+    const auto add = [&](const std::string& routine, const SkeletonParameters& parameters, int resident,
+                         int64_t extra, double seconds) {
       if (!std::isfinite(seconds) || seconds <= 0) return;  // lost in the noise
       v1::RoutineTable& table = tables[routine];
       table.set_routine(routine);
@@ -305,11 +327,15 @@ class RoutineMeasurement {
         if (times.few <= 0 || times.many <= 0) continue;
         const Variant& variant = *key.first;
         const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
-        const double tiles = std::ceil(static_cast<double>(bench->submission.sizes.at(kElementsSize)) / parameters.elements_per_block);
-        const double passes = std::ceil(tiles / (double(device_.multiprocessors()) * key.second));  // of the busiest block
-        const double routine = (times.many - times.few) / ((variant.many_repeats - variant.few_repeats) * passes);
+        const double tiles = std::ceil(static_cast<double>(bench->submission.sizes.at(kElementsSize)) /
+                                       parameters.elements_per_block);
+        const double passes =
+            std::ceil(tiles / (double(device_.multiprocessors()) * key.second));  // of the busiest block
+        const double routine =
+            (times.many - times.few) / ((variant.many_repeats - variant.few_repeats) * passes);
         add(variant.kernel.routine, parameters, key.second, times.extra_shared_bytes, routine);
-        // What a tile takes beside its loads: an operation on each entry, which takes next to nothing, and the store.
+        // What a tile takes beside its loads: an operation on each entry, which takes next to nothing, and
+        // the store.
         const double started = device_.launch_seconds() + bench->model->StartSeconds();
         if (bench->transfers)
           add(StoreName(*bench, variant.kernel), parameters, key.second, times.extra_shared_bytes,
@@ -317,7 +343,8 @@ class RoutineMeasurement {
       }
     }
     for (const std::string& routine : wanted)
-      if (!tables.count(routine)) notes->push_back(absl::StrCat("no times of ", routine, " could be measured"));
+      if (!tables.count(routine))
+        notes->push_back(absl::StrCat("no times of ", routine, " could be measured"));
     std::vector<v1::RoutineTable> all;
     for (auto& [routine, table] : tables) all.push_back(std::move(table));
     return all;
@@ -333,16 +360,20 @@ class RoutineMeasurement {
 
 }  // namespace
 
-absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<RoutineSource>& sources, const DeviceDescription& device,
-                                                       const RoutineTables& known, const PipelineContext& context,
+absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<RoutineSource>& sources,
+                                                       const DeviceDescription& device,
+                                                       const RoutineTables& known,
+                                                       const PipelineContext& context,
                                                        std::vector<std::string>* notes) {
   RoutineMeasurement measurement(device, context);
   for (const RoutineSource& source : sources)
-    if (auto status = measurement.Add(source, known); !status.ok()) notes->push_back(absl::StrCat("routines: ", status.message()));
+    if (auto status = measurement.Add(source, known); !status.ok())
+      notes->push_back(absl::StrCat("routines: ", status.message()));
   MeasuredRoutines measured{.known = measurement.known()};
   if (measurement.empty()) return measured;
   v1::JobEvent event;
-  event.set_note("measuring routines of the graph's functions, for predictions; once for this kind of device");
+  event.set_note(
+      "measuring routines of the graph's functions, for predictions; once for this kind of device");
   if (context.emit) context.emit(std::move(event));
   auto tables = measurement.Run(notes);
   if (!tables.ok()) return tables.status();

@@ -17,10 +17,12 @@ struct MeasuredRoutines {
   int known = 0;                         // routines that were left out
 };
 
-// Measures the routines of the sources but those that are `known`; blocks. Notes say what could not be measured. Errors are
-// those of the dispatcher.
-absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<RoutineSource>& sources, const DeviceDescription& device,
-                                                       const RoutineTables& known, const PipelineContext& context,
+// Measures the routines of the sources but those that are `known`; blocks. Notes say what could not be
+// measured. Errors are those of the dispatcher.
+absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<RoutineSource>& sources,
+                                                       const DeviceDescription& device,
+                                                       const RoutineTables& known,
+                                                       const PipelineContext& context,
                                                        std::vector<std::string>* notes);
 
 }  // namespace fusion

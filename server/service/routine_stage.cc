@@ -18,16 +18,16 @@ RoutineTablesKey KeyOf(const DeviceDescription& device, const Catalog& catalog) 
 absl::Status AddStored(const RoutineTableRecord& record, const RoutineTablesKey& key, RoutineTables* tables) {
   v1::RoutineTable table;
   if (!table.ParseFromString(record.content)) return absl::DataLossError("it cannot be read");
-  if (table.device_class() != key.device_class || table.library_hash() != key.library_hash || table.toolkit() != key.toolkit ||
-      table.routine() != record.routine)
+  if (table.device_class() != key.device_class || table.library_hash() != key.library_hash ||
+      table.toolkit() != key.toolkit || table.routine() != record.routine)
     return absl::DataLossError("it says that it is of another routine, device, library or toolkit");
   return tables->Add(table);
 }
 
 }  // namespace
 
-absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog, Store& store,
-                                                  std::vector<std::string>* notes) {
+absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog,
+                                                  Store& store, std::vector<std::string>* notes) {
   const RoutineTablesKey key = KeyOf(device, catalog);
   auto stored = store.RoutineTables(key);
   if (!stored.ok()) return stored.status();
@@ -38,13 +38,15 @@ absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& devic
     if (auto status = AddStored(record, key, &tables); !status.ok() && ++refused == 1)
       first = absl::StrCat(record.routine, ": ", status.message());
   if (refused > 0)
-    notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored->size(), " refused (", first,
+    notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored->size(),
+                                  " refused (", first,
                                   "); `fusion-client library bench` measures them again"));
   return tables;
 }
 
-absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission, const DeviceDescription& device,
-                                                  const RoutineTables& known, const PipelineContext& context) {
+absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,
+                                                  const DeviceDescription& device, const RoutineTables& known,
+                                                  const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
   const RoutineTablesKey key = KeyOf(device, *context.catalog);
   std::vector<std::string> notes;

@@ -26,12 +26,16 @@ class KernelDeviations {
     const std::pair key(identity.family, identity.sizes);
     auto known = families_.find(key);
     if (known == families_.end())
-      known = families_.try_emplace(key, model_.memory()->Find(identity.family), identity.sizes, model_.residual()).first;
+      known = families_
+                  .try_emplace(key, model_.memory()->Find(identity.family), identity.sizes, model_.residual())
+                  .first;
     // A family of which nothing was measured is no surer than any.
-    return known->second.empty() ? model_.residual().deviation() : known->second.DeviationOf(identity.variant, FeaturesOf(kernel));
+    return known->second.empty() ? model_.residual().deviation()
+                                 : known->second.DeviationOf(identity.variant, FeaturesOf(kernel));
   }
 
-  // Of the kernels of a cover together, each with an error of its own; *unsure: which of them has the largest.
+  // Of the kernels of a cover together, each with an error of its own; *unsure: which of them has the
+  // largest.
   double Of(const SearchSpace& space, const CoverSolution& cover, int* unsure) {
     double variance = 0, sum = 0, most = -1;
     for (int column : cover.columns) {
@@ -52,8 +56,9 @@ class KernelDeviations {
 
 }  // namespace
 
-absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model, const Plans& again, int most, int search,
-                                      const BuiltCode& built, Plans* plans, GeneratedCode* code) {
+absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model,
+                                      const Plans& again, int most, int search, const BuiltCode& built,
+                                      Plans* plans, GeneratedCode* code) {
   KernelDeviations deviations(submission, model);
   std::vector<WaitingCandidate> found;  // positions in `again`; the group is the kernel that is least sure
   for (const CoverSolution& cover : again.covers.covers) {
@@ -61,7 +66,9 @@ absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostMo
         WaitingCandidate{.position = static_cast<int>(found.size()), .seconds = cover.seconds});
     candidate.deviation = deviations.Of(again.space, cover, &candidate.group);
   }
-  const auto least = [](const WaitingCandidate& candidate) { return candidate.seconds * std::exp(-2 * candidate.deviation); };
+  const auto least = [](const WaitingCandidate& candidate) {
+    return candidate.seconds * std::exp(-2 * candidate.deviation);
+  };
   std::stable_sort(found.begin(), found.end(),
                    [&](const WaitingCandidate& a, const WaitingCandidate& b) { return least(a) < least(b); });
 
@@ -74,22 +81,25 @@ absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostMo
       continue;
     }
     CoverSolution cover = again.covers.covers[candidate.position];
-    auto planned = PlanCandidate(submission, model, again.space, cover, static_cast<int>(code->candidates.size()) + 1, *code->library);
+    auto planned = PlanCandidate(submission, model, again.space, cover,
+                                 static_cast<int>(code->candidates.size()) + 1, *code->library);
     if (!planned.ok()) return planned.status();
-    const auto known = std::find_if(code->candidates.begin(), code->candidates.end(), [&](const PlannedCandidate& other) {
-      return other.candidate.key() == planned->candidate.key();
-    });
+    const auto known = std::find_if(
+        code->candidates.begin(), code->candidates.end(),
+        [&](const PlannedCandidate& other) { return other.candidate.key() == planned->candidate.key(); });
     candidate.position = static_cast<int>(known - code->candidates.begin());
     if (known != code->candidates.end()) {
       // Two covers may have the same code.
-      const bool waits = std::any_of(waiting.candidates.begin(), waiting.candidates.end(),
-                                     [&](const WaitingCandidate& other) { return other.position == candidate.position; });
+      const bool waits =
+          std::any_of(waiting.candidates.begin(), waiting.candidates.end(),
+                      [&](const WaitingCandidate& other) { return other.position == candidate.position; });
       if (waits || known->candidate.outcome() != v1::OUTCOME_UNSPECIFIED) continue;
       ++of_group[candidate.group];
       waiting.candidates.push_back(candidate);
       continue;
     }
-    if (std::any_of(planned->units.begin(), planned->units.end(), [&](const CodeUnit* unit) { return built.failed.contains(unit); }))
+    if (std::any_of(planned->units.begin(), planned->units.end(),
+                    [&](const CodeUnit* unit) { return built.failed.contains(unit); }))
       continue;
     ++of_group[candidate.group];
     waiting.candidates.push_back(candidate);

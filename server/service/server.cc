@@ -37,10 +37,12 @@ namespace fusion {
 namespace {
 
 constexpr int kTimerThreads = 4;
-// These two wait for the disk most of the time, and what waits together is written together (db/store/group_commit.h).
+// These two wait for the disk most of the time, and what waits together is written together
+// (db/store/group_commit.h).
 constexpr int kRequestThreads = 8;
-// Calls of workers come a thousand at a time. Whoever was written together goes on at the same moment, so somebody who submits a job then
-// waits for a processor behind all of these: as many as make a commit worth its price, and no more.
+// Calls of workers come a thousand at a time. Whoever was written together goes on at the same moment, so
+// somebody who submits a job then waits for a processor behind all of these: as many as make a commit worth
+// its price, and no more.
 int WorkerThreads() { return std::clamp(4 * static_cast<int>(std::thread::hardware_concurrency()), 8, 64); }
 constexpr int kSearchThreads = 2;
 constexpr int kTunerThreads = 2;
@@ -50,7 +52,8 @@ constexpr std::chrono::seconds kShutdownTime{3};
 void EnableHealthAndReflection() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // gRPC's locks are Abseil's, which where it is built with assertions notes under one lock for all in which order they are taken.
+    // gRPC's locks are Abseil's, which where it is built with assertions notes under one lock for all in
+    // which order they are taken.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -158,19 +161,19 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->dispatcher = std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock,
                                                    options.dispatcher);
   if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
-  if (absl::Status status = parts->metrics.Watch(*parts->store, *parts->dispatcher); !status.ok()) return status;
-  parts->build_cache = std::make_unique<BuildCacheKeeper>(*parts->store, parts->timers.get_executor(), options.build_cache,
-                                                          &parts->metrics);
+  if (absl::Status status = parts->metrics.Watch(*parts->store, *parts->dispatcher); !status.ok())
+    return status;
+  parts->build_cache = std::make_unique<BuildCacheKeeper>(*parts->store, parts->timers.get_executor(),
+                                                          options.build_cache, &parts->metrics);
   parts->build_cache->Start();
   parts->checkpoints = std::make_unique<CheckpointKeeper>(*parts->store, parts->timers.get_executor());
   parts->checkpoints->Start();
   parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog,
                                               parts->watchers, options.runner, &parts->metrics);
-  const ServiceContext context{*parts->store,   *parts->dispatcher, parts->catalog,
-                               *parts->runner,  parts->watchers,    *parts->gate,
-                               parts->requests, parts->workers,     parts->searches,
-                               options.runner.dump_directory,
-                               &parts->metrics};
+  const ServiceContext context{
+      *parts->store,  *parts->dispatcher, parts->catalog, *parts->runner,  parts->watchers,
+      *parts->gate,   parts->requests,    parts->workers, parts->searches, options.runner.dump_directory,
+      &parts->metrics};
   parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);
   parts->fleet = std::make_unique<FleetServiceImpl>(context);
   parts->worker = std::make_unique<WorkerServiceImpl>(context);
@@ -252,7 +255,8 @@ void Server::Shutdown() {
   parts_->checkpoints->Stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
   parts_->grpc_server->Wait();
-  for (boost::asio::thread_pool* pool : {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->tuners, &parts_->timers}) {
+  for (boost::asio::thread_pool* pool :
+       {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->tuners, &parts_->timers}) {
     pool->stop();
     pool->join();
   }

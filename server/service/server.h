@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "library/catalog/catalog.h"
 #include "server/dispatch/dispatcher_options.h"
-#include "server/identity/audit_log.h"
 #include "server/identity/access_gate.h"
+#include "server/identity/audit_log.h"
 #include "server/identity/tls_files.h"
 #include "server/service/build_cache_keeper.h"
 #include "server/service/job_runner.h"
@@ -22,11 +22,11 @@ struct ServerOptions {
   std::string address;                     // "host:port"; port 0: a free one; "": in this process alone
   std::string data_directory;              // created when absent
   std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
-  bool resume_jobs = true;  // take up unfinished jobs at once; otherwise each when it is watched
+  bool resume_jobs = true;      // take up unfinished jobs at once; otherwise each when it is watched
   std::string metrics_address;  // of /metrics, /healthz and /readyz (library/monitor/http_server.h); "": none
-  TlsFiles tls;                       // all "": without TLS
+  TlsFiles tls;                 // all "": without TLS
   bool insecure_any_address = false;  // without TLS at addresses that other machines reach, too
-  AccessOptions gate;                   // `tls` is set by the server
+  AccessOptions gate;                 // `tls` is set by the server
   AuditOptions audit;
   DispatcherOptions dispatcher;
   BuildCacheOptions build_cache;
@@ -54,8 +54,9 @@ class Server {
   ServerMetrics& metrics();
   // For programs that have the server in their own process.
   Store& store();
-  // To this server without the network. Calls end with Unavailable after Shutdown(); calls that are held end with an answer. No
-  // call may begin while Shutdown() runs: gRPC 1.51's in-process transport then calls a null function.
+  // To this server without the network. Calls end with Unavailable after Shutdown(); calls that are held end
+  // with an answer. No call may begin while Shutdown() runs: gRPC 1.51's in-process transport then calls a
+  // null function.
   std::shared_ptr<grpc::Channel> InProcessChannel();
   // Ends held calls and streams, interrupts pipelines, waits. Unfinished jobs stay in the store. Harmless
   // when repeated.

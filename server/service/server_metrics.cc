@@ -154,8 +154,7 @@ class ServerMetrics::FarmCollector {
         ended_.With({KindName(attempt.kind), attempt.ended_how}).Add();
         run_seconds_.With({KindName(attempt.kind)}).Observe(Seconds(attempt.claimed, attempt.ended));
         if (attempt.ended_how == "LEASE_EXPIRED") leases_expired_->Add();
-        if (attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_GONE")
-          workers_lost_->Add();
+        if (attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_GONE") workers_lost_->Add();
         last_end_ = attempt.ended_order;
       }
       if (ends->size() < kAttemptsPerRead) break;
@@ -188,8 +187,8 @@ ServerMetrics::ServerMetrics()
                               "Builds that jobs needed and that were known, or under way for another.")),
       build_cache_misses(registry.AddCounter("fusion_build_cache_misses_total",
                                              "Builds that jobs needed and that workers had to do.")),
-      build_cache_bytes(registry.AddGauge("fusion_build_cache_bytes",
-                                          "Binaries of builds in the cache, as of the last look at its size.")),
+      build_cache_bytes(registry.AddGauge(
+          "fusion_build_cache_bytes", "Binaries of builds in the cache, as of the last look at its size.")),
       build_cache_evictions(registry.AddCounter("fusion_build_cache_evictions_total",
                                                 "Binaries removed from the build cache to keep its size.")),
       build_cache_evicted_bytes(

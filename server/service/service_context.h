@@ -21,9 +21,10 @@ struct ServiceContext {
   std::shared_ptr<const Catalog> catalog;
   JobRunner& runner;
   JobWatchers& watchers;
-  AccessGate& gate;                          // every call goes through it
+  AccessGate& gate;                    // every call goes through it
   boost::asio::thread_pool& requests;  // short work: reads, writes, parsing
-  boost::asio::thread_pool& workers;   // the same for calls of workers, of which there are many: users do not wait behind them
+  boost::asio::thread_pool&
+      workers;  // the same for calls of workers, of which there are many: users do not wait behind them
   boost::asio::thread_pool& searches;  // longer work: Explain, ReportModel
   std::string dump_directory;          // see PipelineContext
   ServerMetrics* metrics = nullptr;    // never null in a server

@@ -48,20 +48,22 @@ absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
 
 absl::Status CheckBuildable(const Graph& graph) {
   if (graph.node_count() <= kMaxSubmittedNodes) return absl::OkStatus();
-  return InvalidField("source",
-                      absl::StrCat("the graph has ", graph.node_count(), " nodes; a submission takes at most ", kMaxSubmittedNodes,
-                                   ", since each is also built by itself, and explain at most ", kMaxSearchedNodes,
-                                   "; split it where few variables cross"));
+  return InvalidField(
+      "source", absl::StrCat("the graph has ", graph.node_count(), " nodes; a submission takes at most ",
+                             kMaxSubmittedNodes, ", since each is also built by itself, and explain at most ",
+                             kMaxSearchedNodes, "; split it where few variables cross"));
 }
 
 bool HasElements(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.mapped(); });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.mapped(); });
 }
 
 absl::Status CheckBenchmark(const Graph& graph) {
   if (HasElements(graph)) return absl::OkStatus();
   return InvalidField("source",
-                      "the graph has no functions of small matrices, vectors or scalars in lists; only the routines of these are "
+                      "the graph has no functions of small matrices, vectors or scalars in lists; only the "
+                      "routines of these are "
                       "measured");
 }
 
@@ -70,13 +72,15 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
   if (!std::isfinite(request.time_limit_seconds()) || request.time_limit_seconds() < 0)
     return InvalidField("time_limit_seconds", "must be a number of seconds, or 0 for none");
   if (request.priority() < -kMaximumPriority || request.priority() > kMaximumPriority)
-    return InvalidField("priority", absl::StrCat("must be between -", kMaximumPriority, " and ", kMaximumPriority));
+    return InvalidField("priority",
+                        absl::StrCat("must be between -", kMaximumPriority, " and ", kMaximumPriority));
   const v1::JobLimits& limits = request.limits();
   for (const auto& [name, seconds] : {std::pair("limits.queue_seconds", limits.queue_seconds()),
                                       std::pair("limits.build_seconds", limits.build_seconds()),
                                       std::pair("limits.run_seconds", limits.run_seconds())})
     if (!std::isfinite(seconds) || seconds < 0 || seconds > kMaximumLimitSeconds)
-      return InvalidField(name, absl::StrCat("must be a number of seconds, at most ", kMaximumLimitSeconds, ", or 0"));
+      return InvalidField(
+          name, absl::StrCat("must be a number of seconds, at most ", kMaximumLimitSeconds, ", or 0"));
   if (request.request_id().size() > kMaximumRequestIdBytes)
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
   if (!v1::Target_IsValid(request.target()))
@@ -90,7 +94,8 @@ absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
-  if (request.why_size() != 0 && request.why_size() != 2) return InvalidField("why", "must be two values, or none");
+  if (request.why_size() != 0 && request.why_size() != 2)
+    return InvalidField("why", "must be two values, or none");
   return CheckArch(request.target(), request.arch());
 }
 

@@ -23,8 +23,8 @@ struct CheckedSource {
 absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
                                           std::shared_ptr<const Catalog> catalog);
 
-// Largest graph that is submitted. Beside the candidates each node is built by itself, as the reference and to be the unfused cover;
-// the search alone (explain) takes kMaxSearchedNodes.
+// Largest graph that is submitted. Beside the candidates each node is built by itself, as the reference and
+// to be the unfused cover; the search alone (explain) takes kMaxSearchedNodes.
 inline constexpr int kMaxSubmittedNodes = 2000;
 // InvalidArgument when the graph has more: said at once, not by a failed job.
 absl::Status CheckBuildable(const Graph& graph);
@@ -36,9 +36,9 @@ absl::Status CheckBenchmark(const Graph& graph);
 
 inline constexpr int kMaximumCandidates = 1000;
 
-// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, cache that is
-// no state, arch
-// that is no name of an architecture of the target (it becomes a compiler option), request_id too long.
+// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, cache
+// that is no state, arch that is no name of an architecture of the target (it becomes a compiler option),
+// request_id too long.
 absl::Status CheckRequestFields(const v1::SubmitRequest& request);
 absl::Status CheckRequestFields(const v1::ExplainRequest& request);
 

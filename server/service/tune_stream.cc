@@ -18,13 +18,13 @@ namespace fusion {
 namespace {
 
 constexpr char kMethod[] = "/fusion.v1.TunerService/Tune";
-// While so many batches wait for the disk no further one is read: a disk that is slow, or full, slows the programs' reports down and
-// costs no memory.
+// While so many batches wait for the disk no further one is read: a disk that is slow, or full, slows the
+// programs' reports down and costs no memory.
 constexpr uint64_t kMostUnacknowledged = 64;
 constexpr std::chrono::seconds kAuthenticateEvery{1};
 
-// Messages are handled one after the other: reports where they are read, which takes microseconds; Hello and declarations, which wait
-// for the disk, on the pool. Reads and writes go on side by side.
+// Messages are handled one after the other: reports where they are read, which takes microseconds; Hello and
+// declarations, which wait for the disk, on the pool. Reads and writes go on side by side.
 class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse> {
  public:
   TuneStream(TuningRegistry& tunings, boost::asio::thread_pool& pool, AccessGate& gate,
@@ -146,7 +146,8 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
   // With mutex_ held, so that the stream does not end between the question and the read.
   void ReadIfMay() {
     if (end_ || reading_ || handling_ || reads_done_) return;
-    if (program_ && program_->unacknowledged() >= kMostUnacknowledged) return;  // asked again at the next acknowledgement
+    if (program_ && program_->unacknowledged() >= kMostUnacknowledged)
+      return;  // asked again at the next acknowledgement
     reading_ = true;
     StartRead(&request_);
   }
@@ -227,9 +228,9 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* StartTuneStream(TuningRegistry& tunings,
-                                                                            boost::asio::thread_pool& pool, AccessGate& gate,
-                                                                            const grpc::CallbackServerContext& call) {
+grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* StartTuneStream(
+    TuningRegistry& tunings, boost::asio::thread_pool& pool, AccessGate& gate,
+    const grpc::CallbackServerContext& call) {
   auto* stream = new TuneStream(tunings, pool, gate, call);
   stream->Begin();
   return stream;

@@ -11,11 +11,12 @@
 
 namespace fusion {
 
-// Asks the gate, then serves the program until it or the server goes. All arguments but the call outlive the stream. Ends with
-// InvalidArgument: messages that the protocol does not allow; ResourceExhausted: too large, or too many programs; Aborted: the
-// process has connected again; Unauthenticated: what the caller showed is good no more; Unavailable: the server goes down.
-grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* StartTuneStream(TuningRegistry& tunings,
-                                                                            boost::asio::thread_pool& pool, AccessGate& gate,
-                                                                            const grpc::CallbackServerContext& call);
+// Asks the gate, then serves the program until it or the server goes. All arguments but the call outlive the
+// stream. Ends with InvalidArgument: messages that the protocol does not allow; ResourceExhausted: too large,
+// or too many programs; Aborted: the process has connected again; Unauthenticated: what the caller showed is
+// good no more; Unavailable: the server goes down.
+grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* StartTuneStream(
+    TuningRegistry& tunings, boost::asio::thread_pool& pool, AccessGate& gate,
+    const grpc::CallbackServerContext& call);
 
 }  // namespace fusion

@@ -23,25 +23,29 @@ TunerServiceImpl::TunerServiceImpl(const ServiceContext& context, TuningRegistry
     : context_(context), tunings_(tunings) {}
 TunerServiceImpl::~TunerServiceImpl() = default;
 
-grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* TunerServiceImpl::Tune(grpc::CallbackServerContext* call) {
+grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* TunerServiceImpl::Tune(
+    grpc::CallbackServerContext* call) {
   return StartTuneStream(tunings_, context_.requests, context_.gate, *call);
 }
 
 grpc::ServerWriteReactor<v1::Tuning>* TunerServiceImpl::WatchTuning(grpc::CallbackServerContext* call,
                                                                     const v1::WatchTuningRequest* request) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/WatchTuning", *request};
-  return StartTuningWatch(tunings_, context_.watchers, context_.requests, context_.gate, incoming, request->name());
+  return StartTuningWatch(tunings_, context_.watchers, context_.requests, context_.gate, incoming,
+                          request->name());
 }
 
 grpc::ServerUnaryReactor* TunerServiceImpl::ListTunings(grpc::CallbackServerContext* call,
                                                         const v1::ListTuningsRequest* request,
                                                         v1::ListTuningsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/ListTunings", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
-                   [this, request, response](AdmittedCall&) { return Answer(tunings_.List(*request), response); });
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall&) {
+    return Answer(tunings_.List(*request), response);
+  });
 }
 
-grpc::ServerUnaryReactor* TunerServiceImpl::GetTuning(grpc::CallbackServerContext* call, const v1::GetTuningRequest* request,
+grpc::ServerUnaryReactor* TunerServiceImpl::GetTuning(grpc::CallbackServerContext* call,
+                                                      const v1::GetTuningRequest* request,
                                                       v1::TuningDetails* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/GetTuning", *request};
   return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall&) {
@@ -50,20 +54,23 @@ grpc::ServerUnaryReactor* TunerServiceImpl::GetTuning(grpc::CallbackServerContex
 }
 
 grpc::ServerUnaryReactor* TunerServiceImpl::ResetTuning(grpc::CallbackServerContext* call,
-                                                        const v1::ResetTuningRequest* request, v1::Tuning* response) {
+                                                        const v1::ResetTuningRequest* request,
+                                                        v1::Tuning* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/ResetTuning", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall& admitted) {
-    admitted.subject = request->name();
-    return Answer(tunings_.Reset(request->name()), response);
-  });
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) {
+                     admitted.subject = request->name();
+                     return Answer(tunings_.Reset(request->name()), response);
+                   });
 }
 
 grpc::ServerUnaryReactor* TunerServiceImpl::ListTuningReports(grpc::CallbackServerContext* call,
                                                               const v1::ListTuningReportsRequest* request,
                                                               v1::ListTuningReportsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/ListTuningReports", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
-                   [this, request, response](AdmittedCall&) { return Answer(tunings_.Reports(*request), response); });
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall&) {
+    return Answer(tunings_.Reports(*request), response);
+  });
 }
 
 }  // namespace fusion

@@ -14,16 +14,18 @@ class TunerServiceImpl : public v1::TunerService::CallbackService {
   TunerServiceImpl(const ServiceContext& context, TuningRegistry& tunings);
   ~TunerServiceImpl() override;
 
-  grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* Tune(grpc::CallbackServerContext* call) override;
-  grpc::ServerUnaryReactor* ListTunings(grpc::CallbackServerContext* call, const v1::ListTuningsRequest* request,
+  grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* Tune(
+      grpc::CallbackServerContext* call) override;
+  grpc::ServerUnaryReactor* ListTunings(grpc::CallbackServerContext* call,
+                                        const v1::ListTuningsRequest* request,
                                         v1::ListTuningsResponse* response) override;
   // NotFound, here and below.
   grpc::ServerUnaryReactor* GetTuning(grpc::CallbackServerContext* call, const v1::GetTuningRequest* request,
                                       v1::TuningDetails* response) override;
   grpc::ServerWriteReactor<v1::Tuning>* WatchTuning(grpc::CallbackServerContext* call,
                                                     const v1::WatchTuningRequest* request) override;
-  grpc::ServerUnaryReactor* ResetTuning(grpc::CallbackServerContext* call, const v1::ResetTuningRequest* request,
-                                        v1::Tuning* response) override;
+  grpc::ServerUnaryReactor* ResetTuning(grpc::CallbackServerContext* call,
+                                        const v1::ResetTuningRequest* request, v1::Tuning* response) override;
   grpc::ServerUnaryReactor* ListTuningReports(grpc::CallbackServerContext* call,
                                               const v1::ListTuningReportsRequest* request,
                                               v1::ListTuningReportsResponse* response) override;

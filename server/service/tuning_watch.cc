@@ -21,8 +21,8 @@ constexpr std::chrono::milliseconds kInterval{100};
 //                   kReading --same--> kIdle                    kPausing --interval--> kIdle
 class TuningWatch : public grpc::ServerWriteReactor<v1::Tuning> {
  public:
-  TuningWatch(TuningRegistry& tunings, JobWatchers& watchers, boost::asio::thread_pool& pool, AccessGate& gate,
-              const IncomingCall& incoming, std::string tuning)
+  TuningWatch(TuningRegistry& tunings, JobWatchers& watchers, boost::asio::thread_pool& pool,
+              AccessGate& gate, const IncomingCall& incoming, std::string tuning)
       : tunings_(tunings),
         watchers_(watchers),
         pool_(pool),
@@ -114,7 +114,8 @@ class TuningWatch : public grpc::ServerWriteReactor<v1::Tuning> {
           return End(absl::CancelledError("cancelled"));
         }
       }
-      if (watchers_.closed()) return End(absl::UnavailableError("the server is going down; watch again later"));
+      if (watchers_.closed())
+        return End(absl::UnavailableError("the server is going down; watch again later"));
       if (absl::Status good = gate_.Authenticate(shown_).status(); !good.ok()) {
         gate_.RecordEnd(nullptr, shown_, method_, tuning_, good);
         return End(good);
@@ -174,7 +175,8 @@ class TuningWatch : public grpc::ServerWriteReactor<v1::Tuning> {
 
 grpc::ServerWriteReactor<v1::Tuning>* StartTuningWatch(TuningRegistry& tunings, JobWatchers& watchers,
                                                        boost::asio::thread_pool& pool, AccessGate& gate,
-                                                       const IncomingCall& incoming, const std::string& tuning) {
+                                                       const IncomingCall& incoming,
+                                                       const std::string& tuning) {
   auto* stream = new TuningWatch(tunings, watchers, pool, gate, incoming, tuning);
   stream->Begin(incoming.request.ByteSizeLong());
   return stream;

@@ -14,11 +14,12 @@
 
 namespace fusion {
 
-// Sends the tuning as it is, then after changes, at most ten times a second. `watchers` are told the names of tunings that changed.
-// Ends with NotFound, Unauthenticated when what the caller shows is good no more, Unavailable when the server goes down. All
-// arguments but the call outlive the stream.
+// Sends the tuning as it is, then after changes, at most ten times a second. `watchers` are told the names of
+// tunings that changed. Ends with NotFound, Unauthenticated when what the caller shows is good no more,
+// Unavailable when the server goes down. All arguments but the call outlive the stream.
 grpc::ServerWriteReactor<v1::Tuning>* StartTuningWatch(TuningRegistry& tunings, JobWatchers& watchers,
                                                        boost::asio::thread_pool& pool, AccessGate& gate,
-                                                       const IncomingCall& incoming, const std::string& tuning);
+                                                       const IncomingCall& incoming,
+                                                       const std::string& tuning);
 
 }  // namespace fusion

@@ -19,7 +19,8 @@ namespace {
 class SynchronizeReactor : public grpc::ServerUnaryReactor {
  public:
   // call: see Dispatcher::CallBroke; 0 as long as the call has not been admitted.
-  SynchronizeReactor(Dispatcher& dispatcher, std::string worker) : dispatcher_(dispatcher), worker_(std::move(worker)) {}
+  SynchronizeReactor(Dispatcher& dispatcher, std::string worker)
+      : dispatcher_(dispatcher), worker_(std::move(worker)) {}
   void set_call(int64_t call) { call_ = call; }
   void OnCancel() override {
     if (const int64_t call = call_; call != 0) dispatcher_.CallBroke(worker_, call);

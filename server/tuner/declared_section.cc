@@ -13,12 +13,14 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMostNameBytes = 256;
-static_assert(std::endian::native == std::endian::little, "configurations are stored with the lowest byte first");
+static_assert(std::endian::native == std::endian::little,
+              "configurations are stored with the lowest byte first");
 
 absl::Status CheckName(const char* what, const std::string& name) {
   if (name.empty()) return absl::InvalidArgumentError(absl::StrCat("the declaration has no ", what));
   if (name.size() > kMostNameBytes)
-    return absl::InvalidArgumentError(absl::StrCat("the ", what, " has ", name.size(), " bytes; at most ", kMostNameBytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", what, " has ", name.size(), " bytes; at most ", kMostNameBytes));
   for (const char character : name)
     if (static_cast<unsigned char>(character) < 0x20)
       return absl::InvalidArgumentError(absl::StrCat("the ", what, " has control characters"));
@@ -28,9 +30,11 @@ absl::Status CheckName(const char* what, const std::string& name) {
 std::string DomainText(const v1::TuningParameter& parameter) {
   switch (parameter.domain_case()) {
     case v1::TuningParameter::kInteger:
-      return absl::StrCat(parameter.integer().lower(), "..", parameter.integer().upper(), " step ", parameter.integer().step());
+      return absl::StrCat(parameter.integer().lower(), "..", parameter.integer().upper(), " step ",
+                          parameter.integer().step());
     case v1::TuningParameter::kPowerOfTwo:
-      return absl::StrCat("powers of two ", parameter.power_of_two().lower(), "..", parameter.power_of_two().upper());
+      return absl::StrCat("powers of two ", parameter.power_of_two().lower(), "..",
+                          parameter.power_of_two().upper());
     case v1::TuningParameter::kEnumeration:
       return absl::StrCat("one of ", absl::StrJoin(parameter.enumeration().values(), ", "));
     case v1::TuningParameter::kReal:
@@ -60,12 +64,14 @@ std::string ObjectiveText(const v1::TuningObjective& objective) {
 absl::StatusOr<TuningKey> KeyOf(const v1::SectionDeclaration& declaration) {
   if (absl::Status status = CheckName("program", declaration.program()); !status.ok()) return status;
   if (absl::Status status = CheckName("section", declaration.section()); !status.ok()) return status;
-  if (absl::Status status = CheckName("device_class", declaration.device_class()); !status.ok()) return status;
+  if (absl::Status status = CheckName("device_class", declaration.device_class()); !status.ok())
+    return status;
   std::map<std::string, int64_t> sizes;
   for (const v1::ContextSize& size : declaration.context()) {
     if (absl::Status status = CheckName("name of a size", size.name()); !status.ok()) return status;
     if (size.name().find_first_of("=,") != std::string::npos)
-      return absl::InvalidArgumentError(absl::StrCat("the size '", size.name(), "' has '=' or ',' in its name"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the size '", size.name(), "' has '=' or ',' in its name"));
     if (!sizes.emplace(size.name(), size.value()).second)
       return absl::InvalidArgumentError(absl::StrCat("the size ", size.name(), " is there twice"));
   }
@@ -106,10 +112,12 @@ std::string SpaceDifference(const v1::SectionDeclaration& known, const v1::Secti
       differences.push_back(absl::StrCat("parameter ", parameter.name(), ": not there"));
       continue;
     }
-    compare(absl::StrCat("parameter ", parameter.name()), ParameterText(*found->second), ParameterText(parameter));
+    compare(absl::StrCat("parameter ", parameter.name()), ParameterText(*found->second),
+            ParameterText(parameter));
     there.erase(found);
   }
-  for (const auto& [name, parameter] : there) differences.push_back(absl::StrCat("parameter ", name, ": not here"));
+  for (const auto& [name, parameter] : there)
+    differences.push_back(absl::StrCat("parameter ", name, ": not here"));
   if (differences.empty())
     compare("order of parameters", absl::StrJoin(order_there, ", "), absl::StrJoin(order_here, ", "));
   compare("constraints", absl::StrCat("[", absl::StrJoin(known.constraints(), "; "), "]"),

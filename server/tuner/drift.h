@@ -6,15 +6,17 @@
 
 namespace fusion {
 
-// Page's cumulative sums ("Continuous inspection schemes", 1954) of the logarithms of values, upwards and downwards. Changes of up to a
-// unit pass: 1.3 standard deviations of single runs, which are known badly, or 3 %; the alarm is at ten. A false one comes once in
-// millions of runs; a change of 20 % at 5 % noise is noticed after five.
+// Page's cumulative sums ("Continuous inspection schemes", 1954) of the logarithms of values, upwards and
+// downwards. Changes of up to a unit pass: 1.3 standard deviations of single runs, which are known badly, or
+// 3 %; the alarm is at ten. A false one comes once in millions of runs; a change of 20 % at 5 % noise is
+// noticed after five.
 class DriftDetector {
  public:
   void Clear() { watching_ = false; }
   bool watching() const { return watching_; }
 
-  // What runs are compared with from now on: the logarithm of their mean, and how many there were. Too few: nothing is watched.
+  // What runs are compared with from now on: the logarithm of their mean, and how many there were. Too few:
+  // nothing is watched.
   void Watch(double cost, uint64_t count, double noise) {
     watching_ = count >= kLeastRuns;
     expected_ = cost;
@@ -29,7 +31,8 @@ class DriftDetector {
     const double weight = static_cast<double>(std::min(count, kMostTogether));
     up_ = std::max(0.0, up_ + weight * (cost - expected_ - unit_));
     down_ = std::max(0.0, down_ + weight * (expected_ - cost - unit_));
-    // What was chosen was lucky in the runs for which it was chosen: later ones correct what is expected, until there are enough.
+    // What was chosen was lucky in the runs for which it was chosen: later ones correct what is expected,
+    // until there are enough.
     if (known_ < static_cast<double>(kLearned)) {
       known_ += weight;
       expected_ += (cost - expected_) * weight / known_;

@@ -41,7 +41,8 @@ class ExpressionParser {
       return Error();
     }
     std::sort(result_.variables_.begin(), result_.variables_.end());
-    result_.variables_.erase(std::unique(result_.variables_.begin(), result_.variables_.end()), result_.variables_.end());
+    result_.variables_.erase(std::unique(result_.variables_.begin(), result_.variables_.end()),
+                             result_.variables_.end());
     return std::move(result_);
   }
 
@@ -53,14 +54,16 @@ class ExpressionParser {
   };
   // Those that are a beginning of another come after it.
   static constexpr Operator kOperators[] = {
-      {"||", Kind::kOr, 0},        {"&&", Kind::kAnd, 1},          {"==", Kind::kEqual, 2},   {"!=", Kind::kUnequal, 2},
-      {"<=", Kind::kLessEqual, 2}, {">=", Kind::kGreaterEqual, 2}, {"<", Kind::kLess, 2},     {">", Kind::kGreater, 2},
-      {"+", Kind::kAdd, 3},        {"-", Kind::kSubtract, 3},      {"*", Kind::kMultiply, 4}, {"/", Kind::kDivide, 4},
+      {"||", Kind::kOr, 0},      {"&&", Kind::kAnd, 1},       {"==", Kind::kEqual, 2},
+      {"!=", Kind::kUnequal, 2}, {"<=", Kind::kLessEqual, 2}, {">=", Kind::kGreaterEqual, 2},
+      {"<", Kind::kLess, 2},     {">", Kind::kGreater, 2},    {"+", Kind::kAdd, 3},
+      {"-", Kind::kSubtract, 3}, {"*", Kind::kMultiply, 4},   {"/", Kind::kDivide, 4},
       {"%", Kind::kRemainder, 4}};
   static constexpr int kComparisons = 2, kLevels = 5;
 
   void SkipSpace() {
-    while (position_ < text_.size() && absl::ascii_isspace(static_cast<unsigned char>(text_[position_]))) ++position_;
+    while (position_ < text_.size() && absl::ascii_isspace(static_cast<unsigned char>(text_[position_])))
+      ++position_;
   }
   bool Take(absl::string_view token) {
     SkipSpace();
@@ -80,9 +83,17 @@ class ExpressionParser {
   void Push(Kind kind, double number = 0, size_t variable = 0) {
     result_.code_.push_back({kind, number, variable});
     switch (kind) {
-      case Kind::kNumber: case Kind::kVariable: result_.depth_ = std::max(result_.depth_, ++height_); break;
-      case Kind::kNegate: case Kind::kNot: case Kind::kAbs: case Kind::kLog2: break;
-      default: --height_;
+      case Kind::kNumber:
+      case Kind::kVariable:
+        result_.depth_ = std::max(result_.depth_, ++height_);
+        break;
+      case Kind::kNegate:
+      case Kind::kNot:
+      case Kind::kAbs:
+      case Kind::kLog2:
+        break;
+      default:
+        --height_;
     }
   }
 
@@ -138,11 +149,13 @@ class ExpressionParser {
 
   bool Number() {
     size_t end = position_;
-    while (end < text_.size() && (absl::ascii_isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '.' ||
-                                  ((text_[end] == '-' || text_[end] == '+') && (text_[end - 1] == 'e' || text_[end - 1] == 'E'))))
+    while (end < text_.size() &&
+           (absl::ascii_isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '.' ||
+            ((text_[end] == '-' || text_[end] == '+') && (text_[end - 1] == 'e' || text_[end - 1] == 'E'))))
       ++end;
     double value = 0;
-    if (!absl::SimpleAtod(text_.substr(position_, end - position_), &value) || !std::isfinite(value)) return Expect("a number");
+    if (!absl::SimpleAtod(text_.substr(position_, end - position_), &value) || !std::isfinite(value))
+      return Expect("a number");
     position_ = end;
     Push(Kind::kNumber, value);
     return true;
@@ -150,7 +163,8 @@ class ExpressionParser {
 
   bool Quoted(char quote) {
     const size_t end = text_.find(quote, position_ + 1);
-    if (end == absl::string_view::npos) return Expect(absl::StrCat("a closing ", absl::string_view(&quote, 1)));
+    if (end == absl::string_view::npos)
+      return Expect(absl::StrCat("a closing ", absl::string_view(&quote, 1)));
     const absl::string_view value = text_.substr(position_ + 1, end - position_ - 1);
     if (!Constant(value)) return Expect(absl::StrCat("a value of an enumeration; \"", value, "\" is none"));
     position_ = end + 1;
@@ -170,8 +184,11 @@ class ExpressionParser {
     size_t end = position_;
     while (end < text_.size() && IsNamePart(text_[end])) ++end;
     const absl::string_view name = text_.substr(position_, end - position_);
-    for (const auto& [function, kind, arguments] : std::initializer_list<std::tuple<absl::string_view, Kind, int>>{
-             {"min", Kind::kMin, 2}, {"max", Kind::kMax, 2}, {"abs", Kind::kAbs, 1}, {"log2", Kind::kLog2, 1}}) {
+    for (const auto& [function, kind, arguments] :
+         std::initializer_list<std::tuple<absl::string_view, Kind, int>>{{"min", Kind::kMin, 2},
+                                                                         {"max", Kind::kMax, 2},
+                                                                         {"abs", Kind::kAbs, 1},
+                                                                         {"log2", Kind::kLog2, 1}}) {
       if (name != function || !FollowedByParenthesis(end)) continue;
       position_ = end;
       return Call(kind, arguments);
@@ -187,7 +204,8 @@ class ExpressionParser {
       position_ = end;
       return true;
     }
-    return Expect(absl::StrCat("one of ", absl::StrJoin(names_.variables, ", "), "; there is no ", name, " here"));
+    return Expect(
+        absl::StrCat("one of ", absl::StrJoin(names_.variables, ", "), "; there is no ", name, " here"));
   }
 
   bool FollowedByParenthesis(size_t end) const {
@@ -230,34 +248,78 @@ double Expression::Value(absl::Span<const double> values) const {
   for (const Step& step : code_) {
     using Kind = Step::Kind;
     switch (step.kind) {
-      case Kind::kNumber: stack.push_back(step.number); continue;
-      case Kind::kVariable: stack.push_back(values[step.variable]); continue;
-      case Kind::kNegate: stack.back() = -stack.back(); continue;
-      case Kind::kNot: stack.back() = stack.back() == 0; continue;
-      case Kind::kAbs: stack.back() = std::abs(stack.back()); continue;
-      case Kind::kLog2: stack.back() = std::log2(stack.back()); continue;
-      default: break;
+      case Kind::kNumber:
+        stack.push_back(step.number);
+        continue;
+      case Kind::kVariable:
+        stack.push_back(values[step.variable]);
+        continue;
+      case Kind::kNegate:
+        stack.back() = -stack.back();
+        continue;
+      case Kind::kNot:
+        stack.back() = stack.back() == 0;
+        continue;
+      case Kind::kAbs:
+        stack.back() = std::abs(stack.back());
+        continue;
+      case Kind::kLog2:
+        stack.back() = std::log2(stack.back());
+        continue;
+      default:
+        break;
     }
     const double b = pop();
     double& a = stack.back();
     const auto holds = [](double value) { return value != 0 && !std::isnan(value); };
     switch (step.kind) {
-      case Kind::kAdd: a += b; break;
-      case Kind::kSubtract: a -= b; break;
-      case Kind::kMultiply: a *= b; break;
-      case Kind::kDivide: a = b == 0 ? std::numeric_limits<double>::quiet_NaN() : a / b; break;
-      case Kind::kRemainder: a = std::fmod(a, b); break;  // NaN for b = 0
-      case Kind::kEqual: a = a == b; break;
-      case Kind::kUnequal: a = a != b && !std::isnan(a) && !std::isnan(b); break;
-      case Kind::kLess: a = a < b; break;
-      case Kind::kLessEqual: a = a <= b; break;
-      case Kind::kGreater: a = a > b; break;
-      case Kind::kGreaterEqual: a = a >= b; break;
-      case Kind::kAnd: a = holds(a) && holds(b); break;
-      case Kind::kOr: a = holds(a) || holds(b); break;
-      case Kind::kMin: a = std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : std::min(a, b); break;
-      case Kind::kMax: a = std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : std::max(a, b); break;
-      default: break;
+      case Kind::kAdd:
+        a += b;
+        break;
+      case Kind::kSubtract:
+        a -= b;
+        break;
+      case Kind::kMultiply:
+        a *= b;
+        break;
+      case Kind::kDivide:
+        a = b == 0 ? std::numeric_limits<double>::quiet_NaN() : a / b;
+        break;
+      case Kind::kRemainder:
+        a = std::fmod(a, b);
+        break;  // NaN for b = 0
+      case Kind::kEqual:
+        a = a == b;
+        break;
+      case Kind::kUnequal:
+        a = a != b && !std::isnan(a) && !std::isnan(b);
+        break;
+      case Kind::kLess:
+        a = a < b;
+        break;
+      case Kind::kLessEqual:
+        a = a <= b;
+        break;
+      case Kind::kGreater:
+        a = a > b;
+        break;
+      case Kind::kGreaterEqual:
+        a = a >= b;
+        break;
+      case Kind::kAnd:
+        a = holds(a) && holds(b);
+        break;
+      case Kind::kOr:
+        a = holds(a) || holds(b);
+        break;
+      case Kind::kMin:
+        a = std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : std::min(a, b);
+        break;
+      case Kind::kMax:
+        a = std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : std::max(a, b);
+        break;
+      default:
+        break;
     }
   }
   return stack.back();

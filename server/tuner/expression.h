@@ -12,9 +12,10 @@
 namespace fusion {
 
 // Arithmetic and logic over named numbers:
-//   ||   &&   == != < <= > >=   + -   * / %   unary - !   ( )   min(a, b) max(a, b) abs(a) log2(a)   3 2.5 1e6
-// True is 1, false is 0; what is not 0 holds. && and || evaluate both sides. A division by zero is NaN, and a NaN does not hold.
-// Immutable, thread safe.
+//   ||   &&   == != < <= > >=   + -   * / %   unary - !   ( )   min(a, b) max(a, b) abs(a) log2(a)   3 2.5
+//   1e6
+// True is 1, false is 0; what is not 0 holds. && and || evaluate both sides. A division by zero is NaN, and a
+// NaN does not hold. Immutable, thread safe.
 class Expression {
  public:
   struct Names {
@@ -39,8 +40,27 @@ class Expression {
   // Reverse Polish.
   struct Step {
     enum class Kind : uint8_t {
-      kNumber, kVariable, kNegate, kNot, kAbs, kLog2, kAdd, kSubtract, kMultiply, kDivide, kRemainder,
-      kEqual, kUnequal, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr, kMin, kMax
+      kNumber,
+      kVariable,
+      kNegate,
+      kNot,
+      kAbs,
+      kLog2,
+      kAdd,
+      kSubtract,
+      kMultiply,
+      kDivide,
+      kRemainder,
+      kEqual,
+      kUnequal,
+      kLess,
+      kLessEqual,
+      kGreater,
+      kGreaterEqual,
+      kAnd,
+      kOr,
+      kMin,
+      kMax
     };
     Kind kind;
     double number = 0;

@@ -22,7 +22,8 @@ double NoiseFreedom(const TuningArm& arm) {
 }
 double NoiseSum(const TuningArm& arm) {
   if (arm.count < 2) return 0;
-  return arm.squared_deviations / static_cast<double>(arm.count - 1) / (arm.mean * arm.mean) * NoiseFreedom(arm);
+  return arm.squared_deviations / static_cast<double>(arm.count - 1) / (arm.mean * arm.mean) *
+         NoiseFreedom(arm);
 }
 
 }  // namespace
@@ -36,18 +37,20 @@ int64_t TuningKnowledge::Find(const TuningPoint& point) const {
 }
 
 double TuningKnowledge::noise() const {
-  return std::sqrt((kUsualNoiseFreedom * kUsualNoise * kUsualNoise + noise_sum_) / (kUsualNoiseFreedom + noise_freedom_));
+  return std::sqrt((kUsualNoiseFreedom * kUsualNoise * kUsualNoise + noise_sum_) /
+                   (kUsualNoiseFreedom + noise_freedom_));
 }
 
 double TuningKnowledge::noise(const TuningArm& arm) const {
   const double all = noise();
   if (arm.count < kOftenEnough) return all;
-  const double own = arm.squared_deviations / (arm.mean * arm.mean), freedom = static_cast<double>(arm.count - 1);
+  const double own = arm.squared_deviations / (arm.mean * arm.mean),
+               freedom = static_cast<double>(arm.count - 1);
   return std::sqrt((own + kAsOthers * all * all) / (freedom + kAsOthers));
 }
 
-int64_t TuningKnowledge::Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations, double minimum,
-                             uint64_t failures) {
+int64_t TuningKnowledge::Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations,
+                             double minimum, uint64_t failures) {
   int64_t index = Find(point);
   if (index < 0) {
     if (arms_.size() >= kMostArms) return -1;
@@ -68,17 +71,21 @@ int64_t TuningKnowledge::Add(const TuningPoint& point, uint64_t count, double me
     const double difference = mean - arm.mean;
     arm.count += count;
     arm.mean += difference * new_count / static_cast<double>(arm.count);
-    arm.squared_deviations += squared_deviations + difference * difference * old_count * new_count / static_cast<double>(arm.count);
+    arm.squared_deviations +=
+        squared_deviations + difference * difference * old_count * new_count / static_cast<double>(arm.count);
     arm.minimum = std::min(arm.minimum, minimum);
   }
   noise_sum_ = std::max(0.0, noise_sum_ + NoiseSum(arm));
   noise_freedom_ += NoiseFreedom(arm);
-  arm.cost = !arm.works() ? std::numeric_limits<double>::infinity() : maximize_ ? -std::log(arm.mean) : std::log(arm.mean);
+  arm.cost = !arm.works() ? std::numeric_limits<double>::infinity()
+             : maximize_  ? -std::log(arm.mean)
+                          : std::log(arm.mean);
   KeepTop(static_cast<size_t>(index));
   return index;
 }
 
-// Constant work but when the arms of the list have become worse than one outside may be: then all are looked at.
+// Constant work but when the arms of the list have become worse than one outside may be: then all are looked
+// at.
 void TuningKnowledge::KeepTop(size_t changed) {
   const auto cheaper = [&](size_t a, size_t b) { return arms_[a].cost < arms_[b].cost; };
   if (std::find(top_.begin(), top_.end(), changed) == top_.end()) top_.push_back(changed);

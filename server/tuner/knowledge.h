@@ -21,8 +21,8 @@ struct TuningArm {
   double squared_deviations = 0;
   double minimum = std::numeric_limits<double>::infinity();
   uint64_t failures = 0;
-  // Lower is better: the logarithm of the mean, or its negative where the objective is maximised; +infinity where runs only
-  // failed. Differences of it are relative differences.
+  // Lower is better: the logarithm of the mean, or its negative where the objective is maximised; +infinity
+  // where runs only failed. Differences of it are relative differences.
   double cost = std::numeric_limits<double>::infinity();
   // Runs in a row with the same values are noisy together; no more than this many count as independent.
   static constexpr uint64_t kMostIndependent = 1000;
@@ -40,19 +40,23 @@ class TuningKnowledge {
   // -1: it was not run.
   int64_t Find(const TuningPoint& point) const;
   // The one with the lowest cost; -1: none works.
-  int64_t lowest() const { return top_.empty() || !arms_[top_[0]].works() ? -1 : static_cast<int64_t>(top_[0]); }
+  int64_t lowest() const {
+    return top_.empty() || !arms_[top_[0]].works() ? -1 : static_cast<int64_t>(top_[0]);
+  }
   // At most kTop arms, the lowest cost first; none that is not here has a lower cost than the first.
   const std::vector<size_t>& top() const { return top_; }
   static constexpr size_t kTop = 32;
-  // Standard deviation of single runs over their mean, over all configurations that ran twice; a guess where there are few.
+  // Standard deviation of single runs over their mean, over all configurations that ran twice; a guess where
+  // there are few.
   double noise() const;
 
   // The same of one arm: its own where it ran often; some configurations are noisier than others.
   double noise(const TuningArm& arm) const;
 
-  // Adds runs of a canonical point, or of many; the index of the arm. -1: there is no room for another arm, and this one is not
-  // better than all.
-  int64_t Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations, double minimum, uint64_t failures);
+  // Adds runs of a canonical point, or of many; the index of the arm. -1: there is no room for another arm,
+  // and this one is not better than all.
+  int64_t Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations,
+              double minimum, uint64_t failures);
   void Clear();
 
   // Runs that are out, by configuration.
@@ -77,7 +81,7 @@ class TuningKnowledge {
   absl::flat_hash_map<TuningPoint, int> outstanding_;
   void KeepTop(size_t changed);
 
-  std::vector<size_t> top_;  // sorted by cost
+  std::vector<size_t> top_;                                  // sorted by cost
   double others_ = std::numeric_limits<double>::infinity();  // no arm outside top_ has a lower cost than this
   bool maximize_ = false;
   // Over arms with several runs: sum of squared relative deviations, and of their degrees of freedom.

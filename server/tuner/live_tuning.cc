@@ -53,7 +53,8 @@ void LiveTuning::SetDemand(const TuningMember& member, uint32_t wanted) {
   Post({});
 }
 
-void LiveTuning::Report(const TuningMember& member, std::vector<TuningMeasurement> measured, std::vector<uint64_t> done) {
+void LiveTuning::Report(const TuningMember& member, std::vector<TuningMeasurement> measured,
+                        std::vector<uint64_t> done) {
   for (const TuningMeasurement& measurement : measured)
     if (measurement.proposal != 0) done.push_back(measurement.proposal);
   if (!done.empty()) desk_.Done(member, done);
@@ -134,7 +135,8 @@ void LiveTuning::Follow() {
     points_ = 0;
     new_points_.clear();
   }
-  if (state.value > 0 && (state.best != known_.best || state.generation != known_.generation || points_ == 0)) {
+  if (state.value > 0 &&
+      (state.best != known_.best || state.generation != known_.generation || points_ == 0)) {
     const TuningConvergenceRecord point{static_cast<int64_t>(parts_.evaluations_before + state.evaluations),
                                         EncodePoint(state.best), state.value};
     if (points_ < options_.convergence_points) {
@@ -183,7 +185,8 @@ bool LiveTuning::MakeProposal() {
   const size_t enough = std::min(2 * need.programs - 1, kMostReady);
   if (need.ready >= need.waiting + enough) return false;
   const bool hurry = need.ready + 1 < need.waiting + need.programs;
-  std::optional<TuningCandidate> candidate = hurry ? parts_.search->ProposeQuickly() : parts_.search->Propose();
+  std::optional<TuningCandidate> candidate =
+      hurry ? parts_.search->ProposeQuickly() : parts_.search->Propose();
   // The search may find in proposing that nothing better is expected.
   FollowIfChanged();
   if (!candidate) {

@@ -1,4 +1,5 @@
-// One section in one context that programs tune now: its search, which works while programs are served from what lies ready.
+// One section in one context that programs tune now: its search, which works while programs are served from
+// what lies ready.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,8 @@ struct PublishedTuning {
   TuningState state;
   std::string provenance_tuning;
   size_t configurations = 0;
-  // Candidates from a number on were proposed in that generation, ascending. Those below the first count as of the first.
+  // Candidates from a number on were proposed in that generation, ascending. Those below the first count as
+  // of the first.
   std::vector<std::pair<uint64_t, uint64_t>> generations;
   uint64_t GenerationOf(uint64_t candidate) const;
 };
@@ -37,8 +39,9 @@ struct LiveTuningOptions {
   size_t convergence_points = 1000;  // of one generation; then the last one moves
 };
 
-// Thread safe. A caller gets what lies ready at the desk, at once. What it brings is put into an inbox; a task on the pool takes it from
-// there, one at a time, and is the only one that touches the search: no caller waits for it.
+// Thread safe. A caller gets what lies ready at the desk, at once. What it brings is put into an inbox; a
+// task on the pool takes it from there, one at a time, and is the only one that touches the search: no caller
+// waits for it.
 class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
  public:
   struct Parts {
@@ -67,10 +70,12 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   void Leave(const TuningMember& member);
   // How many proposals it wants to have at hand.
   void SetDemand(const TuningMember& member, uint32_t wanted);
-  // `measured` in the order of the reports; of proposals that were made in an older generation it is left out by the caller, who
-  // names them in `done`.
-  void Report(const TuningMember& member, std::vector<TuningMeasurement> measured, std::vector<uint64_t> done);
-  // Forgets what was measured. Ready when the search has begun anew, with the new generation, and that is on its way to the store.
+  // `measured` in the order of the reports; of proposals that were made in an older generation it is left out
+  // by the caller, who names them in `done`.
+  void Report(const TuningMember& member, std::vector<TuningMeasurement> measured,
+              std::vector<uint64_t> done);
+  // Forgets what was measured. Ready when the search has begun anew, with the new generation, and that is on
+  // its way to the store.
   std::future<uint64_t> Reset();
   // For tests: until the inbox is empty and no proposals are being made.
   void Settle();
@@ -111,8 +116,8 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   std::vector<std::shared_ptr<std::promise<uint64_t>>> settling_;
 
   mutable std::mutex mutex_;
-  std::vector<Event> inbox_;                           // guarded by mutex_
-  bool scheduled_ = false;                             // guarded by mutex_
+  std::vector<Event> inbox_;                          // guarded by mutex_
+  bool scheduled_ = false;                            // guarded by mutex_
   std::shared_ptr<const PublishedTuning> published_;  // guarded by mutex_
 };
 

@@ -43,7 +43,9 @@ bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 
 class Errors {
  public:
   template <typename... Parts>
-  void Add(const Parts&... parts) { lines_.push_back(absl::StrCat(parts...)); }
+  void Add(const Parts&... parts) {
+    lines_.push_back(absl::StrCat(parts...));
+  }
   bool empty() const { return lines_.empty(); }
   absl::Status status() const {
     return lines_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(lines_, "\n"));
@@ -66,16 +68,19 @@ ParameterSpace::Axis MakeAxis(const v1::TuningParameter& parameter, Errors& erro
     case v1::TuningParameter::kInteger: {
       const v1::IntegerRange& range = parameter.integer();
       axis.kind = ParameterSpace::Kind::kInteger;
-      if (!CheckBound(axis.name, range.lower(), errors) || !CheckBound(axis.name, range.upper(), errors)) break;
+      if (!CheckBound(axis.name, range.lower(), errors) || !CheckBound(axis.name, range.upper(), errors))
+        break;
       if (range.lower() > range.upper()) {
-        errors.Add("parameter ", axis.name, ": the lower bound ", range.lower(), " is above the upper bound ", range.upper());
+        errors.Add("parameter ", axis.name, ": the lower bound ", range.lower(), " is above the upper bound ",
+                   range.upper());
         break;
       }
       if (range.step() <= 0) {
         errors.Add("parameter ", axis.name, ": the step is ", range.step(), "; it must be positive");
         break;
       }
-      axis.count = static_cast<uint64_t>(range.upper() - range.lower()) / static_cast<uint64_t>(range.step()) + 1;
+      axis.count =
+          static_cast<uint64_t>(range.upper() - range.lower()) / static_cast<uint64_t>(range.step()) + 1;
       axis.lower = static_cast<double>(range.lower());
       axis.step = static_cast<double>(range.step());
       axis.upper = axis.lower + static_cast<double>(axis.count - 1) * axis.step;
@@ -85,12 +90,14 @@ ParameterSpace::Axis MakeAxis(const v1::TuningParameter& parameter, Errors& erro
       const v1::PowerOfTwoRange& range = parameter.power_of_two();
       axis.kind = ParameterSpace::Kind::kPowerOfTwo;
       if (!IsPowerOfTwo(range.lower()) || !IsPowerOfTwo(range.upper())) {
-        errors.Add("parameter ", axis.name, ": the bounds ", range.lower(), " and ", range.upper(), " must be powers of two");
+        errors.Add("parameter ", axis.name, ": the bounds ", range.lower(), " and ", range.upper(),
+                   " must be powers of two");
         break;
       }
       if (!CheckBound(axis.name, range.upper(), errors)) break;
       if (range.lower() > range.upper()) {
-        errors.Add("parameter ", axis.name, ": the lower bound ", range.lower(), " is above the upper bound ", range.upper());
+        errors.Add("parameter ", axis.name, ": the lower bound ", range.lower(), " is above the upper bound ",
+                   range.upper());
         break;
       }
       axis.lower = static_cast<double>(range.lower());
@@ -103,7 +110,8 @@ ParameterSpace::Axis MakeAxis(const v1::TuningParameter& parameter, Errors& erro
       const auto& values = parameter.enumeration().values();
       axis.kind = ParameterSpace::Kind::kEnumeration;
       if (values.empty() || values.size() > kMostValues)
-        errors.Add("parameter ", axis.name, ": an enumeration has 1 to ", kMostValues, " values; this one has ", values.size());
+        errors.Add("parameter ", axis.name, ": an enumeration has 1 to ", kMostValues,
+                   " values; this one has ", values.size());
       std::set<std::string> seen;
       for (const std::string& value : values) {
         if (!IsText(value))
@@ -124,13 +132,15 @@ ParameterSpace::Axis MakeAxis(const v1::TuningParameter& parameter, Errors& erro
       if (!std::isfinite(axis.lower) || !std::isfinite(axis.upper) || !std::isfinite(axis.upper - axis.lower))
         errors.Add("parameter ", axis.name, ": bounds must be finite numbers");
       else if (axis.lower > axis.upper)
-        errors.Add("parameter ", axis.name, ": the lower bound ", axis.lower, " is above the upper bound ", axis.upper);
+        errors.Add("parameter ", axis.name, ": the lower bound ", axis.lower, " is above the upper bound ",
+                   axis.upper);
       else if (axis.logarithmic && axis.lower <= 0)
         errors.Add("parameter ", axis.name, ": a logarithmic range begins above 0, not at ", axis.lower);
       break;
     }
     case v1::TuningParameter::DOMAIN_NOT_SET:
-      errors.Add("parameter ", axis.name, ": it has no values: integer, power_of_two, enumeration or real is missing");
+      errors.Add("parameter ", axis.name,
+                 ": it has no values: integer, power_of_two, enumeration or real is missing");
   }
   return axis;
 }
@@ -166,7 +176,8 @@ double ParameterSpace::FromUnit(size_t index, double unit) const {
                             : axis.lower + unit * (axis.upper - axis.lower);
   }
   const double position = std::round(unit * static_cast<double>(axis.count - 1));
-  return axis.kind == Kind::kPowerOfTwo ? axis.lower * std::exp2(position) : axis.lower + position * axis.step;
+  return axis.kind == Kind::kPowerOfTwo ? axis.lower * std::exp2(position)
+                                        : axis.lower + position * axis.step;
 }
 
 TuningPoint ParameterSpace::FromUnit(absl::Span<const double> units) const {
@@ -223,9 +234,10 @@ absl::Status ParameterSpace::Check(absl::Span<const double> values) const {
   const TuningPoint point = Canonical(values);
   for (size_t i = 0; i < axes_.size(); ++i)
     // A real that was computed in another process may differ in its last digits.
-    if (!(std::abs(values[i] - point[i]) <= 1e-12 * std::max(std::abs(axes_[i].lower), std::abs(axes_[i].upper))))
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter ", axes_[i].name, " cannot be ", values[i], " here; the nearest is ", NumberText(point[i])));
+    if (!(std::abs(values[i] - point[i]) <=
+          1e-12 * std::max(std::abs(axes_[i].lower), std::abs(axes_[i].upper))))
+      return absl::InvalidArgumentError(absl::StrCat("parameter ", axes_[i].name, " cannot be ", values[i],
+                                                     " here; the nearest is ", NumberText(point[i])));
   if (!Satisfies(point)) return absl::InvalidArgumentError(absl::StrCat(Text(point), " breaks a constraint"));
   return absl::OkStatus();
 }
@@ -236,7 +248,8 @@ TuningPoint ParameterSpace::GridPoint(uint64_t index) const {
     const Axis& axis = axes_[i];
     const auto position = static_cast<double>(index % axis.count);
     index /= axis.count;
-    point[i] = axis.kind == Kind::kPowerOfTwo ? axis.lower * std::exp2(position) : axis.lower + position * axis.step;
+    point[i] =
+        axis.kind == Kind::kPowerOfTwo ? axis.lower * std::exp2(position) : axis.lower + position * axis.step;
   }
   return point;
 }
@@ -245,26 +258,33 @@ std::string ParameterSpace::Text(const TuningPoint& point) const {
   std::vector<std::string> parts;
   for (size_t i = 0; i < axes_.size(); ++i) {
     if (!Active(point, i)) continue;
-    parts.push_back(absl::StrCat(axes_[i].name, "=",
-                                 axes_[i].kind == Kind::kEnumeration
-                                     ? declaration_.parameters(static_cast<int>(i)).enumeration().values(static_cast<int>(point[i]))
-                                     : NumberText(point[i])));
+    parts.push_back(absl::StrCat(
+        axes_[i].name, "=",
+        axes_[i].kind == Kind::kEnumeration
+            ? declaration_.parameters(static_cast<int>(i)).enumeration().values(static_cast<int>(point[i]))
+            : NumberText(point[i])));
   }
   return absl::StrJoin(parts, " ");
 }
 
-absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(const v1::SectionDeclaration& declaration) {
+absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
+    const v1::SectionDeclaration& declaration) {
   Errors errors;
   std::shared_ptr<ParameterSpace> space(new ParameterSpace);
   space->declaration_ = declaration;
-  for (const auto& [what, name] : {std::pair<const char*, const std::string&>{"program", declaration.program()},
-                                   {"section", declaration.section()},
-                                   {"device class", declaration.device_class()}})
-    if (!IsText(name)) errors.Add("the ", what, " must have a name of 1 to ", kLongestName, " bytes without control characters");
+  for (const auto& [what, name] :
+       {std::pair<const char*, const std::string&>{"program", declaration.program()},
+        {"section", declaration.section()},
+        {"device class", declaration.device_class()}})
+    if (!IsText(name))
+      errors.Add("the ", what, " must have a name of 1 to ", kLongestName,
+                 " bytes without control characters");
   if (declaration.parameters().empty() || declaration.parameters_size() > kMostParameters)
-    errors.Add("a section has 1 to ", kMostParameters, " parameters; this one has ", declaration.parameters_size());
+    errors.Add("a section has 1 to ", kMostParameters, " parameters; this one has ",
+               declaration.parameters_size());
   if (declaration.context_size() > kMostSizes) errors.Add("a context has at most ", kMostSizes, " sizes");
-  if (declaration.constraints_size() > kMostConstraints) errors.Add("a section has at most ", kMostConstraints, " constraints");
+  if (declaration.constraints_size() > kMostConstraints)
+    errors.Add("a section has at most ", kMostConstraints, " constraints");
   if (!errors.empty()) return errors.status();
 
   // Names, and what each parameter may be.
@@ -286,7 +306,8 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(con
     }
     space->axes_.push_back(MakeAxis(parameter, errors));
   }
-  // A value that several enumerations have at different places must be written with its parameter: order.rows.
+  // A value that several enumerations have at different places must be written with its parameter:
+  // order.rows.
   for (const auto& [name, positions] : constants)
     if (positions.size() == 1) scope.constants.emplace_back(name, *positions.begin());
   for (const v1::ContextSize& size : declaration.context()) {
@@ -303,15 +324,20 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(con
     const v1::TuningParameter& parameter = declaration.parameters(static_cast<int>(i));
     space->grid_points_ = axis.count == 0 ? kUncountable : SaturatingProduct(space->grid_points_, axis.count);
     double value = axis.kind == Kind::kEnumeration ? 0
-                   : axis.count > 0                ? space->FromUnit(i, static_cast<double>((axis.count - 1) / 2) /
-                                                                            std::max<double>(1, static_cast<double>(axis.count - 1)))
-                                                   : space->FromUnit(i, 0.5);
+                   : axis.count > 0
+                       ? space->FromUnit(i, static_cast<double>((axis.count - 1) / 2) /
+                                                std::max<double>(1, static_cast<double>(axis.count - 1)))
+                       : space->FromUnit(i, 0.5);
     if (parameter.has_default_value()) {
       value = parameter.default_value();
-      const double nearest = std::isfinite(value) ? space->FromUnit(i, space->ToUnit(i, std::clamp(value, axis.lower, axis.upper))) : 0;
+      const double nearest =
+          std::isfinite(value)
+              ? space->FromUnit(i, space->ToUnit(i, std::clamp(value, axis.lower, axis.upper)))
+              : 0;
       if (axis.kind == Kind::kReal ? !(value >= axis.lower && value <= axis.upper) : value != nearest)
-        errors.Add("parameter ", axis.name, ": the default ", value, " is none of its values",
-                   std::isfinite(value) ? absl::StrCat("; the nearest is ", NumberText(nearest)) : std::string());
+        errors.Add(
+            "parameter ", axis.name, ": the default ", value, " is none of its values",
+            std::isfinite(value) ? absl::StrCat("; the nearest is ", NumberText(nearest)) : std::string());
     }
     space->defaults_.push_back(value);
   }
@@ -345,7 +371,8 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(con
   }
   if (std::all_of(declaration.parameters().begin(), declaration.parameters().end(),
                   [](const v1::TuningParameter& parameter) { return parameter.has_default_value(); }))
-    return absl::InvalidArgumentError(absl::StrCat("the defaults ", space->Text(wanted), " break a constraint"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the defaults ", space->Text(wanted), " break a constraint"));
   // The nearest one that satisfies them, of all or of many.
   const std::vector<double> from = space->ToUnit(wanted);
   std::mt19937_64 random(1);
@@ -385,10 +412,14 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(con
     const std::string which =
         unsatisfied == satisfied.end()
             ? std::string("all constraints together")
-            : absl::StrCat("\"", space->constraints_[static_cast<size_t>(unsatisfied - satisfied.begin())].text(), "\"");
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no configuration satisfies ", which,
-        all ? std::string() : absl::StrCat(", of ", kMostTried, " tried; defaults that satisfy it would show that there is one")));
+            : absl::StrCat("\"",
+                           space->constraints_[static_cast<size_t>(unsatisfied - satisfied.begin())].text(),
+                           "\"");
+    return absl::InvalidArgumentError(
+        absl::StrCat("no configuration satisfies ", which,
+                     all ? std::string()
+                         : absl::StrCat(", of ", kMostTried,
+                                        " tried; defaults that satisfy it would show that there is one")));
   }
   space->SetDefaults(nearest);
   return space;
@@ -396,7 +427,8 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(con
 
 void ParameterSpace::SetDefaults(const TuningPoint& defaults) {
   defaults_ = defaults;
-  for (size_t i = 0; i < axes_.size(); ++i) declaration_.mutable_parameters(static_cast<int>(i))->set_default_value(defaults[i]);
+  for (size_t i = 0; i < axes_.size(); ++i)
+    declaration_.mutable_parameters(static_cast<int>(i))->set_default_value(defaults[i]);
 }
 
 bool SameSpace(const v1::SectionDeclaration& a, const v1::SectionDeclaration& b) {

@@ -13,11 +13,12 @@
 
 namespace fusion {
 
-// Thread safe. Bounded, however slowly the program reads: of choices of one section and of acknowledgements the newest counts, and
-// proposals are limited by what the program wants.
+// Thread safe. Bounded, however slowly the program reads: of choices of one section and of acknowledgements
+// the newest counts, and proposals are limited by what the program wants.
 class ProgramOutbox {
  public:
-  // `wake` is called, from any thread and without a lock held, when there is something after there was nothing. Must not block.
+  // `wake` is called, from any thread and without a lock held, when there is something after there was
+  // nothing. Must not block.
   explicit ProgramOutbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void AddWelcome(uint64_t last_sequence);

@@ -10,8 +10,9 @@ namespace {
 constexpr double kValueChange = 0.02;
 
 bool Differs(const TuningState& told, const TuningState& state) {
-  return told.generation != state.generation || told.phase != state.phase || told.provenance != state.provenance ||
-         told.best != state.best || std::fabs(told.value - state.value) > kValueChange * std::fabs(state.value);
+  return told.generation != state.generation || told.phase != state.phase ||
+         told.provenance != state.provenance || told.best != state.best ||
+         std::fabs(told.value - state.value) > kValueChange * std::fabs(state.value);
 }
 
 }  // namespace
@@ -72,7 +73,9 @@ void ProposalDesk::Add(TuningCandidate candidate) {
   ready_.push_back(std::move(candidate));
   auto first = members_.end();
   for (auto member = members_.begin(); member != members_.end(); ++member)
-    if (Wants(member->second) && (first == members_.end() || member->second.last_given < first->second.last_given)) first = member;
+    if (Wants(member->second) &&
+        (first == members_.end() || member->second.last_given < first->second.last_given))
+      first = member;
   if (first == members_.end()) return;
   // One: others may wait, too.
   TuningCandidate given = std::move(ready_.front());
@@ -105,7 +108,8 @@ void ProposalDesk::GiveReady(const TuningMember& key, Member& member) {
   Tell(key, member, given);
 }
 
-void ProposalDesk::Tell(const TuningMember& key, Member& member, const std::vector<TuningCandidate>& proposals) {
+void ProposalDesk::Tell(const TuningMember& key, Member& member,
+                        const std::vector<TuningCandidate>& proposals) {
   member.told = state_;
   v1::TuningChoice choice;
   choice.set_section(key.section);

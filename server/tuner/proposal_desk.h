@@ -1,4 +1,5 @@
-// Hands out the proposals of one search: who is connected, what each wants and has, what lies ready. Never waits for the search.
+// Hands out the proposals of one search: who is connected, what each wants and has, what lies ready. Never
+// waits for the search.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,8 @@ class ProposalDesk {
   // It has them no more; others that lie ready take their place at once.
   void Done(const TuningMember& member, std::span<const uint64_t> candidates);
 
-  // The programs are told what has changed. What was handed out and lay ready is void in a new generation, what lay ready when
-  // nothing better is expected: the proposals that nobody will run.
+  // The programs are told what has changed. What was handed out and lay ready is void in a new generation,
+  // what lay ready when nothing better is expected: the proposals that nobody will run.
   std::vector<uint64_t> Follow(const TuningState& state);
   // For whoever waits longest without; else it lies ready.
   void Add(TuningCandidate candidate);

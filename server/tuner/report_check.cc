@@ -16,19 +16,22 @@ bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
 }  // namespace
 
 absl::Status CheckReport(const v1::TuningReport& report, const ParameterSpace& space) {
-  if (report.proposal() > static_cast<uint64_t>(INT64_MAX)) return absl::InvalidArgumentError("proposal: no such number");
+  if (report.proposal() > static_cast<uint64_t>(INT64_MAX))
+    return absl::InvalidArgumentError("proposal: no such number");
   if (report.count() > kMostRuns || report.failures() > kMostRuns)
     return absl::InvalidArgumentError("count, failures: more runs than can be");
-  if (report.count() == 0 && report.failures() == 0) return absl::InvalidArgumentError("count, failures: no run at all");
+  if (report.count() == 0 && report.failures() == 0)
+    return absl::InvalidArgumentError("count, failures: no run at all");
   if (report.count() > 0) {
     if (!IsPositive(report.mean()))
-      return absl::InvalidArgumentError(absl::StrCat("mean: must be positive and finite; it is ", report.mean()));
-    if (!IsPositive(report.minimum()) || report.minimum() > report.mean() * (1 + kRounding))
-      return absl::InvalidArgumentError(absl::StrCat("minimum: must be positive and not above the mean ", report.mean(),
-                                                     "; it is ", report.minimum()));
-    if (!std::isfinite(report.squared_deviations()) || report.squared_deviations() < 0)
       return absl::InvalidArgumentError(
-          absl::StrCat("squared_deviations: must be finite and not negative; it is ", report.squared_deviations()));
+          absl::StrCat("mean: must be positive and finite; it is ", report.mean()));
+    if (!IsPositive(report.minimum()) || report.minimum() > report.mean() * (1 + kRounding))
+      return absl::InvalidArgumentError(absl::StrCat("minimum: must be positive and not above the mean ",
+                                                     report.mean(), "; it is ", report.minimum()));
+    if (!std::isfinite(report.squared_deviations()) || report.squared_deviations() < 0)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "squared_deviations: must be finite and not negative; it is ", report.squared_deviations()));
     if (!std::isfinite(report.mean() * static_cast<double>(report.count())))
       return absl::InvalidArgumentError("mean: the sum over the runs is not finite");
   }

@@ -7,8 +7,8 @@
 
 namespace fusion {
 
-// InvalidArgument: says of no run, has values that are not positive and finite, statistics that contradict each other, or a
-// configuration that is none of the space.
+// InvalidArgument: says of no run, has values that are not positive and finite, statistics that contradict
+// each other, or a configuration that is none of the space.
 absl::Status CheckReport(const v1::TuningReport& report, const ParameterSpace& space);
 
 }  // namespace fusion

@@ -19,21 +19,23 @@ struct NamedStrategy {
   const char* name;
   std::unique_ptr<TuningStrategy> (*make)();
 };
-constexpr NamedStrategy kStrategies[] = {
-    {"portfolio", MakePortfolio},          {"exhaustive", MakeExhaustive}, {"random", MakeRandomSearch},
-    {"hill-climbing", MakeHillClimbing},   {"nelder-mead", MakeNelderMead}, {"annealing", MakeAnnealing},
-    {"bayesian", MakeBayesian}};
+constexpr NamedStrategy kStrategies[] = {{"portfolio", MakePortfolio},    {"exhaustive", MakeExhaustive},
+                                         {"random", MakeRandomSearch},    {"hill-climbing", MakeHillClimbing},
+                                         {"nelder-mead", MakeNelderMead}, {"annealing", MakeAnnealing},
+                                         {"bayesian", MakeBayesian}};
 
 // Runs after which a difference between two configurations has been found, or there is none worth finding.
 constexpr uint64_t kMostRepeats = 10;
-// While the search goes on one candidate in so many is a repetition, where a choice is not separated from noise; more often when the
-// best is probably among those that ran: after so many candidates, for each parameter.
+// While the search goes on one candidate in so many is a repetition, where a choice is not separated from
+// noise; more often when the best is probably among those that ran: after so many candidates, for each
+// parameter.
 constexpr uint64_t kRepeatEvery = 3, kRepeatEveryLater = 2, kLater = 16;
-// Two configurations are told apart when their costs differ by so many standard errors of the difference, and alike when that error
-// is below kTie.
+// Two configurations are told apart when their costs differ by so many standard errors of the difference, and
+// alike when that error is below kTie.
 constexpr double kSeparated = 2;
 constexpr double kTie = 0.01;
-// In standard errors: how much worse than it was a single run is believed to be, and how far an arm may be from what the model expects of it.
+// In standard errors: how much worse than it was a single run is believed to be, and how far an arm may be
+// from what the model expects of it.
 constexpr double kLucky = 2.5, kContradicted = 2;
 // Of configurations of earlier runs that are tried first.
 constexpr size_t kMostRemembered = 5;
@@ -88,8 +90,8 @@ struct TuningSearch::Parts {
     return knowledge.noise(arm) / std::sqrt(std::max(1.0, arm.independent()));
   }
 
-  // What the cost of an arm is believed to be, with what its neighbours tell where it ran seldom, and they do not contradict it; what is
-  // known badly counts as worse: of many that ran once the lowest was lucky.
+  // What the cost of an arm is believed to be, with what its neighbours tell where it ran seldom, and they do
+  // not contradict it; what is known badly counts as worse: of many that ran once the lowest was lucky.
   double Believed(size_t index) const {
     const TuningArm& arm = knowledge.arms()[index];
     if (!arm.works()) return std::numeric_limits<double>::infinity();
@@ -97,7 +99,8 @@ struct TuningSearch::Parts {
     const double own = arm.cost + (arm.count == 1 ? kLucky : 0.75) * error;
     if (arm.count >= kMostRepeats) return own;
     const std::optional<double> expected = strategy->ExpectedCost(index);
-    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.5 * error : own;
+    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.5 * error
+                                                                               : own;
   }
 
   int64_t Best() const {
@@ -128,8 +131,8 @@ struct TuningSearch::Parts {
     if (state.provenance == v1::PROVENANCE_UNSPECIFIED) state.provenance = v1::MEASURED;
   }
 
-  // While the best is not told apart from all others: the one that may be the lowest of all, if it was lucky so far or unlucky. That is
-  // the best itself until it has proved what it promises.
+  // While the best is not told apart from all others: the one that may be the lowest of all, if it was lucky
+  // so far or unlucky. That is the best itself until it has proved what it promises.
   std::optional<TuningPoint> Unseparated() const {
     const int64_t best = Best();
     if (best < 0) return std::nullopt;
@@ -173,18 +176,21 @@ struct TuningSearch::Parts {
     }
     ++turn;
     const bool begun = knowledge.arms().size() > space->dimensions() + 2;
-    const uint64_t every = state.evaluations < kLater * space->dimensions() ? kRepeatEvery : kRepeatEveryLater;
+    const uint64_t every =
+        state.evaluations < kLater * space->dimensions() ? kRepeatEvery : kRepeatEveryLater;
     if (begun && turn % every == 0)
       if (std::optional<TuningPoint> point = Unseparated()) return Issue(*std::move(point));
     if (quickly) {
-      if (std::optional<TuningPoint> point = strategy->ProposeAnother(knowledge)) return Issue(*std::move(point));
+      if (std::optional<TuningPoint> point = strategy->ProposeAnother(knowledge))
+        return Issue(*std::move(point));
       if (begun)
         if (std::optional<TuningPoint> point = Unseparated()) return Issue(*std::move(point));
     }
     std::optional<TuningPoint> point = strategy->finished() ? std::nullopt : strategy->Propose(knowledge);
     Choose();  // the model may have changed
     if (point && !strategy->finished()) return Issue(*std::move(point));
-    // A strategy that waits for results has none to wait for when nothing is outstanding: all points have run.
+    // A strategy that waits for results has none to wait for when nothing is outstanding: all points have
+    // run.
     if (!strategy->finished() && !outstanding.empty()) return std::nullopt;
     // At the end what cannot be told apart is run again until it can, or is alike.
     if ((point = Unseparated())) return Issue(*std::move(point));
@@ -195,13 +201,15 @@ struct TuningSearch::Parts {
   // Enough is known to say what is good, so that exploring must be worth what it costs.
   bool SomethingGoodIsKnown() const {
     const int64_t best = Best();
-    return best >= 0 && state.evaluations >= 6 + 6 * space->dimensions() && knowledge.arms()[static_cast<size_t>(best)].count >= 2;
+    return best >= 0 && state.evaluations >= 6 + 6 * space->dimensions() &&
+           knowledge.arms()[static_cast<size_t>(best)].count >= 2;
   }
 
   void Resume() {
     std::vector<TuningPoint> tries;
     for (size_t index : knowledge.top())
-      if (tries.size() < kMostRemembered && knowledge.arms()[index].works()) tries.push_back(knowledge.arms()[index].point);
+      if (tries.size() < kMostRemembered && knowledge.arms()[index].works())
+        tries.push_back(knowledge.arms()[index].point);
     const TuningPoint best = state.best;
     const uint64_t drifts = state.drifts, generation = state.generation;
     Begin();
@@ -214,8 +222,8 @@ struct TuningSearch::Parts {
   }
 };
 
-absl::StatusOr<std::unique_ptr<TuningSearch>> TuningSearch::Create(std::shared_ptr<const ParameterSpace> space,
-                                                                   const TuningSearchOptions& options) {
+absl::StatusOr<std::unique_ptr<TuningSearch>> TuningSearch::Create(
+    std::shared_ptr<const ParameterSpace> space, const TuningSearchOptions& options) {
   if (!MakeTuningStrategy(options.strategy))
     return absl::InvalidArgumentError(absl::StrCat("there is no strategy ", options.strategy, "; there are ",
                                                    absl::StrJoin(TuningStrategyNames(), ", ")));
@@ -234,7 +242,8 @@ void TuningSearch::Remember(const std::vector<TuningMeasurement>& earlier, v1::P
   if (earlier.empty()) return;
   if (provenance == v1::EXACT) {
     for (const TuningMeasurement& m : earlier)
-      p.knowledge.Add(p.space->Canonical(m.point), m.count, m.mean, m.squared_deviations, m.minimum, m.failures);
+      p.knowledge.Add(p.space->Canonical(m.point), m.count, m.mean, m.squared_deviations, m.minimum,
+                      m.failures);
     if (p.Best() < 0) return;
     p.Choose();
     p.state.phase = v1::BOUNDED;
@@ -271,8 +280,8 @@ void TuningSearch::Observe(const TuningMeasurement& measurement) {
     const double cost = maximize ? -std::log(measurement.mean) : std::log(measurement.mean);
     if (p.drift.Add(cost, measurement.count)) p.Resume();
   }
-  p.knowledge.Add(measurement.point, measurement.count, measurement.mean, measurement.squared_deviations, measurement.minimum,
-                  measurement.failures);
+  p.knowledge.Add(measurement.point, measurement.count, measurement.mean, measurement.squared_deviations,
+                  measurement.minimum, measurement.failures);
   if (measurement.proposal > 0 || chosen || p.state.value == 0) p.Choose();
   if (p.state.phase == v1::EXPLORING && p.SomethingGoodIsKnown()) p.state.phase = v1::BOUNDED;
 }
@@ -297,12 +306,14 @@ std::vector<TuningMeasurement> TuningSearch::Measurements(size_t most) const {
   const std::vector<TuningArm>& arms = parts_->knowledge.arms();
   std::vector<size_t> order(arms.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return arms[a].cost < arms[b].cost; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return arms[a].cost < arms[b].cost; });
   order.resize(std::min(most, order.size()));
   std::vector<TuningMeasurement> result;
   for (size_t index : order) {
     const TuningArm& arm = arms[index];
-    result.push_back({0, arm.point, arm.count, arm.mean, arm.squared_deviations, arm.count ? arm.minimum : 0, arm.failures});
+    result.push_back({0, arm.point, arm.count, arm.mean, arm.squared_deviations, arm.count ? arm.minimum : 0,
+                      arm.failures});
   }
   return result;
 }

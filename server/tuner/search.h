@@ -1,4 +1,5 @@
-// The search for the best configuration of one section in one context: what to try next, what is best so far, how sure that is.
+// The search for the best configuration of one section in one context: what to try next, what is best so far,
+// how sure that is.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +37,11 @@ struct TuningState {
   v1::Provenance provenance = v1::PROVENANCE_UNSPECIFIED;
   uint64_t generation = 1;
   uint64_t drifts = 0;
-  uint64_t evaluations = 0;   // runs of candidates in this generation
+  uint64_t evaluations = 0;  // runs of candidates in this generation
 };
 
 struct TuningSearchOptions {
-  std::string strategy;      // "": the portfolio
+  std::string strategy;  // "": the portfolio
   uint64_t seed = 1;
   // Numbers of the candidates go on from here: unique in a tuning although the server was started again.
   uint64_t first_candidate = 1;
@@ -58,16 +59,18 @@ class TuningSearch {
                                                               const TuningSearchOptions& options);
   ~TuningSearch();
 
-  // What earlier runs measured, before the first Propose. EXACT: the statistics count as measured here. NEAR and OTHER_DEVICE:
-  // the configurations, the best first, are tried first, and their values say nothing.
+  // What earlier runs measured, before the first Propose. EXACT: the statistics count as measured here. NEAR
+  // and OTHER_DEVICE: the configurations, the best first, are tried first, and their values say nothing.
   void Remember(const std::vector<TuningMeasurement>& earlier, v1::Provenance provenance);
 
-  // A configuration worth a run; none: nothing better is expected, or the strategies wait for results. May take
-  // milliseconds. A candidate is outstanding until it is observed or forgotten.
+  // A configuration worth a run; none: nothing better is expected, or the strategies wait for results. May
+  // take milliseconds. A candidate is outstanding until it is observed or forgotten.
   std::optional<TuningCandidate> Propose();
-  // The same, for programs that wait: another of the points that looked good last time, if there is one, without a new look at all.
+  // The same, for programs that wait: another of the points that looked good last time, if there is one,
+  // without a new look at all.
   std::optional<TuningCandidate> ProposeQuickly();
-  // Constant work. Of candidates of an older generation, or that were forgotten, what was measured counts as well as any.
+  // Constant work. Of candidates of an older generation, or that were forgotten, what was measured counts as
+  // well as any.
   void Observe(const TuningMeasurement& measurement);
   // The program that had it is gone.
   void Forget(uint64_t candidate);

@@ -12,10 +12,10 @@ struct TunerMetrics {
   MetricFamily<Counter>& reports;          // taken
   MetricFamily<Counter>& reports_refused;  // that made no sense
   MetricFamily<Counter>& batches_repeated;
-  MetricFamily<Counter>& proposals;        // given to programs
+  MetricFamily<Counter>& proposals;  // given to programs
   MetricFamily<Counter>& commit_failures;
-  MetricFamily<Gauge>& tunings;            // in memory
-  MetricFamily<Gauge>& programs;           // connected
+  MetricFamily<Gauge>& tunings;   // in memory
+  MetricFamily<Gauge>& programs;  // connected
   MetricFamily<Histogram>& commit_seconds;
 };
 

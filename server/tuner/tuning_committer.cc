@@ -37,7 +37,8 @@ void TuningCommitter::SetProgress(TuningProgressUpdate update) {
   auto [found, added] = waiting_.progress.try_emplace(update.tuning);
   TuningProgressUpdate& waiting = found->second;
   if (!added && waiting.progress.generation == update.progress.generation)
-    update.convergence.insert(update.convergence.begin(), waiting.convergence.begin(), waiting.convergence.end());
+    update.convergence.insert(update.convergence.begin(), waiting.convergence.begin(),
+                              waiting.convergence.end());
   update.reset |= waiting.reset;
   waiting = std::move(update);
   ++added_;
@@ -48,7 +49,8 @@ bool TuningCommitter::Flush(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   ++flushing_;
   changed_.notify_all();
-  const bool flushed = changed_.wait_for(lock, limit, [this, before = added_] { return committed_to_ >= before; });
+  const bool flushed =
+      changed_.wait_for(lock, limit, [this, before = added_] { return committed_to_ >= before; });
   --flushing_;
   return flushed;
 }
@@ -66,8 +68,10 @@ void TuningCommitter::Run() {
   for (;;) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !waiting_.empty() || stopping_; });
-    // Nobody waits for progress alone. Reports that come meanwhile take it with them, instead of waiting behind it.
-    changed_.wait_for(lock, kProgressDelay, [this] { return !waiting_.batches.empty() || flushing_ > 0 || stopping_; });
+    // Nobody waits for progress alone. Reports that come meanwhile take it with them, instead of waiting
+    // behind it.
+    changed_.wait_for(lock, kProgressDelay,
+                      [this] { return !waiting_.batches.empty() || flushing_ > 0 || stopping_; });
     if (waiting_.empty()) return;
     Group group;
     std::swap(group, waiting_);

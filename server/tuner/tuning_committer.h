@@ -19,8 +19,8 @@ namespace fusion {
 class TuningCommitter {
  public:
   // Called by the thread of the committer when these are on the disk; must not block.
-  using Committed =
-      std::function<void(const std::vector<TuningBatch>& batches, const std::vector<TuningProgressUpdate>& progress)>;
+  using Committed = std::function<void(const std::vector<TuningBatch>& batches,
+                                       const std::vector<TuningProgressUpdate>& progress)>;
 
   // The store and the metrics (null: none) outlive it.
   TuningCommitter(Store& store, Committed committed, TunerMetrics* metrics);
@@ -52,11 +52,11 @@ class TuningCommitter {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Group waiting_;           // guarded by mutex_
-  uint64_t added_ = 0;      // guarded by mutex_; calls of Add and SetProgress
+  Group waiting_;              // guarded by mutex_
+  uint64_t added_ = 0;         // guarded by mutex_; calls of Add and SetProgress
   uint64_t committed_to_ = 0;  // guarded by mutex_; of these, on the disk
-  int flushing_ = 0;        // guarded by mutex_; calls of Flush that wait
-  bool stopping_ = false;   // guarded by mutex_
+  int flushing_ = 0;           // guarded by mutex_; calls of Flush that wait
+  bool stopping_ = false;      // guarded by mutex_
   std::thread thread_;
 };
 

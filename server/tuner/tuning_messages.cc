@@ -8,7 +8,8 @@ namespace fusion {
 namespace {
 
 void SetPoint(const std::string& bytes, v1::Configuration* configuration) {
-  for (const double value : DecodePoint(bytes, bytes.size() / sizeof(double))) configuration->add_values(value);
+  for (const double value : DecodePoint(bytes, bytes.size() / sizeof(double)))
+    configuration->add_values(value);
 }
 
 google::protobuf::Timestamp TimeMessage(Timestamp time) {
@@ -55,7 +56,8 @@ v1::ConfigurationStatistics StatisticsMessage(const TuningConfigurationRecord& r
   statistics.set_count(static_cast<uint64_t>(record.count));
   statistics.set_mean(record.mean);
   if (record.count > 1)
-    statistics.set_standard_deviation(std::sqrt(record.squared_deviations / static_cast<double>(record.count - 1)));
+    statistics.set_standard_deviation(
+        std::sqrt(record.squared_deviations / static_cast<double>(record.count - 1)));
   statistics.set_minimum(record.minimum);
   statistics.set_failures(static_cast<uint64_t>(record.failures));
   return statistics;

@@ -32,7 +32,8 @@ v1::Tuning TuningRegistry::ToMessage(const TuningRecord& record) const {
 }
 
 absl::StatusOr<v1::ListTuningsResponse> TuningRegistry::List(const v1::ListTuningsRequest& request) {
-  absl::StatusOr<TuningPage> page = store_.ListTunings(request.program(), request.page_size(), request.page_token());
+  absl::StatusOr<TuningPage> page =
+      store_.ListTunings(request.program(), request.page_size(), request.page_token());
   if (!page.ok()) return page.status();
   v1::ListTuningsResponse response;
   for (const TuningRecord& record : page->tunings) *response.add_tunings() = ToMessage(record);
@@ -57,13 +58,15 @@ absl::StatusOr<v1::TuningDetails> TuningRegistry::Details(const std::string& nam
   if (!configurations.ok()) return configurations.status();
   for (const TuningConfigurationRecord& configuration : *configurations)
     *details.add_configurations() = StatisticsMessage(configuration);
-  absl::StatusOr<std::vector<TuningConvergenceRecord>> points = store_.TuningConvergence(record->number, generation);
+  absl::StatusOr<std::vector<TuningConvergenceRecord>> points =
+      store_.TuningConvergence(record->number, generation);
   if (!points.ok()) return points.status();
   for (const TuningConvergenceRecord& point : *points) *details.add_convergence() = ConvergenceMessage(point);
   // Where it stands now, so that one sees since when nothing has changed.
   const TuningProgress& progress = record->progress;
   if (progress.best_value > 0 && (points->empty() || progress.evaluations > points->back().evaluations))
-    *details.add_convergence() = ConvergenceMessage({progress.evaluations, progress.best, progress.best_value});
+    *details.add_convergence() =
+        ConvergenceMessage({progress.evaluations, progress.best, progress.best_value});
   return details;
 }
 
@@ -96,7 +99,8 @@ absl::StatusOr<v1::Tuning> TuningRegistry::Reset(const std::string& name) {
   return Get(name);
 }
 
-absl::StatusOr<v1::ListTuningReportsResponse> TuningRegistry::Reports(const v1::ListTuningReportsRequest& request) {
+absl::StatusOr<v1::ListTuningReportsResponse> TuningRegistry::Reports(
+    const v1::ListTuningReportsRequest& request) {
   absl::StatusOr<TuningRecord> record = store_.GetTuning(request.name());
   if (!record.ok()) return record.status();
   absl::StatusOr<TuningReportPage> page =

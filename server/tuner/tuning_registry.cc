@@ -43,7 +43,7 @@ TuningRegistry::TuningRegistry(Store& store, boost::asio::thread_pool& pool, con
                                TunerMetrics* metrics, std::function<void(const std::string&)> changed)
     : store_(store), pool_(pool), options_(options), metrics_(metrics), changed_(std::move(changed)) {
   committer_ = std::make_unique<TuningCommitter>(
-      store_, [this](const auto& batches, const auto& progress) { OnCommitted(batches, progress); }, metrics_);
+      store_, [this](const auto& done, const auto& progress) { OnCommitted(done, progress); }, metrics_);
 }
 
 TuningRegistry::~TuningRegistry() { Stop(); }
@@ -65,7 +65,8 @@ void TuningRegistry::Stop() {
 
 // ---- Programs
 
-absl::StatusOr<std::shared_ptr<TuningRegistry::Process>> TuningRegistry::FindProcess(const std::string& name) {
+absl::StatusOr<std::shared_ptr<TuningRegistry::Process>> TuningRegistry::FindProcess(
+    const std::string& name) {
   {
     std::lock_guard lock(mutex_);
     if (auto found = processes_.find(name); found != processes_.end()) return found->second;
@@ -79,8 +80,8 @@ absl::StatusOr<std::shared_ptr<TuningRegistry::Process>> TuningRegistry::FindPro
   return processes_.try_emplace(name, std::move(process)).first->second;
 }
 
-absl::StatusOr<std::shared_ptr<TuningProgram>> TuningRegistry::Connect(const v1::Hello& hello,
-                                                                       std::shared_ptr<ProgramOutbox> outbox) {
+absl::StatusOr<std::shared_ptr<TuningProgram>> TuningRegistry::Connect(
+    const v1::Hello& hello, std::shared_ptr<ProgramOutbox> outbox) {
   if (hello.process().empty() || hello.process().size() > kMostProcessBytes)
     return absl::InvalidArgumentError(
         absl::StrCat("hello.process: a name of 1 to ", kMostProcessBytes, " bytes, chosen at random"));
@@ -138,8 +139,8 @@ absl::Status TuningRegistry::Declare(TuningProgram& program, const v1::DeclareSe
       program.outbox().AddDeclared(known->second.answer);
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("section ", handle, " is declared already, and differently; each section has a number of its own"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "section ", handle, " is declared already, and differently; each section has a number of its own"));
   }
   if (program.sections_.size() >= options_.sections_of_program)
     return absl::ResourceExhaustedError(
@@ -163,7 +164,8 @@ absl::Status TuningRegistry::Declare(TuningProgram& program, const v1::DeclareSe
 }
 
 absl::StatusOr<TuningProgram::Section> TuningRegistry::Join(TuningProgram& program,
-                                                            const v1::SectionDeclaration& declaration, uint32_t handle) {
+                                                            const v1::SectionDeclaration& declaration,
+                                                            uint32_t handle) {
   absl::StatusOr<TuningKey> key = KeyOf(declaration);
   if (!key.ok()) return key.status();
   absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(declaration);
@@ -177,8 +179,9 @@ absl::StatusOr<TuningProgram::Section> TuningRegistry::Join(TuningProgram& progr
     if ((*slot)->live) {
       const std::string difference = SpaceDifference((*slot)->live->space().declaration(), declaration);
       if (!difference.empty())
-        return absl::AlreadyExistsError(absl::StrCat("another program that runs now has declared ", key->section, " of ",
-                                                     key->program, " differently: ", difference));
+        return absl::AlreadyExistsError(absl::StrCat("another program that runs now has declared ",
+                                                     key->section, " of ", key->program,
+                                                     " differently: ", difference));
       section.live = (*slot)->live;
     } else {
       absl::StatusOr<std::shared_ptr<LiveTuning>> live = Load(*key, *std::move(space));
@@ -205,8 +208,8 @@ absl::StatusOr<TuningProgram::Section> TuningRegistry::Join(TuningProgram& progr
   return section;
 }
 
-absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(const TuningKey& key,
-                                                                 std::shared_ptr<const ParameterSpace> space) {
+absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(
+    const TuningKey& key, std::shared_ptr<const ParameterSpace> space) {
   // Programs that have just gone may have reported: that is known when it is stored.
   if (!committer_->Flush(kFlushTime)) spdlog::warn("tuning: a search begins without what is not stored yet");
   absl::StatusOr<std::optional<TuningRecord>> known = store_.FindTuning(key);
@@ -223,7 +226,8 @@ absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(const TuningKey
   TuningSearchOptions options;
   options.strategy = declaration.strategy();
   // What cannot be searched is not stored.
-  if (absl::StatusOr<std::unique_ptr<TuningSearch>> search = TuningSearch::Create(space, options); !search.ok())
+  if (absl::StatusOr<std::unique_ptr<TuningSearch>> search = TuningSearch::Create(space, options);
+      !search.ok())
     return search.status();
   TuningRecord opened;
   opened.key = key;
@@ -262,7 +266,8 @@ absl::StatusOr<std::shared_ptr<TuningRegistry::Slot>> TuningRegistry::SlotOf(con
   std::lock_guard lock(mutex_);
   if (auto found = slots_.find(key); found != slots_.end()) return found->second;
   // Some may have been looked at when their last program left, and stayed.
-  if (slots_.size() >= options_.tunings) std::erase_if(slots_, [](const auto& slot) { return slot.second.use_count() == 1; });
+  if (slots_.size() >= options_.tunings)
+    std::erase_if(slots_, [](const auto& slot) { return slot.second.use_count() == 1; });
   if (slots_.size() >= options_.tunings)
     return absl::ResourceExhaustedError(
         absl::StrCat(slots_.size(), " sections are tuned now, which is as many as may be"));
@@ -319,14 +324,16 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
   if (program.detached_) return absl::AbortedError("the process has connected again");
   const uint64_t sequence = batch.sequence();
   if (sequence == 0 || sequence > static_cast<uint64_t>(INT64_MAX))
-    return absl::InvalidArgumentError("reports.sequence: 1 for the first batch of a process, then one more each");
+    return absl::InvalidArgumentError(
+        "reports.sequence: 1 for the first batch of a process, then one more each");
   // The first of a connection may be any: the store may be older than the process.
   if (program.last_sequence_ != 0 && sequence > program.last_sequence_ + 1)
-    return absl::InvalidArgumentError(absl::StrCat("reports.sequence: after batch ", program.last_sequence_, " comes batch ",
-                                                   program.last_sequence_ + 1, ", not ", sequence));
+    return absl::InvalidArgumentError(absl::StrCat("reports.sequence: after batch ", program.last_sequence_,
+                                                   " comes batch ", program.last_sequence_ + 1, ", not ",
+                                                   sequence));
   if (static_cast<size_t>(batch.reports_size()) > options_.reports_of_batch)
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a batch has at most ", options_.reports_of_batch, " reports; this one ", batch.reports_size()));
+    return absl::ResourceExhaustedError(absl::StrCat("a batch has at most ", options_.reports_of_batch,
+                                                     " reports; this one ", batch.reports_size()));
   program.last_sequence_ = std::max(program.last_sequence_, sequence);
 
   Process& process = *program.state_;
@@ -356,7 +363,8 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
       if (found == program.sections_.end() || !found->second.live) {
         ++refused;
         if (found == program.sections_.end())
-          Refuse(program, report.section(), absl::NotFoundError("reported, but not declared on this connection"));
+          Refuse(program, report.section(),
+                 absl::NotFoundError("reported, but not declared on this connection"));
         continue;
       }
       LiveTuning& live = *found->second.live;
@@ -370,7 +378,8 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
       const PublishedTuning& published = *of_section.published;
       TuningMeasurement measurement{
           .proposal = report.proposal(),
-          .point = TuningPoint(report.configuration().values().begin(), report.configuration().values().end()),
+          .point =
+              TuningPoint(report.configuration().values().begin(), report.configuration().values().end()),
           .count = report.count(),
           .mean = report.count() > 0 ? report.mean() : 0,
           .squared_deviations = report.count() > 0 ? report.squared_deviations() : 0,
@@ -387,12 +396,16 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
       record.generation = static_cast<int64_t>(published.state.generation);
       record.time = now;
       record.proposal = static_cast<int64_t>(measurement.proposal);
-      record.runs = {EncodePoint(measurement.point),        static_cast<int64_t>(measurement.count),
-                     measurement.mean,                      measurement.squared_deviations,
-                     measurement.minimum,                   static_cast<int64_t>(measurement.failures)};
+      record.runs = {EncodePoint(measurement.point),
+                     static_cast<int64_t>(measurement.count),
+                     measurement.mean,
+                     measurement.squared_deviations,
+                     measurement.minimum,
+                     static_cast<int64_t>(measurement.failures)};
       if (measurement.proposal != 0) {
         const bool maximize = live.space().declaration().objective().maximize();
-        const double worse = maximize ? published.state.value - measurement.mean : measurement.mean - published.state.value;
+        const double worse =
+            maximize ? published.state.value - measurement.mean : measurement.mean - published.state.value;
         if (published.state.value > 0 && measurement.count > 0)
           record.exploration_excess = std::max(worse, 0.0) * static_cast<double>(measurement.count);
         if (const uint64_t generation = published.GenerationOf(measurement.proposal);
@@ -416,10 +429,12 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
     }
     for (auto& [handle, of_section] : by_section)
       if (auto found = program.sections_.find(handle); found != program.sections_.end() && found->second.live)
-        found->second.live->Report({program.number_, handle}, std::move(of_section.measured), std::move(of_section.done));
+        found->second.live->Report({program.number_, handle}, std::move(of_section.measured),
+                                   std::move(of_section.done));
   }
   for (const v1::ProposalDemand& demand : batch.demands())
-    if (auto found = program.sections_.find(demand.section()); found != program.sections_.end() && found->second.live)
+    if (auto found = program.sections_.find(demand.section());
+        found != program.sections_.end() && found->second.live)
       found->second.live->SetDemand({program.number_, demand.section()},
                                     std::min(demand.wanted(), options_.proposals_wanted));
   return absl::OkStatus();

@@ -22,18 +22,19 @@
 namespace fusion {
 
 struct TunerOptions {
-  size_t programs = 4096;              // connected at a time
+  size_t programs = 4096;  // connected at a time
   size_t sections_of_program = 1000;
-  size_t tunings = 20'000;             // in memory: sections that connected programs tune
+  size_t tunings = 20'000;  // in memory: sections that connected programs tune
   size_t reports_of_batch = 10'000;
-  uint32_t proposals_wanted = 256;     // by one program for one section
+  uint32_t proposals_wanted = 256;  // by one program for one section
   size_t declaration_bytes = 64 << 10;
   LiveTuningOptions live;
 };
 
 class TuningRegistry;
 
-// A program that is connected. Its calls come one after the other; Acknowledged and choices reach its outbox from any thread.
+// A program that is connected. Its calls come one after the other; Acknowledged and choices reach its outbox
+// from any thread.
 class TuningProgram {
  public:
   const std::string& process() const { return process_; }
@@ -60,29 +61,31 @@ class TuningProgram {
   std::mutex mutex_;
   std::map<uint32_t, Section> sections_;  // guarded by mutex_
   uint64_t last_sequence_ = 0;            // guarded by mutex_; of this connection
-  bool detached_ = false;                 // guarded by mutex_; another connection has taken its place, or it has gone
+  bool detached_ = false;  // guarded by mutex_; another connection has taken its place, or it has gone
 };
 
 // Thread safe.
 class TuningRegistry {
  public:
-  // The store, the pool (where searches run) and the metrics (null: none) outlive it. `changed` is called with the name of a tuning of
-  // which there is something new on the disk; it must not block.
-  TuningRegistry(Store& store, boost::asio::thread_pool& pool, const TunerOptions& options, TunerMetrics* metrics,
-                 std::function<void(const std::string& tuning)> changed);
+  // The store, the pool (where searches run) and the metrics (null: none) outlive it. `changed` is called
+  // with the name of a tuning of which there is something new on the disk; it must not block.
+  TuningRegistry(Store& store, boost::asio::thread_pool& pool, const TunerOptions& options,
+                 TunerMetrics* metrics, std::function<void(const std::string& tuning)> changed);
   // Stop().
   ~TuningRegistry();
 
   // ---- Programs. Connect and Declare wait for the disk; Report does not.
 
-  // Welcomes the process. An earlier connection of the same process ends with Aborted. InvalidArgument: no name, or a long one.
-  // ResourceExhausted: too many are connected. Unavailable: stopped.
-  absl::StatusOr<std::shared_ptr<TuningProgram>> Connect(const v1::Hello& hello, std::shared_ptr<ProgramOutbox> outbox);
-  // Answers with Declared and, if it is tuned, a choice. What is wrong with one section is in its Declared alone; an error ends the
-  // connection.
+  // Welcomes the process. An earlier connection of the same process ends with Aborted. InvalidArgument: no
+  // name, or a long one. ResourceExhausted: too many are connected. Unavailable: stopped.
+  absl::StatusOr<std::shared_ptr<TuningProgram>> Connect(const v1::Hello& hello,
+                                                         std::shared_ptr<ProgramOutbox> outbox);
+  // Answers with Declared and, if it is tuned, a choice. What is wrong with one section is in its Declared
+  // alone; an error ends the connection.
   absl::Status Declare(TuningProgram& program, const v1::DeclareSection& declare);
-  // Takes the reports, which count once however often they come, and the demands. Reports that make no sense are left out, and their
-  // section is not tuned from then on (Declared). An error ends the connection: InvalidArgument: sequences that are not 1, 2, 3 ... .
+  // Takes the reports, which count once however often they come, and the demands. Reports that make no sense
+  // are left out, and their section is not tuned from then on (Declared). An error ends the connection:
+  // InvalidArgument: sequences that are not 1, 2, 3 ... .
   absl::Status Report(TuningProgram& program, const v1::ReportBatch& batch);
   // The program has gone: its proposals are forgotten. What it reported stays. Harmless when repeated.
   void Disconnect(TuningProgram& program);
@@ -106,13 +109,16 @@ class TuningRegistry {
   absl::StatusOr<std::shared_ptr<Process>> FindProcess(const std::string& name);
   void Detach(TuningProgram& program);
   // The section as it is tuned from now on, or why it is not.
-  absl::StatusOr<TuningProgram::Section> Join(TuningProgram& program, const v1::SectionDeclaration& declaration, uint32_t handle);
-  absl::StatusOr<std::shared_ptr<LiveTuning>> Load(const TuningKey& key, std::shared_ptr<const ParameterSpace> space);
+  absl::StatusOr<TuningProgram::Section> Join(TuningProgram& program,
+                                              const v1::SectionDeclaration& declaration, uint32_t handle);
+  absl::StatusOr<std::shared_ptr<LiveTuning>> Load(const TuningKey& key,
+                                                   std::shared_ptr<const ParameterSpace> space);
   void Release(TuningProgram& program, uint32_t handle, TuningProgram::Section& section);
   absl::StatusOr<std::shared_ptr<Slot>> SlotOf(const TuningKey& key);
   void DropSlotIfUnused(const TuningKey& key);
   void Refuse(TuningProgram& program, uint32_t handle, absl::Status why);
-  void OnCommitted(const std::vector<TuningBatch>& batches, const std::vector<TuningProgressUpdate>& progress);
+  void OnCommitted(const std::vector<TuningBatch>& batches,
+                   const std::vector<TuningProgressUpdate>& progress);
   v1::Tuning ToMessage(const TuningRecord& record) const;
 
   Store& store_;
@@ -125,7 +131,8 @@ class TuningRegistry {
   // Guarded by mutex_.
   bool stopped_ = false;
   uint64_t next_program_ = 1;
-  std::map<std::string, std::shared_ptr<Process>> processes_;  // connected, or with batches on their way to the disk
+  std::map<std::string, std::shared_ptr<Process>>
+      processes_;  // connected, or with batches on their way to the disk
   size_t connected_ = 0;
   std::map<TuningKey, std::shared_ptr<Slot>> slots_;
   std::map<std::string, std::weak_ptr<LiveTuning>> live_;  // by id

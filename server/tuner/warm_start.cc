@@ -49,9 +49,10 @@ double ContextDistance(const v1::SectionDeclaration& a, const v1::SectionDeclara
     auto found = sizes.find(size.name());
     if (found == sizes.end()) return kInfinite;
     if (found->second == size.value()) continue;
-    distance += found->second > 0 && size.value() > 0
-                    ? std::fabs(std::log(static_cast<double>(found->second) / static_cast<double>(size.value())))
-                    : 1;
+    distance +=
+        found->second > 0 && size.value() > 0
+            ? std::fabs(std::log(static_cast<double>(found->second) / static_cast<double>(size.value())))
+            : 1;
   }
   return distance;
 }
@@ -70,7 +71,9 @@ TuningPoint MapPoint(const ParameterSpace& from, const TuningPoint& point, const
       const auto& values = from.declaration().parameters(static_cast<int>(axis)).enumeration().values();
       const int index = static_cast<int>(point[axis]);
       const double there =
-          index < values.size() ? IndexOf(to.declaration().parameters(static_cast<int>(i)).enumeration(), values[index]) : -1;
+          index < values.size()
+              ? IndexOf(to.declaration().parameters(static_cast<int>(i)).enumeration(), values[index])
+              : -1;
       if (there >= 0) mapped[i] = there;
     } else {
       mapped[i] = to.FromUnit(i, from.ToUnit(axis, point[axis]));
@@ -80,7 +83,8 @@ TuningPoint MapPoint(const ParameterSpace& from, const TuningPoint& point, const
   return to.Satisfies(mapped) ? mapped : TuningPoint();
 }
 
-absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tuning, const ParameterSpace& space) {
+absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tuning,
+                                         const ParameterSpace& space) {
   absl::StatusOr<std::vector<TuningConfigurationRecord>> rows = store.TuningConfigurations(
       tuning.number, tuning.progress.generation, space.declaration().objective().maximize(), kMostRemembered);
   if (!rows.ok()) return rows.status();
@@ -98,7 +102,8 @@ absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tunin
   return start;
 }
 
-absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuning, const ParameterSpace& space) {
+absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuning,
+                                          const ParameterSpace& space) {
   WarmStart start;
   const std::optional<StoredSpace> stored = ReadSpace(tuning);
   if (!stored) return start;
@@ -124,7 +129,8 @@ absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuni
 }
 
 absl::StatusOr<WarmStart> FromNearTuning(Store& store, const TuningKey& key, const ParameterSpace& space) {
-  absl::StatusOr<std::vector<TuningRecord>> others = store.TuningsOfSection(key.program, key.section, kMostOthers);
+  absl::StatusOr<std::vector<TuningRecord>> others =
+      store.TuningsOfSection(key.program, key.section, kMostOthers);
   if (!others.ok()) return others.status();
   // The same class of device comes before any other, then the distance, then the order of names.
   std::vector<std::tuple<bool, double, const TuningRecord*>> order;
@@ -134,7 +140,8 @@ absl::StatusOr<WarmStart> FromNearTuning(Store& store, const TuningKey& key, con
     if (!declaration.ParseFromString(other.declaration)) continue;
     if (declaration.objective().maximize() != space.declaration().objective().maximize()) continue;
     const double distance = ContextDistance(declaration, space.declaration());
-    if (std::isfinite(distance)) order.emplace_back(other.key.device_class != key.device_class, distance, &other);
+    if (std::isfinite(distance))
+      order.emplace_back(other.key.device_class != key.device_class, distance, &other);
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));

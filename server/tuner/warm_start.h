@@ -13,26 +13,32 @@
 namespace fusion {
 
 struct WarmStart {
-  v1::Provenance provenance = v1::PROVENANCE_UNSPECIFIED;  // EXACT, NEAR or OTHER_DEVICE; unspecified: nothing is known
+  v1::Provenance provenance =
+      v1::PROVENANCE_UNSPECIFIED;          // EXACT, NEAR or OTHER_DEVICE; unspecified: nothing is known
   std::string tuning;                      // where it comes from, unless EXACT
   std::vector<TuningMeasurement> earlier;  // the best first; of EXACT with their values
 };
 
 // What was measured of this tuning itself in its present generation.
-absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tuning, const ParameterSpace& space);
+absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tuning,
+                                         const ParameterSpace& space);
 
-// The best configurations of a tuning that was declared otherwise, mapped into `space`. Earlier is empty when none fits.
-absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuning, const ParameterSpace& space);
+// The best configurations of a tuning that was declared otherwise, mapped into `space`. Earlier is empty when
+// none fits.
+absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuning,
+                                          const ParameterSpace& space);
 
-// From the nearest context of the same program, section and device class; else from another device class, the same context
-// or the nearest. Unspecified: from nowhere.
+// From the nearest context of the same program, section and device class; else from another device class, the
+// same context or the nearest. Unspecified: from nowhere.
 absl::StatusOr<WarmStart> FromNearTuning(Store& store, const TuningKey& key, const ParameterSpace& space);
 
-// The sum of |log(a/b)| over the sizes. Infinite when the names differ. A size that is not positive is as far as e from any other.
+// The sum of |log(a/b)| over the sizes. Infinite when the names differ. A size that is not positive is as far
+// as e from any other.
 double ContextDistance(const v1::SectionDeclaration& a, const v1::SectionDeclaration& b);
 
-// A point of `from` where it is in `to`: each value at the same place between its bounds, an enumerated one the same by name,
-// parameters that `from` does not have at their defaults. Empty: constraints do not hold there.
+// A point of `from` where it is in `to`: each value at the same place between its bounds, an enumerated one
+// the same by name, parameters that `from` does not have at their defaults. Empty: constraints do not hold
+// there.
 TuningPoint MapPoint(const ParameterSpace& from, const TuningPoint& point, const ParameterSpace& to);
 
 }  // namespace fusion

@@ -1,9 +1,12 @@
-// A library for LD_PRELOAD: its process ends, as by SIGKILL, at the Nth commit to a write-ahead log of SQLite, counted from the start of
-// the process. For tests alone: without the first variable below it does nothing, and no program of ours knows of it.
+// A library for LD_PRELOAD: its process ends, as by SIGKILL, at the Nth commit to a write-ahead log of
+// SQLite, counted from the start of the process. For tests alone: without the first variable below it does
+// nothing, and no program of ours knows of it.
 //
 //   FUSION_KILL_AT_COMMIT   N, from 1
-//   FUSION_KILL_WHEN        before: the commit is not in the log; after: it is, and safe, and nobody has been told;
-//                           lose: the commit and what follows are not written, the process goes on for 80 more (a test of the test)
+//   FUSION_KILL_WHEN        before: the commit is not in the log; after: it is, and safe, and nobody has been
+//   told;
+//                           lose: the commit and what follows are not written, the process goes on for 80
+//                           more (a test of the test)
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +23,8 @@ namespace {
 constexpr int kLostCommits = 80;
 constexpr size_t kFrameHeaderBytes = 24;
 
-const int kCommit = std::getenv("FUSION_KILL_AT_COMMIT") ? std::atoi(std::getenv("FUSION_KILL_AT_COMMIT")) : 0;
+const int kCommit =
+    std::getenv("FUSION_KILL_AT_COMMIT") ? std::atoi(std::getenv("FUSION_KILL_AT_COMMIT")) : 0;
 const std::string_view kWhen = std::getenv("FUSION_KILL_WHEN") ? std::getenv("FUSION_KILL_WHEN") : "";
 std::atomic<int> g_commits = 0;
 std::atomic<bool> g_armed = false;  // the commit is being written
@@ -46,7 +50,8 @@ Function Next(const char* name) {
 // The header of a frame: its second word is not 0 in the last one of a commit.
 bool IsCommit(const void* data, size_t bytes) {
   static const unsigned char kNone[4] = {};
-  return bytes == kFrameHeaderBytes && std::memcmp(static_cast<const unsigned char*>(data) + 4, kNone, 4) != 0;
+  return bytes == kFrameHeaderBytes &&
+         std::memcmp(static_cast<const unsigned char*>(data) + 4, kNone, 4) != 0;
 }
 
 // False: the bytes are not to be written.

@@ -1,4 +1,5 @@
-// How much of a test of faults is done: enough for every commit, or, with FUSION_LONG_TESTS=1 in the environment, all of it.
+// How much of a test of faults is done: enough for every commit, or, with FUSION_LONG_TESTS=1 in the
+// environment, all of it.
 #pragma once
 
 #include <cstdlib>

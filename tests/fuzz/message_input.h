@@ -1,5 +1,5 @@
-// How the targets read messages from what libFuzzer makes: the text form, as the seeds in corpus/ have it, where the first byte can be
-// printed, else the binary one.
+// How the targets read messages from what libFuzzer makes: the text form, as the seeds in corpus/ have it,
+// where the first byte can be printed, else the binary one.
 #pragma once
 
 #include <google/protobuf/io/tokenizer.h>

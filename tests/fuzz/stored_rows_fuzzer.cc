@@ -1,5 +1,6 @@
-// Any bytes as what is read back from the database: results and work of tasks, jobs, events, tables of routine times, statistics. They are
-// the server's own, unless the file was damaged, came from another version or holds what a worker reported. The first byte says which.
+// Any bytes as what is read back from the database: results and work of tasks, jobs, events, tables of
+// routine times, statistics. They are the server's own, unless the file was damaged, came from another
+// version or holds what a worker reported. The first byte says which.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,9 @@ void Task(const std::string& bytes) {
   task.id = "tasks/1";
   task.state = TaskState::kDone;
   task.result = task.payload = bytes;
-  const auto typed = [](const absl::Status& status) { Require(status.ok() || absl::IsDataLoss(status), "an error of another kind"); };
+  const auto typed = [](const absl::Status& status) {
+    Require(status.ok() || absl::IsDataLoss(status), "an error of another kind");
+  };
   typed(BuildResultOf(task).status());
   typed(TimeResultOf(task).status());
   task.state = TaskState::kFailed;
@@ -75,8 +78,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   v1::RoutineTable table;
   v1::ResidualStatistics statistics;
   switch (data[0] % 4) {
-    case 0: Task(bytes); break;
-    case 1: Job(bytes); break;
+    case 0:
+      Task(bytes);
+      break;
+    case 1:
+      Job(bytes);
+      break;
     case 2:
       if (ReadMessage(bytes, &table)) Tables(table);
       break;

@@ -1,5 +1,5 @@
-// Any bytes as a SubmitRequest, through all that Submit checks before a job is stored. What begins like neither form of a message is a
-// request with that .fuse text.
+// Any bytes as a SubmitRequest, through all that Submit checks before a job is stored. What begins like
+// neither form of a message is a request with that .fuse text.
 #include <cstddef>
 #include <cstdint>
 
@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!source.ok()) return typed(source.status());
   if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return typed(status);
   if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) typed(status);
-  if (const auto hints = ResolveHints(*source->graph, request.hints()); !hints.ok()) return typed(hints.status());
+  if (const auto hints = ResolveHints(*source->graph, request.hints()); !hints.ok())
+    return typed(hints.status());
   Require(source->summary.nodes() == source->graph->node_count(), "the summary is of another graph");
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as what a worker says, to a dispatcher with a store, tasks that wait and tasks that a worker has. Tasks are called t0, t1, ...
-// in the input, because their names are made at random.
+// Any bytes as what a worker says, to a dispatcher with a store, tasks that wait and tasks that a worker has.
+// Tasks are called t0, t1, ... in the input, because their names are made at random.
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/thread_pool.hpp>
@@ -18,14 +18,16 @@
 namespace fusion {
 namespace {
 
-constexpr int kInputsOfStore = 3000;  // what workers said is remembered, so that a farm begins anew after so many
+constexpr int kInputsOfStore =
+    3000;  // what workers said is remembered, so that a farm begins anew after so many
 
 class Farm {
  public:
   Farm() {
     spdlog::set_level(spdlog::level::off);
     // In memory where there is such a file system.
-    std::string path = std::filesystem::exists("/dev/shm") ? "/dev/shm/fusion-fuzz-XXXXXX" : "/tmp/fusion-fuzz-XXXXXX";
+    std::string path =
+        std::filesystem::exists("/dev/shm") ? "/dev/shm/fusion-fuzz-XXXXXX" : "/tmp/fusion-fuzz-XXXXXX";
     Require(mkdtemp(path.data()) != nullptr, "no folder");
     folder_ = path;
     store_ = *OpenSqliteStore(folder_ + "/fusion.db");
@@ -41,7 +43,8 @@ class Farm {
     std::filesystem::remove_all(folder_);
   }
 
-  // A new job with tasks, some of which the worker "holder" takes; their names take the place of earlier ones.
+  // A new job with tasks, some of which the worker "holder" takes; their names take the place of earlier
+  // ones.
   void Refill() {
     const auto job = store_->CreateJob({}, clock_.Now());
     Require(job.ok(), "no job");
@@ -101,7 +104,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static std::unique_ptr<Farm> farm;
   static int inputs = 0;
   v1::SynchronizeRequest request;
-  if (!ReadMessage(std::string(reinterpret_cast<const char*>(data), size), &request) || !Decodable(request)) return 0;
+  if (!ReadMessage(std::string(reinterpret_cast<const char*>(data), size), &request) || !Decodable(request))
+    return 0;
   if (inputs++ % kInputsOfStore == 0) {
     farm.reset();
     farm = std::make_unique<Farm>();
@@ -109,6 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     farm->Refill();
   }
   const v1::SynchronizeResponse answer = farm->Say(request);
-  Require(request.worker() == "holder" || answer.accepted_size() <= request.tasks_size(), "more was accepted than reported");
+  Require(request.worker() == "holder" || answer.accepted_size() <= request.tasks_size(),
+          "more was accepted than reported");
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as what a program that tunes says, up to where a search would begin: a declaration of a section, a batch of reports, an
-// expression. The first byte says which.
+// Any bytes as what a program that tunes says, up to where a search would begin: a declaration of a section,
+// a batch of reports, an expression. The first byte says which.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -24,23 +24,25 @@ void RequireTyped(const absl::Status& status) {
 
 bool SameValue(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// A declaration without defaults and with constraints is searched for a configuration that holds: many thousand evaluations for
-// one input, which tests/unit has. Here the program says one itself.
+// A declaration without defaults and with constraints is searched for a configuration that holds: many
+// thousand evaluations for one input, which tests/unit has. Here the program says one itself.
 void GiveDefaults(v1::SectionDeclaration* declaration) {
   if (declaration->constraints().empty()) return;
   for (v1::TuningParameter& parameter : *declaration->mutable_parameters()) {
     if (parameter.has_default_value()) continue;
-    parameter.set_default_value(parameter.has_integer()        ? static_cast<double>(parameter.integer().lower())
-                                : parameter.has_power_of_two() ? static_cast<double>(parameter.power_of_two().lower())
-                                : parameter.has_real()         ? parameter.real().lower()
-                                                               : 0);
+    parameter.set_default_value(parameter.has_integer() ? static_cast<double>(parameter.integer().lower())
+                                : parameter.has_power_of_two()
+                                    ? static_cast<double>(parameter.power_of_two().lower())
+                                : parameter.has_real() ? parameter.real().lower()
+                                                       : 0);
   }
 }
 
 void CheckPoint(const ParameterSpace& space, const TuningPoint& point) {
   Require(point.size() == space.dimensions(), "a point of other dimensions");
   Require(space.Canonical(point) == point, "a canonical point has a nearest one that is another");
-  Require(space.Check(point).ok() == space.Satisfies(point), "a canonical point is refused though constraints hold, or taken though not");
+  Require(space.Check(point).ok() == space.Satisfies(point),
+          "a canonical point is refused though constraints hold, or taken though not");
   Require(DecodePoint(EncodePoint(point), point.size()) == point, "a point is stored as another");
   space.Text(point);
   for (size_t i = 0; i < point.size(); ++i) {
@@ -60,19 +62,22 @@ void Declare(v1::SectionDeclaration declaration) {
   CheckPoint(known, known.defaults());
   for (const double unit : {0.0, 0.3, 0.5, 1.0, std::numeric_limits<double>::quiet_NaN()})
     CheckPoint(known, known.FromUnit(std::vector<double>(known.dimensions(), unit)));
-  if (known.grid_points() < ParameterSpace::kUncountable) CheckPoint(known, known.Canonical(known.GridPoint(known.grid_points() - 1)));
+  if (known.grid_points() < ParameterSpace::kUncountable)
+    CheckPoint(known, known.Canonical(known.GridPoint(known.grid_points() - 1)));
   // As it is kept, and read again.
   Require(SameSpace(declaration, known.declaration()), "the space is another with its defaults");
   Require(SpaceDifference(known.declaration(), declaration).empty(), "a space differs from itself");
   const auto again = ParameterSpace::Create(known.declaration());
-  Require(again.ok() && (*again)->defaults() == known.defaults(), "what was declared cannot be declared again");
+  Require(again.ok() && (*again)->defaults() == known.defaults(),
+          "what was declared cannot be declared again");
 }
 
 const ParameterSpace& ReportedSpace() {
   static const auto space = [] {
     v1::SectionDeclaration declaration;
     Require(google::protobuf::TextFormat::ParseFromString(
-                "program: 'p' section: 's' device_class: 'cpu' context { name: 'n' value: 100 } constraints: 'tile * stages <= n' "
+                "program: 'p' section: 's' device_class: 'cpu' context { name: 'n' value: 100 } constraints: "
+                "'tile * stages <= n' "
                 "parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } } "
                 "parameters { name: 'stages' power_of_two { lower: 1 upper: 8 } condition: 'tile > 4' } "
                 "parameters { name: 'order' enumeration { values: 'rows' values: 'columns' } } "
@@ -104,11 +109,14 @@ void Evaluate(const std::string& text) {
   if (!expression.ok()) return RequireTyped(expression.status());
   const auto again = Expression::Parse(expression->text(), names);
   Require(again.ok(), "the text of an expression is none");
-  for (const size_t variable : expression->variables()) Require(variable < names.variables.size(), "a variable that is none");
-  for (const std::vector<double>& values : {std::vector<double>{0, 0, 0}, {1, 2, 3}, {-1, 0.5, 1e308}, {64, 8, 1 << 30}}) {
+  for (const size_t variable : expression->variables())
+    Require(variable < names.variables.size(), "a variable that is none");
+  for (const std::vector<double>& values :
+       {std::vector<double>{0, 0, 0}, {1, 2, 3}, {-1, 0.5, 1e308}, {64, 8, 1 << 30}}) {
     const double value = expression->Value(values);
     Require(SameValue(value, again->Value(values)), "an expression has two values");
-    Require(expression->Holds(values) == (!std::isnan(value) && value != 0), "what holds is not what is true");
+    Require(expression->Holds(values) == (!std::isnan(value) && value != 0),
+            "what holds is not what is true");
   }
 }
 

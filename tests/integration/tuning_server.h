@@ -1,4 +1,5 @@
-// A server as a process, which can be killed and started again at the same address, and what it has stored of tunings.
+// A server as a process, which can be killed and started again at the same address, and what it has stored of
+// tunings.
 #pragma once
 
 #include <grpcpp/create_channel.h>
@@ -64,7 +65,8 @@ class TuningServer {
   void Start(const std::string& address) {
     process_ = std::make_unique<Process>(
         "fusion-server",
-        std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"}, client_.environment());
+        std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
+        client_.environment());
     ASSERT_TRUE(process_->WaitForError("; data in")) << process_->err();
     const std::string marker = "listening on ";
     const size_t begin = process_->err().find(marker) + marker.size();

@@ -127,7 +127,8 @@ absl::Status Agent::Run() {
         next_contact = std::min(next_contact, std::chrono::duration<double>(kUnacceptedSeconds));
       woken_.wait_for(lock, stop_.get_token(), next_contact, [&] { return news_; });
     } else if (!known && IsRefusal(status.code())) {
-      // A server that knew this worker may take it again, with a new certificate; one that never did will not.
+      // A server that knew this worker may take it again, with a new certificate; one that never did will
+      // not.
       refused = status;
       break;
     } else if (!absl::IsCancelled(status)) {
@@ -143,8 +144,8 @@ absl::Status Agent::Run() {
   if (stopped) GiveBack();
   std::lock_guard lock(mutex_);
   if (replaced_)
-    return absl::AbortedError(
-        absl::StrCat("a newer process works under the name ", name_, "; give each worker a name of its own (--name)"));
+    return absl::AbortedError(absl::StrCat("a newer process works under the name ", name_,
+                                           "; give each worker a name of its own (--name)"));
   return refused;
 }
 
@@ -184,9 +185,9 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   v1::SynchronizeRequest request = State();
   // What is finished goes out at once; running tasks are reported every few seconds.
   const bool finished = held_.HasFinished();
-  const double wait = finished            ? 0
-                      : held_.empty()     ? options_.wait_seconds
-                                          : std::min(options_.wait_seconds, kContactSeconds);
+  const double wait = finished        ? 0
+                      : held_.empty() ? options_.wait_seconds
+                                      : std::min(options_.wait_seconds, kContactSeconds);
   request.set_wait_seconds(wait);
   context.set_deadline(InSeconds(wait + kCallSlackSeconds));
   v1::SynchronizeResponse response;
@@ -205,8 +206,8 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   Handle(response);
   *next_contact =
       std::chrono::duration<double>(std::clamp(response.next_contact_seconds(), 0.0, kContactSeconds));
-  // The call was short to bring results. Now that they are accepted, one that waits: what comes next of their job, this worker's
-  // device may be needed for.
+  // The call was short to bring results. Now that they are accepted, one that waits: what comes next of their
+  // job, this worker's device may be needed for.
   if (finished && !held_.HasFinished()) *next_contact = std::chrono::duration<double>(0);
   return absl::OkStatus();
 }

@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "worker/agent/blob_transfer.h"
 #include "worker/agent/held_tasks.h"
-#include "worker/agent/retry.h"
 #include "worker/agent/local_workplace.h"
+#include "worker/agent/retry.h"
 #include "worker/agent/workplace.h"
 
 namespace fusion {

@@ -8,8 +8,8 @@
 
 namespace fusion {
 
-// While it lives, lines that this thread logs carry the task, and the trace id of the job that it was queued for where the server said it
-// (Assignment.traceparent). Must end on the thread on which it began.
+// While it lives, lines that this thread logs carry the task, and the trace id of the job that it was queued
+// for where the server said it (Assignment.traceparent). Must end on the thread on which it began.
 class AssignmentScope {
  public:
   AssignmentScope(const std::string& task, const std::string& traceparent)

@@ -5,7 +5,8 @@ namespace fusion {
 void DeviceHealth::TakeOut(const std::string& device_uuid, const std::string& reason) {
   {
     std::lock_guard lock(mutex_);
-    problems_.try_emplace(device_uuid, Problem{"", std::chrono::steady_clock::now()}).first->second.reason = reason;
+    problems_.try_emplace(device_uuid, Problem{"", std::chrono::steady_clock::now()}).first->second.reason =
+        reason;
   }
   if (changed_) changed_();
 }
@@ -30,7 +31,8 @@ std::vector<v1::DeviceProblem> DeviceHealth::Problems() const {
     v1::DeviceProblem& message = problems.emplace_back();
     message.set_device_uuid(uuid);
     message.set_reason(problem.reason);
-    message.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - problem.since).count());
+    message.set_seconds(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - problem.since).count());
   }
   return problems;
 }

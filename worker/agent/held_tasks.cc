@@ -25,7 +25,9 @@ void HeldTasks::NearlyDone(const std::string& task, int64_t fence) {
   {
     std::lock_guard lock(mutex_);
     const auto found = held_.find(task);
-    if (found == held_.end() || found->second.report.fence() != fence || std::exchange(found->second.nearly_done, true)) return;
+    if (found == held_.end() || found->second.report.fence() != fence ||
+        std::exchange(found->second.nearly_done, true))
+      return;
   }
   changed_();
 }
@@ -65,7 +67,8 @@ std::set<std::string> HeldTasks::RunningDevices() const {
   std::lock_guard lock(mutex_);
   std::set<std::string> devices;
   for (const auto& [task, held] : held_)
-    if (held.kind == v1::TIME && held.report.has_running() && !held.nearly_done) devices.insert(held.device_uuid);
+    if (held.kind == v1::TIME && held.report.has_running() && !held.nearly_done)
+      devices.insert(held.device_uuid);
   return devices;
 }
 

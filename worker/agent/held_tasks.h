@@ -45,7 +45,7 @@ class HeldTasks {
   struct Held {
     v1::TaskKind kind = v1::TASK_KIND_UNSPECIFIED;
     std::string device_uuid;  // of a timing
-    v1::TaskReport report;  // running, or the result
+    v1::TaskReport report;    // running, or the result
     bool nearly_done = false;
     std::stop_source stop;
   };

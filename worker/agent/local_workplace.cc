@@ -1,14 +1,13 @@
 #include "worker/agent/local_workplace.h"
 
-#include <unistd.h>
-
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <set>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -38,7 +37,10 @@ bool HasGpuNodes() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/
 }  // namespace
 
 LocalWorkplace::LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs)
-    : blobs_(blobs), metrics_(options.metrics), build_slots_(Slots(options.build_slots)), build_threads_(build_slots_) {}
+    : blobs_(blobs),
+      metrics_(options.metrics),
+      build_slots_(Slots(options.build_slots)),
+      build_threads_(build_slots_) {}
 
 LocalWorkplace::~LocalWorkplace() {
   ending_.request_stop();
@@ -48,7 +50,7 @@ LocalWorkplace::~LocalWorkplace() {
 }
 
 absl::StatusOr<std::unique_ptr<LocalWorkplace>> LocalWorkplace::Open(const WorkplaceOptions& wanted,
-                                                           BlobTransfer* blobs) {
+                                                                     BlobTransfer* blobs) {
   WorkplaceOptions options = wanted;
   std::unique_ptr<LocalWorkplace> workplace(new LocalWorkplace(options, blobs));
   std::string why_not;
@@ -136,7 +138,7 @@ void LocalWorkplace::MakePool(Lane* lane, const SandboxPolicy& policy, const Wor
 }
 
 absl::StatusOr<v1::DescribeReply> LocalWorkplace::Describe(const WorkplaceOptions& options,
-                                                      std::unique_ptr<RunnerProcess>* runner) {
+                                                           std::unique_ptr<RunnerProcess>* runner) {
   const auto describe = [&](v1::Target target, const SandboxPolicy& policy) {
     *runner = std::make_unique<RunnerProcess>(options.runner_program, policy);
     return (*runner)->Describe(target);
@@ -182,13 +184,13 @@ void LocalWorkplace::DescribeConfinement(const WorkplaceOptions& options, bool h
 }
 
 void LocalWorkplace::Start(const v1::Assignment& assignment, std::stop_token stop,
-                      std::function<void(v1::TaskReport)> done) {
+                           std::function<void(v1::TaskReport)> done) {
   v1::TaskReport report;
   report.set_task(assignment.task());
   report.set_fence(assignment.fence());
   if (assignment.has_build()) {
-    boost::asio::post(build_threads_, [this, report, stop, task = assignment.build(), trace = assignment.traceparent(),
-                                       done]() mutable {
+    boost::asio::post(build_threads_, [this, report, stop, task = assignment.build(),
+                                       trace = assignment.traceparent(), done]() mutable {
       const AssignmentScope scope(report.task(), trace);
       Build(task, stop, &report);
       done(std::move(report));
@@ -197,12 +199,13 @@ void LocalWorkplace::Start(const v1::Assignment& assignment, std::stop_token sto
   }
   const auto lane = lanes_.find(assignment.time().device_uuid());
   if (assignment.has_time() && lane != lanes_.end()) {
-    boost::asio::post(lane->second->thread, [this, report, stop, lane = lane->second.get(),
-                                             task = assignment.time(), trace = assignment.traceparent(), done]() mutable {
-      const AssignmentScope scope(report.task(), trace);
-      Time(lane, task, stop, &report);
-      done(std::move(report));
-    });
+    boost::asio::post(lane->second->thread,
+                      [this, report, stop, lane = lane->second.get(), task = assignment.time(),
+                       trace = assignment.traceparent(), done]() mutable {
+                        const AssignmentScope scope(report.task(), trace);
+                        Time(lane, task, stop, &report);
+                        done(std::move(report));
+                      });
     return;
   }
   report.set_failure(assignment.has_time()
@@ -236,7 +239,8 @@ void LocalWorkplace::Build(const v1::BuildTask& task, std::stop_token stop, v1::
   *report->mutable_build() = std::move(output.result);
 }
 
-void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report) {
+void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop,
+                          v1::TaskReport* report) {
   if (health_.IsOut(lane->device.uuid())) {
     report->set_failure(absl::StrCat("the device ", lane->device.uuid(), " is taken out"));
     return;
@@ -299,7 +303,8 @@ void LocalWorkplace::TakeOut(Lane* lane, const std::string& reason, std::chrono:
     std::mutex mutex;
     std::condition_variable_any ended;
     std::unique_lock lock(mutex);
-    if (ended.wait_for(lock, ending_.get_token(), delay, [] { return false; }) || ending_.stop_requested()) return;
+    if (ended.wait_for(lock, ending_.get_token(), delay, [] { return false; }) || ending_.stop_requested())
+      return;
     const absl::Status probed = [&] {
       const std::lock_guard device(lane->device_mutex);
       return lane->runner->Probe(lane->device.uuid());

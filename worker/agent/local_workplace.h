@@ -1,4 +1,5 @@
-// The devices and compilers of this machine: builds on a pool of threads, timings on one lane for each device.
+// The devices and compilers of this machine: builds on a pool of threads, timings on one lane for each
+// device.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -48,7 +49,8 @@ class LocalWorkplace final : public Workplace {
  public:
   // Finds and measures the devices and the compilers: takes a second or two. NotFound when there is neither a
   // device nor a compiler, or no runner program.
-  static absl::StatusOr<std::unique_ptr<LocalWorkplace>> Open(const WorkplaceOptions& options, BlobTransfer* blobs);
+  static absl::StatusOr<std::unique_ptr<LocalWorkplace>> Open(const WorkplaceOptions& options,
+                                                              BlobTransfer* blobs);
   ~LocalWorkplace() override;
 
   const std::vector<v1::DeviceDescription>& devices() const override { return devices_; }
@@ -58,7 +60,9 @@ class LocalWorkplace final : public Workplace {
   const v1::Confinement& confinement() const override { return confinement_; }
   std::vector<v1::DeviceProblem> problems() const override { return health_.Problems(); }
   void OnChange(std::function<void()> changed) override { health_.OnChange(std::move(changed)); }
-  void OnNearlyDone(std::function<void(const std::string&, int64_t)> nearly_done) override { nearly_done_ = std::move(nearly_done); }
+  void OnNearlyDone(std::function<void(const std::string&, int64_t)> nearly_done) override {
+    nearly_done_ = std::move(nearly_done);
+  }
   void Start(const v1::Assignment& assignment, std::stop_token stop,
              std::function<void(v1::TaskReport)> done) override;
 
@@ -68,8 +72,9 @@ class LocalWorkplace final : public Workplace {
     v1::DeviceDescription device;
     std::unique_ptr<RunnerProcess> runner;
     std::unique_ptr<RunnerPool> pool;  // null: no spares
-    std::mutex device_mutex;           // held by whoever uses the device: timings, probes, opening it in a spare
-    std::chrono::steady_clock::time_point last_ended;  // of the last timing; used by the thread, as all but device and mutex
+    std::mutex device_mutex;  // held by whoever uses the device: timings, probes, opening it in a spare
+    std::chrono::steady_clock::time_point
+        last_ended;  // of the last timing; used by the thread, as all but device and mutex
     boost::asio::thread_pool thread{1};
   };
   LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs);
@@ -81,7 +86,8 @@ class LocalWorkplace final : public Workplace {
   void Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report);
   void MakePool(Lane* lane, const SandboxPolicy& policy, const WorkplaceOptions& options);
   void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
-  // The device failed its probe: it is out, and tried again in `delay`, then in twice that, until it is sound.
+  // The device failed its probe: it is out, and tried again in `delay`, then in twice that, until it is
+  // sound.
   void TakeOut(Lane* lane, const std::string& reason, std::chrono::seconds delay);
 
   BlobTransfer* const blobs_;

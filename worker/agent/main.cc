@@ -60,17 +60,22 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   options.workplace.spare_runners = 1;
   app.add_option("--spare-runners", options.workplace.spare_runners,
-                 "runners of each device that are started before they are needed, to replace one that a candidate crashed (default: 1)")
+                 "runners of each device that are started before they are needed, to replace one that a "
+                 "candidate crashed (default: 1)")
       ->check(CLI::Range(0, 8));
   bool builds_only = false;
   app.add_flag("--builds-only", builds_only, "offer compilers and no devices: needs no GPU");
   fusion::SimulationOptions simulation{.devices = 0};
   app.add_option("--simulate", simulation.devices,
-                 "offer so many simulated GPUs instead of what is here, to try out a farm: nothing is computed or verified")
+                 "offer so many simulated GPUs instead of what is here, to try out a farm: nothing is "
+                 "computed or verified")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--simulate-faults", simulation.faults, "share of simulated programs that fault")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--simulate-hangs", simulation.hangs, "share of simulated timings that never end")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--simulate-failures", simulation.failures, "share of simulated timings at which the worker fails")
+  app.add_option("--simulate-faults", simulation.faults, "share of simulated programs that fault")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--simulate-hangs", simulation.hangs, "share of simulated timings that never end")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--simulate-failures", simulation.failures,
+                 "share of simulated timings at which the worker fails")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--simulate-seconds", simulation.time_seconds, "time that a simulated timing takes")
       ->check(CLI::Range(0.0, 3600.0));
@@ -80,8 +85,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
   app.add_option("--log-format", log_format, "text, or json: one object a line, with ids of tasks")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--metrics-listen", metrics_address,
-                 "HOST:PORT of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9465 (default: none)");
+  app.add_option(
+      "--metrics-listen", metrics_address,
+      "HOST:PORT of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9465 (default: none)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -106,7 +112,8 @@ int main(int argc, char** argv) {
     pages.http.address = metrics_address;
     // A worker whose server is away is healthy: it waits, and a new process could do no more.
     pages.ready = [&] {
-      return metrics.connected->value() > 0 ? absl::OkStatus() : absl::UnavailableError("the server does not answer");
+      return metrics.connected->value() > 0 ? absl::OkStatus()
+                                            : absl::UnavailableError("the server does not answer");
     };
     auto started = fusion::StartMonitor(pages, &metrics.registry);
     if (!started.ok()) {

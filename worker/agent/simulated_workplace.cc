@@ -44,7 +44,8 @@ v1::DeviceDescription SimulatedGpu(const std::string& host, int number) {
 v1::Statistics SimulatedTimes(const v1::Program& program) {
   double microseconds = 0;
   for (const v1::Launch& launch : program.launches()) {
-    const std::string digest = Sha256Hex(absl::StrCat(launch.kernel(), " ", launch.grid(), " ", launch.threads()));
+    const std::string digest =
+        Sha256Hex(absl::StrCat(launch.kernel(), " ", launch.grid(), " ", launch.threads()));
     microseconds += 5 + static_cast<double>(std::stoul(digest.substr(0, 6), nullptr, 16) % 1000) / 10;
   }
   v1::Statistics times;
@@ -56,7 +57,10 @@ v1::Statistics SimulatedTimes(const v1::Program& program) {
 }
 
 SimulatedWorkplace::SimulatedWorkplace(const SimulationOptions& options, BlobTransfer* blobs)
-    : options_(options), blobs_(blobs), random_(options.seed), threads_(options.devices + options.build_slots) {
+    : options_(options),
+      blobs_(blobs),
+      random_(options.seed),
+      threads_(options.devices + options.build_slots) {
   for (int i = 0; i < options_.devices; ++i) devices_.push_back(SimulatedGpu(options_.host, i));
   if (options_.build_slots > 0) builds_.emplace_back().set_target(v1::CUDA);
   notes_.push_back("devices are simulated: nothing is computed, and no result is verified");
@@ -82,7 +86,8 @@ bool SimulatedWorkplace::Wait(double seconds, std::stop_token stop) {
     changed.notify_all();
   });
   std::unique_lock lock(mutex);
-  changed.wait_for(lock, stop, std::chrono::duration<double>(seconds), [&] { return ending_.stop_requested(); });
+  changed.wait_for(lock, stop, std::chrono::duration<double>(seconds),
+                   [&] { return ending_.stop_requested(); });
   return !stop.stop_requested() && !ending_.stop_requested();
 }
 
@@ -143,7 +148,8 @@ bool SimulatedWorkplace::Time(const v1::TimeTask& task, std::stop_token stop, v1
     speedup.set_high(speedup.median());
     *measurement->mutable_paired_warm_speedup() = speedup;
   };
-  if (task.session().unfused().launches_size() > 0) measure(task.session().unfused(), result.mutable_unfused());
+  if (task.session().unfused().launches_size() > 0)
+    measure(task.session().unfused(), result.mutable_unfused());
   for (const v1::Program& program : task.programs()) measure(program, result.add_programs());
   result.mutable_conditions()->set_driver_version("simulated");
   if (Happens(options_.sick_devices)) {

@@ -1,5 +1,5 @@
-// GPUs that are not there, for trying out a farm: they take tasks as real ones do, and answer at once or after a time, with
-// times that follow from the programs alone. Nothing is computed and nothing verified.
+// GPUs that are not there, for trying out a farm: they take tasks as real ones do, and answer at once or
+// after a time, with times that follow from the programs alone. Nothing is computed and nothing verified.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -21,10 +21,10 @@ struct SimulationOptions {
   double build_seconds = 0.05;  // of each build
   double time_seconds = 0.1;    // of each timing
   // Shares of timings that end so. Whose turn it is follows from the seed.
-  double faults = 0;       // a program has the outcome FAULT
-  double hangs = 0;        // no answer ever, until the server takes the task away
-  double failures = 0;     // the worker says that it failed
-  double sick_devices = 0; // after the timing the device is taken out for a second
+  double faults = 0;        // a program has the outcome FAULT
+  double hangs = 0;         // no answer ever, until the server takes the task away
+  double failures = 0;      // the worker says that it failed
+  double sick_devices = 0;  // after the timing the device is taken out for a second
   uint64_t seed = 1;
 };
 

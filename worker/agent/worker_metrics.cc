@@ -27,10 +27,10 @@ WorkerMetrics::WorkerMetrics()
       runner_restarts(registry.AddCounter("fusion_worker_runner_restarts_total",
                                           "Runners that were started because one before had ended.",
                                           {"device"})),
-      timing_seconds(registry.AddCounter(
-          "fusion_worker_timing_seconds_total",
-          "Where the time of timings went: parts of the runner's work and of the worker's; idle: until the next one began.",
-          {"device", "part"})),
+      timing_seconds(registry.AddCounter("fusion_worker_timing_seconds_total",
+                                         "Where the time of timings went: parts of the runner's work and of "
+                                         "the worker's; idle: until the next one began.",
+                                         {"device", "part"})),
       spare_runners(registry.AddGauge("fusion_worker_spare_runners",
                                       "Runners that have the device open and wait to replace one that ends.",
                                       {"device"})),

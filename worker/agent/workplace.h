@@ -31,8 +31,8 @@ class Workplace {
   // Called, from any thread, when problems() may have changed. Set before the first Start.
   virtual void OnChange(std::function<void()> changed) = 0;
 
-  // Called, from any thread, with the task and the fence of a timing that is about to end: its lane may be given the next one, which
-  // then does not wait for the server. Set before the first Start.
+  // Called, from any thread, with the task and the fence of a timing that is about to end: its lane may be
+  // given the next one, which then does not wait for the server. Set before the first Start.
   virtual void OnNearlyDone(std::function<void(const std::string& task, int64_t fence)>) {}
 
   // Does the task on a thread of its own and calls done with its report from there; a task that was stopped

@@ -105,7 +105,8 @@ absl::Status CudaBackend::Start() {
 const std::string& CudaBackend::SupportBinary() const {
   // Compiling takes a few tenths of a second, and there is one architecture in a process as a rule.
   static auto* binaries = new std::map<std::string, std::string>;
-  const std::string arch = absl::StrCat("sm_", Attribute(kComputeCapabilityMajor), Attribute(kComputeCapabilityMinor));
+  const std::string arch =
+      absl::StrCat("sm_", Attribute(kComputeCapabilityMajor), Attribute(kComputeCapabilityMinor));
   const auto [known, is_new] = binaries->try_emplace(arch);
   if (!is_new) return known->second;
   absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
@@ -170,7 +171,8 @@ v1::MeasurementConditions CudaBackend::Conditions() {
   if (nvml == nullptr) return conditions;
   if (nvml_device_ == nullptr) {
     char driver_version[96] = {};
-    if (nvml->SystemGetDriverVersion(driver_version, sizeof driver_version) == 0) driver_version_ = driver_version;
+    if (nvml->SystemGetDriverVersion(driver_version, sizeof driver_version) == 0)
+      driver_version_ = driver_version;
     if (nvml->DeviceGetHandleByUuid(uuid_.c_str(), &nvml_device_) != 0) nvml_device_ = nullptr;
   }
   if (!driver_version_.empty()) conditions.set_driver_version(driver_version_);

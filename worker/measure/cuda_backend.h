@@ -80,8 +80,8 @@ class CudaBackend : public ExecutionBackend {
   absl::StatusOr<CudaGraphExec> Capture(const std::vector<PreparedLaunch>& launches, int repeat);
   // Seconds of all of them.
   absl::StatusOr<double> RunGraph(const std::vector<PreparedLaunch>& launches, const RunOptions& options);
-  // Seconds that what `work` queues takes on the device, which is held back that long while the host queues it, and
-  // what `queue_more` queues behind it, where there is something.
+  // Seconds that what `work` queues takes on the device, which is held back that long while the host queues
+  // it, and what `queue_more` queues behind it, where there is something.
   absl::StatusOr<double> Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds,
                               const std::function<absl::Status()>& queue_more = nullptr);
   absl::StatusOr<double> MeasureCopyBandwidth();

@@ -145,7 +145,8 @@ absl::Status CudaBackend::LaunchTable(CudaFunction function, InspectionTable* ta
   }
   void* arguments[] = {table, &results};
   return driver_.Check(
-      driver_.LaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr), "a data operation");
+      driver_.LaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr),
+      "a data operation");
 }
 
 absl::Status CudaBackend::QueueGuards(absl::Span<const MemoryRange> guards) {
@@ -177,8 +178,8 @@ absl::Status CudaBackend::QueueInspections(absl::Span<const Inspection> inspecti
     FUSION_ASSIGN_OR_RETURN(results_, Allocate(static_cast<int64_t>(8 * inspections.size())));
     results_count_ = inspections.size();
   }
-  FUSION_RETURN_IF_ERROR(
-      driver_.Check(driver_.MemsetD32Async(results_, 0, 2 * inspections.size(), stream_), "clearing results"));
+  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemsetD32Async(results_, 0, 2 * inspections.size(), stream_),
+                                       "clearing results"));
   for (size_t first = 0; first < inspections.size(); first += kInspectionTableEntries) {
     InspectionTable table;
     for (const Inspection& inspection : inspections.subspan(first, kInspectionTableEntries)) {

@@ -102,7 +102,8 @@ struct CudaDriver {
   int (*LaunchKernel)(CudaFunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                       unsigned int block_x, unsigned int block_y, unsigned int block_z,
                       unsigned int shared_bytes, CudaStream stream, void** parameters, void** extra);
-  int (*LaunchKernelEx)(const CudaLaunchConfig* config, CudaFunction function, void** parameters, void** extra);
+  int (*LaunchKernelEx)(const CudaLaunchConfig* config, CudaFunction function, void** parameters,
+                        void** extra);
   int (*StreamCreate)(CudaStream* stream, unsigned int flags);
   int (*StreamDestroy)(CudaStream stream);
   int (*StreamSynchronize)(CudaStream stream);

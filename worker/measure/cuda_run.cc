@@ -94,12 +94,14 @@ absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launc
     FUSION_ASSIGN_OR_RETURN(options.inspected->found, support_.inspect != nullptr
                                                           ? FetchInspected(options.inspections.size())
                                                           : ExecutionBackend::Inspect(options.inspections));
-    options.inspected->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    options.inspected->seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return *seconds / options.repeat;
 }
 
-absl::StatusOr<double> CudaBackend::RunGraph(const std::vector<PreparedLaunch>& launches, const RunOptions& options) {
+absl::StatusOr<double> CudaBackend::RunGraph(const std::vector<PreparedLaunch>& launches,
+                                             const RunOptions& options) {
   std::unique_ptr<RepeatedLaunches> own;  // for this run alone
   std::unique_ptr<RepeatedLaunches>& kept = options.kept != nullptr ? *options.kept : own;
   if (kept == nullptr) kept = std::make_unique<CudaGraphs>(driver_);
@@ -152,14 +154,16 @@ absl::Status CudaBackend::Launch(const std::vector<PreparedLaunch>& launches) {
 
 absl::StatusOr<CudaGraphExec> CudaBackend::Capture(const std::vector<PreparedLaunch>& launches, int repeat) {
   constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-  FUSION_RETURN_IF_ERROR(driver_.Check(driver_.StreamBeginCapture(stream_, kThreadLocal), "cuStreamBeginCapture"));
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.StreamBeginCapture(stream_, kThreadLocal), "cuStreamBeginCapture"));
   absl::Status captured;
   for (int i = 0; i < repeat && captured.ok(); ++i) captured = Launch(launches);
   CudaGraph graph = nullptr;
   const absl::Status ended = driver_.Check(driver_.StreamEndCapture(stream_, &graph), "cuStreamEndCapture");
   captured.Update(ended);
   CudaGraphExec exec = nullptr;
-  if (captured.ok()) captured = driver_.Check(driver_.GraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
+  if (captured.ok())
+    captured = driver_.Check(driver_.GraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
   if (graph != nullptr) driver_.GraphDestroy(graph);
   if (!captured.ok()) return captured;
   return exec;

@@ -179,7 +179,8 @@ extern "C" __global__ void fusion_compare(const void* output, int f64, const dou
 }  // namespace
 
 std::string SupportKernelsSource() {
-  return absl::StrCat(kEntryOperationsSource, "\n#define FUSION_TABLE_ENTRIES ", kInspectionTableEntries, "\n", kKernels);
+  return absl::StrCat(kEntryOperationsSource, "\n#define FUSION_TABLE_ENTRIES ", kInspectionTableEntries,
+                      "\n", kKernels);
 }
 
 }  // namespace fusion

@@ -1,5 +1,5 @@
-// Pieces of device memory that are free and kept, because giving them back to the driver and getting others takes it milliseconds
-// for every session.
+// Pieces of device memory that are free and kept, because giving them back to the driver and getting others
+// takes it milliseconds for every session.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,12 @@ class FreeBlocks {
   // A piece that was allocated, with the bytes that it has.
   void Allocated(DeviceAddress address, int64_t bytes) { sizes_[address] = bytes; }
 
-  // A free piece of at least so many bytes and not many more (a quarter, or a megabyte), which is in use from now on.
+  // A free piece of at least so many bytes and not many more (a quarter, or a megabyte), which is in use from
+  // now on.
   std::optional<DeviceAddress> Take(int64_t bytes);
 
-  // The piece is free. Returns what is not kept, for the driver: all but the newest pieces of together at most `most_bytes`.
+  // The piece is free. Returns what is not kept, for the driver: all but the newest pieces of together at
+  // most `most_bytes`.
   std::vector<DeviceAddress> Free(DeviceAddress address, int64_t most_bytes);
   // All that is free; forgets it.
   std::vector<DeviceAddress> TakeAll();

@@ -62,7 +62,8 @@ absl::Status GuardedMemory::Arm() { return backend_->WriteGuards(guards_); }
 
 absl::StatusOr<std::string> GuardedMemory::Check() {
   std::vector<Inspection> inspections;
-  for (const MemoryRange& guard : guards_) inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
+  for (const MemoryRange& guard : guards_)
+    inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
   FUSION_ASSIGN_OR_RETURN(const std::vector<uint64_t> changed, backend_->Inspect(inspections));
   for (size_t i = 0; i < guards_.size(); ++i) {
     if (changed[i] == 0) continue;
@@ -71,7 +72,8 @@ absl::StatusOr<std::string> GuardedMemory::Check() {
     FUSION_RETURN_IF_ERROR(backend_->CopyOut(found.data(), guard.address, guard.bytes));
     int64_t first = 0;
     while (first < guard.bytes && found[first] == GuardByte(guard.address + first)) ++first;
-    return absl::StrCat("wrote outside its buffers: ", changed[i], " bytes changed ", places_[i], ", from byte ", first);
+    return absl::StrCat("wrote outside its buffers: ", changed[i], " bytes changed ", places_[i],
+                        ", from byte ", first);
   }
   return std::string();
 }

@@ -181,7 +181,8 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
     absl::StatusOr<std::vector<uint64_t>> found = Inspect(options.inspections);
     if (!found.ok()) return found.status();
     options.inspected->found = *std::move(found);
-    options.inspected->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - end).count();
+    options.inspected->seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - end).count();
   }
   return std::chrono::duration<double>(end - start).count() / options.repeat;
 }

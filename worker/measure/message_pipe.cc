@@ -68,8 +68,8 @@ absl::Status WriteMessage(int descriptor, const google::protobuf::MessageLite& m
   return WriteBytes(descriptor, bytes.data(), bytes.size(), keep_waiting);
 }
 
-absl::Status ReadMessage(int descriptor, google::protobuf::MessageLite* message, const KeepWaiting& keep_waiting,
-                         uint32_t most_bytes) {
+absl::Status ReadMessage(int descriptor, google::protobuf::MessageLite* message,
+                         const KeepWaiting& keep_waiting, uint32_t most_bytes) {
   unsigned char prefix[4];
   FUSION_RETURN_IF_ERROR(ReadBytes(descriptor, reinterpret_cast<char*>(prefix), 4, keep_waiting));
   uint32_t length = 0;

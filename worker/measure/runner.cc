@@ -106,7 +106,8 @@ absl::Status Runner::Probe(const v1::ProbeRequest& request) {
 
 absl::Status Runner::Open(const v1::OpenRequest& request) {
   if (request.beside_timings()) {
-    if (request.device_uuid() != HostUuid()) FUSION_RETURN_IF_ERROR(CudaBackend::PrepareToOpen(request.device_uuid()));
+    if (request.device_uuid() != HostUuid())
+      FUSION_RETURN_IF_ERROR(CudaBackend::PrepareToOpen(request.device_uuid()));
   } else {
     FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(request.device_uuid()));
     FUSION_RETURN_IF_ERROR(backend->Probe());  // loads what every timing uses, too
@@ -140,20 +141,20 @@ absl::Status Runner::Time(const v1::TimeRequest& request) {
     session_ = std::move(*session);
     session_key_ = key;
   }
-  absl::StatusOr<v1::TimeResult> result =
-      MeasurePrograms(backend, session_.get(), task, binaries, request.copy_bytes_per_second(), activity_,
-                      [&](int number, const v1::ProgramMeasurement& measurement) {
-                        v1::RunnerReply finished;
-                        finished.mutable_finished()->set_program(number);
-                        *finished.mutable_finished()->mutable_measurement() = measurement;
-                        // A closed pipe shows when the final reply is written.
-                        WriteMessage(output_, finished).IgnoreError();
-                      },
-                      [&] {
-                        v1::RunnerReply sampled;
-                        sampled.mutable_sampled();
-                        WriteMessage(output_, sampled).IgnoreError();
-                      });
+  absl::StatusOr<v1::TimeResult> result = MeasurePrograms(
+      backend, session_.get(), task, binaries, request.copy_bytes_per_second(), activity_,
+      [&](int number, const v1::ProgramMeasurement& measurement) {
+        v1::RunnerReply finished;
+        finished.mutable_finished()->set_program(number);
+        *finished.mutable_finished()->mutable_measurement() = measurement;
+        // A closed pipe shows when the final reply is written.
+        WriteMessage(output_, finished).IgnoreError();
+      },
+      [&] {
+        v1::RunnerReply sampled;
+        sampled.mutable_sampled();
+        WriteMessage(output_, sampled).IgnoreError();
+      });
   FUSION_RETURN_IF_ERROR(result.status());
   *reply.mutable_timed() = std::move(*result);
   phases_.Enter(v1::TIMING_OTHER);

@@ -42,7 +42,8 @@ std::unique_ptr<RunnerProcess> RunnerPool::Take() {
     }
     taken_.notify_all();
     Tell();
-    // It may have died since, of what killed another runner or by the system's hand: nothing of that is a program's fault.
+    // It may have died since, of what killed another runner or by the system's hand: nothing of that is a
+    // program's fault.
     if (spare->Open(options_.device_uuid, /*beside_timings=*/false).ok()) return spare;
   }
 }
@@ -78,11 +79,13 @@ std::unique_ptr<RunnerProcess> RunnerPool::Make(std::stop_token stop) {
   bool sound = true;
   if (options_.beside_timings) {
     sound = false;
-    options_.beside_timings(stop, [&] { sound = runner->Open(options_.device_uuid, /*beside_timings=*/true, stop).ok(); });
+    options_.beside_timings(
+        stop, [&] { sound = runner->Open(options_.device_uuid, /*beside_timings=*/true, stop).ok(); });
   }
   bool opened = false;
   if (sound)
-    options_.with_device(stop, [&] { opened = runner->Open(options_.device_uuid, /*beside_timings=*/false, stop).ok(); });
+    options_.with_device(
+        stop, [&] { opened = runner->Open(options_.device_uuid, /*beside_timings=*/false, stop).ok(); });
   return opened ? std::move(runner) : nullptr;
 }
 

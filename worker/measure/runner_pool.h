@@ -1,5 +1,5 @@
-// Runners for one device that have been started, and have the device open, before they are needed: a crash costs the next program
-// no start of a process and no making of a context.
+// Runners for one device that have been started, and have the device open, before they are needed: a crash
+// costs the next program no start of a process and no making of a context.
 #pragma once
 
 #include <condition_variable>
@@ -20,24 +20,28 @@ struct RunnerPoolOptions {
   SandboxPolicy policy;
   std::string device_uuid;
   int spares = 1;
-  // Calls what it is given in its turn; does not call it when stopped before that. Called by the pool's thread.
+  // Calls what it is given in its turn; does not call it when stopped before that. Called by the pool's
+  // thread.
   using Turn = std::function<void(std::stop_token, const std::function<void()>& use)>;
   Turn with_device;  // while nothing is timed on the device
-  // For what disturbs no timing on the device: starting a process and compiling our kernels. Null: that too is done with the device.
+  // For what disturbs no timing on the device: starting a process and compiling our kernels. Null: that too
+  // is done with the device.
   Turn beside_timings;
-  // Called with the number of spares whenever it has changed, from any thread, one call at a time. May be null.
+  // Called with the number of spares whenever it has changed, from any thread, one call at a time. May be
+  // null.
   std::function<void(int)> changed;
 };
 
-// Makes spares on a thread of its own, one after another, until there are as many as wanted; one that cannot be made is tried again
-// after 5 s, then ever more rarely. Thread safe.
+// Makes spares on a thread of its own, one after another, until there are as many as wanted; one that cannot
+// be made is tried again after 5 s, then ever more rarely. Thread safe.
 class RunnerPool {
  public:
   explicit RunnerPool(RunnerPoolOptions options);
   // Ends the spares, also one that is being made.
   ~RunnerPool();
 
-  // A spare that has just computed rightly, or null: none is ready. The caller must have the device to itself. Another is made.
+  // A spare that has just computed rightly, or null: none is ready. The caller must have the device to
+  // itself. Another is made.
   std::unique_ptr<RunnerProcess> Take();
   // How many are ready.
   int ready() const;

@@ -116,7 +116,8 @@ absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
   for (int progress = 0; status.ok(); ++progress) {
     status = ReadMessage(child_->output(), &reply, keep_waiting, limits.reply_bytes);
     if (!status.ok() || !(reply.has_finished() || reply.has_sampled())) break;
-    if (progress == limits.progress_replies) status = absl::DataLossError("more replies than there is to tell");
+    if (progress == limits.progress_replies)
+      status = absl::DataLossError("more replies than there is to tell");
     if (status.ok() && on_progress) on_progress(reply);
   }
   if (cause != RunnerDeath::Cause::kNone) return Died(cause, reason, death);

@@ -47,9 +47,12 @@ class RunnerProcess {
   explicit RunnerProcess(std::string program = "", SandboxPolicy policy = {});
   ~RunnerProcess();
 
-  // Where another process comes from when one is needed, instead of being started then: a runner of the same program and policy
-  // with a process that waits for requests, or null where none is ready (RunnerPool::Take). Set before the first request.
-  void TakeSparesFrom(std::function<std::unique_ptr<RunnerProcess>()> take_spare) { take_spare_ = std::move(take_spare); }
+  // Where another process comes from when one is needed, instead of being started then: a runner of the same
+  // program and policy with a process that waits for requests, or null where none is ready
+  // (RunnerPool::Take). Set before the first request.
+  void TakeSparesFrom(std::function<std::unique_ptr<RunnerProcess>()> take_spare) {
+    take_spare_ = std::move(take_spare);
+  }
 
   // Sends a request and waits for its final reply; those before it go to `on_progress`. A runner that faults,
   // hangs or is stopped is gone afterwards; the next request starts another. Statuses: Aborted: it died,
@@ -62,7 +65,8 @@ class RunnerProcess {
   absl::StatusOr<v1::DescribeReply> Describe(v1::Target target);
   // OK when a known kernel computes rightly on the device.
   absl::Status Probe(const std::string& device_uuid);
-  // Makes ready for timings on the device; `beside_timings`: only what disturbs none in another runner (OpenRequest).
+  // Makes ready for timings on the device; `beside_timings`: only what disturbs none in another runner
+  // (OpenRequest).
   absl::Status Open(const std::string& device_uuid, bool beside_timings, std::stop_token stop = {});
 
   // Whether the last runner died of a fault or timeout: the device must be probed before the next task.

@@ -57,8 +57,7 @@ std::string SessionData::Key(const v1::Session& session) {
 absl::StatusOr<std::unique_ptr<SessionData>> SessionData::Create(ExecutionBackend* backend,
                                                                  const v1::Session& session,
                                                                  const BinaryMap& binaries,
-                                                                 ActivityPage* activity,
-                                                                 PhaseTimes* phases) {
+                                                                 ActivityPage* activity, PhaseTimes* phases) {
   for (const auto* buffers : {&session.inputs(), &session.outputs()})
     for (const v1::Buffer& buffer : *buffers)
       if (buffer.count() < 0 || (buffer.data_type() != v1::F32 && buffer.data_type() != v1::F64))
@@ -170,7 +169,8 @@ absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* 
   options.poison = prepared.poison;
   options.before_launch = [&] { activity->Set(Activity::kReference); };
   absl::StatusOr<double> seconds = backend_->Run(prepared.launches, options);
-  FUSION_RETURN_IF_ERROR(seconds.status());  // the activity stays kReference: the parent reads who was at fault
+  FUSION_RETURN_IF_ERROR(
+      seconds.status());  // the activity stays kReference: the parent reads who was at fault
   activity->Set(Activity::kSetUp);
   for (GuardedMemory* guarded : {scratch.get(), references_.get(), memory_.get()}) {
     FUSION_ASSIGN_OR_RETURN(const std::string damage, guarded->Check());

@@ -25,8 +25,8 @@ struct PreparedProgram {
   std::vector<PreparedLaunch> launches;
   std::vector<v1::KernelAttributes> kernels;  // each kernel once
   std::vector<std::pair<std::string, int64_t>>
-      temporaries;                  // and the workspace: names and bytes, cut from the scratch
-  std::vector<MemoryRange> poison;  // outputs, temporaries and workspace
+      temporaries;                             // and the workspace: names and bytes, cut from the scratch
+  std::vector<MemoryRange> poison;             // outputs, temporaries and workspace
   std::unique_ptr<RepeatedLaunches> repeated;  // goes before the binaries
 };
 
@@ -52,8 +52,8 @@ class SessionData {
   // Equal keys: the same data and the same reference.
   static std::string Key(const v1::Session& session);
 
-  // Other values in the input buffers, and the reference's results for them; scalars handed by value stay. Programs prepared
-  // earlier must not run any more, and Reserve has to be called again.
+  // Other values in the input buffers, and the reference's results for them; scalars handed by value stay.
+  // Programs prepared earlier must not run any more, and Reserve has to be called again.
   absl::Status Renew(const BinaryMap& binaries, ActivityPage* activity);
 
   // Makes room for the temporaries of programs, which share one piece of memory: the most that any needs

@@ -10,7 +10,8 @@
 
 namespace fusion {
 
-absl::StatusOr<double> SessionData::Run(PreparedProgram& program, bool flush_cache, int repeat, RunCalls calls) {
+absl::StatusOr<double> SessionData::Run(PreparedProgram& program, bool flush_cache, int repeat,
+                                        RunCalls calls) {
   RunOptions options;
   options.poison = program.poison;
   options.flush_cache = flush_cache;
@@ -40,11 +41,13 @@ absl::StatusOr<double> SessionData::RunInspected(PreparedProgram& program, RunCa
 std::vector<Inspection> SessionData::Inspections() const {
   std::vector<Inspection> inspections;
   for (const Place& output : outputs_)
-    inspections.push_back({.kind = Inspection::Kind::kHash, .range = {output.reference, output.buffer.count() * 8}});
+    inspections.push_back(
+        {.kind = Inspection::Kind::kHash, .range = {output.reference, output.buffer.count() * 8}});
   for (const GuardedMemory* guarded : {memory_.get(), scratch_.get()})
     for (const MemoryRange& guard : guarded->guards())
       inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
-  for (const Place& input : inputs_) inspections.push_back({.kind = Inspection::Kind::kHash, .range = input.range});
+  for (const Place& input : inputs_)
+    inspections.push_back({.kind = Inspection::Kind::kHash, .range = input.range});
   for (const Place& output : outputs_)
     inspections.push_back({.kind = Inspection::Kind::kCompare,
                            .range = output.range,
@@ -63,7 +66,8 @@ absl::StatusOr<Verdict> SessionData::Judge() {
   const std::vector<uint64_t>& found = inspected_.found;
   size_t next = 0;
   for (const Place& output : outputs_)
-    if (found[next++] != output.hash) return absl::AbortedError("wrote outside its buffers, into the reference results");
+    if (found[next++] != output.hash)
+      return absl::AbortedError("wrote outside its buffers, into the reference results");
   for (GuardedMemory* guarded : {memory_.get(), scratch_.get()}) {
     bool whole = true;
     for (size_t i = 0; i < guarded->guards().size(); ++i) whole &= found[next++] == 0;

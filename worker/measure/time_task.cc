@@ -99,15 +99,16 @@ class Remainder {
   bool unfused_ = false;
 };
 
-// Of the reply about the programs: names, samples, what is known of each launch, and messages, which are short. No more, since a
-// few bytes on the pipe can be a hundred times as many in memory.
+// Of the reply about the programs: names, samples, what is known of each launch, and messages, which are
+// short. No more, since a few bytes on the pipe can be a hundred times as many in memory.
 uint32_t MostReplyBytes(const v1::TimeTask& task, const v1::MeasurementMethod& method) {
   constexpr int64_t kWithoutPrograms = 64 << 10, kOfProgram = 16 << 10, kOfLaunch = 128;
   int64_t bytes = kWithoutPrograms;
   const auto add = [&](const v1::Program& program) {
     bytes += kOfProgram + static_cast<int64_t>(program.name().size());
     bytes += 2 * static_cast<int64_t>(sizeof(double)) * method.maximum_samples();
-    for (const v1::Launch& launch : program.launches()) bytes += kOfLaunch + static_cast<int64_t>(launch.kernel().size());
+    for (const v1::Launch& launch : program.launches())
+      bytes += kOfLaunch + static_cast<int64_t>(launch.kernel().size());
   };
   add(task.session().unfused());
   for (const v1::Program& program : task.programs()) add(program);
@@ -176,7 +177,8 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
       (task.programs_size() + 1) * (limits.set_up_seconds + limits.load_seconds + method.seconds_limit() +
                                     kMostRunsBeyondSampling * limits.run_seconds);
   limits.reply_bytes = MostReplyBytes(task, method);
-  limits.progress_replies = 2 * (task.programs_size() + 2);  // each program and the end are told once; twice is no attack
+  limits.progress_replies =
+      2 * (task.programs_size() + 2);  // each program and the end are told once; twice is no attack
   TimeSpent unwanted;
   TimeSpent& spent = options.spent != nullptr ? *options.spent : unwanted;
   v1::TimeResult result;

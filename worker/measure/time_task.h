@@ -16,9 +16,10 @@ namespace fusion {
 // The device code with a digest.
 using BinaryGetter = std::function<absl::StatusOr<std::string>(const std::string& digest)>;
 
-// Where the time of timings went: seconds by part. The runner tells "open", "inputs", "reference", "load", "warm_up", "cold", "warm",
-// "verify", "conditions" and "other" (TimingPhase); on this side there are "start" (of runners), "probe" (of the device after a
-// fault), "transfer" (what a call took beyond what the runner told) and "lost" (calls in which it died).
+// Where the time of timings went: seconds by part. The runner tells "open", "inputs", "reference", "load",
+// "warm_up", "cold", "warm", "verify", "conditions" and "other" (TimingPhase); on this side there are "start"
+// (of runners), "probe" (of the device after a fault), "transfer" (what a call took beyond what the runner
+// told) and "lost" (calls in which it died).
 using TimeSpent = std::map<std::string, double>;
 
 struct TimeTaskOptions {

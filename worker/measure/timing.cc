@@ -19,16 +19,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUpRuns = 2;
-// A device that has been idle for so long takes a while to raise its clocks: the first program runs on it for at least kWarmUpSeconds,
-// and then until two series of runs in turn have the same median, but no longer than kMostWarmUpSeconds.
+// A device that has been idle for so long takes a while to raise its clocks: the first program runs on it for
+// at least kWarmUpSeconds, and then until two series of runs in turn have the same median, but no longer than
+// kMostWarmUpSeconds.
 constexpr double kIdleSeconds = 0.25;
 constexpr double kWarmUpSeconds = 0.05;
 constexpr double kMostWarmUpSeconds = 0.5;
 constexpr int kSteadySeries = 25;  // runs at least, and seconds
 constexpr double kSteadySeriesSeconds = 0.01;
 constexpr double kSteady = 0.005;
-// A warm sample is a series of runs about this long, or of the largest number of them: it has to outweigh what starts and
-// ends it.
+// A warm sample is a series of runs about this long, or of the largest number of them: it has to outweigh
+// what starts and ends it.
 constexpr double kWarmSeriesSeconds = 200e-6;
 constexpr int kMaximumWarmSeries = 20;
 constexpr int kWarmSeriesSlack = 3;
@@ -127,8 +128,8 @@ class ProtocolRun {
     *result_.mutable_conditions() = backend_->Conditions();
   }
 
-  // One run, or a series. False when the program is out now. A run beyond the deadline that ended by itself is a
-  // TIMEOUT too.
+  // One run, or a series. False when the program is out now. A run beyond the deadline that ended by itself
+  // is a TIMEOUT too.
   absl::StatusOr<bool> RunOnce(Subject* subject, bool flush_cache, double* seconds, int repeat = 1) {
     return Ran(subject, seconds, [&](SessionData::RunCalls calls) {
       return session_->Run(*subject->prepared, flush_cache, repeat, std::move(calls));
@@ -213,7 +214,8 @@ class ProtocolRun {
       const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
       if (elapsed > kMostWarmUpSeconds) break;
       series.push_back(seconds);
-      if (static_cast<int>(series.size()) < kSteadySeries || elapsed - series_began < kSteadySeriesSeconds) continue;
+      if (static_cast<int>(series.size()) < kSteadySeries || elapsed - series_began < kSteadySeriesSeconds)
+        continue;
       series_began = elapsed;
       const double median = ComputeStatistics(std::move(series)).median();
       series.clear();
@@ -227,15 +229,18 @@ class ProtocolRun {
     if (rounds < method_.minimum_samples()) return false;
     if (rounds >= method_.maximum_samples() || subject.spent_seconds >= method_.seconds_limit()) return true;
     std::vector<double> samples;
-    for (const auto& [round, seconds] : method_.warm() ? subject.warm : subject.cold) samples.push_back(seconds);
+    for (const auto& [round, seconds] : method_.warm() ? subject.warm : subject.cold)
+      samples.push_back(seconds);
     return RelativeHalfWidth(ComputeStatistics(std::move(samples))) <= method_.relative_half_width();
   }
 
-  // Runs in a warm sample; not always as many, so that no run can know from those before it whether it will be looked at.
+  // Runs in a warm sample; not always as many, so that no run can know from those before it whether it will
+  // be looked at.
   int WarmSeries(const Subject& subject) {
     const auto cold = subject.cold.find(round_);
     if (cold == subject.cold.end() || !(cold->second > 0)) return 1;
-    const int longest = static_cast<int>(std::clamp(kWarmSeriesSeconds / cold->second, 1.0, double(kMaximumWarmSeries)));
+    const int longest =
+        static_cast<int>(std::clamp(kWarmSeriesSeconds / cold->second, 1.0, double(kMaximumWarmSeries)));
     return longest - std::uniform_int_distribution<int>(0, std::min(kWarmSeriesSlack, longest - 1))(random_);
   }
 
@@ -259,11 +264,11 @@ class ProtocolRun {
           double seconds = 0;
           if (subject->prepared == nullptr) continue;
           // Nobody knows which of the runs that are timed will be looked at.
-          const bool judged =
-              flush_cache && (least_inspection_seconds_ < kCheapJudgement || std::bernoulli_distribution(kJudgedShare)(random_));
-          FUSION_ASSIGN_OR_RETURN(const bool ran,
-                                  judged ? RunAndJudge(subject, "a timed run", &seconds)
-                                         : RunOnce(subject, flush_cache, &seconds, flush_cache ? 1 : WarmSeries(*subject)));
+          const bool judged = flush_cache && (least_inspection_seconds_ < kCheapJudgement ||
+                                              std::bernoulli_distribution(kJudgedShare)(random_));
+          FUSION_ASSIGN_OR_RETURN(const bool ran, judged ? RunAndJudge(subject, "a timed run", &seconds)
+                                                         : RunOnce(subject, flush_cache, &seconds,
+                                                                   flush_cache ? 1 : WarmSeries(*subject)));
           if (ran) (flush_cache ? subject->cold : subject->warm)[round_] = seconds;
         }
       }
@@ -292,7 +297,8 @@ class ProtocolRun {
       if (subject.prepared == nullptr) continue;
       activity_->Set(Activity::kLoad, subject.number);
       // Its code is still loaded, with all that it remembers, as long as the program prepared before lives.
-      FUSION_ASSIGN_OR_RETURN(std::unique_ptr<PreparedProgram> prepared, session_->Prepare(*subject.program, binaries));
+      FUSION_ASSIGN_OR_RETURN(std::unique_ptr<PreparedProgram> prepared,
+                              session_->Prepare(*subject.program, binaries));
       activity_->Set(Activity::kSetUp);
       std::swap(subject.prepared, prepared);
       const InPhase cold(phases_, v1::TIMING_COLD);
@@ -302,7 +308,8 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
-  static v1::Statistics PairedSpeedup(const std::map<int, double>& unfused, const std::map<int, double>& fused) {
+  static v1::Statistics PairedSpeedup(const std::map<int, double>& unfused,
+                                      const std::map<int, double>& fused) {
     std::vector<double> speedups;
     for (const auto& [round, seconds] : fused)
       if (auto paired = unfused.find(round); paired != unfused.end() && seconds > 0)
@@ -369,7 +376,8 @@ absl::StatusOr<v1::TimeResult> MeasurePrograms(ExecutionBackend* backend, Sessio
                                                double copy_bytes_per_second, ActivityPage* activity,
                                                const FinishedCallback& finished,
                                                const std::function<void()>& sampled) {
-  return ProtocolRun(backend, session, task, activity, finished, sampled).Measure(binaries, copy_bytes_per_second);
+  return ProtocolRun(backend, session, task, activity, finished, sampled)
+      .Measure(binaries, copy_bytes_per_second);
 }
 
 }  // namespace fusion

@@ -21,8 +21,8 @@ using FinishedCallback = std::function<void(int, const v1::ProgramMeasurement&)>
 
 // Times the programs of a task. session must be that of the task. An unfused program without launches is left
 // out, and nothing is paired then. `sampled`, if not null, is called when all samples are taken, with some
-// milliseconds of judging left. Bad programs are outcomes in the result. An error means that the session cannot
-// go on: Aborted, as ExecutionBackend documents; activity says which program was running.
+// milliseconds of judging left. Bad programs are outcomes in the result. An error means that the session
+// cannot go on: Aborted, as ExecutionBackend documents; activity says which program was running.
 absl::StatusOr<v1::TimeResult> MeasurePrograms(ExecutionBackend* backend, SessionData* session,
                                                const v1::TimeTask& task, const BinaryMap& binaries,
                                                double copy_bytes_per_second, ActivityPage* activity,

@@ -21,8 +21,8 @@ std::string PackageLibraries(const std::string& program) {
 std::vector<std::string> BubblewrapCommand(const std::string& bubblewrap, const SandboxPolicy& policy,
                                            const std::vector<std::string>& command,
                                            const std::string& directory, int filter_descriptor) {
-  // No session of its own: Spawn has made one, and what left its group would outlive a bubblewrap that is killed in the milliseconds
-  // before --die-with-parent is in force.
+  // No session of its own: Spawn has made one, and what left its group would outlive a bubblewrap that is
+  // killed in the milliseconds before --die-with-parent is in force.
   std::vector<std::string> arguments = {bubblewrap,
                                         "--unshare-user",
                                         "--unshare-pid",

@@ -103,7 +103,8 @@ struct Failure {
   _exit(127);
 }
 
-// To what measures beside it. Sessions share the processors by groups where the kernel makes one of each (CONFIG_SCHED_AUTOGROUP).
+// To what measures beside it. Sessions share the processors by groups where the kernel makes one of each
+// (CONFIG_SCHED_AUTOGROUP).
 void Yield() {
   if (getpriority(PRIO_PROCESS, 0) < 10) setpriority(PRIO_PROCESS, 0, 10);
   const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
@@ -116,7 +117,7 @@ void Yield() {
 [[noreturn]] void RunChild(Plan plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != plan.parent) _exit(127);  // it died before that
-  setsid();  // its own group, and no terminal into which it could type
+  setsid();                                  // its own group, and no terminal into which it could type
   if (plan.yields) Yield();
   // Out of the way of the numbers that they will have.
   for (int& source : plan.sources)

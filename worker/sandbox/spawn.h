@@ -26,9 +26,9 @@ struct SpawnRequest {
   std::optional<SandboxPolicy> policy;
 };
 
-// The process leads a session and a group of its own, has no other descriptors, default signals, and ends with this process
-// (SIGKILL), whichever thread called. Thread safe. Internal, with what failed, when it cannot be started; a
-// policy that cannot be put in force starts nothing.
+// The process leads a session and a group of its own, has no other descriptors, default signals, and ends
+// with this process (SIGKILL), whichever thread called. Thread safe. Internal, with what failed, when it
+// cannot be started; a policy that cannot be put in force starts nothing.
 absl::StatusOr<pid_t> Spawn(const SpawnRequest& request);
 
 }  // namespace fusion

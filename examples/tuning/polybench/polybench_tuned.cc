@@ -178,7 +178,8 @@ class Measurement {
 
     Say("CPU alone, GPU alone and tuned, in turn");
     std::vector<double> cpu, gpu, tuned;
-    // Times of a loop of 0.2 ms on all processors vary by a tenth: 31 of them tell 3 % from nothing only by chance.
+    // Times of a loop of 0.2 ms on all processors vary by a tenth: 31 of them tell 3 % from nothing only by
+    // chance.
     const auto start = std::chrono::steady_clock::now();
     const auto go_on = [&](int round) {
       const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -186,7 +187,8 @@ class Measurement {
     };
     for (int round = 0; go_on(round); ++round) {
       for (int kind = 0; kind < 3; ++kind) {
-        // Of two runs the second is timed: a program's loop follows itself. The GPU alone behind the processors takes 8 % longer.
+        // Of two runs the second is timed: a program's loop follows itself. The GPU alone behind the
+        // processors takes 8 % longer.
         for (bool timed : {false, true}) {
           switch ((round + kind) % 3) {
             case 0:

@@ -1,8 +1,9 @@
-// Bayesian optimisation for few noisy measurements: a Gaussian process of the costs, and the point of greatest expected improvement
-// (Jones, Schonlau and Welch, "Efficient global optimization of expensive black-box functions", 1998), over the best expected cost
-// rather than the lowest measured, which noise makes too low. In turns over the whole space and in a region around the best that
-// shrinks where nothing is gained (Eriksson and others, "Scalable global optimization via local Bayesian optimization", 2019): one set
-// of lengths cannot describe both the whole and a narrow valley.
+// Bayesian optimisation for few noisy measurements: a Gaussian process of the costs, and the point of
+// greatest expected improvement (Jones, Schonlau and Welch, "Efficient global optimization of expensive
+// black-box functions", 1998), over the best expected cost rather than the lowest measured, which noise makes
+// too low. In turns over the whole space and in a region around the best that shrinks where nothing is gained
+// (Eriksson and others, "Scalable global optimization via local Bayesian optimization", 2019): one set of
+// lengths cannot describe both the whole and a narrow valley.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,11 +24,11 @@ constexpr uint64_t kSmallGrid = 1200;
 constexpr int kRandomCandidates = 200;
 constexpr int kCandidatesNearEach = 50;
 constexpr size_t kNearBest = 3;
-// Costs are relative differences up to about this far above the lowest, and logarithms of them beyond: how bad the bad ones are says
-// little of where the best is.
+// Costs are relative differences up to about this far above the lowest, and logarithms of them beyond: how
+// bad the bad ones are says little of where the best is.
 constexpr double kLinear = 0.5;
-// The first points, so many for each parameter, keep this distance from each other; with the next ones, rather than a point beside
-// one that ran less than so often, that one runs again.
+// The first points, so many for each parameter, keep this distance from each other; with the next ones,
+// rather than a point beside one that ran less than so often, that one runs again.
 constexpr double kApart = 0.02;
 constexpr size_t kApartArms = 14, kRepeatArms = 30;
 constexpr uint64_t kRunsOfNear = 4;
@@ -41,7 +42,8 @@ constexpr int kNegligibleInARow = 4;
 // Of outstanding runs: results are believed to be as expected, so that the next point is another one.
 constexpr size_t kMostBelieved = 16;
 
-// Candidates of one look that are kept for programs which wait, and their distance where the whole space was looked at.
+// Candidates of one look that are kept for programs which wait, and their distance where the whole space was
+// looked at.
 constexpr size_t kMostOthers = 100;
 constexpr double kOthersApart = 0.1;
 
@@ -54,7 +56,8 @@ class CostModel {
   explicit CostModel(const ParameterSpace& space) : process_(Categories(space)) {}
 
   // At least one of the arms works.
-  void Fit(const TuningKnowledge& knowledge, std::vector<size_t> arms, std::vector<double> origin, double scale) {
+  void Fit(const TuningKnowledge& knowledge, std::vector<size_t> arms, std::vector<double> origin,
+           double scale) {
     arms_ = std::move(arms);
     origin_ = std::move(origin);
     scale_ = scale;
@@ -77,14 +80,16 @@ class CostModel {
       variances[i] = noise * noise / std::max(1.0, arm.independent());
     }
     // What the likelihood says changes little once there is much.
-    process_.Fit(inputs, costs, variances, rows < 30 ? GaussianProcess::Choice::kAll : GaussianProcess::Choice::kOne);
+    process_.Fit(inputs, costs, variances,
+                 rows < 30 ? GaussianProcess::Choice::kAll : GaussianProcess::Choice::kOne);
     Eigen::VectorXd means, deviations;
     process_.Predict(inputs, means, deviations);
     expected_.resize(arms_.size());
     target_ = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < arms_.size(); ++i) {
       expected_[i] = Uncompressed(means[static_cast<Eigen::Index>(i)]);
-      if (knowledge.arms()[arms_[i]].works()) target_ = std::min(target_, means[static_cast<Eigen::Index>(i)]);
+      if (knowledge.arms()[arms_[i]].works())
+        target_ = std::min(target_, means[static_cast<Eigen::Index>(i)]);
     }
   }
 
@@ -98,7 +103,8 @@ class CostModel {
     process_.Predict(Rows(candidates), means, deviations);
     std::vector<double> result(candidates.size());
     for (size_t i = 0; i < candidates.size(); ++i) {
-      const double mean = means[static_cast<Eigen::Index>(i)], deviation = deviations[static_cast<Eigen::Index>(i)];
+      const double mean = means[static_cast<Eigen::Index>(i)],
+                   deviation = deviations[static_cast<Eigen::Index>(i)];
       const double z = (target_ - mean) / deviation;
       result[i] = deviation * (z * NormalProbability(z) + NormalDensity(z));
     }
@@ -114,17 +120,20 @@ class CostModel {
  private:
   static std::vector<bool> Categories(const ParameterSpace& space) {
     std::vector<bool> result;
-    for (size_t i = 0; i < space.dimensions(); ++i) result.push_back(space.axis(i).kind == ParameterSpace::Kind::kEnumeration);
+    for (size_t i = 0; i < space.dimensions(); ++i)
+      result.push_back(space.axis(i).kind == ParameterSpace::Kind::kEnumeration);
     return result;
   }
   Eigen::VectorXd Row(const std::vector<double>& units) const {
     Eigen::VectorXd row(static_cast<Eigen::Index>(units.size()));
-    for (size_t i = 0; i < units.size(); ++i) row[static_cast<Eigen::Index>(i)] = (units[i] - origin_[i]) / scale_;
+    for (size_t i = 0; i < units.size(); ++i)
+      row[static_cast<Eigen::Index>(i)] = (units[i] - origin_[i]) / scale_;
     return row;
   }
   Eigen::MatrixXd Rows(const std::vector<std::vector<double>>& units) const {
     Eigen::MatrixXd rows(static_cast<Eigen::Index>(units.size()), static_cast<Eigen::Index>(origin_.size()));
-    for (size_t i = 0; i < units.size(); ++i) rows.row(static_cast<Eigen::Index>(i)) = Row(units[i]).transpose();
+    for (size_t i = 0; i < units.size(); ++i)
+      rows.row(static_cast<Eigen::Index>(i)) = Row(units[i]).transpose();
     return rows;
   }
   double Compressed(double cost) const { return lowest_ + kLinear * std::asinh((cost - lowest_) / kLinear); }
@@ -135,8 +144,8 @@ class CostModel {
   std::vector<double> expected_;  // their costs
   std::vector<double> origin_;
   double scale_ = 1;
-  double lowest_ = 0;             // what Compressed leaves as it is
-  double target_ = 0;             // lowest expected cost of an arm, compressed
+  double lowest_ = 0;  // what Compressed leaves as it is
+  double target_ = 0;  // lowest expected cost of an arm, compressed
 };
 
 class Bayesian : public TuningStrategy {
@@ -181,7 +190,8 @@ class Bayesian : public TuningStrategy {
     const std::vector<double> improvements = model->Improvements(UnitsOf(space, candidates));
     std::vector<size_t> order(candidates.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return improvements[a] > improvements[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return improvements[a] > improvements[b]; });
     const TuningPoint chosen = candidates[order.front()];
     negligible_ = improvements[order.front()] < kNegligible ? negligible_ + 1 : 0;
     others_.clear();
@@ -198,7 +208,8 @@ class Bayesian : public TuningStrategy {
     }
     return chosen;
   }
-  // The next best that is not beside one which was given: what that tells of its surroundings is not known yet.
+  // The next best that is not beside one which was given: what that tells of its surroundings is not known
+  // yet.
   std::optional<TuningPoint> ProposeAnother(TuningKnowledge& knowledge) override {
     if (finished()) return std::nullopt;
     const ParameterSpace& space = knowledge.space();
@@ -217,7 +228,9 @@ class Bayesian : public TuningStrategy {
     return std::nullopt;
   }
   bool finished() const override { return negligible_ >= kNegligibleInARow; }
-  std::optional<double> ExpectedCost(size_t arm) const override { return whole_ ? whole_->ExpectedCost(arm) : std::nullopt; }
+  std::optional<double> ExpectedCost(size_t arm) const override {
+    return whole_ ? whole_->ExpectedCost(arm) : std::nullopt;
+  }
 
  private:
   // The ends and quarters of one parameter; of several a Latin hypercube.
@@ -238,7 +251,8 @@ class Bayesian : public TuningStrategy {
         }
         for (size_t i = 0; i < count; ++i) {
           std::vector<double> units(n);
-          for (size_t axis = 0; axis < n; ++axis) units[axis] = (axes[axis][i] + knowledge.Uniform()) / static_cast<double>(count);
+          for (size_t axis = 0; axis < n; ++axis)
+            units[axis] = (axes[axis][i] + knowledge.Uniform()) / static_cast<double>(count);
           design_.push_back(FeasiblePoint(space, units, space.defaults()));
         }
       }
@@ -247,12 +261,14 @@ class Bayesian : public TuningStrategy {
     while (!design_.empty()) {
       TuningPoint point = std::move(design_.back());
       design_.pop_back();
-      if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point)) return point;
+      if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point))
+        return point;
     }
     return std::nullopt;
   }
 
-  static std::vector<std::vector<double>> UnitsOf(const ParameterSpace& space, const std::vector<TuningPoint>& points) {
+  static std::vector<std::vector<double>> UnitsOf(const ParameterSpace& space,
+                                                  const std::vector<TuningPoint>& points) {
     std::vector<std::vector<double>> units;
     for (const TuningPoint& point : points) units.push_back(space.ToUnit(point));
     return units;
@@ -270,8 +286,10 @@ class Bayesian : public TuningStrategy {
     std::vector<size_t> result(arms.size());
     std::iota(result.begin(), result.end(), size_t{0});
     if (result.size() <= most) return result;
-    const auto third = result.begin() + static_cast<std::ptrdiff_t>(most / 3), kept = result.begin() + static_cast<std::ptrdiff_t>(most);
-    std::nth_element(result.begin(), third, result.end(), [&](size_t a, size_t b) { return arms[a].cost < arms[b].cost; });
+    const auto third = result.begin() + static_cast<std::ptrdiff_t>(most / 3),
+               kept = result.begin() + static_cast<std::ptrdiff_t>(most);
+    std::nth_element(result.begin(), third, result.end(),
+                     [&](size_t a, size_t b) { return arms[a].cost < arms[b].cost; });
     std::nth_element(third, kept, result.end(), [&](size_t a, size_t b) {
       return Distance(arms[a].units, best.units) < Distance(arms[b].units, best.units);
     });
@@ -294,7 +312,9 @@ class Bayesian : public TuningStrategy {
     };
     std::stable_sort(result.begin(), result.end(), [&](size_t a, size_t b) { return far(a) < far(b); });
     size_t kept = 0;
-    while (kept < std::min(result.size(), kMostInRegion) && (kept < 2 * best.units.size() + 2 || far(result[kept]) <= 1.5 * radius_)) ++kept;
+    while (kept < std::min(result.size(), kMostInRegion) &&
+           (kept < 2 * best.units.size() + 2 || far(result[kept]) <= 1.5 * radius_))
+      ++kept;
     result.resize(kept);
     std::sort(result.begin(), result.end());
     return result;
@@ -337,7 +357,8 @@ class Bayesian : public TuningStrategy {
     const ParameterSpace& space = knowledge.space();
     std::vector<TuningPoint> result;
     if (space.grid_points() <= kSmallGrid) {
-      for (uint64_t i = 0; i < space.grid_points(); ++i) AddCandidate(knowledge, space.Canonical(space.GridPoint(i)), result);
+      for (uint64_t i = 0; i < space.grid_points(); ++i)
+        AddCandidate(knowledge, space.Canonical(space.GridPoint(i)), result);
       return result;
     }
     for (int i = 0; i < kRandomCandidates; ++i) AddCandidate(knowledge, knowledge.RandomPoint(), result);
@@ -358,32 +379,37 @@ class Bayesian : public TuningStrategy {
         }
         AddCandidate(knowledge, space.FromUnit(units), result);
       }
-      for (TuningPoint& neighbour : Neighbours(space, arm.point, 0.02)) AddCandidate(knowledge, std::move(neighbour), result);
+      for (TuningPoint& neighbour : Neighbours(space, arm.point, 0.02))
+        AddCandidate(knowledge, std::move(neighbour), result);
     }
     return result;
   }
 
-  static void AddCandidate(const TuningKnowledge& knowledge, TuningPoint point, std::vector<TuningPoint>& to) {
+  static void AddCandidate(const TuningKnowledge& knowledge, TuningPoint point,
+                           std::vector<TuningPoint>& to) {
     LetOthersRun();
     if (knowledge.space().Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point))
       to.push_back(std::move(point));
   }
 
   // Leaves out what is that near to an arm, unless that leaves nothing.
-  static void LeaveOutNear(const TuningKnowledge& knowledge, double distance, std::vector<TuningPoint>& candidates) {
+  static void LeaveOutNear(const TuningKnowledge& knowledge, double distance,
+                           std::vector<TuningPoint>& candidates) {
     std::vector<TuningPoint> kept;
     for (const TuningPoint& candidate : candidates) {
       LetOthersRun();
       const std::vector<double> units = knowledge.space().ToUnit(candidate);
-      if (std::all_of(knowledge.arms().begin(), knowledge.arms().end(),
-                      [&](const TuningArm& arm) { return Distance(arm.units, units) >= distance * distance; }))
+      if (std::all_of(knowledge.arms().begin(), knowledge.arms().end(), [&](const TuningArm& arm) {
+            return Distance(arm.units, units) >= distance * distance;
+          }))
         kept.push_back(candidate);
     }
     if (!kept.empty()) candidates = std::move(kept);
   }
 
   // An arm so near to the point that few runs cannot tell them apart, and that ran seldom itself.
-  static const TuningArm* SeldomRunNear(const TuningKnowledge& knowledge, const TuningPoint& point, double distance) {
+  static const TuningArm* SeldomRunNear(const TuningKnowledge& knowledge, const TuningPoint& point,
+                                        double distance) {
     const std::vector<double> units = knowledge.space().ToUnit(point);
     const TuningArm* nearest = nullptr;
     double least = distance * distance;
@@ -393,19 +419,23 @@ class Bayesian : public TuningStrategy {
       least = found;
       nearest = &arm;
     }
-    return nearest && nearest->works() && nearest->count < kRunsOfNear && !knowledge.IsOutstanding(nearest->point) ? nearest : nullptr;
+    return nearest && nearest->works() && nearest->count < kRunsOfNear &&
+                   !knowledge.IsOutstanding(nearest->point)
+               ? nearest
+               : nullptr;
   }
 
   std::vector<TuningPoint> design_;  // the next one last
   bool designed_ = false;
   std::unique_ptr<CostModel> whole_, near_;
   uint64_t turn_ = 0;
-  double radius_ = kFirstRadius;     // of the region, in unit coordinates
-  size_t failures_ = 0;              // in the region, in a row
-  TuningPoint tried_in_region_;      // empty: none, or its result is known
+  double radius_ = kFirstRadius;  // of the region, in unit coordinates
+  size_t failures_ = 0;           // in the region, in a row
+  TuningPoint tried_in_region_;   // empty: none, or its result is known
   double cost_before_ = 0;
   int negligible_ = 0;
-  // Of the last look at all: candidates that were not given, the best last, those that were, and how far they keep apart.
+  // Of the last look at all: candidates that were not given, the best last, those that were, and how far they
+  // keep apart.
   std::vector<TuningPoint> others_, given_;
   double other_distance_ = 0;
 };

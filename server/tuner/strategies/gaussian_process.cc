@@ -24,10 +24,12 @@ double Prior(double value, double median, double deviation) {
 }  // namespace
 
 GaussianProcess::GaussianProcess(std::vector<bool> categorical) : categorical_(std::move(categorical)) {
-  parameters_.lengths = Eigen::VectorXd::Constant(static_cast<Eigen::Index>(categorical_.size()), kUsualLength);
+  parameters_.lengths =
+      Eigen::VectorXd::Constant(static_cast<Eigen::Index>(categorical_.size()), kUsualLength);
 }
 
-Eigen::MatrixXd GaussianProcess::Kernel(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b, const Parameters& parameters) const {
+Eigen::MatrixXd GaussianProcess::Kernel(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b,
+                                        const Parameters& parameters) const {
   Eigen::ArrayXXd squares = Eigen::ArrayXXd::Zero(a.rows(), b.rows());
   for (Eigen::Index axis = 0; axis < a.cols(); ++axis) {
     const double inverse = std::exp(-parameters.lengths[axis]);
@@ -40,7 +42,8 @@ Eigen::MatrixXd GaussianProcess::Kernel(const Eigen::MatrixXd& a, const Eigen::M
   }
   LetOthersRun();
   const Eigen::ArrayXXd distance = (5 * squares).sqrt();
-  return (std::exp(parameters.amplitude) * (1 + distance + distance.square() / 3) * (-distance).exp()).matrix();
+  return (std::exp(parameters.amplitude) * (1 + distance + distance.square() / 3) * (-distance).exp())
+      .matrix();
 }
 
 double GaussianProcess::LogLikelihood(const Parameters& parameters) const {
@@ -53,16 +56,19 @@ double GaussianProcess::LogLikelihood(const Parameters& parameters) const {
   double result = -0.5 * half.squaredNorm() - factor.matrixLLT().diagonal().array().log().sum();
   for (Eigen::Index axis = 0; axis < parameters.lengths.size(); ++axis)
     result += Prior(parameters.lengths[axis], kUsualLength, kLengthDeviation);
-  return result + Prior(parameters.amplitude, 0, kAmplitudeDeviation) + Prior(parameters.noise, 0, kNoiseDeviation);
+  return result + Prior(parameters.amplitude, 0, kAmplitudeDeviation) +
+         Prior(parameters.noise, 0, kNoiseDeviation);
 }
 
-// Coordinate search with steps that become smaller: the likelihood is smooth, and has few maxima under the prior.
+// Coordinate search with steps that become smaller: the likelihood is smooth, and has few maxima under the
+// prior.
 void GaussianProcess::Choose(Choice choice) {
   double best = LogLikelihood(parameters_);
   const auto improve = [&](Eigen::Index parameter, double step) {
     const Eigen::Index axes = parameters_.lengths.size();
-    double& coordinate = parameter < axes ? parameters_.lengths[parameter]
-                         : parameter == axes ? parameters_.amplitude : parameters_.noise;
+    double& coordinate = parameter < axes    ? parameters_.lengths[parameter]
+                         : parameter == axes ? parameters_.amplitude
+                                             : parameters_.noise;
     const double old = coordinate;
     for (const double by : {step, -step}) {
       coordinate = old + by;
@@ -96,8 +102,8 @@ void GaussianProcess::Factorize() {
   weights_ = factor_.solve(targets_);
 }
 
-void GaussianProcess::Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observations, const Eigen::VectorXd& variances,
-                          Choice choice) {
+void GaussianProcess::Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observations,
+                          const Eigen::VectorXd& variances, Choice choice) {
   inputs_ = std::move(inputs);
   mean_ = observations.mean();
   scale_ = std::sqrt((observations.array() - mean_).square().mean());
@@ -108,7 +114,8 @@ void GaussianProcess::Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observa
   Factorize();
 }
 
-void GaussianProcess::Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& means, Eigen::VectorXd& deviations) const {
+void GaussianProcess::Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& means,
+                              Eigen::VectorXd& deviations) const {
   constexpr Eigen::Index kTogether = 64;
   means.resize(inputs.rows());
   deviations.resize(inputs.rows());
@@ -119,7 +126,10 @@ void GaussianProcess::Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& me
     means.segment(first, count) = (covariance.transpose() * weights_).array() * scale_ + mean_;
     const Eigen::MatrixXd half = factor_.matrixL().solve(covariance);
     deviations.segment(first, count) =
-        (std::exp(parameters_.amplitude) - half.colwise().squaredNorm().transpose().array()).max(1e-12).sqrt() * scale_;
+        (std::exp(parameters_.amplitude) - half.colwise().squaredNorm().transpose().array())
+            .max(1e-12)
+            .sqrt() *
+        scale_;
   }
 }
 

@@ -8,19 +8,20 @@
 
 namespace fusion {
 
-// Matern 5/2 kernel with a length for each axis (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006,
-// sections 4.2, 5.4). Axes of categories know equal and different only.
+// Matern 5/2 kernel with a length for each axis (Rasmussen and Williams, "Gaussian Processes for Machine
+// Learning", 2006, sections 4.2, 5.4). Axes of categories know equal and different only.
 class GaussianProcess {
  public:
   // categorical[i]: axis i has categories.
   explicit GaussianProcess(std::vector<bool> categorical);
 
-  // Lengths, amplitude and a factor of the noise are chosen by their likelihood, which costs some cubes of the number of observations:
-  // all of them several times, or one, in turn, once.
+  // Lengths, amplitude and a factor of the noise are chosen by their likelihood, which costs some cubes of
+  // the number of observations: all of them several times, or one, in turn, once.
   enum class Choice { kAll, kOne };
-  // inputs: a row for each observation, in the unit cube; observations: any values; variances: of the noise of each, in squared units
-  // of the observations.
-  void Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observations, const Eigen::VectorXd& variances, Choice choice);
+  // inputs: a row for each observation, in the unit cube; observations: any values; variances: of the noise
+  // of each, in squared units of the observations.
+  void Fit(Eigen::MatrixXd inputs, const Eigen::VectorXd& observations, const Eigen::VectorXd& variances,
+           Choice choice);
 
   // Mean and standard deviation of the function itself, without noise, at each row.
   void Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& means, Eigen::VectorXd& deviations) const;
@@ -35,7 +36,8 @@ class GaussianProcess {
     double amplitude = 0;
     double noise = 0;
   };
-  Eigen::MatrixXd Kernel(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b, const Parameters& parameters) const;
+  Eigen::MatrixXd Kernel(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b,
+                         const Parameters& parameters) const;
   double LogLikelihood(const Parameters& parameters) const;
   void Choose(Choice choice);
   void Factorize();

@@ -1,4 +1,5 @@
-// The default: a model, which needs the fewest measurements, and whichever of the other searches has gained most where it sees nothing.
+// The default: a model, which needs the fewest measurements, and whichever of the other searches has gained
+// most where it sees nothing.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,8 +14,9 @@ namespace {
 
 // A space of so few points is measured as a whole.
 constexpr uint64_t kTinyGrid = 12;
-// The model chooses until it expects nothing better; then the others look where it cannot see, until so many points have not gained
-// anything: the second number for each pair of parameters. A gain gives the model its turn again.
+// The model chooses until it expects nothing better; then the others look where it cannot see, until so many
+// points have not gained anything: the second number for each pair of parameters. A gain gives the model its
+// turn again.
 constexpr size_t kPatience = 20, kPatienceEach = 20, kMostPatience = 500;
 // One point in so many is the best with a parameter at an end.
 constexpr uint64_t kEndsEvery = 10;
@@ -44,7 +46,8 @@ class Portfolio : public TuningStrategy {
       without_model_ = true;
     }
     const size_t dimensions = knowledge.space().dimensions();
-    finished_ = without_model_ && since_gain_ >= std::min(kMostPatience, kPatience + kPatienceEach * dimensions * dimensions);
+    finished_ = without_model_ &&
+                since_gain_ >= std::min(kMostPatience, kPatience + kPatienceEach * dimensions * dimensions);
     if (++turn_ % kEndsEvery == 0)
       if (std::optional<TuningPoint> point = EndOfBest(knowledge)) return point;
     const size_t first = without_model_ ? MostCredited() : size_t{kModel};
@@ -69,7 +72,9 @@ class Portfolio : public TuningStrategy {
     return point;
   }
   bool finished() const override { return finished_; }
-  std::optional<double> ExpectedCost(size_t arm) const override { return members_[kModel].strategy->ExpectedCost(arm); }
+  std::optional<double> ExpectedCost(size_t arm) const override {
+    return members_[kModel].strategy->ExpectedCost(arm);
+  }
 
  private:
   enum { kModel, kClimb, kSimplex, kAnneal, kRandom, kMembers };
@@ -78,8 +83,8 @@ class Portfolio : public TuningStrategy {
     double uses = 0, gains = 0;  // both fade
   };
 
-  // The best with one parameter at an end: what a parameter does there (no work for one of two devices) is often not what it does near
-  // it, and neither a model nor steps see it.
+  // The best with one parameter at an end: what a parameter does there (no work for one of two devices) is
+  // often not what it does near it, and neither a model nor steps see it.
   static std::optional<TuningPoint> EndOfBest(const TuningKnowledge& knowledge) {
     if (knowledge.lowest() < 0) return std::nullopt;
     const ParameterSpace& space = knowledge.space();
@@ -92,7 +97,8 @@ class Portfolio : public TuningStrategy {
         TuningPoint point = best;
         point[axis] = space.FromUnit(axis, end);
         point = space.Canonical(point);
-        if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point)) return point;
+        if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point))
+          return point;
       }
     }
     return std::nullopt;
@@ -120,7 +126,8 @@ class Portfolio : public TuningStrategy {
     return gained;
   }
 
-  // Auer, Cesa-Bianchi and Fischer, "Finite-time analysis of the multiarmed bandit problem", 2002, with fading counts.
+  // Auer, Cesa-Bianchi and Fischer, "Finite-time analysis of the multiarmed bandit problem", 2002, with
+  // fading counts.
   size_t MostCredited() const {
     double all = 0;
     for (const Member& member : members_) all += member.uses;

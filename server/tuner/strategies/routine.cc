@@ -28,13 +28,15 @@ std::optional<TuningPoint> RoutineStrategy::Propose(TuningKnowledge& knowledge) 
   return std::nullopt;
 }
 
-TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>& units, const TuningPoint& inside) {
+TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>& units,
+                          const TuningPoint& inside) {
   TuningPoint point = space.FromUnit(units);
   if (space.Satisfies(point)) return point;
   const std::vector<double> from = space.ToUnit(inside);
   std::vector<double> between(units.size());
   for (double part : {0.75, 0.5, 0.25, 0.125}) {
-    for (size_t i = 0; i < units.size(); ++i) between[i] = from[i] + part * (std::clamp(units[i], 0.0, 1.0) - from[i]);
+    for (size_t i = 0; i < units.size(); ++i)
+      between[i] = from[i] + part * (std::clamp(units[i], 0.0, 1.0) - from[i]);
     point = space.FromUnit(between);
     if (space.Satisfies(point)) return point;
   }

@@ -1,4 +1,5 @@
-// Strategies that try one point after the other, written as straight code: `const double cost = co_await Try(point);`.
+// Strategies that try one point after the other, written as straight code: `const double cost = co_await
+// Try(point);`.
 #pragma once
 
 #include <coroutine>
@@ -12,8 +13,8 @@
 
 namespace fusion {
 
-// `co_await Try(point)` is the cost of a point that satisfies the constraints: of one that was measured before, at once.
-// By reference: GCC 12 destroys temporaries of a co_await twice.
+// `co_await Try(point)` is the cost of a point that satisfies the constraints: of one that was measured
+// before, at once. By reference: GCC 12 destroys temporaries of a co_await twice.
 inline const TuningPoint& Try(const TuningPoint& point) { return point; }
 
 class Routine {
@@ -73,11 +74,13 @@ class RoutineStrategy : public TuningStrategy {
   Routine routine_;
 };
 
-// The nearest point to these coordinates in the unit cube that satisfies the constraints, along the way to `inside`, which does.
-TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>& units, const TuningPoint& inside);
+// The nearest point to these coordinates in the unit cube that satisfies the constraints, along the way to
+// `inside`, which does.
+TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>& units,
+                          const TuningPoint& inside);
 
-// Points that differ from this one in one parameter, by `step` in unit coordinates or at least one value, in both directions; all other
-// values of an enumeration. Those that break constraints are left out.
+// Points that differ from this one in one parameter, by `step` in unit coordinates or at least one value, in
+// both directions; all other values of an enumeration. Those that break constraints are left out.
 std::vector<TuningPoint> Neighbours(const ParameterSpace& space, const TuningPoint& point, double step);
 
 // The smallest step in unit coordinates that changes the value: of a real 1e-4.

@@ -10,7 +10,8 @@ namespace fusion {
 namespace {
 
 TuningPoint Start(const TuningKnowledge& knowledge) {
-  return knowledge.lowest() < 0 ? knowledge.space().defaults() : knowledge.arms()[static_cast<size_t>(knowledge.lowest())].point;
+  return knowledge.lowest() < 0 ? knowledge.space().defaults()
+                                : knowledge.arms()[static_cast<size_t>(knowledge.lowest())].point;
 }
 
 // Every point of a grid in order; of a space that is no grid, or too large, random points.
@@ -21,7 +22,8 @@ class Exhaustive : public TuningStrategy {
     if (space.grid_points() == ParameterSpace::kUncountable) return knowledge.RandomPoint();
     while (next_ < space.grid_points()) {
       TuningPoint point = space.Canonical(space.GridPoint(next_++));
-      if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point)) return point;
+      if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point))
+        return point;
     }
     // Those that were forgotten by the programs that had them are looked for once more.
     if (!second_pass_) {
@@ -57,14 +59,15 @@ class RandomSearch : public TuningStrategy {
   bool finished_ = false;
 };
 
-// From the best known point to the best neighbour, with steps that become half as wide where none is better; then from random
-// points, as often as that pays.
+// From the best known point to the best neighbour, with steps that become half as wide where none is better;
+// then from random points, as often as that pays.
 class HillClimbing : public RoutineStrategy {
  protected:
   Routine Run(TuningKnowledge& knowledge) override {
     const ParameterSpace& space = knowledge.space();
     double smallest = 1;
-    for (size_t axis = 0; axis < space.dimensions(); ++axis) smallest = std::min(smallest, SmallestStep(space, axis));
+    for (size_t axis = 0; axis < space.dimensions(); ++axis)
+      smallest = std::min(smallest, SmallestStep(space, axis));
     TuningPoint at = Start(knowledge);
     double lowest = std::numeric_limits<double>::infinity();
     for (int without_gain = 0; without_gain < kRestarts;) {
@@ -92,8 +95,9 @@ class HillClimbing : public RoutineStrategy {
   static constexpr int kRestarts = 5;
 };
 
-// Nelder and Mead, "A simplex method for function minimization", 1965, in the unit cube; points outside are moved onto its side.
-// Begins anew around the best when the simplex has collapsed onto one point, as often as that pays.
+// Nelder and Mead, "A simplex method for function minimization", 1965, in the unit cube; points outside are
+// moved onto its side. Begins anew around the best when the simplex has collapsed onto one point, as often as
+// that pays.
 class NelderMead : public RoutineStrategy {
  protected:
   Routine Run(TuningKnowledge& knowledge) override {
@@ -114,7 +118,8 @@ class NelderMead : public RoutineStrategy {
         Vertex vertex;
         vertex.units = space.ToUnit(origin);
         if (i > 0) {
-          const double by = std::max(width, SmallestStep(space, i - 1)) * (knowledge.Uniform() < 0.5 ? 1 : -1);
+          const double by =
+              std::max(width, SmallestStep(space, i - 1)) * (knowledge.Uniform() < 0.5 ? 1 : -1);
           double& unit = vertex.units[i - 1];
           unit = unit + by > 1 || unit + by < 0 ? unit - by : unit + by;
         }
@@ -124,7 +129,9 @@ class NelderMead : public RoutineStrategy {
       }
       for (int iteration = 0; iteration < kMostIterations; ++iteration) {
         std::stable_sort(simplex.begin(), simplex.end(), cheaper);
-        if (std::all_of(simplex.begin() + 1, simplex.end(), [&](const Vertex& v) { return v.point == simplex[0].point; })) break;
+        if (std::all_of(simplex.begin() + 1, simplex.end(),
+                        [&](const Vertex& v) { return v.point == simplex[0].point; }))
+          break;
         std::vector<double> centre(n, 0);
         for (size_t v = 0; v < n; ++v)
           for (size_t i = 0; i < n; ++i) centre[i] += simplex[v].units[i] / static_cast<double>(n);
@@ -156,7 +163,8 @@ class NelderMead : public RoutineStrategy {
           continue;
         }
         for (size_t v = 1; v <= n; ++v) {
-          for (size_t i = 0; i < n; ++i) simplex[v].units[i] = (simplex[v].units[i] + simplex[0].units[i]) / 2;
+          for (size_t i = 0; i < n; ++i)
+            simplex[v].units[i] = (simplex[v].units[i] + simplex[0].units[i]) / 2;
           simplex[v].point = FeasiblePoint(space, simplex[v].units, simplex[0].point);
           simplex[v].cost = co_await Try(simplex[v].point);
         }
@@ -173,8 +181,8 @@ class NelderMead : public RoutineStrategy {
   static constexpr int kMostIterations = 200;
 };
 
-// Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing", 1983. Costs are logarithms, so that temperatures are relative
-// differences: from 30 % down to 0.5 %.
+// Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing", 1983. Costs are logarithms, so that
+// temperatures are relative differences: from 30 % down to 0.5 %.
 class Annealing : public RoutineStrategy {
  protected:
   Routine Run(TuningKnowledge& knowledge) override {
@@ -210,7 +218,8 @@ class Annealing : public RoutineStrategy {
         units[axis] = knowledge.Uniform();
       } else {
         const double by = knowledge.Normal() * width;
-        units[axis] += by < 0 ? std::min(by, -SmallestStep(space, axis)) : std::max(by, SmallestStep(space, axis));
+        units[axis] +=
+            by < 0 ? std::min(by, -SmallestStep(space, axis)) : std::max(by, SmallestStep(space, axis));
         // Reflected at the bounds, so that they are not favoured.
         if (units[axis] < 0) units[axis] = std::min(1.0, -units[axis]);
         if (units[axis] > 1) units[axis] = std::max(0.0, 2 - units[axis]);

@@ -1,7 +1,9 @@
-// What a device's launches, barriers, atomic additions and loads cost: where the constants of server/search and server/model and
-// the figures of DECISIONS.md on grids and barriers come from. Compile and run on the GPU machine, or compile elsewhere:
+// What a device's launches, barriers, atomic additions and loads cost: where the constants of server/search
+// and server/model and the figures of DECISIONS.md on grids and barriers come from. Compile and run on the
+// GPU machine, or compile elsewhere:
 //
-//   nvcc -O3 -std=c++17 -arch=sm_90 -I . -o device_limits tests/bench/device/device_limits.cu && ./device_limits
+//   nvcc -O3 -std=c++17 -arch=sm_90 -I . -o device_limits tests/bench/device/device_limits.cu &&
+//   ./device_limits
 //
 // Prints one line per figure; times are medians. "graph": 20 calls captured into one CUDA graph, per call.
 #include <algorithm>
@@ -21,7 +23,7 @@ void Check(cudaError_t error, const char* what) {
 }
 
 constexpr size_t kFlushBytes = size_t{256} << 20;
-constexpr size_t kVector = size_t{1} << 26;       // entries of the large vectors
+constexpr size_t kVector = size_t{1} << 26;          // entries of the large vectors
 constexpr size_t kCached = (size_t{16} << 20) / 16;  // float4 of 16 MiB
 
 __global__ void Empty() {}
@@ -41,7 +43,8 @@ __global__ void __launch_bounds__(1024, 1) Barriers() {
 // Every block adds to the same columns, as a row panel does with its column sums.
 __global__ void __launch_bounds__(512, 1) Atomics(float* columns, fu_index count) {
   const float ones[4] = {1, 1, 1, 1};
-  for (fu_index j = 4 * threadIdx.x; j < count; j += 4 * blockDim.x) fu_atomic_add<4>(columns, ones, j, count, true);
+  for (fu_index j = 4 * threadIdx.x; j < count; j += 4 * blockDim.x)
+    fu_atomic_add<4>(columns, ones, j, count, true);
 }
 
 __global__ void __launch_bounds__(512) Read(const float4* from, size_t count, float* sink) {
@@ -60,17 +63,19 @@ __global__ void __launch_bounds__(512) Read(const float4* from, size_t count, fl
 }
 
 // x = w + y + z over tiles of 256 x 2 vectors; a grid of as many blocks as tiles, or a persistent one.
-__global__ void __launch_bounds__(256) Add(const float4* w, const float4* y, const float4* z, float4* x, size_t count) {
+__global__ void __launch_bounds__(256)
+    Add(const float4* w, const float4* y, const float4* z, float4* x, size_t count) {
   for (size_t base = size_t{blockIdx.x} * 512 + threadIdx.x; base < count; base += size_t{gridDim.x} * 512) {
     float4 a[2], b[2], c[2];
 #pragma unroll
     for (int u = 0; u < 2; ++u)
-      if (base + u * 256 < count) a[u] = w[base + u * 256], b[u] = y[base + u * 256], c[u] = z[base + u * 256];
+      if (base + u * 256 < count)
+        a[u] = w[base + u * 256], b[u] = y[base + u * 256], c[u] = z[base + u * 256];
 #pragma unroll
     for (int u = 0; u < 2; ++u)
       if (base + u * 256 < count)
-        x[base + u * 256] = make_float4(a[u].x + b[u].x + c[u].x, a[u].y + b[u].y + c[u].y, a[u].z + b[u].z + c[u].z,
-                                        a[u].w + b[u].w + c[u].w);
+        x[base + u * 256] = make_float4(a[u].x + b[u].x + c[u].x, a[u].y + b[u].y + c[u].y,
+                                        a[u].z + b[u].z + c[u].z, a[u].w + b[u].w + c[u].w);
   }
 }
 
@@ -95,7 +100,8 @@ class Bench {
   }
   cudaStream_t stream() const { return stream_; }
 
-  void Launch(const void* kernel, int blocks, int threads, void** arguments, bool cooperative = false, bool programmatic = false) {
+  void Launch(const void* kernel, int blocks, int threads, void** arguments, bool cooperative = false,
+              bool programmatic = false) {
     cudaLaunchAttribute attributes[2] = {};
     int count = 0;
     if (cooperative) {
@@ -124,7 +130,8 @@ class Bench {
     for (int i = 0; i < kCalls; ++i) call();
     Check(cudaStreamEndCapture(stream_, &graph), "capture");
     Check(cudaGraphInstantiate(&exec, graph, 0), "graph");
-    const double microseconds = Median([&] { Check(cudaGraphLaunch(exec, stream_), "graph"); }, false) / kCalls;
+    const double microseconds =
+        Median([&] { Check(cudaGraphLaunch(exec, stream_), "graph"); }, false) / kCalls;
     cudaGraphExecDestroy(exec);
     cudaGraphDestroy(graph);
     return microseconds;
@@ -160,12 +167,15 @@ int main() {
   const int blocks = device.multiProcessorCount;
   std::printf("%s, %d multiprocessors\n", device.name, blocks);
   Bench bench;
-  auto print = [](const char* what, double microseconds) { std::printf("%-58s %8.2f us\n", what, microseconds); };
+  auto print = [](const char* what, double microseconds) {
+    std::printf("%-58s %8.2f us\n", what, microseconds);
+  };
 
   const void* empty = reinterpret_cast<const void*>(Empty);
   const void* dependent = reinterpret_cast<const void*>(Dependent);
   print("empty kernel, graph", bench.InGraph([&] { bench.Launch(empty, blocks, 1024, nullptr); }));
-  print("empty cooperative kernel, graph", bench.InGraph([&] { bench.Launch(empty, blocks, 1024, nullptr, true); }));
+  print("empty cooperative kernel, graph",
+        bench.InGraph([&] { bench.Launch(empty, blocks, 1024, nullptr, true); }));
   print("two empty kernels, graph", bench.InGraph([&] {
     bench.Launch(empty, blocks, 1024, nullptr);
     bench.Launch(empty, blocks, 512, nullptr);
@@ -174,8 +184,10 @@ int main() {
     bench.Launch(dependent, blocks, 1024, nullptr, false, true);
     bench.Launch(dependent, blocks, 512, nullptr, false, true);
   }));
-  const double one = bench.InGraph([&] { bench.Launch(reinterpret_cast<const void*>(Barriers<1>), blocks, 1024, nullptr, true); });
-  const double ten = bench.InGraph([&] { bench.Launch(reinterpret_cast<const void*>(Barriers<10>), blocks, 1024, nullptr, true); });
+  const double one = bench.InGraph(
+      [&] { bench.Launch(reinterpret_cast<const void*>(Barriers<1>), blocks, 1024, nullptr, true); });
+  const double ten = bench.InGraph(
+      [&] { bench.Launch(reinterpret_cast<const void*>(Barriers<10>), blocks, 1024, nullptr, true); });
   print("barrier of the grid (fu_grid_barrier), one block each", (ten - one) / 9);
 
   float* columns;
@@ -185,8 +197,11 @@ int main() {
   for (fu_index count : {fu_index{4}, fu_index{2048}, fu_index{16384}}) {
     void* arguments[] = {&columns, &count};
     char text[80];
-    std::snprintf(text, sizeof text, "all blocks add to the same %lld f32, atomic", static_cast<long long>(count));
-    print(text, bench.InGraph([&] { bench.Launch(reinterpret_cast<const void*>(Atomics), blocks, 512, arguments); }) - launch);
+    std::snprintf(text, sizeof text, "all blocks add to the same %lld f32, atomic",
+                  static_cast<long long>(count));
+    print(text, bench.InGraph([&] {
+      bench.Launch(reinterpret_cast<const void*>(Atomics), blocks, 512, arguments);
+    }) - launch);
   }
 
   float4 *w, *y, *z, *x;
@@ -200,9 +215,12 @@ int main() {
   void* read[] = {&w, &cached, &sink};
   const double read_seconds =
       bench.InGraph([&] { bench.Launch(reinterpret_cast<const void*>(Read), 4 * blocks, 512, read); }) * 1e-6;
-  std::printf("%-58s %8.2f TB/s\n", "16 MiB read again and again, launch included", kCached * 16 / read_seconds / 1e12);
+  std::printf("%-58s %8.2f TB/s\n", "16 MiB read again and again, launch included",
+              kCached * 16 / read_seconds / 1e12);
 
-  const double copy = bench.Median([&] { Check(cudaMemcpyAsync(x, w, kVector * 4, cudaMemcpyDeviceToDevice, bench.stream()), "copy"); }, true);
+  const double copy = bench.Median(
+      [&] { Check(cudaMemcpyAsync(x, w, kVector * 4, cudaMemcpyDeviceToDevice, bench.stream()), "copy"); },
+      true);
   std::printf("%-58s %8.2f TB/s\n", "copy of 256 MiB, cold", 2.0 * kVector * 4 / copy * 1e6 / 1e12);
   void* copied[] = {&w, &x};
   auto copy_rate = [&](const char* text, const void* kernel, int vectors) {
@@ -210,15 +228,20 @@ int main() {
     const double microseconds = bench.Median([&] { bench.Launch(kernel, grid, 256, copied); }, true);
     std::printf("%-58s %8.2f TB/s\n", text, 2.0 * kVector * 4 / microseconds * 1e6 / 1e12);
   };
-  copy_rate("x = w, one tile a block, one vector a thread, cold", reinterpret_cast<const void*>(Copy<1, false>), 1);
-  copy_rate("x = w, one tile a block, 4 vectors a thread, cold", reinterpret_cast<const void*>(Copy<4, false>), 4);
-  copy_rate("x = w, the same with streaming loads (ld.global.cs), cold", reinterpret_cast<const void*>(Copy<4, true>), 4);
+  copy_rate("x = w, one tile a block, one vector a thread, cold",
+            reinterpret_cast<const void*>(Copy<1, false>), 1);
+  copy_rate("x = w, one tile a block, 4 vectors a thread, cold",
+            reinterpret_cast<const void*>(Copy<4, false>), 4);
+  copy_rate("x = w, the same with streaming loads (ld.global.cs), cold",
+            reinterpret_cast<const void*>(Copy<4, true>), 4);
   void* add[] = {&w, &y, &z, &x, &count};
   auto rate = [&](int grid) {
-    const double microseconds = bench.Median([&] { bench.Launch(reinterpret_cast<const void*>(Add), grid, 256, add); }, true);
+    const double microseconds =
+        bench.Median([&] { bench.Launch(reinterpret_cast<const void*>(Add), grid, 256, add); }, true);
     return 4.0 * kVector * 4 / microseconds * 1e6 / 1e12;
   };
-  std::printf("%-58s %8.2f TB/s\n", "x = w + y + z, one tile a block, cold", rate(static_cast<int>((count + 511) / 512)));
+  std::printf("%-58s %8.2f TB/s\n", "x = w + y + z, one tile a block, cold",
+              rate(static_cast<int>((count + 511) / 512)));
   for (int resident : {4, 8}) {
     char text[80];
     std::snprintf(text, sizeof text, "x = w + y + z, persistent, %d blocks a multiprocessor, cold", resident);

@@ -47,8 +47,10 @@ int Serve(const std::string& folder, int jobs, bool count) {
   options.address = "127.0.0.1:0";
   options.data_directory = folder;
   options.runner.threads = jobs + 8;
-  // Jobs whose ids of requests say so have builds; the others, which the client submits meanwhile, end at once.
-  options.runner.pipeline = [&](const v1::SubmitRequest& request, const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+  // Jobs whose ids of requests say so have builds; the others, which the client submits meanwhile, end at
+  // once.
+  options.runner.pipeline = [&](const v1::SubmitRequest& request,
+                                const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
     if (request.request_id().rfind("builds", 0) != 0) return v1::JobResult();
     return QueueBuilds(context, kTasksOfJob);
   };
@@ -72,7 +74,8 @@ int Serve(const std::string& folder, int jobs, bool count) {
   for (const auto& [text, times] : CountedStatements()) {
     const auto earlier = before.find(text);
     const int64_t meanwhile = times - (earlier == before.end() ? 0 : earlier->second);
-    if (meanwhile > 0) std::cout << meanwhile << " " << absl::StrJoin(absl::StrSplit(text, '\n'), " ") << "\n";
+    if (meanwhile > 0)
+      std::cout << meanwhile << " " << absl::StrJoin(absl::StrSplit(text, '\n'), " ") << "\n";
   }
   (*server)->Shutdown();
   return 0;

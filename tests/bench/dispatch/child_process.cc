@@ -78,7 +78,8 @@ ProcessUsage UsageOf(pid_t process) {
   for (const auto& thread : std::filesystem::directory_iterator(folder + "/task", ignored)) {
     std::ifstream status(thread.path() / "status");
     for (std::string line; std::getline(status, line);)
-      if (line.find("ctxt_switches:") != std::string::npos) usage.context_switches += std::atoll(line.c_str() + line.find(':') + 1);
+      if (line.find("ctxt_switches:") != std::string::npos)
+        usage.context_switches += std::atoll(line.c_str() + line.find(':') + 1);
   }
   return usage;
 }

@@ -1,4 +1,5 @@
-// Another process of the bench's own program, with which it talks by lines, and what any process has used so far.
+// Another process of the bench's own program, with which it talks by lines, and what any process has used so
+// far.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
-// How many tasks a server hands out and records: a real server on loopback, workers that only speak the protocol and do nothing,
-// jobs of many builds each, and somebody who submits meanwhile; three processes, so that what each costs is known. Everything is
-// durable as always.
+// How many tasks a server hands out and records: a real server on loopback, workers that only speak the
+// protocol and do nothing, jobs of many builds each, and somebody who submits meanwhile; three processes, so
+// that what each costs is known. Everything is durable as always.
 //
 //   dispatch_bench [--workers 1000] [--tasks 100000] [--folder DIR] [--statements]       prints JSON
 #include <grpcpp/create_channel.h>
@@ -50,7 +50,7 @@ struct Dispatched {
   double queueing_seconds = 0;
   double seconds = 0;
   ProcessUsage queueing, server, workers, submitter;
-  std::vector<double> submits;  // seconds
+  std::vector<double> submits;       // seconds
   json statements = json::object();  // by text, for each task
 };
 
@@ -59,14 +59,16 @@ std::vector<std::unique_ptr<v1::WorkerService::Stub>> Connect(const std::string&
   for (int i = 0; i < kChannels; ++i) {
     grpc::ChannelArguments arguments;
     arguments.SetInt("channel", i);  // a connection of its own
-    stubs.push_back(v1::WorkerService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
+    stubs.push_back(v1::WorkerService::NewStub(
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
   }
   return stubs;
 }
 
 absl::StatusOr<Dispatched> Dispatch(int workers, int jobs, const std::string& folder, bool statements) {
   Dispatched result;
-  std::vector<std::string> arguments{"--serve", "--folder", folder, "--tasks", absl::StrCat(jobs * kTasksOfJob)};
+  std::vector<std::string> arguments{"--serve", "--folder", folder, "--tasks",
+                                     absl::StrCat(jobs * kTasksOfJob)};
   if (statements) arguments.push_back("--statements");
   ChildProcess server(arguments);
   const auto address = server.ReadLine();
@@ -74,7 +76,8 @@ absl::StatusOr<Dispatched> Dispatch(int workers, int jobs, const std::string& fo
 
   // All is queued before the first worker comes.
   const auto queueing = Clock::now();
-  auto optimizer = v1::OptimizerService::NewStub(grpc::CreateChannel(*address, grpc::InsecureChannelCredentials()));
+  auto optimizer =
+      v1::OptimizerService::NewStub(grpc::CreateChannel(*address, grpc::InsecureChannelCredentials()));
   for (int i = 0; i < jobs; ++i) {
     grpc::ClientContext context;
     v1::Job job;
@@ -126,7 +129,9 @@ json UsageJson(const ProcessUsage& usage, int tasks) {
           {"written_bytes", static_cast<double>(usage.written_bytes) / tasks}};
 }
 
-double Microseconds(const ProcessUsage& usage, int tasks) { return 1e6 * (usage.user_seconds + usage.system_seconds) / tasks; }
+double Microseconds(const ProcessUsage& usage, int tasks) {
+  return 1e6 * (usage.user_seconds + usage.system_seconds) / tasks;
+}
 
 int Run(int workers, int jobs, const std::string& folder, bool statements) {
   const int tasks = jobs * kTasksOfJob;
@@ -153,9 +158,11 @@ int Run(int workers, int jobs, const std::string& folder, bool statements) {
       {"figures",
        {figure(absl::StrCat("tasks handed out and recorded, ", workers, " workers, all on ", cores, " cores"),
                absl::StrFormat("%.0f /s", per_second), "3000 /s"),
-        figure("Submit meanwhile", absl::StrFormat("p50 %.1f ms, p99 %.1f ms", 1e3 * p50, 1e3 * p99), "p99 10 ms"),
+        figure("Submit meanwhile", absl::StrFormat("p50 %.1f ms, p99 %.1f ms", 1e3 * p50, 1e3 * p99),
+               "p99 10 ms"),
         figure("processor time of a task: the server, the bench's workers",
-               absl::StrFormat("%.0f us, %.0f us", Microseconds(dispatched->server, tasks), Microseconds(dispatched->workers, tasks)),
+               absl::StrFormat("%.0f us, %.0f us", Microseconds(dispatched->server, tasks),
+                               Microseconds(dispatched->workers, tasks)),
                "")}},
       {"workers", workers},
       {"tasks", tasks},

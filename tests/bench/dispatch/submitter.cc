@@ -16,7 +16,8 @@ namespace fusion {
 
 int SubmitUntilStopped(const std::string& address) {
   using Clock = std::chrono::steady_clock;
-  auto optimizer = v1::OptimizerService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  auto optimizer =
+      v1::OptimizerService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   std::vector<double> seconds;
   pollfd input{STDIN_FILENO, POLLIN, 0};
   for (int i = 0; poll(&input, 1, 20) == 0; ++i) {

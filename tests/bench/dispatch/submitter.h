@@ -5,8 +5,8 @@
 
 namespace fusion {
 
-// Submits a job every 20 ms until standard input ends, then writes how many seconds each took to be acknowledged, a line for each. The
-// exit status.
+// Submits a job every 20 ms until standard input ends, then writes how many seconds each took to be
+// acknowledged, a line for each. The exit status.
 int SubmitUntilStopped(const std::string& address);
 
 }  // namespace fusion

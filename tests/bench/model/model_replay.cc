@@ -1,11 +1,11 @@
-// Predicts stored measurements anew, without a GPU: what a change of the model, of its corrections or of the memory of kernels would have
-// predicted for candidates that were measured before, and how well that agrees.
+// Predicts stored measurements anew, without a GPU: what a change of the model, of its corrections or of the
+// memory of kernels would have predicted for candidates that were measured before, and how well that agrees.
 //
 //   model_replay FILE... [--details] [--passes] [--output JSON] [--plots PREFIX] [--dump TABLE]
 //
-// FILE: of `model_accuracy.py --candidates-output`, one for each pass over the graphs or some of them, in their order; the last one is
-// predicted. Of each it also says how well the service predicted it when it was measured (--passes: that alone). Exit status: 0 done, 1 a
-// file cannot be used or written, 2 bad usage.
+// FILE: of `model_accuracy.py --candidates-output`, one for each pass over the graphs or some of them, in
+// their order; the last one is predicted. Of each it also says how well the service predicted it when it was
+// measured (--passes: that alone). Exit status: 0 done, 1 a file cannot be used or written, 2 bad usage.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -27,7 +27,8 @@ namespace fusion::replay {
 namespace {
 
 // One way to predict, and how well it agrees.
-nlohmann::ordered_json Assess(const std::string& name, const std::vector<PredictedGraph>& graphs, bool details) {
+nlohmann::ordered_json Assess(const std::string& name, const std::vector<PredictedGraph>& graphs,
+                              bool details) {
   nlohmann::ordered_json json = {{"name", name}};
   const auto accuracy = AssessPredictions(graphs);
   if (!accuracy.ok()) {
@@ -35,11 +36,14 @@ nlohmann::ordered_json Assess(const std::string& name, const std::vector<Predict
     return json;
   }
   const AccuracySummary& s = accuracy->summary;
-  std::printf("%-52s %2d graphs  error %4.1f %%  tau %.2f (mean %.2f, least %.2f)  first 5: %5.1f %%  first 3 within 2 %%: %5.1f %%  "
-              "loss of 1, 3: %.1f, %.1f %% (most %.0f, %.0f)\n",
-              name.c_str(), s.graphs, 100 * s.median_absolute_error, s.median_tau.value_or(0), s.mean_tau.value_or(0),
-              s.min_tau.value_or(0), 100 * s.best_in_first_5_with_ties, 100 * s.first_3_within_2_percent, 100 * s.median_regret.first,
-              100 * s.median_regret.first_3, 100 * s.max_regret.first, 100 * s.max_regret.first_3);
+  std::printf(
+      "%-52s %2d graphs  error %4.1f %%  tau %.2f (mean %.2f, least %.2f)  first 5: %5.1f %%  first 3 within "
+      "2 %%: %5.1f %%  "
+      "loss of 1, 3: %.1f, %.1f %% (most %.0f, %.0f)\n",
+      name.c_str(), s.graphs, 100 * s.median_absolute_error, s.median_tau.value_or(0), s.mean_tau.value_or(0),
+      s.min_tau.value_or(0), 100 * s.best_in_first_5_with_ties, 100 * s.first_3_within_2_percent,
+      100 * s.median_regret.first, 100 * s.median_regret.first_3, 100 * s.max_regret.first,
+      100 * s.max_regret.first_3);
   json.update({{"candidates", s.candidates},
                {"median_absolute_error", s.median_absolute_error},
                {"median_kendall_tau", s.median_tau.value_or(0)},
@@ -58,9 +62,11 @@ nlohmann::ordered_json Assess(const std::string& name, const std::vector<Predict
                               {"best_position_with_ties", graph.best_position_with_ties},
                               {"first_3_regret", graph.regret.first_3}});
     if (details)
-      std::printf("    %-20s %-20s %3d  error %5.1f %%  bias %.2f  tau %5.2f  best at %2d  first 3 lose %4.1f %%\n", graphs[i].name.c_str(),
-                  graphs[i].sizes.c_str(), graph.candidates, 100 * graph.median_absolute_error, graph.bias,
-                  graph.kendall_tau.value_or(0), graph.best_position_with_ties, 100 * graph.regret.first_3);
+      std::printf(
+          "    %-20s %-20s %3d  error %5.1f %%  bias %.2f  tau %5.2f  best at %2d  first 3 lose %4.1f %%\n",
+          graphs[i].name.c_str(), graphs[i].sizes.c_str(), graph.candidates,
+          100 * graph.median_absolute_error, graph.bias, graph.kendall_tau.value_or(0),
+          graph.best_position_with_ties, 100 * graph.regret.first_3);
   }
   return json;
 }
@@ -68,7 +74,8 @@ nlohmann::ordered_json Assess(const std::string& name, const std::vector<Predict
 // One line for each kernel of each candidate.
 void Dump(const Pass& pass, const std::string& path) {
   std::ofstream table(path);
-  table << "graph\tcandidate\tmeasured\tkernels\tpredicted\tdescription\tvariant\tmemory\tcompute\tbarrier\tlaunch\tbytes\tflops\t"
+  table << "graph\tcandidate\tmeasured\tkernels\tpredicted\tdescription\tvariant\tmemory\tcompute\tbarrier\tl"
+           "aunch\tbytes\tflops\t"
            "occupancy\tregisters\tshared\t"
         << absl::StrJoin(ResidualFeatureNames(), "\t") << "\n";
   for (const ReplayedGraph& graph : pass.graphs)
@@ -76,10 +83,12 @@ void Dump(const Pass& pass, const std::string& path) {
       for (const ReplayedKernel* kernel : graph.candidates[i].kernels) {
         const RunTimeEstimate& e = kernel->implementation.estimate;
         table << graph.example << graph.sizes << "\t" << i << "\t" << graph.candidates[i].measured << "\t"
-              << graph.candidates[i].kernels.size() << "\t" << kernel->seconds << "\t" << graph.candidates[i].description << "\t"
-              << kernel->identity.variant << "\t" << e.memory_seconds << "\t" << e.compute_seconds << "\t" << e.barrier_seconds << "\t"
-              << e.launch_seconds << "\t" << e.bytes << "\t" << e.flops << "\t" << e.occupancy << "\t" << e.registers << "\t"
-              << e.shared_bytes << "\t" << absl::StrJoin(kernel->features, "\t") << "\n";
+              << graph.candidates[i].kernels.size() << "\t" << kernel->seconds << "\t"
+              << graph.candidates[i].description << "\t" << kernel->identity.variant << "\t"
+              << e.memory_seconds << "\t" << e.compute_seconds << "\t" << e.barrier_seconds << "\t"
+              << e.launch_seconds << "\t" << e.bytes << "\t" << e.flops << "\t" << e.occupancy << "\t"
+              << e.registers << "\t" << e.shared_bytes << "\t" << absl::StrJoin(kernel->features, "\t")
+              << "\n";
       }
 }
 
@@ -100,7 +109,8 @@ int Run(int argc, char** argv) {
   app.add_flag("--details", details, "A line for each graph");
   app.add_flag("--passes", passes, "How each pass was predicted when it was measured, and nothing else");
   app.add_option("--output", output, "JSON of all figures");
-  app.add_option("--plots", plots, "Beginning of the names of plots, of predictions as corrected by the same measurements");
+  app.add_option("--plots", plots,
+                 "Beginning of the names of plots, of predictions as corrected by the same measurements");
   app.add_option("--dump", dump, "Table of all kernels of the last pass");
   CLI11_PARSE(app, argc, argv);
   Replay replay;
@@ -110,10 +120,13 @@ int Run(int argc, char** argv) {
   if (!dump.empty()) Dump(last, dump);
   int candidates = 0;
   for (const ReplayedGraph& graph : last.graphs) candidates += static_cast<int>(graph.candidates.size());
-  std::printf("%zu graphs, %d candidates; %d of all files are no longer made\n", last.graphs.size(), candidates, replay.missing());
+  std::printf("%zu graphs, %d candidates; %d of all files are no longer made\n", last.graphs.size(),
+              candidates, replay.missing());
 
   const double start = replay.start_seconds();
-  nlohmann::ordered_json json = {{"schema", "fusion.model_replay/1"}, {"date", replay.date()}, {"device", replay.device().name()},
+  nlohmann::ordered_json json = {{"schema", "fusion.model_replay/1"},
+                                 {"date", replay.date()},
+                                 {"device", replay.device().name()},
                                  {"model_version", kCostModelVersion},
                                  {"command", absl::StrJoin(std::vector<std::string>(argv, argv + argc), " ")},
                                  {"ways", nlohmann::ordered_json::array()}};
@@ -144,33 +157,41 @@ int Run(int argc, char** argv) {
     std::vector<PredictedGraph> then;
     int unknown = 0;
     for (const ReplayedGraph& graph : replay.passes()[i].graphs) {
-      then.push_back(Predicted(graph, [](const ReplayedCandidate& candidate) { return candidate.predicted; }));
+      then.push_back(
+          Predicted(graph, [](const ReplayedCandidate& candidate) { return candidate.predicted; }));
       for (const ReplayedCandidate& candidate : graph.candidates)
-        unknown += known_candidates.insert(absl::StrCat(graph.example, graph.sizes, candidate.description)).second;
+        unknown +=
+            known_candidates.insert(absl::StrCat(graph.example, graph.sizes, candidate.description)).second;
     }
     json["passes"].push_back(Assess(absl::StrCat("pass ", i + 1, ", as it was predicted then"), then, false));
     json["passes"].back().erase("graphs");
     json["passes"].back()["new"] = unknown;
   }
   if (passes) return output.empty() || Write(output, json.dump(1) + "\n") ? 0 : 1;
-  assess("the model alone", all([&](const ReplayedGraph& graph) { return replay.Predict(graph, Residual(), nullptr); }));
+  assess("the model alone",
+         all([&](const ReplayedGraph& graph) { return replay.Predict(graph, Residual(), nullptr); }));
   const auto without_example = [&](const ReplayedGraph& graph, bool with_memory) {
     const auto left_out = [&](const ReplayedGraph& other) { return other.example == graph.example; };
     const Residual residual = learned(left_out);
     const Kernels memory = remembered(residual, left_out);
     return replay.Predict(graph, residual, with_memory ? &memory : nullptr);
   };
-  assess("the example left out", all([&](const ReplayedGraph& graph) { return without_example(graph, false); }));
+  assess("the example left out",
+         all([&](const ReplayedGraph& graph) { return without_example(graph, false); }));
   assess("the example left out, others' kernels remembered",
          all([&](const ReplayedGraph& graph) { return without_example(graph, true); }));
   const auto without_sizes = [&](const ReplayedGraph& graph, bool with_memory) {
-    const auto left_out = [&](const ReplayedGraph& other) { return other.example == graph.example && other.sizes == graph.sizes; };
+    const auto left_out = [&](const ReplayedGraph& other) {
+      return other.example == graph.example && other.sizes == graph.sizes;
+    };
     const Residual residual = learned(left_out);
     const Kernels memory = remembered(residual, left_out);
     return replay.Predict(graph, residual, with_memory ? &memory : nullptr);
   };
-  assess("the example known at the other sizes", all([&](const ReplayedGraph& graph) { return without_sizes(graph, false); }));
-  assess("the same, kernels remembered", all([&](const ReplayedGraph& graph) { return without_sizes(graph, true); }));
+  assess("the example known at the other sizes",
+         all([&](const ReplayedGraph& graph) { return without_sizes(graph, false); }));
+  assess("the same, kernels remembered",
+         all([&](const ReplayedGraph& graph) { return without_sizes(graph, true); }));
   const Residual in_sample = learned([](const ReplayedGraph&) { return false; });
   const std::vector<PredictedGraph> known =
       all([&](const ReplayedGraph& graph) { return replay.Predict(graph, in_sample, nullptr); });
@@ -178,10 +199,12 @@ int Run(int argc, char** argv) {
   // Every second candidate was measured before: how well those foretell the others.
   const auto half = [&](bool with_memory) {
     return all([&](const ReplayedGraph& graph) {
-      const Residual residual = learned([&](const ReplayedGraph& other) { return other.example == graph.example; });
+      const Residual residual =
+          learned([&](const ReplayedGraph& other) { return other.example == graph.example; });
       ReplayedGraph measured = graph, others = graph;
       measured.candidates.clear(), others.candidates.clear();
-      for (size_t i = 0; i < graph.candidates.size(); ++i) (i % 2 == 0 ? measured : others).candidates.push_back(graph.candidates[i]);
+      for (size_t i = 0; i < graph.candidates.size(); ++i)
+        (i % 2 == 0 ? measured : others).candidates.push_back(graph.candidates[i]);
       Kernels memory;
       memory.Learn(measured, residual, start);
       return replay.Predict(others, residual, with_memory ? &memory : nullptr);
@@ -190,7 +213,8 @@ int Run(int argc, char** argv) {
   assess("every second candidate, the example left out", half(false));
   assess("every second candidate, the others remembered", half(true));
 
-  // Graphs that were measured in an earlier pass too, predicted from all but what they were measured with here.
+  // Graphs that were measured in an earlier pass too, predicted from all but what they were measured with
+  // here.
   const auto key = [](const ReplayedGraph& graph) { return graph.example + " " + graph.sizes; };
   std::map<std::string, const ReplayedGraph*> before;
   for (size_t i = 0; i + 1 < replay.passes().size(); ++i)
@@ -201,20 +225,25 @@ int Run(int argc, char** argv) {
       AddJob((before.contains(key(graph)) ? *before[key(graph)] : graph).Observations(start), &statistics);
     const Residual residual(statistics);
     Kernels memory;
-    for (const ReplayedGraph& graph : last.graphs) memory.Learn(before.contains(key(graph)) ? *before[key(graph)] : graph, residual, start);
+    for (const ReplayedGraph& graph : last.graphs)
+      memory.Learn(before.contains(key(graph)) ? *before[key(graph)] : graph, residual, start);
     std::vector<PredictedGraph> corrected, recalled, again;
     for (const ReplayedGraph& graph : last.graphs) {
       if (!before.contains(key(graph))) continue;
       corrected.push_back(replay.Predict(graph, residual, nullptr));
       recalled.push_back(replay.Predict(graph, residual, &memory));
-      // Its earlier measurement as the prediction of each candidate that was measured twice: the most that can be reached.
+      // Its earlier measurement as the prediction of each candidate that was measured twice: the most that
+      // can be reached.
       std::map<std::string, double> earlier;
-      for (const ReplayedCandidate& candidate : before[key(graph)]->candidates) earlier[candidate.description] = candidate.measured;
+      for (const ReplayedCandidate& candidate : before[key(graph)]->candidates)
+        earlier[candidate.description] = candidate.measured;
       PredictedGraph& twice = again.emplace_back(recalled.back());
-      std::erase_if(twice.candidates, [&](const PredictedCandidate& candidate) { return !earlier.contains(candidate.key); });
-      std::stable_sort(twice.candidates.begin(), twice.candidates.end(), [&](const PredictedCandidate& a, const PredictedCandidate& b) {
-        return earlier[a.key] < earlier[b.key];
-      });
+      std::erase_if(twice.candidates,
+                    [&](const PredictedCandidate& candidate) { return !earlier.contains(candidate.key); });
+      std::stable_sort(twice.candidates.begin(), twice.candidates.end(),
+                       [&](const PredictedCandidate& a, const PredictedCandidate& b) {
+                         return earlier[a.key] < earlier[b.key];
+                       });
       for (size_t i = 0; i < twice.candidates.size(); ++i) {
         twice.candidates[i].predicted_seconds = earlier[twice.candidates[i].key];
         twice.candidates[i].predicted_rank = static_cast<int>(i) + 1;

@@ -69,7 +69,8 @@ class KernelsOfExample {
       std::string reason;
       ImplementationOptions all;
       all.keep = 1 << 30;
-      for (FusionImplementation& implementation : ImplementFusion(*graph_, nodes, sizes_, model_, all, &reason)) {
+      for (FusionImplementation& implementation :
+           ImplementFusion(*graph_, nodes, sizes_, model_, all, &reason)) {
         const std::string name = implementation.Describe(*graph_);
         ReplayedKernel kernel;
         kernel.identity = names_.Of(implementation);
@@ -87,7 +88,8 @@ class KernelsOfExample {
   // "{a b} row_panel ..." or "cooperative ({a} ... | {b} ...)".
   NodeSet NodesOf(const std::string& description) const {
     NodeSet nodes(graph_->node_count());
-    for (size_t open = description.find('{'); open != std::string::npos; open = description.find('{', open + 1)) {
+    for (size_t open = description.find('{'); open != std::string::npos;
+         open = description.find('{', open + 1)) {
       const size_t close = description.find('}', open);
       for (absl::string_view name : absl::StrSplit(description.substr(open + 1, close - open - 1), ' '))
         for (const Node& node : graph_->nodes())
@@ -129,7 +131,9 @@ class Kernels final : public KernelMemory {
         const KernelIdentity& identity = kernel->identity;
         auto [it, is_new] = kernels_[identity.family].try_emplace({identity.sizes, identity.variant});
         if (is_new)
-          it->second = {{.sizes = identity.sizes, .variant = identity.variant, .predicted_seconds = kernel->seconds,
+          it->second = {{.sizes = identity.sizes,
+                         .variant = identity.variant,
+                         .predicted_seconds = kernel->seconds,
                          .features = kernel->features},
                         {kernel->seconds * residual.Correction(kernel->features), kUnmeasuredDeviation}};
         beliefs.push_back(&it->second.belief);
@@ -155,11 +159,15 @@ template <class Seconds>
 PredictedGraph Predicted(const ReplayedGraph& graph, const Seconds& seconds) {
   PredictedGraph predicted{.name = graph.example, .sizes = graph.sizes};
   for (const ReplayedCandidate& candidate : graph.candidates)
-    predicted.candidates.push_back({.key = candidate.description, .predicted_seconds = seconds(candidate), .measured_seconds = candidate.measured,
-                                    .low_seconds = candidate.low, .high_seconds = candidate.high});
+    predicted.candidates.push_back({.key = candidate.description,
+                                    .predicted_seconds = seconds(candidate),
+                                    .measured_seconds = candidate.measured,
+                                    .low_seconds = candidate.low,
+                                    .high_seconds = candidate.high});
   std::vector<PredictedCandidate*> order;
   for (PredictedCandidate& candidate : predicted.candidates) order.push_back(&candidate);
-  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->predicted_seconds < b->predicted_seconds; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](auto* a, auto* b) { return a->predicted_seconds < b->predicted_seconds; });
   for (size_t i = 0; i < order.size(); ++i) order[i]->predicted_rank = static_cast<int>(i) + 1;
   return predicted;
 }
@@ -178,10 +186,13 @@ class Replay {
       DeviceDescription device;
       RoutineTables tables;
       std::string bytes;
-      if (!absl::Base64Unescape(document["device"].get<std::string>(), &bytes) || !device.ParseFromString(bytes)) return false;
+      if (!absl::Base64Unescape(document["device"].get<std::string>(), &bytes) ||
+          !device.ParseFromString(bytes))
+        return false;
       for (const auto& text : document["routine_tables"]) {
         v1::RoutineTable table;
-        if (!absl::Base64Unescape(text.get<std::string>(), &bytes) || !table.ParseFromString(bytes) || !tables.Add(table).ok())
+        if (!absl::Base64Unescape(text.get<std::string>(), &bytes) || !table.ParseFromString(bytes) ||
+            !tables.Add(table).ok())
           return false;
       }
       model_.emplace(device, 0, Residual(), std::move(tables));
@@ -194,8 +205,11 @@ class Replay {
                           .sizes = absl::StrJoin(values, ",", absl::PairFormatter("="))};
       KernelsOfExample& kernels = KernelsOf(graph, values);
       for (const auto& candidate : measured["candidates"]) {
-        ReplayedCandidate replayed{.description = candidate["description"], .measured = candidate["median"], .low = candidate["low"],
-                                   .high = candidate["high"], .predicted = candidate["predicted"]};
+        ReplayedCandidate replayed{.description = candidate["description"],
+                                   .measured = candidate["median"],
+                                   .low = candidate["low"],
+                                   .high = candidate["high"],
+                                   .predicted = candidate["predicted"]};
         for (absl::string_view kernel : absl::StrSplit(replayed.description, "; "))
           replayed.kernels.push_back(kernels.Find(std::string(kernel)));
         if (std::count(replayed.kernels.begin(), replayed.kernels.end(), nullptr) > 0) {
@@ -216,7 +230,8 @@ class Replay {
   const std::string& date() const { return date_; }  // of the last file
 
   // Predicted with these corrections, and this memory if there is one.
-  PredictedGraph Predict(const ReplayedGraph& graph, const Residual& residual, const KernelMemory* memory) const {
+  PredictedGraph Predict(const ReplayedGraph& graph, const Residual& residual,
+                         const KernelMemory* memory) const {
     std::map<const ReplayedKernel*, double> seconds;
     std::map<std::string, FamilyTimes> families;
     for (const ReplayedCandidate& candidate : graph.candidates)
@@ -226,7 +241,8 @@ class Replay {
         predicted = kernel->seconds * residual.Correction(kernel->features);
         if (!memory) continue;
         auto [it, is_new] = families.try_emplace(kernel->identity.family);
-        if (is_new) it->second = FamilyTimes(memory->Find(kernel->identity.family), kernel->identity.sizes, residual);
+        if (is_new)
+          it->second = FamilyTimes(memory->Find(kernel->identity.family), kernel->identity.sizes, residual);
         if (it->second.empty()) continue;
         const FamilyTimes::Answer answer = it->second.Of(kernel->identity.variant, kernel->features);
         predicted = answer.seconds.value_or(predicted * answer.factor);
@@ -243,7 +259,9 @@ class Replay {
     std::unique_ptr<KernelsOfExample>& kernels = kernels_[graph.example + graph.sizes];
     if (!kernels) {
       auto parsed = ParseSource(testing::ExampleSource(graph.example), *Catalog::BuiltIn());
-      if (!parsed.ok()) std::fprintf(stderr, "%s: %s\n", graph.example.c_str(), parsed.status().ToString().c_str()), std::exit(1);
+      if (!parsed.ok())
+        std::fprintf(stderr, "%s: %s\n", graph.example.c_str(), parsed.status().ToString().c_str()),
+            std::exit(1);
       kernels = std::make_unique<KernelsOfExample>(*parsed, values, *model_);
     }
     return *kernels;

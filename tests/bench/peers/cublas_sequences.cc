@@ -1,9 +1,10 @@
-// The sequences as a user of cuBLAS alone writes them, for peers_bench.py, which loads this with ctypes. cuBLAS itself is
-// loaded at run time (that of torch or of the system); the CUDA headers are needed to build, no toolkit to run.
+// The sequences as a user of cuBLAS alone writes them, for peers_bench.py, which loads this with ctypes.
+// cuBLAS itself is loaded at run time (that of torch or of the system); the CUDA headers are needed to build,
+// no toolkit to run.
 //
-// BLAS works in place, so results that must not overwrite an input begin with a copy; scaling and adding into a third place
-// is done by geam, which is the fewest passes that cuBLAS offers. Matrices are row major: cuBLAS sees them transposed, so
-// A*x is op T and A'*x is op N.
+// BLAS works in place, so results that must not overwrite an input begin with a copy; scaling and adding into
+// a third place is done by geam, which is the fewest passes that cuBLAS offers. Matrices are row major:
+// cuBLAS sees them transposed, so A*x is op T and A'*x is op N.
 #include <cublas_v2.h>
 #include <dlfcn.h>
 
@@ -75,8 +76,8 @@ struct Blas<double> {
   static auto GemmBatched() { return library.DgemmStridedBatched; }
 };
 
-// One call of a sequence: sizes m x n (vectors and lists have n entries), scalars, and buffers: inputs, outputs and
-// temporaries in the order of sequences.py. The first status that is no success is kept.
+// One call of a sequence: sizes m x n (vectors and lists have n entries), scalars, and buffers: inputs,
+// outputs and temporaries in the order of sequences.py. The first status that is no success is kept.
 template <class T>
 class Call {
  public:
@@ -114,14 +115,14 @@ class Call {
   void Add(int entries, T a, const T* x, T b, const T* y, T* z) {
     const int rows = entries % 8192 == 0 ? 8192 : entries;
     const T zero = 0;
-    Note(Blas<T>::Geam()(handle, CUBLAS_OP_N, CUBLAS_OP_N, rows, entries / rows, &a, x, rows, y == nullptr ? &zero : &b,
-                         y == nullptr ? x : y, rows, z, rows));
+    Note(Blas<T>::Geam()(handle, CUBLAS_OP_N, CUBLAS_OP_N, rows, entries / rows, &a, x, rows,
+                         y == nullptr ? &zero : &b, y == nullptr ? x : y, rows, z, rows));
   }
   // C = A*B + c*C of n lists of k x k matrices.
   void Products(int k, const T* A, const T* B, T c, T* C) {
     const T one = 1;
-    Note(Blas<T>::GemmBatched()(handle, CUBLAS_OP_N, CUBLAS_OP_N, k, k, k, &one, B, k, k * k, A, k, k * k, &c, C, k, k * k,
-                                n_));
+    Note(Blas<T>::GemmBatched()(handle, CUBLAS_OP_N, CUBLAS_OP_N, k, k, k, &one, B, k, k * k, A, k, k * k, &c,
+                                C, k, k * k, n_));
   }
 
  private:
@@ -207,10 +208,10 @@ struct Entry {
   void (*run_f64)(Call<double>&);
 };
 constexpr Entry kEntries[] = {
-    {"axpydot", Axpydot, Axpydot}, {"vadd", Vadd, Vadd},          {"waxpby", Waxpby, Waxpby},
-    {"sscal", Sscal, Sscal},       {"atax", Atax, Atax},          {"bicgk", Bicgk, Bicgk},
-    {"sgemv", Sgemv, Sgemv},       {"sgemvt", Sgemvt, Sgemvt},    {"gemver", Gemver, Gemver},
-    {"gesummv", Gesummv, Gesummv}, {"madd", Madd, Madd},          {"function2", Function2, Function2}};
+    {"axpydot", Axpydot, Axpydot}, {"vadd", Vadd, Vadd},       {"waxpby", Waxpby, Waxpby},
+    {"sscal", Sscal, Sscal},       {"atax", Atax, Atax},       {"bicgk", Bicgk, Bicgk},
+    {"sgemv", Sgemv, Sgemv},       {"sgemvt", Sgemvt, Sgemvt}, {"gemver", Gemver, Gemver},
+    {"gesummv", Gesummv, Gesummv}, {"madd", Madd, Madd},       {"function2", Function2, Function2}};
 constexpr int kEntryCount = sizeof kEntries / sizeof kEntries[0];
 
 template <class T>
@@ -222,13 +223,14 @@ int Run(void (*sequence)(Call<T>&), Call<T> call) {
 
 }  // namespace
 
-// All return 0 or, on failure, not 0: fusion_cublas_error says why. One thread at a time, with a current CUDA context.
+// All return 0 or, on failure, not 0: fusion_cublas_error says why. One thread at a time, with a current CUDA
+// context.
 extern "C" {
 
 const char* fusion_cublas_error() { return error_text; }
 
-// Loads cuBLAS from a path or name and makes a handle. The workspace, device memory of the caller, must live as long as
-// calls are made: with it, calls can be captured into a CUDA graph.
+// Loads cuBLAS from a path or name and makes a handle. The workspace, device memory of the caller, must live
+// as long as calls are made: with it, calls can be captured into a CUDA graph.
 int fusion_cublas_open(const char* path, void* workspace_memory, size_t bytes) {
   void* opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) return Fail("dlopen", dlerror());
@@ -268,7 +270,8 @@ int fusion_cublas_open(const char* path, void* workspace_memory, size_t bytes) {
 
 int fusion_cublas_version(int* version) {
   if (handle == nullptr) return Fail("fusion_cublas_version", "fusion_cublas_open was not called");
-  return library.GetVersion(handle, version) == CUBLAS_STATUS_SUCCESS ? 0 : Fail("cublasGetVersion", "failed");
+  return library.GetVersion(handle, version) == CUBLAS_STATUS_SUCCESS ? 0
+                                                                      : Fail("cublasGetVersion", "failed");
 }
 
 // The number of a sequence for fusion_cublas_run, or -1.
@@ -279,8 +282,8 @@ int fusion_cublas_find(const char* sequence) {
 }
 
 // Puts a sequence on a stream. entry_bytes: 4 for f32, 8 for f64.
-int fusion_cublas_run(int sequence, int entry_bytes, int64_t m, int64_t n, const double* scalars, void* const* buffers,
-                      void* stream) {
+int fusion_cublas_run(int sequence, int entry_bytes, int64_t m, int64_t n, const double* scalars,
+                      void* const* buffers, void* stream) {
   if (handle == nullptr) return Fail("fusion_cublas_run", "fusion_cublas_open was not called");
   if (sequence < 0 || sequence >= kEntryCount) return Fail("fusion_cublas_run", "no such sequence");
   if (!stream_is_set || stream != current_stream) {

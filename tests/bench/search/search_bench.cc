@@ -1,8 +1,10 @@
-// Google Benchmark of the search: whole searches of examples with their 50 best covers, and covers of random graphs. One thread.
+// Google Benchmark of the search: whole searches of examples with their 50 best covers, and covers of random
+// graphs. One thread.
 //
 //   build/release/tests/search_bench --benchmark_out=search.json --benchmark_out_format=json
 //
-// Counters: best_us of the best cover found, predicted; gap_percent of it over the bound proved; proved: 1 when the best cover of all was found; covers.
+// Counters: best_us of the best cover found, predicted; gap_percent of it over the bound proved; proved: 1
+// when the best cover of all was found; covers.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -37,7 +39,8 @@ void Example(benchmark::State& state, const std::string& name) {
   const CostModel model(DescribedDevice(v1::CUDA));
   for (auto _ : state) {
     auto space = SearchFusions(**graph, sizes, model, {});
-    auto covers = SolveCoversOf(**graph, *space, [](const FusionImplementation&) { return true; }, {.count = 50});
+    auto covers =
+        SolveCoversOf(**graph, *space, [](const FusionImplementation&) { return true; }, {.count = 50});
     if (!covers.ok()) return state.SkipWithError(std::string(covers.status().message()).c_str());
     Report(state, *covers);
   }
@@ -45,9 +48,11 @@ void Example(benchmark::State& state, const std::string& name) {
 
 // Sets of up to six nodes; `state`: nodes, covers, seconds, seed.
 void RandomGraph(benchmark::State& state) {
-  const FusibleSetProblem dag = testing::RandomDag(static_cast<int>(state.range(0)), static_cast<unsigned>(state.range(3)));
+  const FusibleSetProblem dag =
+      testing::RandomDag(static_cast<int>(state.range(0)), static_cast<unsigned>(state.range(3)));
   for (auto _ : state) {
-    const auto sets = EnumerateFusibleSets(dag, {.max_nodes = 6, .max_sets = 1'000'000, .max_candidates = 100'000'000});
+    const auto sets =
+        EnumerateFusibleSets(dag, {.max_nodes = 6, .max_sets = 1'000'000, .max_candidates = 100'000'000});
     state.counters["sets"] = static_cast<double>(sets.sets.size());
     const CoverProblem problem = testing::TrafficProblem(dag, sets.sets);
     const auto covers = SolveCovers(problem, {.count = static_cast<int>(state.range(1)),
@@ -57,7 +62,8 @@ void RandomGraph(benchmark::State& state) {
   }
 }
 
-// A graph of as many operations on vectors, planned as `explain` does it: search by the cost model, 30 covers, their best.
+// A graph of as many operations on vectors, planned as `explain` does it: search by the cost model, 30
+// covers, their best.
 void VectorGraph(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
   const FusibleSetProblem dag = testing::RandomDag(nodes, 1);
@@ -101,7 +107,13 @@ BENCHMARK(RandomGraph)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
 
-BENCHMARK(VectorGraph)->ArgName("nodes")->Arg(300)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK(VectorGraph)
+    ->ArgName("nodes")
+    ->Arg(300)
+    ->Arg(1000)
+    ->Arg(10000)
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
 
 }  // namespace
 }  // namespace fusion

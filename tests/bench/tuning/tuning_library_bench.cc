@@ -1,10 +1,11 @@
-// What the tuning library costs a program: fusion_tuner_next, and fusion_tuner_start with fusion_tuner_stop. Prints one JSON object.
+// What the tuning library costs a program: fusion_tuner_next, and fusion_tuner_start with fusion_tuner_stop.
+// Prints one JSON object.
 //
 //   tuning_library_bench [--calls N] [--threads N]...
 //
-// "quiet": nothing comes from the server. "swapping": a simulated server sends new choices with proposals as fast as the
-// library takes them. "wall" is what a caller waits, and on a machine whose cores are shared its maximum is what others take; "clock" is
-// what reading the clock adds to each figure.
+// "quiet": nothing comes from the server. "swapping": a simulated server sends new choices with proposals as
+// fast as the library takes them. "wall" is what a caller waits, and on a machine whose cores are shared its
+// maximum is what others take; "clock" is what reading the clock adds to each figure.
 #include <time.h>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ using Json = nlohmann::ordered_json;
 struct Calls {
   std::vector<uint32_t> next, start_stop;  // nanoseconds
   uint64_t proposals = 0;
-  // Of as many runs without reading the clock around each call: by the clock, and of the thread's time on a processor.
+  // Of as many runs without reading the clock around each call: by the clock, and of the thread's time on a
+  // processor.
   double loop_seconds = 0, loop_processor_seconds = 0;
 };
 
@@ -73,19 +75,24 @@ Json Summary(std::vector<uint32_t> times) {
   std::sort(times.begin(), times.end());
   double sum = 0;
   for (uint32_t time : times) sum += time;
-  auto quantile = [&](double q) { return times[std::min(times.size() - 1, static_cast<size_t>(q * times.size()))]; };
+  auto quantile = [&](double q) {
+    return times[std::min(times.size() - 1, static_cast<size_t>(q * times.size()))];
+  };
   return {{"mean_ns", sum / static_cast<double>(times.size())},
           {"p50_ns", quantile(0.5)},
           {"p99_ns", quantile(0.99)},
           {"p999_ns", quantile(0.999)},
           {"max_ns", times.back()},
           {"over_1_us", std::count_if(times.begin(), times.end(), [](uint32_t time) { return time > 1000; })},
-          {"over_1_ms", std::count_if(times.begin(), times.end(), [](uint32_t time) { return time > 1'000'000; })}};
+          {"over_1_ms",
+           std::count_if(times.begin(), times.end(), [](uint32_t time) { return time > 1'000'000; })}};
 }
 
 Json Measure(bool swapping, size_t threads, size_t count) {
   fusion::testing::SimulatedServer server;
-  server.SetChoice([](const fusion::v1::DeclareSection&) { return ChoiceOf({0, 4}, 1e-7, fusion::v1::EXPLORING); });
+  server.SetChoice([](const fusion::v1::DeclareSection&) {
+    return ChoiceOf({0, 4}, 1e-7, fusion::v1::EXPLORING);
+  });
   fusion::tuning::TunerSettings settings;
   settings.program = "bench";
   settings.device_class = "here";
@@ -111,9 +118,12 @@ Json Measure(bool swapping, size_t threads, size_t count) {
       uint64_t proposal = 0;
       fusion::v1::TuneResponse response;
       while (!done) {
-        *response.mutable_choice() = ChoiceOf({static_cast<double>(sent % 500 * 2), 4}, 1e-7, fusion::v1::EXPLORING);
+        *response.mutable_choice() =
+            ChoiceOf({static_cast<double>(sent % 500 * 2), 4}, 1e-7, fusion::v1::EXPLORING);
         response.mutable_choice()->set_section(1);
-        for (int i = 0; i < 4; ++i) AddProposal(*response.mutable_choice(), ++proposal, {static_cast<double>(proposal % 500 * 2 + 1), 2});
+        for (int i = 0; i < 4; ++i)
+          AddProposal(*response.mutable_choice(), ++proposal,
+                      {static_cast<double>(proposal % 500 * 2 + 1), 2});
         server.Send(response);
         ++sent;
         // Faster than the library takes them they would only pile up.
@@ -124,8 +134,7 @@ Json Measure(bool swapping, size_t threads, size_t count) {
   std::vector<Calls> calls(threads);
   std::vector<std::thread> runners;
   const uint64_t begin = NowNanoseconds();
-  for (size_t t = 0; t < threads; ++t)
-    runners.emplace_back([&, t] { calls[t] = RunThread(section, count); });
+  for (size_t t = 0; t < threads; ++t) runners.emplace_back([&, t] { calls[t] = RunThread(section, count); });
   for (std::thread& runner : runners) runner.join();
   const double seconds = static_cast<double>(NowNanoseconds() - begin) * 1e-9;
   done = true;
@@ -148,7 +157,8 @@ Json Measure(bool swapping, size_t threads, size_t count) {
                  {"next_wall", Summary(std::move(all.next))},
                  {"start_stop_wall", Summary(std::move(all.start_stop))},
                  {"start_stop_loop_ns", all.loop_seconds * 1e9 / static_cast<double>(threads * count)},
-                 {"start_stop_loop_processor_ns", all.loop_processor_seconds * 1e9 / static_cast<double>(threads * count)},
+                 {"start_stop_loop_processor_ns",
+                  all.loop_processor_seconds * 1e9 / static_cast<double>(threads * count)},
                  {"choices_per_second", static_cast<double>(sent) / seconds},
                  {"proposals_run", all.proposals},
                  {"samples_dropped", counters.dropped}};
@@ -175,7 +185,8 @@ int main(int argc, char** argv) {
   if (threads.empty()) threads = {1, 2};
   Json runs = Json::array();
   for (bool swapping : {false, true})
-    for (size_t number : threads) runs.push_back(Measure(swapping, std::max<size_t>(1, number), std::max<size_t>(1, count)));
+    for (size_t number : threads)
+      runs.push_back(Measure(swapping, std::max<size_t>(1, number), std::max<size_t>(1, count)));
   const Json report = {{"schema", "fusion.bench.tuning_library/1"},
                        {"processors", std::thread::hardware_concurrency()},
                        {"clock_ns", ClockNanoseconds()},

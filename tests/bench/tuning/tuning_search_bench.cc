@@ -1,7 +1,9 @@
-// How many evaluations the search of the online tuner needs: synthetic functions against random search, and the curves of seed 002
-// (tables 6.1 to 6.3). All values have 5 % of noise. No server is asked: evaluations are counted, not seconds.
+// How many evaluations the search of the online tuner needs: synthetic functions against random search, and
+// the curves of seed 002 (tables 6.1 to 6.3). All values have 5 % of noise. No server is asked: evaluations
+// are counted, not seconds.
 //
-//   tuning_search_bench [--functions] [--replay] [--seeds N] [--threads N] [--strategy NAME]      prints JSON; neither: both
+//   tuning_search_bench [--functions] [--replay] [--seeds N] [--threads N] [--strategy NAME]      prints
+//   JSON; neither: both
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -67,31 +69,39 @@ std::vector<Problem> Functions() {
     v1::SectionDeclaration d;
     Real(d, "x", -2, 2);
     Real(d, "y", -2, 2);
-    problems.push_back({"Rosenbrock 2-D", Space(d), [](const TuningPoint& p) {
+    problems.push_back({"Rosenbrock 2-D", Space(d),
+                        [](const TuningPoint& p) {
                           const double a = 1 - p[0], b = p[1] - p[0] * p[0];
                           return 1 + a * a + 100 * b * b;
-                        }, 1});
+                        },
+                        1});
   }
   {
     // On a grid of 33 x 33 x 33: of the continuous function random search finds 5 % once in ten million.
     v1::SectionDeclaration d;
-    for (const char* name : {"x", "y", "z"}) Integer(d, name, -19, 13);  // the optimum is not where the default is
-    problems.push_back({"Rastrigin 3-D", Space(d), [](const TuningPoint& p) {
+    for (const char* name : {"x", "y", "z"})
+      Integer(d, name, -19, 13);  // the optimum is not where the default is
+    problems.push_back({"Rastrigin 3-D", Space(d),
+                        [](const TuningPoint& p) {
                           double sum = 30;
                           for (double k : p) {
                             const double x = 0.32 * k;
                             sum += x * x - 10 * std::cos(2 * M_PI * x);
                           }
                           return 1 + sum;
-                        }, 1});
+                        },
+                        1});
   }
   {
     v1::SectionDeclaration d;
     Integer(d, "a", 0, 99);
     Integer(d, "b", 0, 99);
-    problems.push_back({"steps", Space(d), [](const TuningPoint& p) {
-                          return 1 + 0.1 * (std::floor(std::abs(p[0] - 63) / 6) + std::floor(std::abs(p[1] - 27) / 6));
-                        }, 1});
+    problems.push_back({"steps", Space(d),
+                        [](const TuningPoint& p) {
+                          return 1 + 0.1 * (std::floor(std::abs(p[0] - 63) / 6) +
+                                            std::floor(std::abs(p[1] - 27) / 6));
+                        },
+                        1});
   }
   {
     v1::SectionDeclaration d;
@@ -104,34 +114,43 @@ std::vector<Problem> Functions() {
     Integer(d, "unroll", 1, 8);
     Integer(d, "depth", 1, 6);
     d.mutable_parameters(4)->set_condition("algorithm == tiled || algorithm == split");
-    problems.push_back({"categorical mix", Space(d), [](const TuningPoint& p) {
+    problems.push_back({"categorical mix", Space(d),
+                        [](const TuningPoint& p) {
                           const double algorithm[] = {2.2, 1.0, 1.25, 1.6};
                           const double layout[] = {1.15, 1.6, 1.0};
                           const auto kind = static_cast<size_t>(p[0]);
                           const double tile = std::log2(p[1]) - (kind == 1 ? 5 : 3);
                           const double depth = kind == 1 || kind == 2 ? 1 + 0.06 * std::abs(p[4] - 3) : 1;
-                          return algorithm[kind] * (1 + 0.04 * tile * tile) * layout[static_cast<size_t>(p[2])] *
-                                 (1 + 0.05 * std::abs(p[3] - 4)) * depth;
-                        }, 1});
+                          return algorithm[kind] * (1 + 0.04 * tile * tile) *
+                                 layout[static_cast<size_t>(p[2])] * (1 + 0.05 * std::abs(p[3] - 4)) * depth;
+                        },
+                        1});
   }
   return problems;
 }
 
-// Seed 002, tables 6.1 to 6.3: speed-ups over the ratio of iterations on the GPU; the last is measured at 0.9999.
+// Seed 002, tables 6.1 to 6.3: speed-ups over the ratio of iterations on the GPU; the last is measured at
+// 0.9999.
 const std::vector<std::pair<std::string, std::vector<double>>>& Curves() {
   static const std::vector<std::pair<std::string, std::vector<double>>> curves = {
       {"gemm 2000 x 2300 x 2600",
-       {.43670546, .46556106, .44933685, .32420609, .23301539, .20237398, .20541951, .20329812, .20316972, .20425854, .20123451}},
+       {.43670546, .46556106, .44933685, .32420609, .23301539, .20237398, .20541951, .20329812, .20316972,
+        .20425854, .20123451}},
       {"gemm 10^6 x 100 x 100",
-       {.24464347, .25883840, .28877814, .32656198, .37598232, .36451729, .30645426, .26448068, .23222210, .20808944, .18784057}},
+       {.24464347, .25883840, .28877814, .32656198, .37598232, .36451729, .30645426, .26448068, .23222210,
+        .20808944, .18784057}},
       {"gesummv 2000",
-       {.39007105, .01377109, .01373680, .01370285, .01356957, .01349990, .01331785, .01333627, .01325449, .01318657, .01311388}},
+       {.39007105, .01377109, .01373680, .01370285, .01356957, .01349990, .01331785, .01333627, .01325449,
+        .01318657, .01311388}},
       {"gesummv 10^4",
-       {.39052280, .12101976, .11858699, .11566120, .11396686, .11179276, .10945476, .10745027, .10164490, .09608380, .09118687}},
+       {.39052280, .12101976, .11858699, .11566120, .11396686, .11179276, .10945476, .10745027, .10164490,
+        .09608380, .09118687}},
       {"syrk 2600 x 2000",
-       {.88734477, .85796596, .86920821, .90889122, .97105412, 1.07440160, 1.22742361, 1.03420614, .78939777, .78876578, .78707533}},
+       {.88734477, .85796596, .86920821, .90889122, .97105412, 1.07440160, 1.22742361, 1.03420614, .78939777,
+        .78876578, .78707533}},
       {"syrk 10^4 x 100",
-       {.88287985, .83641286, .85634764, .88759596, .94637566, 1.04047315, 1.19415669, 1.45157061, 1.57920408, 1.26916038, 1.03414331}}};
+       {.88287985, .83641286, .85634764, .88759596, .94637566, 1.04047315, 1.19415669, 1.45157061, 1.57920408,
+        1.26916038, 1.03414331}}};
   return curves;
 }
 
@@ -166,10 +185,10 @@ class Noise {
 };
 
 struct Run {
-  int64_t found_after = -1;          // evaluations until the choice is good; -1: never
-  std::vector<bool> good;            // after each evaluation
-  double excess = 0;                 // sum of what evaluations took beyond the best, in units of it
-  int evaluations = 0;               // until the search ended
+  int64_t found_after = -1;  // evaluations until the choice is good; -1: never
+  std::vector<bool> good;    // after each evaluation
+  double excess = 0;         // sum of what evaluations took beyond the best, in units of it
+  int evaluations = 0;       // until the search ended
 };
 
 Run Tune(const Problem& problem, const std::string& strategy, uint64_t seed, int most, bool stop_when_found) {
@@ -230,7 +249,8 @@ void Parallel(int threads, int count, const std::function<void(int)>& work) {
 template <typename T>
 double Quantile(std::vector<T> values, double q) {
   std::sort(values.begin(), values.end());
-  return static_cast<double>(values[std::min(values.size() - 1, static_cast<size_t>(q * static_cast<double>(values.size())))]);
+  return static_cast<double>(
+      values[std::min(values.size() - 1, static_cast<size_t>(q * static_cast<double>(values.size())))]);
 }
 
 nlohmann::json MeasureFunctions(const std::string& strategy, int seeds, int threads) {
@@ -264,7 +284,9 @@ nlohmann::json MeasureReplays(const std::string& strategy, int seeds, int thread
   nlohmann::json rows = nlohmann::json::array();
   for (const Problem& problem : Replays()) {
     std::vector<Run> runs(seeds);
-    Parallel(threads, seeds, [&](int seed) { runs[seed] = Tune(problem, strategy, static_cast<uint64_t>(seed) + 1, 40, false); });
+    Parallel(threads, seeds, [&](int seed) {
+      runs[seed] = Tune(problem, strategy, static_cast<uint64_t>(seed) + 1, 40, false);
+    });
     const auto share = [&](size_t evaluations) {
       double good = 0;
       for (const Run& run : runs) good += run.good[std::min(evaluations, run.good.size()) - 1];
@@ -302,7 +324,9 @@ int Main(int argc, char** argv) {
   app.add_option("--strategy", strategy);
   CLI11_PARSE(app, argc, argv);
   if (!functions && !replay) functions = replay = true;
-  nlohmann::json result{{"strategy", strategy.empty() ? "portfolio" : strategy}, {"noise", kNoise}, {"within", kGoodEnough - 1}};
+  nlohmann::json result{{"strategy", strategy.empty() ? "portfolio" : strategy},
+                        {"noise", kNoise},
+                        {"within", kGoodEnough - 1}};
   if (functions) result["functions"] = MeasureFunctions(strategy, seeds > 0 ? seeds : 100, threads);
   if (replay) result["replay"] = MeasureReplays(strategy, seeds > 0 ? seeds : 1000, threads);
   std::cout << result.dump(1) << "\n";

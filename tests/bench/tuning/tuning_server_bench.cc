@@ -1,13 +1,15 @@
-// How fast a server takes reports of running programs, and how soon it answers: a real server on loopback, programs in a process of
-// their own that speak the raw protocol. Everything is durable as always.
+// How fast a server takes reports of running programs, and how soon it answers: a real server on loopback,
+// programs in a process of their own that speak the raw protocol. Everything is durable as always.
 //
-//   tuning_server_bench [--programs 8] [--seconds 5] [--batch 8] [--run-seconds 0.005] [--stored 10 1000 1000000] [--strategy S]
-//                       [--folder DIR]                                                                              prints JSON
+//   tuning_server_bench [--programs 8] [--seconds 5] [--batch 8] [--run-seconds 0.005] [--stored 10 1000
+//   1000000] [--strategy S]
+//                       [--folder DIR] prints JSON
 //
-// For each number of reports stored before: how many reports a second are acknowledged when the programs send as fast as they can
-// (batches of --batch reports, --window of them on the way), and how long it takes from sending a report of one run until it is
-// acknowledged, and until the next proposal is there, when each program waits for both and then runs for --run-seconds (0: at once, so
-// that the processors, which programs and server share, are what is measured).
+// For each number of reports stored before: how many reports a second are acknowledged when the programs send
+// as fast as they can (batches of --batch reports, --window of them on the way), and how long it takes from
+// sending a report of one run until it is acknowledged, and until the next proposal is there, when each
+// program waits for both and then runs for --run-seconds (0: at once, so that the processors, which programs
+// and server share, are what is measured).
 #include <fcntl.h>
 #include <google/protobuf/text_format.h>
 #include <grpcpp/create_channel.h>
@@ -74,15 +76,16 @@ v1::SectionDeclaration Section(const Options& options) {
 }
 
 double Value(const google::protobuf::RepeatedField<double>& values, std::mt19937& random) {
-  const double value = 1e-3 * (1 + std::fabs(values[0] - 100) / 100 + std::fabs(std::log2(values[1]) - 6) / 4 +
-                               std::fabs(values[2] - 20) / 20 + 0.1 * values[3]);
+  const double value =
+      1e-3 * (1 + std::fabs(values[0] - 100) / 100 + std::fabs(std::log2(values[1]) - 6) / 4 +
+              std::fabs(values[2] - 20) / 20 + 0.1 * values[3]);
   return value * std::exp(std::normal_distribution<double>(0, 0.02)(random));
 }
 
 // ---- The programs
 
 struct Figures {
-  double reports = 0, seconds = 0;           // acknowledged
+  double reports = 0, seconds = 0;             // acknowledged
   std::vector<double> acknowledged, proposed;  // seconds of each
 };
 
@@ -109,8 +112,9 @@ class Program {
   // As fast as it can for a while.
   void Send(Figures* figures) {
     std::atomic<uint64_t> acknowledged{sequence_};
-    const Clock::time_point begin = Clock::now(), end = begin + std::chrono::duration_cast<Clock::duration>(
-                                                                     std::chrono::duration<double>(options_.seconds));
+    const Clock::time_point begin = Clock::now(),
+                            end = begin + std::chrono::duration_cast<Clock::duration>(
+                                              std::chrono::duration<double>(options_.seconds));
     std::atomic<uint64_t> last{UINT64_MAX};
     std::thread reader([&] {
       v1::TuneResponse response;
@@ -149,8 +153,8 @@ class Program {
 
   // One run after the other, each with a proposal.
   void RoundTrips(Figures* figures) {
-    const Clock::time_point end =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.seconds));
+    const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                     std::chrono::duration<double>(options_.seconds));
     v1::TuneRequest request;
     request.mutable_reports()->set_sequence(++sequence_);
     request.mutable_reports()->add_demands()->set_section(1);
@@ -180,9 +184,11 @@ class Program {
       request.Clear();
       request.mutable_reports()->set_sequence(++sequence_);
       const bool explore = proposal.id() != 0;
-      AddReport(explore ? proposal.configuration().values() : best_.values(), proposal.id(), request.mutable_reports());
+      AddReport(explore ? proposal.configuration().values() : best_.values(), proposal.id(),
+                request.mutable_reports());
       proposal.Clear();
-      if (options_.run_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options_.run_seconds));
+      if (options_.run_seconds > 0)
+        std::this_thread::sleep_for(std::chrono::duration<double>(options_.run_seconds));
       const Clock::time_point since = Clock::now();
       stream_->Write(request);
       wait(true, explore, since);
@@ -199,7 +205,8 @@ class Program {
   }
 
  private:
-  void AddReport(const google::protobuf::RepeatedField<double>& values, uint64_t proposal, v1::ReportBatch* batch) {
+  void AddReport(const google::protobuf::RepeatedField<double>& values, uint64_t proposal,
+                 v1::ReportBatch* batch) {
     v1::TuningReport* report = batch->add_reports();
     report->set_section(1);
     report->set_proposal(proposal);
@@ -222,8 +229,13 @@ class Program {
 Json Quantiles(std::vector<double> values) {
   if (values.empty()) return nullptr;
   std::sort(values.begin(), values.end());
-  auto at = [&](double share) { return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))]; };
-  return {{"count", values.size()}, {"p50_seconds", at(0.5)}, {"p99_seconds", at(0.99)}, {"maximum_seconds", values.back()}};
+  auto at = [&](double share) {
+    return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+  };
+  return {{"count", values.size()},
+          {"p50_seconds", at(0.5)},
+          {"p99_seconds", at(0.99)},
+          {"maximum_seconds", values.back()}};
 }
 
 Json RunPrograms(const Options& options) {
@@ -234,7 +246,8 @@ Json RunPrograms(const Options& options) {
     std::vector<Figures> figures(programs.size());
     std::vector<std::thread> threads;
     for (size_t i = 0; i < programs.size(); ++i)
-      threads.emplace_back([&, i] { as_fast ? programs[i]->Send(&figures[i]) : programs[i]->RoundTrips(&figures[i]); });
+      threads.emplace_back(
+          [&, i] { as_fast ? programs[i]->Send(&figures[i]) : programs[i]->RoundTrips(&figures[i]); });
     for (std::thread& thread : threads) thread.join();
     if (as_fast) {
       double rate = 0;
@@ -268,7 +281,8 @@ absl::Status Fill(const std::string& folder, const Options& options, int64_t cou
   tuning.declaration = declaration.SerializeAsString();
   tuning.strategy = options.strategy;
   tuning.defaults = EncodePoint((*space)->defaults());
-  absl::StatusOr<TuningRecord> opened = (*store)->OpenTuning(tuning, false, Timestamp(std::chrono::seconds(1)));
+  absl::StatusOr<TuningRecord> opened =
+      (*store)->OpenTuning(tuning, false, Timestamp(std::chrono::seconds(1)));
   if (!opened.ok()) return opened.status();
   std::mt19937 random(7);
   constexpr int64_t kBatch = 20'000;
@@ -276,7 +290,8 @@ absl::Status Fill(const std::string& folder, const Options& options, int64_t cou
     TuningBatch batch{"before", sequence, {}};
     for (int64_t i = 0; i < kBatch && done < count; ++i, ++done) {
       // A thousand configurations, of which a search remembers all.
-      const TuningPoint point = (*space)->GridPoint((static_cast<uint64_t>(random()) % 1000) * ((*space)->grid_points() / 1000));
+      const TuningPoint point =
+          (*space)->GridPoint((static_cast<uint64_t>(random()) % 1000) * ((*space)->grid_points() / 1000));
       google::protobuf::RepeatedField<double> values(point.begin(), point.end());
       const double value = Value(values, random);
       TuningReportRecord& report = batch.reports.emplace_back();
@@ -285,7 +300,9 @@ absl::Status Fill(const std::string& folder, const Options& options, int64_t cou
       report.time = Timestamp(std::chrono::seconds(2));
       report.runs = {EncodePoint(point), 1, value, 0, value, 0};
     }
-    if (absl::Status status = (*store)->CommitTunings({batch}, {}, Timestamp(std::chrono::seconds(2))); !status.ok()) return status;
+    if (absl::Status status = (*store)->CommitTunings({batch}, {}, Timestamp(std::chrono::seconds(2)));
+        !status.ok())
+      return status;
   }
   return absl::OkStatus();
 }
@@ -314,9 +331,11 @@ double Sum(const std::string& metrics, const std::string& name) {
 
 // This program again, as the programs' process; what it printed.
 absl::StatusOr<Json> InOtherProcess(const Options& options) {
-  const std::string command = absl::StrCat(
-      std::filesystem::read_symlink("/proc/self/exe").string(), " --address ", options.address, " --programs ", options.programs, " --seconds ", options.seconds, " --run-seconds ", options.run_seconds, " --batch ",
-      options.batch, " --window ", options.window, options.strategy.empty() ? "" : absl::StrCat(" --strategy ", options.strategy));
+  const std::string command =
+      absl::StrCat(std::filesystem::read_symlink("/proc/self/exe").string(), " --address ", options.address,
+                   " --programs ", options.programs, " --seconds ", options.seconds, " --run-seconds ",
+                   options.run_seconds, " --batch ", options.batch, " --window ", options.window,
+                   options.strategy.empty() ? "" : absl::StrCat(" --strategy ", options.strategy));
   FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return absl::InternalError("cannot start the programs");
   std::string text;
@@ -382,9 +401,14 @@ int Main(int argc, char** argv) {
   CLI::App app("Reports of running programs: how many a second, and how soon answered");
   app.add_option("--programs", options.programs)->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "Of each of the two measurements")->capture_default_str();
-  app.add_option("--run-seconds", options.run_seconds, "Of a run, between round trips")->capture_default_str();
-  app.add_option("--batch", options.batch, "Reports of a batch")->check(CLI::Range(1, 10000))->capture_default_str();
-  app.add_option("--window", options.window, "Batches on the way")->check(CLI::Range(1, 10000))->capture_default_str();
+  app.add_option("--run-seconds", options.run_seconds, "Of a run, between round trips")
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "Reports of a batch")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--window", options.window, "Batches on the way")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
   app.add_option("--stored", options.stored, "Reports stored before")->capture_default_str();
   app.add_option("--strategy", options.strategy, "Of the search");
   app.add_option("--folder", options.folder, "Where the databases are (default: a temporary folder)");

@@ -1,4 +1,5 @@
-// Programs that tune themselves through a server which asks who they are: the library shows what a person's configuration says.
+// Programs that tune themselves through a server which asks who they are: the library shows what a person's
+// configuration says.
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
@@ -49,7 +50,8 @@ class TunedProgramTest : public FarmTest {
   void Configure(const std::string& name) {
     const ClientCredentials shown = SharedCertificates().Of(name);
     std::string text = "{\"tls_ca\": \"" + shown.authorities + "\"";
-    if (!name.empty()) text += ", \"tls_cert\": \"" + shown.certificate + "\", \"tls_key\": \"" + shown.key + "\"";
+    if (!name.empty())
+      text += ", \"tls_cert\": \"" + shown.certificate + "\", \"tls_key\": \"" + shown.key + "\"";
     WriteText(folder_->path() + "/fusion/config.json", text + "}");
   }
   // A program that runs a section so often.

@@ -37,21 +37,23 @@ class SharedFarm {
 
  private:
   Duration Exponential(double mean_seconds) {
-    return Duration(static_cast<int64_t>(std::exponential_distribution<double>(1 / mean_seconds)(random_) * 1e6));
+    return Duration(
+        static_cast<int64_t>(std::exponential_distribution<double>(1 / mean_seconds)(random_) * 1e6));
   }
   void Arrive(int user, double per_second) {
     loop_.After(Exponential(1 / per_second), [this, user, per_second] {
       const std::string id = absl::StrCat(++number_);
       asked_[id] = {user, loop_.now()};
-      queue_.Add(ReadyTask{.number = number_, .id = id, .requirements = {"HOST", "", ""}, .user = absl::StrCat("user", user)});
+      queue_.Add(ReadyTask{
+          .number = number_, .id = id, .requirements = {"HOST", "", ""}, .user = absl::StrCat("user", user)});
       Arrive(user, per_second);
       Work();
     });
   }
   void Work() {
     while (busy_ < kWorkers) {
-      const std::vector<ReadyTask> taken =
-          queue_.Take({.worker = "w", .capabilities = {{"HOST", "", ""}}, .count = 1}, Timestamp(loop_.now()));
+      const std::vector<ReadyTask> taken = queue_.Take(
+          {.worker = "w", .capabilities = {{"HOST", "", ""}}, .count = 1}, Timestamp(loop_.now()));
       if (taken.empty()) return;
       ++busy_;
       const Duration time = Exponential(kTaskSeconds);
@@ -86,8 +88,10 @@ TEST(FairShareSimulationTest, ANoisyUserDelaysTheOthersByLittle) {
     quiet += SharedFarm(seed, 1).Run(600) / kSeeds;
     noisy += SharedFarm(seed, 100).Run(600) / kSeeds;
   }
-  std::printf("others wait %.2f s for a task of %.0f s, and %.2f s beside a user who asks for 100 times as much: %.2f times\n",
-              quiet, kTaskSeconds, noisy, noisy / quiet);
+  std::printf(
+      "others wait %.2f s for a task of %.0f s, and %.2f s beside a user who asks for 100 times as much: "
+      "%.2f times\n",
+      quiet, kTaskSeconds, noisy, noisy / quiet);
   EXPECT_LE(noisy, 1.5 * quiet);
 }
 

@@ -31,7 +31,8 @@ class Farm {
       : plan_(plan),
         random_(plan.seed),
         server_(loop_, folder),
-        network_(loop_, random_(), [this](const auto& request, auto* response) { return Serve(request, response); }) {}
+        network_(loop_, random_(),
+                 [this](const auto& request, auto* response) { return Serve(request, response); }) {}
 
   FarmReport Run() {
     StartServer();
@@ -66,10 +67,13 @@ class Farm {
     Duration from, to;
   };
 
-  double Random(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
+  double Random(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random_);
+  }
   int Pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }
   void Violation(const std::string& what) {
-    report_.violations.push_back(absl::StrCat("seed ", plan_.seed, ", ", loop_.now().count() / 1e6, " s: ", what));
+    report_.violations.push_back(
+        absl::StrCat("seed ", plan_.seed, ", ", loop_.now().count() / 1e6, " s: ", what));
   }
   void Trace(const std::string& what) {
     for (char c : absl::StrCat(loop_.now().count(), " ", what, "\n"))
@@ -164,7 +168,8 @@ class Farm {
     if (plan_.forge_fences) {
       v1::SynchronizeRequest forged = request;
       for (v1::TaskReport& report : *forged.mutable_tasks())
-        if (auto known = before.find(report.task()); known != before.end()) report.set_fence(known->second.fence);
+        if (auto known = before.find(report.task()); known != before.end())
+          report.set_fence(known->second.fence);
       *response = server_.Synchronize(forged);
     } else {
       *response = server_.Synchronize(request);
@@ -181,18 +186,19 @@ class Farm {
   }
 
   // A result is taken once, from the holder of the newest fence, and stays as it is.
-  void CheckResult(const v1::SynchronizeRequest& request, const v1::TaskReport& report, TaskState state_before,
-                   const std::string& result_before) {
+  void CheckResult(const v1::SynchronizeRequest& request, const v1::TaskReport& report,
+                   TaskState state_before, const std::string& result_before) {
     absl::StatusOr<TaskRecord> task = server_.store().GetTask(report.task());
     if (!task.ok()) return Violation(absl::StrCat(report.task(), ": ", task.status().ToString()));
     const bool taken = state_before == TaskState::kRunning && task->state == TaskState::kDone;
     if (taken) {
       Trace(absl::StrCat("result of ", task->key, " from ", request.worker(), " fence ", report.fence()));
       if (report.fence() != task->fence)
-        Violation(absl::StrCat(task->key, ": a result of fence ", report.fence(), " was taken under fence ", task->fence));
+        Violation(absl::StrCat(task->key, ": a result of fence ", report.fence(), " was taken under fence ",
+                               task->fence));
       if (task->worker != request.worker() || task->instance != request.instance())
-        Violation(absl::StrCat(task->key, ": the result came from ", request.worker(), "/", request.instance(),
-                               ", the holder is ", task->worker, "/", task->instance));
+        Violation(absl::StrCat(task->key, ": the result came from ", request.worker(), "/",
+                               request.instance(), ", the holder is ", task->worker, "/", task->instance));
     } else if (state_before == TaskState::kDone && task->result != result_before) {
       Violation(absl::StrCat(task->key, ": a second result was accepted"));
     } else {
@@ -271,7 +277,8 @@ class Farm {
     JobUpdate update;
     update.state = JobState::kCancelled;
     if (!server_.store().UpdateJob(job.id, update, server_.Now()).ok()) return;
-    if (absl::Status cancelled = server_.dispatcher().CancelJob(job.id); !cancelled.ok()) Violation(cancelled.ToString());
+    if (absl::Status cancelled = server_.dispatcher().CancelJob(job.id); !cancelled.ok())
+      Violation(cancelled.ToString());
     job.cancelled = true;
   }
 
@@ -292,14 +299,16 @@ class Farm {
     if (!AllEnded()) {
       absl::StatusOr<std::vector<TaskRecord>> live = server_.store().LiveTasks();
       for (const TaskRecord& task : live.value_or(std::vector<TaskRecord>()))
-        Violation(absl::StrCat(task.key, " has not ended: ", TaskStateName(task.state), ", fence ", task.fence));
+        Violation(
+            absl::StrCat(task.key, " has not ended: ", TaskStateName(task.state), ", fence ", task.fence));
       if (static_cast<int>(jobs_.size()) < plan_.jobs) Violation("a job was never accepted");
       return;
     }
     for (const auto& [i, job] : jobs_) {
       if (job.cancelled) continue;
       // All that was accepted is known still: nothing is queued anew.
-      absl::StatusOr<std::vector<EnsuredTask>> known = server_.store().EnsureTasks(job.id, job.specs, server_.Now());
+      absl::StatusOr<std::vector<EnsuredTask>> known =
+          server_.store().EnsureTasks(job.id, job.specs, server_.Now());
       if (!known.ok()) return Violation(known.status().ToString());
       for (const EnsuredTask& task : *known) {
         if (task.created) Violation(absl::StrCat("job ", i, ": ", task.task.key, " was lost"));
@@ -316,24 +325,25 @@ class Farm {
     report_.lost_workers += task.lost_workers;
     // Every claim is accounted for once: a restarted server counts nothing.
     if (task.attempts != task.failures + task.lost_workers + (done ? 1 : 0))
-      Violation(absl::StrCat(task.key, ": ", task.attempts, " claims, ", task.failures, " failures, ", task.lost_workers,
-                             " lost workers, ", TaskStateName(task.state)));
+      Violation(absl::StrCat(task.key, ": ", task.attempts, " claims, ", task.failures, " failures, ",
+                             task.lost_workers, " lost workers, ", TaskStateName(task.state)));
     if (done) {
       const std::string result = Signature(task);
       const auto begun = begun_.find({task.id, task.fence});
-      const bool known = begun != begun_.end() && std::any_of(begun->second.begin(), begun->second.end(), [&](const auto& a) {
-                           return result.rfind(a.worker + "/", 0) == 0;
-                         });
+      const bool known = begun != begun_.end() &&
+                         std::any_of(begun->second.begin(), begun->second.end(),
+                                     [&](const auto& a) { return result.rfind(a.worker + "/", 0) == 0; });
       if (!known || result.substr(result.rfind('/') + 1) != absl::StrCat(task.fence))
-        Violation(absl::StrCat(task.key, ": its result, '", result, "', was made by nobody who held it under fence ",
-                               task.fence));
+        Violation(absl::StrCat(task.key, ": its result, '", result,
+                               "', was made by nobody who held it under fence ", task.fence));
     } else if (task.failures < 3 && task.lost_workers < 2) {
       Violation(absl::StrCat(task.key, ": given up too early"));
     }
     int disturbed = 0;
     for (int64_t fence = 1; fence <= task.fence; ++fence) disturbed += WasDisturbed(task.id, fence) ? 1 : 0;
     if (task.lost_workers > disturbed)
-      Violation(absl::StrCat(task.key, ": ", task.lost_workers, " workers count as lost, but only ", disturbed, " were disturbed"));
+      Violation(absl::StrCat(task.key, ": ", task.lost_workers, " workers count as lost, but only ",
+                             disturbed, " were disturbed"));
   }
 
   // Whether something happened to the holder, or to the server, while it held the task.
@@ -342,10 +352,14 @@ class Farm {
     if (begun == begun_.end()) return true;  // the assignment never arrived
     for (const Attempt& attempt : begun->second) {
       const Interval held{attempt.begun, attempt.begun + kLeaseWithSlack};
-      const auto overlaps = [&](const Interval& other) { return other.from < held.to && held.from < other.to + Seconds(10); };
+      const auto overlaps = [&](const Interval& other) {
+        return other.from < held.to && held.from < other.to + Seconds(10);
+      };
       if (std::any_of(server_down_.begin(), server_down_.end(), overlaps)) return true;
       const auto of_worker = disturbed_.find(attempt.worker);
-      if (of_worker != disturbed_.end() && std::any_of(of_worker->second.begin(), of_worker->second.end(), overlaps)) return true;
+      if (of_worker != disturbed_.end() &&
+          std::any_of(of_worker->second.begin(), of_worker->second.end(), overlaps))
+        return true;
     }
     return false;
   }

@@ -11,7 +11,7 @@ struct FarmPlan {
   uint64_t seed = 0;
   int workers = 5;
   int jobs = 8;
-  int builds_of_job = 8;   // some are those of other jobs too
+  int builds_of_job = 8;  // some are those of other jobs too
   int timings_of_job = 4;
   int faults = 200;
   double seconds_of_faults = 300;
@@ -25,7 +25,7 @@ struct FarmReport {
   int done = 0, failed = 0, cancelled = 0;  // tasks
   int stale_results = 0;                    // that were refused
   int lost_workers = 0;
-  uint64_t trace = 0;                       // of everything that happened, in order
+  uint64_t trace = 0;  // of everything that happened, in order
 };
 
 // The folder is empty.

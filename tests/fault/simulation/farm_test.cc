@@ -12,11 +12,13 @@
 namespace fusion {
 namespace {
 
-// In memory where there is a file system for it: what is tested is what the server makes of its commits, not the disk.
+// In memory where there is a file system for it: what is tested is what the server makes of its commits, not
+// the disk.
 class PrivateFolder {
  public:
   PrivateFolder() {
-    path_ = (std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : ::testing::TempDir()) + "fusion_farm_XXXXXX";
+    path_ = (std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : ::testing::TempDir()) +
+            "fusion_farm_XXXXXX";
     if (mkdtemp(path_.data()) == nullptr) path_.clear();
   }
   ~PrivateFolder() {
@@ -65,8 +67,9 @@ TEST_P(FarmSeedsTest, NothingIsLostOrAcceptedTwice) {
     sum.stale_results += report.stale_results;
     sum.lost_workers += report.lost_workers;
   }
-  std::printf("%d seeds: %d faults, %d workers lost; tasks: %d done, %d given up, %d cancelled; %d results refused\n", runs,
-              sum.faults, sum.lost_workers, sum.done, sum.failed, sum.cancelled, sum.stale_results);
+  std::printf(
+      "%d seeds: %d faults, %d workers lost; tasks: %d done, %d given up, %d cancelled; %d results refused\n",
+      runs, sum.faults, sum.lost_workers, sum.done, sum.failed, sum.cancelled, sum.stale_results);
   // The faults reach what they are meant to reach.
   EXPECT_GT(sum.lost_workers, 0);
   EXPECT_GT(sum.stale_results, 0);
@@ -74,7 +77,8 @@ TEST_P(FarmSeedsTest, NothingIsLostOrAcceptedTwice) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, FarmSeedsTest, ::testing::Range(0, kParts));
 
-// Found by 10,000 seeds: a task that had failed while the clock was ahead waited for an hour after it was set back.
+// Found by 10,000 seeds: a task that had failed while the clock was ahead waited for an hour after it was set
+// back.
 TEST_F(FarmSimulationTest, SeedsThatOnceFailed) {
   for (uint64_t seed : {344u, 1380u}) {
     const FarmReport report = Simulate({.seed = seed});
@@ -84,7 +88,8 @@ TEST_F(FarmSimulationTest, SeedsThatOnceFailed) {
 
 TEST_F(FarmSimulationTest, ASeedReplaysExactly) {
   for (uint64_t seed : {1u, 77u, 4711u}) {
-    const FarmReport first = Simulate({.seed = seed}), again = Simulate({.seed = seed}), other = Simulate({.seed = seed + 1});
+    const FarmReport first = Simulate({.seed = seed}), again = Simulate({.seed = seed}),
+                     other = Simulate({.seed = seed + 1});
     EXPECT_EQ(first.trace, again.trace);
     EXPECT_NE(first.trace, other.trace);
   }
@@ -92,7 +97,8 @@ TEST_F(FarmSimulationTest, ASeedReplaysExactly) {
 
 TEST_F(FarmSimulationTest, AServerWithoutFencesIsCaught) {
   int caught = 0;
-  for (uint64_t seed = 0; seed < 5; ++seed) caught += Simulate({.seed = seed, .forge_fences = true}).violations.empty() ? 0 : 1;
+  for (uint64_t seed = 0; seed < 5; ++seed)
+    caught += Simulate({.seed = seed, .forge_fences = true}).violations.empty() ? 0 : 1;
   EXPECT_GT(caught, 0);
 }
 

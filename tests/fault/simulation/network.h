@@ -23,9 +23,9 @@ class SimulatedNetwork {
   struct Trouble {
     bool requests_lost = false;
     bool answers_lost = false;
-    double loss = 0;         // share of messages, each way
-    Duration delay{0};       // at most, each way
-    bool duplicated = false; // requests come again, up to a minute later
+    double loss = 0;          // share of messages, each way
+    Duration delay{0};        // at most, each way
+    bool duplicated = false;  // requests come again, up to a minute later
     Duration until{0};
   };
 

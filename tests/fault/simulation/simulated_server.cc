@@ -4,7 +4,8 @@
 
 namespace fusion {
 
-SimulatedServer::SimulatedServer(EventLoop& loop, std::string folder) : folder_(std::move(folder)), clock_(loop) {}
+SimulatedServer::SimulatedServer(EventLoop& loop, std::string folder)
+    : folder_(std::move(folder)), clock_(loop) {}
 
 SimulatedServer::~SimulatedServer() { Kill(); }
 

@@ -11,8 +11,8 @@ namespace {
 constexpr std::chrono::seconds kCallTimeout{5};
 constexpr std::chrono::seconds kContact{5};
 constexpr std::chrono::milliseconds kSoon{50};
-// The server has taken a late request of an earlier process for a newer one, and tells this one to end; its supervisor starts
-// another.
+// The server has taken a late request of an earlier process for a newer one, and tells this one to end; its
+// supervisor starts another.
 constexpr std::chrono::seconds kRestart{1};
 
 EventLoop::Duration Seconds(double seconds) {
@@ -51,11 +51,13 @@ void SimulatedWorker::Crash(EventLoop::Duration restart_after) {
   });
 }
 
-void SimulatedWorker::Pause(EventLoop::Duration time) { paused_until_ = std::max(paused_until_, loop_.now() + time); }
+void SimulatedWorker::Pause(EventLoop::Duration time) {
+  paused_until_ = std::max(paused_until_, loop_.now() + time);
+}
 
 SimulatedWorker::Held* SimulatedWorker::Find(const std::string& task) {
-  const auto found =
-      std::find_if(held_.begin(), held_.end(), [&](const Held& held) { return held.assignment.task() == task; });
+  const auto found = std::find_if(held_.begin(), held_.end(),
+                                  [&](const Held& held) { return held.assignment.task() == task; });
   return found == held_.end() ? nullptr : &*found;
 }
 
@@ -107,9 +109,11 @@ void SimulatedWorker::Handle(const v1::SynchronizeResponse& response) {
     return Crash(kRestart);
   }
   for (const v1::Assignment& assignment : response.assignments()) Begin(assignment);
-  const bool finished = std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.finished; });
+  const bool finished =
+      std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.finished; });
   const auto next = Seconds(std::min(response.next_contact_seconds(), 5.0));
-  Later(finished ? EventLoop::Duration(kSoon) : std::clamp(next, EventLoop::Duration(kSoon), EventLoop::Duration(kContact)),
+  Later(finished ? EventLoop::Duration(kSoon)
+                 : std::clamp(next, EventLoop::Duration(kSoon), EventLoop::Duration(kContact)),
         [this] { Call(); });
 }
 
@@ -125,7 +129,8 @@ void SimulatedWorker::Begin(const v1::Assignment& assignment) {
   held.report.set_running(true);
   if (on_begin) on_begin(traits_.name, assignment);
   const double seconds = std::uniform_real_distribution<double>(0.2, 8)(random_);
-  Later(Seconds(seconds), [this, task = assignment.task(), fence = assignment.fence()] { Finish(task, fence); });
+  Later(Seconds(seconds),
+        [this, task = assignment.task(), fence = assignment.fence()] { Finish(task, fence); });
 }
 
 void SimulatedWorker::Finish(const std::string& task, int64_t fence) {

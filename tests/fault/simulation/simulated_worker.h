@@ -14,8 +14,10 @@ namespace fusion {
 // Its results say who made them and under which fence: "<worker>/<instance>/<fence>".
 class SimulatedWorker {
  public:
-  // Takes a request to the server, and the answer, if there is one, to the function; how is the network's business.
-  using Send = std::function<void(const v1::SynchronizeRequest&, std::function<void(const v1::SynchronizeResponse&)>)>;
+  // Takes a request to the server, and the answer, if there is one, to the function; how is the network's
+  // business.
+  using Send =
+      std::function<void(const v1::SynchronizeRequest&, std::function<void(const v1::SynchronizeResponse&)>)>;
   struct Traits {
     std::string name;
     std::vector<v1::DeviceDescription> devices;
@@ -57,7 +59,7 @@ class SimulatedWorker {
   int process_ = 0;
   bool running_ = false;
   EventLoop::Duration paused_until_{0};
-  int call_ = 0;            // the call in progress, or the last one
+  int call_ = 0;  // the call in progress, or the last one
   bool calling_ = false;
   Held* Find(const std::string& task);
   void Forget(const std::string& task);

@@ -32,7 +32,8 @@ int Read(sqlite3_file* file, void* data, int bytes, sqlite3_int64 offset) {
   return Real(file)->pMethods->xRead(Real(file), data, bytes, offset);
 }
 int Write(sqlite3_file* file, const void* data, int bytes, sqlite3_int64 offset) {
-  const int code = Recorded(Of(file), {DiskStep::Kind::kWrite, "", offset, std::string(static_cast<const char*>(data), bytes)});
+  const int code = Recorded(
+      Of(file), {DiskStep::Kind::kWrite, "", offset, std::string(static_cast<const char*>(data), bytes)});
   return code != SQLITE_OK ? code : Real(file)->pMethods->xWrite(Real(file), data, bytes, offset);
 }
 int Truncate(sqlite3_file* file, sqlite3_int64 size) {
@@ -43,7 +44,9 @@ int Sync(sqlite3_file* file, int flags) {
   const int code = Recorded(Of(file), {DiskStep::Kind::kSync, "", 0, ""});
   return code != SQLITE_OK ? code : Real(file)->pMethods->xSync(Real(file), flags);
 }
-int FileSize(sqlite3_file* file, sqlite3_int64* size) { return Real(file)->pMethods->xFileSize(Real(file), size); }
+int FileSize(sqlite3_file* file, sqlite3_int64* size) {
+  return Real(file)->pMethods->xFileSize(Real(file), size);
+}
 int Lock(sqlite3_file* file, int level) { return Real(file)->pMethods->xLock(Real(file), level); }
 int Unlock(sqlite3_file* file, int level) { return Real(file)->pMethods->xUnlock(Real(file), level); }
 int CheckReservedLock(sqlite3_file* file, int* locked) {
@@ -53,7 +56,9 @@ int FileControl(sqlite3_file* file, int operation, void* argument) {
   return Real(file)->pMethods->xFileControl(Real(file), operation, argument);
 }
 int SectorSize(sqlite3_file* file) { return Real(file)->pMethods->xSectorSize(Real(file)); }
-int DeviceCharacteristics(sqlite3_file* file) { return Real(file)->pMethods->xDeviceCharacteristics(Real(file)); }
+int DeviceCharacteristics(sqlite3_file* file) {
+  return Real(file)->pMethods->xDeviceCharacteristics(Real(file));
+}
 int ShmMap(sqlite3_file* file, int page, int size, int extend, void volatile** memory) {
   return Real(file)->pMethods->xShmMap(Real(file), page, size, extend, memory);
 }
@@ -64,9 +69,25 @@ void ShmBarrier(sqlite3_file* file) { Real(file)->pMethods->xShmBarrier(Real(fil
 int ShmUnmap(sqlite3_file* file, int remove) { return Real(file)->pMethods->xShmUnmap(Real(file), remove); }
 
 // Version 2: no memory maps of the database, which would go around us.
-const sqlite3_io_methods kMethods = {2,          Close,       Read,          Write,   Truncate, Sync,       FileSize,
-                                     Lock,       Unlock,      CheckReservedLock, FileControl, SectorSize, DeviceCharacteristics,
-                                     ShmMap,     ShmLock,     ShmBarrier,    ShmUnmap, nullptr,  nullptr};
+const sqlite3_io_methods kMethods = {2,
+                                     Close,
+                                     Read,
+                                     Write,
+                                     Truncate,
+                                     Sync,
+                                     FileSize,
+                                     Lock,
+                                     Unlock,
+                                     CheckReservedLock,
+                                     FileControl,
+                                     SectorSize,
+                                     DeviceCharacteristics,
+                                     ShmMap,
+                                     ShmLock,
+                                     ShmBarrier,
+                                     ShmUnmap,
+                                     nullptr,
+                                     nullptr};
 
 int Open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   File* const ours = new (file) File;

@@ -29,7 +29,8 @@ class RecordingVfs {
   std::vector<DiskStep> Steps() const;
   int64_t step_count() const;
 
-  // Asked before each step: an SQLite code other than 0 (SQLITE_FULL, SQLITE_IOERR_WRITE ...) is what SQLite gets instead.
+  // Asked before each step: an SQLite code other than 0 (SQLITE_FULL, SQLITE_IOERR_WRITE ...) is what SQLite
+  // gets instead.
   void set_fault(std::function<int(const DiskStep&)> fault);
 
   // For the file methods.
@@ -37,8 +38,8 @@ class RecordingVfs {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<DiskStep> steps_;                  // guarded by mutex_
-  std::function<int(const DiskStep&)> fault_;    // guarded by mutex_
+  std::vector<DiskStep> steps_;                // guarded by mutex_
+  std::function<int(const DiskStep&)> fault_;  // guarded by mutex_
 };
 
 }  // namespace fusion

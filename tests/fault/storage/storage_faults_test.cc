@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 class StorageFaultsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::is_directory("/dev/shm") ? "/dev/shm/" : ::testing::TempDir()) + "fusion_storage_XXXXXX";
+    std::string pattern =
+        (fs::is_directory("/dev/shm") ? "/dev/shm/" : ::testing::TempDir()) + "fusion_storage_XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
   }
@@ -28,15 +29,16 @@ class StorageFaultsTest : public ::testing::Test {
     fs::remove_all(folder_, ignored);
   }
   static std::unique_ptr<Store> Open(const std::string& path, absl::Status* status = nullptr) {
-    absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(path, {.readers = 1, .checkpoint_pages = 60});
+    absl::StatusOr<std::unique_ptr<Store>> store =
+        OpenSqliteStore(path, {.readers = 1, .checkpoint_pages = 60});
     if (status != nullptr) *status = store.status();
     return store.ok() ? *std::move(store) : nullptr;
   }
   std::string folder_;
 };
 
-// The files as a disk has them that loses its power: all that was synchronised, and of what was not, what it happened to have
-// written by then, in any order.
+// The files as a disk has them that loses its power: all that was synchronised, and of what was not, what it
+// happened to have written by then, in any order.
 class Disk {
  public:
   void Apply(const DiskStep& step) { unsynced_[step.file].push_back(step); }
@@ -57,7 +59,8 @@ class Disk {
     if (content.size() < end) content.resize(end);
     content.replace(step.offset, step.data.size(), step.data);
   }
-  void Write(const std::string& folder, const std::string& name, std::string content, std::mt19937& random) const {
+  void Write(const std::string& folder, const std::string& name, std::string content,
+             std::mt19937& random) const {
     if (auto unsynced = unsynced_.find(name); unsynced != unsynced_.end())
       for (const DiskStep& step : unsynced->second) {
         const int luck = std::uniform_int_distribution<int>(0, 3)(random);
@@ -109,7 +112,8 @@ TEST_F(StorageFaultsTest, WhatWasAcknowledgedSurvivesAPowerCutAtEverySync) {
       std::unique_ptr<Store> store = Open(folder + "/fusion.db", &opened);
       ASSERT_NE(store, nullptr) << "cut at step " << i << ": " << opened;
       if (known > 0) {
-        ASSERT_EQ(Missing(*store, history[known - 1].second), "") << "cut at step " << i << (after ? ", after" : ", before");
+        ASSERT_EQ(Missing(*store, history[known - 1].second), "")
+            << "cut at step " << i << (after ? ", after" : ", before");
       }
     }
     ++cuts;
@@ -140,7 +144,8 @@ TEST_F(StorageFaultsTest, AFullDiskOrAnErrorOfTheDiskIsACleanErrorAndLosesNothin
         std::unique_ptr<Store> store = Open(folder + "/fusion.db");
         ASSERT_NE(store, nullptr);
         ASSERT_TRUE(RunWorkload(*store, 2, &acknowledged).ok());
-        // The disk fails from the nth step of the kind on, for as many steps as that: sometimes for good, sometimes not.
+        // The disk fails from the nth step of the kind on, for as many steps as that: sometimes for good,
+        // sometimes not.
         int seen = 0;
         vfs.set_fault([&, seen](const DiskStep& step) mutable {
           if (step.kind != fault.kind) return SQLITE_OK;
@@ -151,7 +156,8 @@ TEST_F(StorageFaultsTest, AFullDiskOrAnErrorOfTheDiskIsACleanErrorAndLosesNothin
           const absl::Status status = RunWorkload(*store, 1, &acknowledged);
           if (status.ok()) continue;
           ++errors;
-          EXPECT_TRUE(absl::IsResourceExhausted(status) || absl::IsInternal(status)) << fault.name << ": " << status;
+          EXPECT_TRUE(absl::IsResourceExhausted(status) || absl::IsInternal(status))
+              << fault.name << ": " << status;
         }
         vfs.set_fault(nullptr);
         // It goes on, in the same process.

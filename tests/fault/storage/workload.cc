@@ -9,7 +9,8 @@ Timestamp At(int64_t seconds) { return Timestamp(std::chrono::seconds(seconds));
 
 }  // namespace
 
-absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged, const std::function<void()>& done) {
+absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged,
+                         const std::function<void()>& done) {
   const auto note = [&] {
     if (done) done();
   };
@@ -23,13 +24,16 @@ absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged, c
     note();
     std::vector<TaskSpec> specs;
     for (int i = 0; i < 3; ++i)
-      specs.push_back({.key = absl::StrCat(id, " ", i), .requirements = {"CUDA", "sm_90", ""}, .payload = std::string(2000, 'p')});
+      specs.push_back({.key = absl::StrCat(id, " ", i),
+                       .requirements = {"CUDA", "sm_90", ""},
+                       .payload = std::string(2000, 'p')});
     absl::StatusOr<std::vector<EnsuredTask>> tasks = store.EnsureTasks(id, specs, At(round));
     if (!tasks.ok()) return tasks.status();
     note();
     std::vector<std::string> ids;
     for (const EnsuredTask& task : *tasks) ids.push_back(task.task.id);
-    absl::StatusOr<std::vector<TaskRecord>> claimed = store.ClaimTasks(ids, "w", "1", At(round), std::chrono::seconds(15));
+    absl::StatusOr<std::vector<TaskRecord>> claimed =
+        store.ClaimTasks(ids, "w", "1", At(round), std::chrono::seconds(15));
     if (!claimed.ok()) return claimed.status();
     note();
     for (const TaskRecord& task : *claimed) {
@@ -62,7 +66,8 @@ std::string Missing(Store& store, const Acknowledged& acknowledged) {
   for (const auto& [id, result] : acknowledged.results) {
     absl::StatusOr<TaskRecord> task = store.GetTask(id);
     if (!task.ok()) return task.status().ToString();
-    if (task->state != TaskState::kDone || task->result != result) return absl::StrCat(id, " has lost its result");
+    if (task->state != TaskState::kDone || task->result != result)
+      return absl::StrCat(id, " has lost its result");
   }
   for (const auto& [digest, content] : acknowledged.blobs) {
     absl::StatusOr<std::string> blob = store.GetBlob(digest);

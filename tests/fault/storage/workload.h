@@ -19,9 +19,10 @@ struct Acknowledged {
   std::map<std::string, int> events;           // of jobs
 };
 
-// Round after round: a job, its tasks, claims, results, blobs, events. Ends after `rounds`, or at the first error, which it
-// returns. `done` is called after everything that was acknowledged.
-absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged, const std::function<void()>& done = nullptr);
+// Round after round: a job, its tasks, claims, results, blobs, events. Ends after `rounds`, or at the first
+// error, which it returns. `done` is called after everything that was acknowledged.
+absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged,
+                         const std::function<void()>& done = nullptr);
 
 // What of it is missing or wrong; empty: nothing.
 std::string Missing(Store& store, const Acknowledged& acknowledged);

@@ -1,5 +1,5 @@
-// A server that is killed and started again while a program tunes: nothing that it acknowledged is lost or counted twice, and the
-// program never waits. FUSION_LONG_TESTS=1: a hundred times.
+// A server that is killed and started again while a program tunes: nothing that it acknowledged is lost or
+// counted twice, and the program never waits. FUSION_LONG_TESTS=1: a hundred times.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -35,7 +35,8 @@ struct Stalls {
   uint64_t over_by_wall = 0, over_by_processor = 0;
   uint64_t longest_by_wall = 0, longest_by_processor = 0;  // nanoseconds
 
-  // What the call took of the clock, and of this thread's time on a processor: on shared cores the first contains what others took.
+  // What the call took of the clock, and of this thread's time on a processor: on shared cores the first
+  // contains what others took.
   template <typename Call>
   void Time(Call call) {
     const uint64_t processor = ThreadNanoseconds(), wall = NowNanoseconds();
@@ -87,7 +88,8 @@ TEST(TuningRestartTest, NothingAcknowledgedIsLostAndNoCallWaits) {
       stalls.Time([&] { values = fusion_tuner_next(section); });
       stalls.Time([&] { fusion_tuner_start(section); });
       // About 20 us, and longer for what is further from the best.
-      const uint64_t until = NowNanoseconds() + 20'000 + static_cast<uint64_t>(std::abs(values[0].integer - 333)) * 20 +
+      const uint64_t until = NowNanoseconds() + 20'000 +
+                             static_cast<uint64_t>(std::abs(values[0].integer - 333)) * 20 +
                              static_cast<uint64_t>(values[1].integer) * 50;
       while (NowNanoseconds() < until) {
       }
@@ -114,12 +116,16 @@ TEST(TuningRestartTest, NothingAcknowledgedIsLostAndNoCallWaits) {
   EXPECT_EQ(end.reconnections, static_cast<uint64_t>(rounds));
   EXPECT_EQ(server.StoredReports().runs, end.acknowledged) << "each exactly once";
   EXPECT_EQ(stalls.over_by_processor, 0u);
-  std::printf("%d restarts: %llu runs, %llu acknowledged, %llu dropped; of %llu calls %llu took over 1 ms by the clock (longest %.3f ms), "
-              "%llu by the processor's time of the thread (longest %.3f ms)\n",
-              rounds, static_cast<unsigned long long>(end.reported), static_cast<unsigned long long>(end.acknowledged),
-              static_cast<unsigned long long>(end.dropped), static_cast<unsigned long long>(stalls.calls),
-              static_cast<unsigned long long>(stalls.over_by_wall), static_cast<double>(stalls.longest_by_wall) * 1e-6,
-              static_cast<unsigned long long>(stalls.over_by_processor), static_cast<double>(stalls.longest_by_processor) * 1e-6);
+  std::printf(
+      "%d restarts: %llu runs, %llu acknowledged, %llu dropped; of %llu calls %llu took over 1 ms by the "
+      "clock (longest %.3f ms), "
+      "%llu by the processor's time of the thread (longest %.3f ms)\n",
+      rounds, static_cast<unsigned long long>(end.reported),
+      static_cast<unsigned long long>(end.acknowledged), static_cast<unsigned long long>(end.dropped),
+      static_cast<unsigned long long>(stalls.calls), static_cast<unsigned long long>(stalls.over_by_wall),
+      static_cast<double>(stalls.longest_by_wall) * 1e-6,
+      static_cast<unsigned long long>(stalls.over_by_processor),
+      static_cast<double>(stalls.longest_by_processor) * 1e-6);
   fusion_tuner_destroy(tuner);
 }
 

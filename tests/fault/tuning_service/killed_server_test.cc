@@ -1,5 +1,5 @@
-// A server that is killed while programs tune: what it acknowledged is there once, and so is everything else when it was sent again.
-// FUSION_KILLS says how often.
+// A server that is killed while programs tune: what it acknowledged is there once, and so is everything else
+// when it was sent again. FUSION_KILLS says how often.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -27,13 +27,14 @@ int Kills() {
 v1::SectionDeclaration Section() {
   v1::SectionDeclaration declaration;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "program: 'p' section: 's' device_class: 'cpu' parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } }",
+      "program: 'p' section: 's' device_class: 'cpu' parameters { name: 'tile' integer { lower: 1 upper: 64 "
+      "step: 1 } }",
       &declaration));
   return declaration;
 }
 
-// Sends batches of reports whose values are all different, keeps them until they are acknowledged, and connects again whenever the
-// stream breaks, as a program does.
+// Sends batches of reports whose values are all different, keeps them until they are acknowledged, and
+// connects again whenever the stream breaks, as a program does.
 class ResendingProgram {
  public:
   ResendingProgram(std::string address, int number)
@@ -42,7 +43,8 @@ class ResendingProgram {
   // Until `stop`, and then until everything is acknowledged.
   void Run(const std::atomic<bool>& stop) {
     while (!stop || acknowledged_ < sent_) {
-      // As the library does. A channel that is kept waits after a failure, longer than it takes the server to be back.
+      // As the library does. A channel that is kept waits after a failure, longer than it takes the server to
+      // be back.
       auto channel = TuningChannel(address_);
       TuningConnection connection(channel);
       RunConnection(connection, stop);
@@ -71,7 +73,8 @@ class ResendingProgram {
     }
     ++connections_;
     // Everything acknowledged is on the disk.
-    if (welcome->welcome().last_sequence() < acknowledged_) lost_ += acknowledged_ - welcome->welcome().last_sequence();
+    if (welcome->welcome().last_sequence() < acknowledged_)
+      lost_ += acknowledged_ - welcome->welcome().last_sequence();
     acknowledged_ = std::max<uint64_t>(acknowledged_, welcome->welcome().last_sequence());
     connection.Declare(Section());
     const auto declared = connection.Wait(&v1::TuneResponse::has_declared);
@@ -114,7 +117,8 @@ class KilledServerTest : public ::testing::Test {
  protected:
   void Start(const std::string& address) {
     server_ = std::make_unique<Process>(
-        "fusion-server", std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
+        "fusion-server",
+        std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
         client_.environment());
     const std::string marker = "listening on ";
     ASSERT_TRUE(server_->WaitForError("; data in")) << server_->err();
@@ -166,7 +170,8 @@ TEST_F(KilledServerTest, NoAcknowledgedReportIsLostAndNoneCountsTwice) {
     grpc::ClientContext context;
     v1::ListTuningReportsResponse page;
     ASSERT_TRUE(stub->ListTuningReports(&context, request, &page).ok());
-    for (const v1::StoredTuningReport& report : page.reports()) stored[report.process()].insert(report.report().mean());
+    for (const v1::StoredTuningReport& report : page.reports())
+      stored[report.process()].insert(report.report().mean());
     count += static_cast<uint64_t>(page.reports_size());
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -182,7 +187,8 @@ TEST_F(KilledServerTest, NoAcknowledgedReportIsLostAndNoneCountsTwice) {
       for (int i = 0; i < ResendingProgram::ReportsOf(sequence); ++i)
         sent.insert(ResendingProgram::ValueOf(number, sequence, i));
     EXPECT_EQ(stored[program.process()] == sent, true)
-        << program.process() << ": " << sent.size() << " sent, " << stored[program.process()].size() << " stored";
+        << program.process() << ": " << sent.size() << " sent, " << stored[program.process()].size()
+        << " stored";
     expected += sent.size();
     batches += program.sent();
   }

@@ -1,5 +1,5 @@
-// Kernel IR and the text of both printers for one fusion of each skeleton and structure. After a wanted change:
-// golden_codegen_test --update-goldens, and read the diff.
+// Kernel IR and the text of both printers for one fusion of each skeleton and structure. After a wanted
+// change: golden_codegen_test --update-goldens, and read the diff.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -19,11 +19,11 @@ namespace fusion {
 namespace {
 
 struct GoldenCase {
-  std::string name;     // of the golden file
+  std::string name;  // of the golden file
   std::string example;
   v1::Target target;
   Skeleton skeleton;
-  int nodes;            // of the fusion
+  int nodes;  // of the fusion
   bool static_chunks = false;
   bool stages = false;
   bool sub_warp = false;
@@ -39,9 +39,15 @@ std::string ReadFile(const std::string& path) {
 }
 
 // A structure that only CUDA has.
-GoldenCase Special(std::string name, std::string example, int nodes, Structure structure, int64_t size = 4096) {
-  return {.name = std::move(name), .example = std::move(example), .target = v1::CUDA, .skeleton = structure.skeleton,
-          .nodes = nodes, .structure = structure, .size = size};
+GoldenCase Special(std::string name, std::string example, int nodes, Structure structure,
+                   int64_t size = 4096) {
+  return {.name = std::move(name),
+          .example = std::move(example),
+          .target = v1::CUDA,
+          .skeleton = structure.skeleton,
+          .nodes = nodes,
+          .structure = structure,
+          .size = size};
 }
 
 class KernelGolden : public ::testing::TestWithParam<GoldenCase> {};
@@ -73,12 +79,13 @@ TEST_P(KernelGolden, TextIsUnchanged) {
   auto code = LowerFusion(**graph, *chosen, {.cuda = cuda});
   ASSERT_TRUE(code.ok()) << code.status();
   std::string text = absl::StrCat("// ", chosen->Describe(**graph), "\n\n");
-  for (const KernelLaunch& launch : code->launches) absl::StrAppend(&text, "/*\n", ir::ToString(launch.kernel), "*/\n");
+  for (const KernelLaunch& launch : code->launches)
+    absl::StrAppend(&text, "/*\n", ir::ToString(launch.kernel), "*/\n");
   for (const KernelLaunch& launch : code->launches)
     absl::StrAppend(&text, "\n", cuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
 
-  const std::string path =
-      absl::StrCat(testing::SourceFolder() + "/tests/golden/codegen/", test.name, cuda ? ".cu.golden" : ".cc.golden");
+  const std::string path = absl::StrCat(testing::SourceFolder() + "/tests/golden/codegen/", test.name,
+                                        cuda ? ".cu.golden" : ".cc.golden");
   if (testing::g_update_goldens) {
     std::ofstream(path, std::ios::binary) << text;
     return;
@@ -104,7 +111,8 @@ INSTANTIATE_TEST_SUITE_P(
         Special("layer_norm_one_shot", "layer_norm", 9, {.skeleton = Skeleton::kRowPanel, .one_shot = true}),
         Special("atax_cluster", "atax", 2,
                 {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk, .in_clusters = true}, 16384),
-        Special("gemver_tiles", "gemver", 3, {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_batches = true, .in_tiles = true}),
+        Special("gemver_tiles", "gemver", 3,
+                {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_batches = true, .in_tiles = true}),
         Special("axpydot_atomic", "axpydot", 3, {.skeleton = Skeleton::kCooperative, .atomic = true}),
         Special("bicgk_atomic", "bicgk", 2,
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .atomic = true}),
@@ -113,9 +121,14 @@ INSTANTIATE_TEST_SUITE_P(
         Special("sgemvt_kept_registers", "sgemvt", 2,
                 {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true}),
         Special("sgemvt_kept_both", "sgemvt", 2,
-                {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true, .in_both = true, .atomic = true}),
-        Special("sgemvt_kept_atomic", "sgemvt", 2,
-                {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true, .atomic = true})),
+                {.skeleton = Skeleton::kCooperative,
+                 .in_batches = true,
+                 .keeps_rows = true,
+                 .in_both = true,
+                 .atomic = true}),
+        Special(
+            "sgemvt_kept_atomic", "sgemvt", 2,
+            {.skeleton = Skeleton::kCooperative, .in_batches = true, .keeps_rows = true, .atomic = true})),
     [](const auto& info) {
       return absl::StrCat(info.param.name, info.param.target == v1::CUDA ? "_cuda" : "_host");
     });

@@ -93,13 +93,15 @@ TEST_F(CudaDataTest, GuardsAndInspectionsAreThoseOfTheSingleCalls) {
   FillEntries(reference.data(), v1::F64, kCount, v1::REAL, 5);
   std::vector<float> output(reference.begin(), reference.end());
   output[kCount - 1] += 1;
-  const DeviceAddress narrow = Upload(output), wide = Upload(reference), guards = backend_->Allocate(1 << 20).value();
+  const DeviceAddress narrow = Upload(output), wide = Upload(reference),
+                      guards = backend_->Allocate(1 << 20).value();
   // More than fit one launch, at any byte.
   std::vector<MemoryRange> zones;
   for (int i = 0; i < 200; ++i) zones.push_back({guards + 5000 * i + i % 7, 4096 + i % 5});
   ASSERT_TRUE(backend_->WriteGuards(zones).ok());
   std::vector<Inspection> inspections;
-  for (const MemoryRange& zone : zones) inspections.push_back({.kind = Inspection::Kind::kGuard, .range = zone});
+  for (const MemoryRange& zone : zones)
+    inspections.push_back({.kind = Inspection::Kind::kGuard, .range = zone});
   for (int64_t bytes : {int64_t{0}, int64_t{4}, int64_t{8}, kCount * 4})
     inspections.push_back({.kind = Inspection::Kind::kHash, .range = {narrow, bytes}});
   inspections.push_back({.kind = Inspection::Kind::kHash, .range = {wide, kCount * 8}});

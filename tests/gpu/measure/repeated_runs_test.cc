@@ -1,7 +1,6 @@
 // Runs back to back on the first CUDA device: one CUDA graph.
-#include "tests/unit/measure/repeated_runs_scenarios.h"
-
 #include "absl/strings/str_cat.h"
+#include "tests/unit/measure/repeated_runs_scenarios.h"
 #include "worker/measure/cuda_backend.h"
 
 namespace fusion {
@@ -16,11 +15,13 @@ absl::StatusOr<std::unique_ptr<ExecutionBackend>> OpenFirst() {
 
 std::string Arch(const ExecutionBackend& backend) {
   const auto& cuda = static_cast<const CudaBackend&>(backend);
-  return absl::StrCat("sm_", cuda.Attribute(kComputeCapabilityMajor), cuda.Attribute(kComputeCapabilityMinor));
+  return absl::StrCat("sm_", cuda.Attribute(kComputeCapabilityMajor),
+                      cuda.Attribute(kComputeCapabilityMinor));
 }
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Cuda, RepeatedRunsTest, ::testing::Values(RepeatedRunsTarget{v1::CUDA, &OpenFirst, &Arch}));
+INSTANTIATE_TEST_SUITE_P(Cuda, RepeatedRunsTest,
+                         ::testing::Values(RepeatedRunsTarget{v1::CUDA, &OpenFirst, &Arch}));
 
 }  // namespace fusion

@@ -29,8 +29,8 @@ class ModelReportTest : public ::testing::Test {
  protected:
   json Submit(const std::string& cache) {
     const std::string file = client_.Write("two_calls.fuse", kSource);
-    ProcessResult result = client_.Run(
-        {"submit", file, "--target", "host", "--candidates", "3", "--measure-all", "--cache", cache, "--json"});
+    ProcessResult result = client_.Run({"submit", file, "--target", "host", "--candidates", "3",
+                                        "--measure-all", "--cache", cache, "--json"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return json::parse(result.out, nullptr, false);
   }
@@ -93,8 +93,8 @@ TEST_F(ModelReportTest, OfTwoJobs) {
   EXPECT_EQ(report["candidates"], warm["candidates"].size() + cold["candidates"].size());
   EXPECT_TRUE(report["measured_plot"].is_null());
 
-  for (const std::vector<std::string>& filter :
-       std::vector<std::vector<std::string>>{{"--cache", "cold"}, {"--cache=cold", "--device", cold["device"]["name"]}}) {
+  for (const std::vector<std::string>& filter : std::vector<std::vector<std::string>>{
+           {"--cache", "cold"}, {"--cache=cold", "--device", cold["device"]["name"]}}) {
     const json filtered = ReportJson(filter);
     ASSERT_EQ(filtered["graphs"].size(), 1u);
     EXPECT_EQ(filtered["graphs"][0]["job"], cold["job"]);
@@ -104,7 +104,8 @@ TEST_F(ModelReportTest, OfTwoJobs) {
   EXPECT_EQ(newest["graphs"][0]["job"], warm["job"]);
   ProcessResult other = Report({"--device", "none such"});
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_THAT(other.err, HasSubstr("on device none such; there are jobs on " + std::string(cold["device"]["name"])));
+  EXPECT_THAT(other.err,
+              HasSubstr("on device none such; there are jobs on " + std::string(cold["device"]["name"])));
 
   const std::string folder = client_.folder() + "/new/plots";
   const json plotted = ReportJson({"--plots", folder});
@@ -119,7 +120,8 @@ TEST_F(ModelReportTest, OfTwoJobs) {
   ProcessResult text = Report({"--plots", folder, "--jobs", "1"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, AllOf(HasSubstr("two_calls  n=40003"), HasSubstr("1 graph, "),
-                              EndsWith("plots: " + folder + "/predicted_vs_measured.svg, " + folder + "/convergence.svg\n")));
+                              EndsWith("plots: " + folder + "/predicted_vs_measured.svg, " + folder +
+                                       "/convergence.svg\n")));
   EXPECT_THAT(Content(folder + "/convergence.svg"), HasSubstr("1 graph;"));
   client_.Write("new/plots/convergence.svg", "mine");
   ProcessResult refused = Report({"--plots", folder});

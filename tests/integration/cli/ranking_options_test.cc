@@ -17,8 +17,11 @@ class RankingOptionsTest : public ::testing::Test {
  protected:
   // The search for an architecture that no machine needs to have.
   json Explain(const std::string& example, std::vector<std::string> more) {
-    std::vector<std::string> arguments = {"explain", testing::SourceFolder() + "/examples/" + example + ".fuse", "--target", "cuda",
-                                          "--arch", "sm_90", "--json"};
+    std::vector<std::string> arguments = {
+        "explain",  testing::SourceFolder() + "/examples/" + example + ".fuse",
+        "--target", "cuda",
+        "--arch",   "sm_90",
+        "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ProcessResult result = client_.Run(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -51,9 +54,9 @@ TEST_F(RankingOptionsTest, WarmDataArePredictedToComeFromTheCacheAsFarAsTheyFit)
 }
 
 TEST_F(RankingOptionsTest, WarmTimesRankASubmission) {
-  const std::string file = client_.Write(
-      "two_calls.fuse",
-      "size n = 40003;\nvector[n] x, y, z, s, r;\nscalar a;\ninput a, x, y, z;\ns = axpy(a, x, y);\nr = vadd(s, z);\nreturn r;\n");
+  const std::string file = client_.Write("two_calls.fuse",
+                                         "size n = 40003;\nvector[n] x, y, z, s, r;\nscalar a;\ninput a, x, "
+                                         "y, z;\ns = axpy(a, x, y);\nr = vadd(s, z);\nreturn r;\n");
   ProcessResult result =
       client_.Run({"submit", file, "--target", "host", "--candidates", "3", "--cache", "warm", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -52,8 +52,8 @@ int Count(const std::string& text, const std::string& part) {
 class RefusedSubmitTest : public ::testing::Test {
  protected:
   ProcessResult Submit(const FullServer& server, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"submit", testing::SourceFolder() + "/examples/vadd.fuse", "--detach", "--server",
-                                          server.address()};
+    std::vector<std::string> arguments = {"submit", testing::SourceFolder() + "/examples/vadd.fuse",
+                                          "--detach", "--server", server.address()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return client_.Run(arguments);
   }

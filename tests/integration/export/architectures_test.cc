@@ -49,7 +49,8 @@ class ArchitectureTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
   absl::StatusOr<std::unique_ptr<Builder>> builder = NvrtcBuilder::Create();
   if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
-  auto submission = CheckExample(GetParam(), GetParam() == "clusters" ? "tests/integration/export/testdata" : "examples");
+  auto submission =
+      CheckExample(GetParam(), GetParam() == "clusters" ? "tests/integration/export/testdata" : "examples");
   ASSERT_TRUE(submission.ok()) << submission.status();
   for (const std::string& arch : KnownCudaArchs()) {
     const DeviceDescription device = DescribedCudaDevice(arch);
@@ -83,7 +84,8 @@ TEST(Reference, OfTheLargestElementsBuildsSoon) {
   const CostModel model(device);
   CodeLibrary library(*submission->graph, device);
   auto unit = library.Add(
-      ReferenceImplementation(*submission->graph, submission->graph->nodes()[0].id, submission->sizes, model), true);
+      ReferenceImplementation(*submission->graph, submission->graph->nodes()[0].id, submission->sizes, model),
+      true);
   ASSERT_TRUE(unit.ok()) << unit.status();
   v1::BuildTask task = (*unit)->build;
   task.set_deadline_seconds(60);

@@ -1,6 +1,8 @@
 // The exported folder of the best predicted cover of every example compiles alone: for CUDA with nvcc for
 // sm_80 and sm_90, for the host with g++. The example of a host folder runs and verifies itself; that of a
 // CUDA folder too where there is a GPU. fused_graph of one CUDA folder is checked against a fake runtime.
+#include "tests/folders.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,7 +19,6 @@
 #include "server/service/cover_export.h"
 #include "server/service/data_directory.h"
 #include "server/service/job_stages.h"
-#include "tests/folders.h"
 #include "tests/integration/export/examples.h"
 #include "tests/integration/exported_folder_build.h"
 
@@ -147,7 +148,8 @@ TEST_P(ClustersTest, CompileForHopperAndSayWhatTheyNeedOtherwise) {
   if (nvcc.empty()) GTEST_SKIP() << "SKIP: no nvcc on the PATH or in /usr/local/cuda/bin";
   ASSERT_NO_FATAL_FAILURE(Export(v1::CUDA));
   ASSERT_THAT(Content("fused.cu"), HasSubstr("__cluster_dims__(2, 1, 1)"));
-  const std::string compile = absl::StrCat("cd '", folder_, "' && ", nvcc, " -std=c++17 fused.cu example.cu reference.cc -o example");
+  const std::string compile =
+      absl::StrCat("cd '", folder_, "' && ", nvcc, " -std=c++17 fused.cu example.cu reference.cc -o example");
   const CommandResult compiled = RunCommand(compile + " -arch=sm_90");
   ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
   EXPECT_THAT(compiled.output, Not(HasSubstr("warning")));
@@ -165,8 +167,8 @@ TEST_P(GraphTest, FailuresAreReportedAndLeaveNothingOpen) {
   ASSERT_NO_FATAL_FAILURE(Export(v1::CUDA));
   // The linker takes the functions of the check before those of the CUDA runtime.
   const CommandResult compiled = RunCommand(absl::StrCat(
-      "cd '", folder_, "' && ", nvcc, " -std=c++17 -arch=sm_90 -Xlinker -zmuldefs -I. fused.cu '", testing::SourceFolder(),
-      "/tests/integration/export/capture/capture_check.cc' -o capture_check"));
+      "cd '", folder_, "' && ", nvcc, " -std=c++17 -arch=sm_90 -Xlinker -zmuldefs -I. fused.cu '",
+      testing::SourceFolder(), "/tests/integration/export/capture/capture_check.cc' -o capture_check"));
   ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
   const CommandResult run = RunCommand(absl::StrCat("'", folder_, "/capture_check'"));
   EXPECT_EQ(run.exit_code, 0) << run.output;

@@ -31,7 +31,8 @@ class BuildCacheTest : public ::testing::Test {
     AgentOptions agent;
     agent.name = "worker";
     agent.open_workplace = [](BlobTransfer* blobs) {
-      return std::make_unique<SimulatedWorkplace>(SimulationOptions{.build_seconds = 0.001, .time_seconds = 0.001}, blobs);
+      return std::make_unique<SimulatedWorkplace>(
+          SimulationOptions{.build_seconds = 0.001, .time_seconds = 0.001}, blobs);
     };
     agent_ = std::make_unique<Agent>(agent, server_->InProcessChannel());
     worker_ = std::thread([this] { EXPECT_TRUE(agent_->Run().ok()); });

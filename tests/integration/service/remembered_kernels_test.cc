@@ -18,11 +18,14 @@ constexpr char kLarger[] =
     "size k = 40003;\nvector[k] u, v, w, t, q, p;\nscalar c;\ninput c, u, v, w;\n"
     "t = axpy(c, u, v);\nq = vadd(t, w);\np = vmul(u, u);\nreturn q, p;\n";
 
-bool IsRemembered(const v1::ExplainResponse& response) { return response.text().find(" measured;") != std::string::npos; }
+bool IsRemembered(const v1::ExplainResponse& response) {
+  return response.text().find(" measured;") != std::string::npos;
+}
 
 class RememberedKernelsTest : public EmbeddedTest {
  protected:
-  // `remembered`: asks again until a kernel is, for some seconds: a worker says what its compiler is after it has said that it is there.
+  // `remembered`: asks again until a kernel is, for some seconds: a worker says what its compiler is after it
+  // has said that it is there.
   v1::ExplainResponse Explain(const std::string& graph, v1::CacheState cache, bool remembered) {
     v1::ExplainRequest request;
     request.mutable_source()->set_fuse(graph);

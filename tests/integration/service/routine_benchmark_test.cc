@@ -98,7 +98,8 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
   Open();
   const v1::RoutineTables third = Benchmark();
   ASSERT_FALSE(third.notes().empty());
-  EXPECT_THAT(third.notes(0), AllOf(HasSubstr("stored tables of routine times: 2 of "), HasSubstr(table.routine()), HasSubstr("library bench")));
+  EXPECT_THAT(third.notes(0), AllOf(HasSubstr("stored tables of routine times: 2 of "),
+                                    HasSubstr(table.routine()), HasSubstr("library bench")));
   std::set<std::string> again;
   for (const v1::RoutineTable& measured : third.tables()) again.insert(measured.routine());
   EXPECT_TRUE(again.count(table.routine())) << third.ShortDebugString();
@@ -110,7 +111,8 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
   absl::StatusOr<v1::ExplainResponse> explained = client_->Explain(explain);
   ASSERT_TRUE(explained.ok()) << explained.status();
   EXPECT_THAT(explained->search().notes(), Contains(HasSubstr("stored tables of routine times: 1 of ")));
-  EXPECT_THAT(explained->search().notes(), Contains(HasSubstr("it says that it is of another routine, device")));
+  EXPECT_THAT(explained->search().notes(),
+              Contains(HasSubstr("it says that it is of another routine, device")));
 }
 
 // Tables made by hand, so that nothing depends on how noisy this machine is.

@@ -9,7 +9,8 @@ namespace {
 using WarmRankingTest = EmbeddedTest;
 
 void ExpectEqual(const v1::Statistics& a, const v1::Statistics& b) {
-  EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString()) << a.ShortDebugString() << " and " << b.ShortDebugString();
+  EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString())
+      << a.ShortDebugString() << " and " << b.ShortDebugString();
 }
 
 TEST_F(WarmRankingTest, CandidatesStandInTheOrderOfTheTimesAskedFor) {

@@ -117,7 +117,8 @@ TEST_F(TuningTest, AnEmbeddedServerFindsTheBestAndRemembersIt) {
   ASSERT_NE(tuner, nullptr) << fusion_tuner_message();
   section = Section(tuner);
   const auto end = steady_clock::now() + std::chrono::seconds(10);
-  while (Best(section) != 13 && steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (Best(section) != 13 && steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(Best(section), 13) << "known before anything ran";
   EXPECT_EQ(Counters(tuner).reported, 0u);
 }
@@ -221,14 +222,16 @@ TEST_F(TuningTest, AChildGoesOnWithTheChoiceAndReportsNothing) {
       if (fusion_tuner_stop(section) != FUSION_TUNER_OK) _exit(1);
       for (int i = 0; i < 10; ++i) {
         if (fusion_tuner_next(section)->integer != Best(section)) _exit(2);
-        if (fusion_tuner_start(section) != FUSION_TUNER_OK || fusion_tuner_stop(section) != FUSION_TUNER_OK) _exit(3);
+        if (fusion_tuner_start(section) != FUSION_TUNER_OK || fusion_tuner_stop(section) != FUSION_TUNER_OK)
+          _exit(3);
       }
       fusion_tuner_section* later = nullptr;
       fusion_tuner_parameter* tile = nullptr;
       if (fusion_tuner_section_create(tuner, "later", &later) != FUSION_TUNER_OK) _exit(4);
       if (fusion_tuner_integer_range(tuner, "tile", 1, 2, 1, &tile) != FUSION_TUNER_OK) _exit(4);
       if (fusion_tuner_section_parameter(later, tile) != FUSION_TUNER_OK) _exit(4);
-      if (fusion_tuner_section_declare(later) != FUSION_TUNER_OK || fusion_tuner_next(later) == nullptr) _exit(5);
+      if (fusion_tuner_section_declare(later) != FUSION_TUNER_OK || fusion_tuner_next(later) == nullptr)
+        _exit(5);
       std::thread([&] { Run(section); }).join();
       if (fusion_tuner_flush(tuner, 1) != FUSION_TUNER_FAILED_PRECONDITION) _exit(6);
       if (Counters(tuner).connected != 0) _exit(7);
@@ -312,13 +315,15 @@ TEST_F(TuningTest, TheThreeCallsOfAtuneRtSayWhatIsWrong) {
   EXPECT_EQ(fusion_start_measurements(rows), FUSION_TUNER_OK);
   EXPECT_EQ(fusion_stop_measurements(rows), FUSION_TUNER_OK);
   EXPECT_EQ(fusion_get_partition_parameter(rows, 0, 100, 10), 50);
-  EXPECT_EQ(fusion_get_partition_parameter("columns", INT64_MIN, INT64_MAX, 1), -1) << "too many, and their middle";
+  EXPECT_EQ(fusion_get_partition_parameter("columns", INT64_MIN, INT64_MAX, 1), -1)
+      << "too many, and their middle";
   unsetenv("FUSION_SERVER");
 }
 
 // Nothing that is linked into the shared library may stand in the way of a program's own libraries.
 TEST_F(TuningTest, TheSharedLibraryShowsItsCFunctionsAlone) {
-  FILE* symbols = popen(("nm -D -g --defined-only '" + testing::BuildFolder() + "/lib/libfusion_tuner.so'").c_str(), "r");
+  FILE* symbols =
+      popen(("nm -D -g --defined-only '" + testing::BuildFolder() + "/lib/libfusion_tuner.so'").c_str(), "r");
   ASSERT_NE(symbols, nullptr);
   char line[4096];
   int functions = 0;

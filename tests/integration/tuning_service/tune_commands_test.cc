@@ -44,7 +44,8 @@ class TuneCommandsTest : public ::testing::Test {
   static v1::SectionDeclaration Section(const std::string& section, int64_t n) {
     v1::SectionDeclaration declaration;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-        "program: 'solver' device_class: 'cpu' parameters { name: 'tile' power_of_two { lower: 1 upper: 64 } default_value: 1 } "
+        "program: 'solver' device_class: 'cpu' parameters { name: 'tile' power_of_two { lower: 1 upper: 64 } "
+        "default_value: 1 } "
         "parameters { name: 'order' enumeration { values: 'rows' values: 'columns' } }",
         &declaration));
     declaration.set_section(section);
@@ -64,16 +65,18 @@ class TuneCommandsTest : public ::testing::Test {
     uint64_t sequence = 0;
     // Proposals, and what was not proposed as if it were.
     program.Report(++sequence, {}, 1);
-    const auto proposed =
-        program.Wait([](const v1::TuneResponse& r) { return r.has_choice() && r.choice().proposals_size() > 0; });
+    const auto proposed = program.Wait(
+        [](const v1::TuneResponse& r) { return r.has_choice() && r.choice().proposals_size() > 0; });
     EXPECT_TRUE(proposed);
     uint64_t id = proposed->choice().proposals(0).id();
     for (int repeat = 0; repeat < 3; ++repeat)
       for (int power = 0; power <= 6; ++power)
         for (int order = 0; order < 2; ++order) {
           const double value = 0.001 * (1 + std::abs(power - 3) + (1 - order) * 0.5) * (1 + 0.01 * repeat);
-          program.Report(++sequence, {TuningRun({std::exp2(power), static_cast<double>(order)}, value, id)}, 0);
-          EXPECT_TRUE(program.WaitAcknowledged(sequence));  // what exploring cost is judged by what is known by then
+          program.Report(++sequence, {TuningRun({std::exp2(power), static_cast<double>(order)}, value, id)},
+                         0);
+          EXPECT_TRUE(
+              program.WaitAcknowledged(sequence));  // what exploring cost is judged by what is known by then
         }
     v1::TuningReport failed = TuningRun({64, 0}, 1);
     failed.set_count(0);
@@ -108,8 +111,12 @@ TEST_F(TuneCommandsTest, Everything) {
   ASSERT_EQ(list["tunings"].size(), 3u);
   EXPECT_EQ(list["tunings"][0]["tuning"], gather);
   EXPECT_EQ(list["tunings"][0]["best"], Json({{"tile", 8}, {"order", "columns"}}));
-  EXPECT_EQ(Json::parse(client_.Run({"tune", "list", "--json", "--program", "none"}).out)["tunings"].size(), 0u);
-  EXPECT_EQ(Json::parse(client_.Run({"tune", "list", "--json", "--program", "solver", "--limit", "2"}).out)["tunings"].size(), 2u);
+  EXPECT_EQ(Json::parse(client_.Run({"tune", "list", "--json", "--program", "none"}).out)["tunings"].size(),
+            0u);
+  EXPECT_EQ(Json::parse(
+                client_.Run({"tune", "list", "--json", "--program", "solver", "--limit", "2"}).out)["tunings"]
+                .size(),
+            2u);
 
   // By name, by id alone, by section where there is one.
   for (const std::string& given : {gather, gather.substr(8), std::string("solver/gather")}) {
@@ -135,7 +142,8 @@ TEST_F(TuneCommandsTest, Everything) {
   EXPECT_THAT(result.out, HasSubstr("42 runs, 2 failures, 14 configurations; generation 1"));
   EXPECT_THAT(result.out, HasSubstr("exploring cost "));
   EXPECT_THAT(result.out, HasSubstr("and 4 more (--all)"));
-  const std::string landscape = ReadText(plots + "/landscape.svg"), convergence = ReadText(plots + "/convergence.svg");
+  const std::string landscape = ReadText(plots + "/landscape.svg"),
+                    convergence = ReadText(plots + "/convergence.svg");
   EXPECT_EQ(landscape.rfind("<svg", 0), 0u);
   EXPECT_THAT(landscape, HasSubstr(">tile</text>"));
   EXPECT_THAT(landscape, HasSubstr(">columns</text>"));
@@ -164,10 +172,12 @@ TEST_F(TuneCommandsTest, Everything) {
   const Json exported = Json::parse(result.out);
   EXPECT_EQ(exported["schema_version"], "1.0.0");
   ASSERT_EQ(exported["results"].size(), 43u);
-  const std::set<std::string> invalidity = {"timeout", "compile", "runtime", "correctness", "constraints", "correct"};
+  const std::set<std::string> invalidity = {"timeout",     "compile",     "runtime",
+                                            "correctness", "constraints", "correct"};
   int failed = 0;
   for (const Json& run : exported["results"]) {
-    for (const char* key : {"configuration", "times", "invalidity", "correctness"}) EXPECT_TRUE(run.contains(key)) << key;
+    for (const char* key : {"configuration", "times", "invalidity", "correctness"})
+      EXPECT_TRUE(run.contains(key)) << key;
     EXPECT_TRUE(run["configuration"].is_object());
     EXPECT_TRUE(run["times"].is_object());
     EXPECT_TRUE(run["times"]["runtimes"].is_array());

@@ -65,7 +65,8 @@ class TuneStreamTest : public ::testing::Test {
     return details;
   }
   // Connects and declares; the name of the tuning.
-  std::string Begin(TuningConnection& program, const std::string& process, uint64_t* last_sequence = nullptr) {
+  std::string Begin(TuningConnection& program, const std::string& process,
+                    uint64_t* last_sequence = nullptr) {
     EXPECT_TRUE(program.Hello(process));
     const auto welcome = program.Wait(&v1::TuneResponse::has_welcome);
     EXPECT_TRUE(welcome);
@@ -95,14 +96,16 @@ TEST_F(TuneStreamTest, ReportsAreAcknowledgedAndStored) {
   int runs = 0;
   while (runs < 60) {
     const auto next = program.Wait([](const v1::TuneResponse& response) {
-      return response.has_choice() && (response.choice().proposals_size() > 0 || response.choice().phase() == v1::CONVERGED);
+      return response.has_choice() &&
+             (response.choice().proposals_size() > 0 || response.choice().phase() == v1::CONVERGED);
     });
     ASSERT_TRUE(next);
     if (next->choice().proposals_size() == 0) break;
     std::vector<v1::TuningReport> reports;
     for (const v1::TuningProposal& proposal : next->choice().proposals()) {
       const auto& values = proposal.configuration().values();
-      reports.push_back(TuningRun({values.begin(), values.end()}, Value(proposal.configuration()), proposal.id()));
+      reports.push_back(
+          TuningRun({values.begin(), values.end()}, Value(proposal.configuration()), proposal.id()));
     }
     runs += static_cast<int>(reports.size());
     ASSERT_TRUE(program.Report(++sequence, reports, 2));
@@ -133,7 +136,8 @@ TEST_F(TuneStreamTest, BatchSentAgainAfterARestartCountsOnce) {
   uint64_t last = 0;
   EXPECT_EQ(Begin(program, "p", &last), name);
   EXPECT_EQ(last, 3u);
-  for (uint64_t sequence = 2; sequence <= 5; ++sequence) ASSERT_TRUE(program.Report(sequence, {TuningRun({2, 0}, 1)}));
+  for (uint64_t sequence = 2; sequence <= 5; ++sequence)
+    ASSERT_TRUE(program.Report(sequence, {TuningRun({2, 0}, 1)}));
   ASSERT_TRUE(program.WaitAcknowledged(5));
   EXPECT_EQ(Details(name).tuning().runs(), 5u);
   EXPECT_EQ(Details(name).tuning().provenance(), v1::EXACT);
@@ -159,15 +163,21 @@ TEST_F(TuneStreamTest, MessagesThatTheProtocolDoesNotAllow) {
   };
   const Case cases[] = {
       {"nothing", [](auto& c) { c.Send({}); }, grpc::StatusCode::INVALID_ARGUMENT, "kind"},
-      {"declare before hello", [](auto& c) { c.Declare(Section()); }, grpc::StatusCode::INVALID_ARGUMENT, "hello comes first"},
-      {"reports before hello", [](auto& c) { c.Report(1, {}); }, grpc::StatusCode::INVALID_ARGUMENT, "hello comes first"},
+      {"declare before hello", [](auto& c) { c.Declare(Section()); }, grpc::StatusCode::INVALID_ARGUMENT,
+       "hello comes first"},
+      {"reports before hello", [](auto& c) { c.Report(1, {}); }, grpc::StatusCode::INVALID_ARGUMENT,
+       "hello comes first"},
       {"no name", [](auto& c) { c.Hello(""); }, grpc::StatusCode::INVALID_ARGUMENT, "hello.process"},
-      {"long name", [](auto& c) { c.Hello(std::string(1000, 'x')); }, grpc::StatusCode::INVALID_ARGUMENT, "hello.process"},
-      {"hello twice", [](auto& c) { c.Hello("a"), c.Hello("a"); }, grpc::StatusCode::INVALID_ARGUMENT, "once"},
-      {"sequence 0", [](auto& c) { c.Hello("b"), c.Report(0, {}); }, grpc::StatusCode::INVALID_ARGUMENT, "sequence"},
-      {"gap", [](auto& c) { c.Hello("c"), c.Report(1, {}), c.Report(3, {}); }, grpc::StatusCode::INVALID_ARGUMENT,
-       "after batch 1 comes batch 2, not 3"},
-      {"large", [](auto& c) { c.Hello("d"), c.Declare(Section("constraints: '" + std::string(2 << 20, ' ') + "'")); },
+      {"long name", [](auto& c) { c.Hello(std::string(1000, 'x')); }, grpc::StatusCode::INVALID_ARGUMENT,
+       "hello.process"},
+      {"hello twice", [](auto& c) { c.Hello("a"), c.Hello("a"); }, grpc::StatusCode::INVALID_ARGUMENT,
+       "once"},
+      {"sequence 0", [](auto& c) { c.Hello("b"), c.Report(0, {}); }, grpc::StatusCode::INVALID_ARGUMENT,
+       "sequence"},
+      {"gap", [](auto& c) { c.Hello("c"), c.Report(1, {}), c.Report(3, {}); },
+       grpc::StatusCode::INVALID_ARGUMENT, "after batch 1 comes batch 2, not 3"},
+      {"large",
+       [](auto& c) { c.Hello("d"), c.Declare(Section("constraints: '" + std::string(2 << 20, ' ') + "'")); },
        grpc::StatusCode::RESOURCE_EXHAUSTED, "at most 1048576"},
       {"section twice",
        [](auto& c) { c.Hello("e"), c.Declare(Section()), c.Declare(Section("constraints: 'tile < 100'")); },
@@ -202,7 +212,8 @@ TEST_F(TuneStreamTest, WrongSectionLeavesTheStream) {
   EXPECT_EQ(declared->declared().status().code(), 0);
   const std::string name = declared->declared().tuning();
   // A report that makes no sense, one of the section that is not tuned, and one of none.
-  ASSERT_TRUE(program.Report(1, {TuningRun({2, 0}, 1, 0, 1), TuningRun({2, 0}, 1, 0, 3), TuningRun({2, 0}, 1, 0, 2)}));
+  ASSERT_TRUE(program.Report(
+      1, {TuningRun({2, 0}, 1, 0, 1), TuningRun({2, 0}, 1, 0, 3), TuningRun({2, 0}, 1, 0, 2)}));
   declared = program.Wait(&v1::TuneResponse::has_declared);
   ASSERT_TRUE(declared);
   EXPECT_EQ(declared->declared().section(), 3u);
@@ -292,7 +303,8 @@ TEST_F(TuneStreamTest, MetricsCount) {
   Begin(program, "p");
   ASSERT_TRUE(program.Report(1, {TuningRun({2, 0}, 1), TuningRun({2, 0}, 1)}, 1));
   ASSERT_TRUE(program.WaitAcknowledged(1));
-  ASSERT_TRUE(program.Wait([](const v1::TuneResponse& r) { return r.has_choice() && r.choice().proposals_size() > 0; }));
+  ASSERT_TRUE(program.Wait(
+      [](const v1::TuneResponse& r) { return r.has_choice() && r.choice().proposals_size() > 0; }));
   const std::string text = server_->metrics().registry.Text();
   EXPECT_THAT(text, HasSubstr("fusion_tuning_reports_total 2\n"));
   EXPECT_THAT(text, HasSubstr("fusion_tuning_proposals_total 1\n"));

@@ -1,5 +1,5 @@
-// Rows that the blocks of a cluster hold together: the same results as the reference, at widths that fill all blocks, only some
-// of them, or end within one.
+// Rows that the blocks of a cluster hold together: the same results as the reference, at widths that fill all
+// blocks, only some of them, or end within one.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -41,14 +41,18 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
   for (const FusionImplementation& implementation : space->implementations) {
     const SkeletonParameters& p = implementation.parameters;
     if (implementation.fusion.nodes.Size() != graph.node_count() || p.cluster_blocks == 1) continue;
-    if (!kinds.emplace(p.load_path, p.blocks_per_multiprocessor == 0, p.hold_columns, p.vector_width > 1, p.rows_per_step > 1).second)
+    if (!kinds
+             .emplace(p.load_path, p.blocks_per_multiprocessor == 0, p.hold_columns, p.vector_width > 1,
+                      p.rows_per_step > 1)
+             .second)
       continue;
     paths.insert(p.load_path);
     one_shot.insert(p.blocks_per_multiprocessor == 0);
     auto code = LowerFusion(graph, implementation, {.cuda = true});
     ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
     EXPECT_EQ(code->launches.front().kernel.cluster_blocks, 2);
-    EXPECT_EQ(GridBlocks(code->launches.front().grid, {{"m", 3}, {"n", 16384}}, 132), 6) << implementation.Describe(graph);
+    EXPECT_EQ(GridBlocks(code->launches.front().grid, {{"m", 3}, {"n", 16384}}, 132), 6)
+        << implementation.Describe(graph);
     codes.push_back(*std::move(code));
     descriptions.push_back(implementation.Describe(graph));
   }
@@ -62,18 +66,20 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
   auto module = HostModule::Compile(all);
   ASSERT_TRUE(module.ok()) << module.status();
 
-  for (const auto& [rows, columns] :
-       std::vector<std::pair<int64_t, int64_t>>{{21, 16384}, {5, 9001}, {9, 16380}, {3, 33}, {1, 1}, {0, 40}}) {
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+           {21, 16384}, {5, 9001}, {9, 16380}, {3, 33}, {1, 1}, {0, 40}}) {
     const SizeValues sizes = {{"m", rows}, {"n", columns}};
     Values inputs;
     RandomInputs(graph, sizes, 7, &inputs);
     Values expected = inputs;
-    auto status = RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+    auto status =
+        RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
     ASSERT_TRUE(status.ok()) << status;
     for (size_t c = 0; c < codes.size(); ++c) {
       Values values = inputs;
       // Three multiprocessors: an odd number, of which clusters of two leave one.
-      auto run = RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run =
+          RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run << descriptions[c];
       for (ValueId id : graph.outputs())
         EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)

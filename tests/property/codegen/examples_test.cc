@@ -1,5 +1,6 @@
-// Every implementation of every fusion of every example computes what the unfused f64 reference computes, at ragged and
-// at tiny sizes; lowered for the host and for CUDA (the latter run through the host printer: one IR, two printers).
+// Every implementation of every fusion of every example computes what the unfused f64 reference computes, at
+// ragged and at tiny sizes; lowered for the host and for CUDA (the latter run through the host printer: one
+// IR, two printers).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,11 +42,13 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
   const bool cuda = target == v1::CUDA;
   const CostModel model(DescribedDevice(target));
 
-  // Generated at ragged sizes, so that vector, chunked and run-time loops all occur; run at these and at tiny ones.
+  // Generated at ragged sizes, so that vector, chunked and run-time loops all occur; run at these and at tiny
+  // ones.
   SizeValues generated;
   int next = 0;
   const int64_t ragged[] = {131, 517, 260};
-  for (const Size& size : graph->sizes()) generated[size.name] = size.name == kElementsSize ? 301 : ragged[next++ % 3];
+  for (const Size& size : graph->sizes())
+    generated[size.name] = size.name == kElementsSize ? 301 : ragged[next++ % 3];
   if (graph->sizes().size() == 1 && graph->sizes()[0].name != kElementsSize) generated.begin()->second = 516;
 
   SearchOptions options;
@@ -60,11 +63,11 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
     const SkeletonParameters& p = implementation.parameters;
     bool keeps = false;
     for (const FusionImplementation& sweep : implementation.sweeps) keeps |= sweep.kept.any();
-    const std::string structure =
-        absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", SkeletonName(implementation.skeleton),
-                     p.vector_width > 1, p.chunks > 0, p.stages > 0, p.threads_per_row == p.threads, p.hold_columns,
-                     p.unroll > 1, static_cast<int>(p.load_path), p.blocks_per_multiprocessor == 0, p.rows_per_step > 1, keeps,
-                     p.atomic, absl::StrJoin(implementation.implementations, ""));
+    const std::string structure = absl::StrCat(
+        absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", SkeletonName(implementation.skeleton),
+        p.vector_width > 1, p.chunks > 0, p.stages > 0, p.threads_per_row == p.threads, p.hold_columns,
+        p.unroll > 1, static_cast<int>(p.load_path), p.blocks_per_multiprocessor == 0, p.rows_per_step > 1,
+        keeps, p.atomic, absl::StrJoin(implementation.implementations, ""));
     if (seen[structure]++ == 0) chosen.push_back(&implementation);
   }
   // The largest fusions and an even choice of the others: graphs of many small operations have thousands.
@@ -109,19 +112,21 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
     Values inputs;
     RandomInputs(*graph, sizes, 7, &inputs);
     Values expected = inputs;
-    auto status = RunOnHost(*graph, sizes, **module, reference, 2, true, graph->inputs(), produced, &expected);
+    auto status =
+        RunOnHost(*graph, sizes, **module, reference, 2, true, graph->inputs(), produced, &expected);
     ASSERT_TRUE(status.ok()) << status;
     for (size_t i = 0; i < codes.size(); ++i) {
       // The fusion under test reads what the reference computed: only its own errors show.
       const FusionImplementation& implementation = *chosen[i];
       Values values = expected;
-      auto run = RunOnHost(*graph, sizes, **module, {&codes[i]}, 3, false, implementation.loads, implementation.stores,
-                           &values);
+      auto run = RunOnHost(*graph, sizes, **module, {&codes[i]}, 3, false, implementation.loads,
+                           implementation.stores, &values);
       ASSERT_TRUE(run.ok()) << run << " " << implementation.Describe(*graph);
       for (ValueId id : implementation.stores) {
         const double error = RelativeError(values[id.value], expected[id.value]);
-        EXPECT_LE(error, 2e-4) << name << " " << implementation.Describe(*graph) << ": " << graph->value(id).name
-                               << " at " << absl::StrJoin(sizes, ",", absl::PairFormatter("="));
+        EXPECT_LE(error, 2e-4) << name << " " << implementation.Describe(*graph) << ": "
+                               << graph->value(id).name << " at "
+                               << absl::StrJoin(sizes, ",", absl::PairFormatter("="));
         ++checked;
       }
     }
@@ -130,9 +135,11 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ExampleTest,
-                         ::testing::Combine(::testing::ValuesIn(Examples()), ::testing::Values(v1::HOST, v1::CUDA)),
+                         ::testing::Combine(::testing::ValuesIn(Examples()),
+                                            ::testing::Values(v1::HOST, v1::CUDA)),
                          [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param), std::get<1>(info.param) == v1::CUDA ? "_cuda" : "_host");
+                           return absl::StrCat(std::get<0>(info.param),
+                                               std::get<1>(info.param) == v1::CUDA ? "_cuda" : "_host");
                          });
 
 }  // namespace

@@ -71,8 +71,8 @@ absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vecto
   if (mkdtemp(folder) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   const std::string base = folder;
   std::ofstream(base + "/code.cc") << PrintSource(all, Language::kHost, true) << kernels;
-  const std::string command = absl::StrCat("c++ -O1 -std=c++17 -fopenmp -fPIC -shared -w ", base, "/code.cc -o ", base,
-                                           "/code.so > ", base, "/log 2>&1");
+  const std::string command = absl::StrCat("c++ -O1 -std=c++17 -fopenmp -fPIC -shared -w ", base,
+                                           "/code.cc -o ", base, "/code.so > ", base, "/log 2>&1");
   const int code = std::system(command.c_str());
   absl::Status status;
   if (code != 0) {
@@ -96,11 +96,12 @@ HostModule::Kernel HostModule::Find(const FusionCode* code, const std::string& k
 
 absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostModule& module,
                        const std::vector<const FusionCode*>& codes, int multiprocessors, bool force_f64,
-                       const std::vector<ValueId>& given, const std::vector<ValueId>& wanted, Values* values) {
+                       const std::vector<ValueId>& given, const std::vector<ValueId>& wanted,
+                       Values* values) {
   std::vector<CompiledFusion> fusions;
   for (const FusionCode* code : codes) fusions.push_back({code, ""});
-  const v1::Program program =
-      BuildProgram(graph, sizes, fusions, {.name = "test", .multiprocessors = multiprocessors, .force_f64 = force_f64});
+  const v1::Program program = BuildProgram(
+      graph, sizes, fusions, {.name = "test", .multiprocessors = multiprocessors, .force_f64 = force_f64});
   std::map<int, std::unique_ptr<Guarded>> buffers;
   auto is_double = [&](int id) { return force_f64 || graph.values()[id].type.data_type == v1::F64; };
   for (const Value& value : graph.values()) {
@@ -172,7 +173,8 @@ absl::StatusOr<std::vector<FusionCode>> LowerReference(const Graph& graph, const
   const CostModel host(DescribedDevice(v1::HOST));
   std::vector<FusionCode> codes;
   for (const Node& node : graph.nodes()) {
-    auto code = LowerFusion(graph, ReferenceImplementation(graph, node.id, sizes, host), {.force_f64 = true, .cuda = false});
+    auto code = LowerFusion(graph, ReferenceImplementation(graph, node.id, sizes, host),
+                            {.force_f64 = true, .cuda = false});
     if (!code.ok()) return code.status();
     codes.push_back(*std::move(code));
   }
@@ -188,7 +190,8 @@ void RandomInputs(const Graph& graph, const SizeValues& sizes, unsigned seed, Va
                                                 buffer.domain() == v1::REAL ? 1.0 : 1.25);
     std::vector<double>& entries = (*values)[buffer.id()];
     entries.resize(buffer.count());
-    for (double& entry : entries) entry = buffer.data_type() == v1::F64 ? draw(engine) : static_cast<float>(draw(engine));
+    for (double& entry : entries)
+      entry = buffer.data_type() == v1::F64 ? draw(engine) : static_cast<float>(draw(engine));
   }
 }
 
@@ -202,7 +205,8 @@ double RelativeError(const std::vector<double>& a, const std::vector<double>& re
     if (std::isnan(reference[i]) && std::isnan(a[i])) continue;
     if (a[i] == reference[i]) continue;
     const double relative = std::fabs(a[i] - reference[i]) / std::max(std::fabs(reference[i]), rms);
-    if (!(relative <= error)) error = std::isnan(relative) ? std::numeric_limits<double>::infinity() : relative;
+    if (!(relative <= error))
+      error = std::isnan(relative) ? std::numeric_limits<double>::infinity() : relative;
   }
   return error;
 }

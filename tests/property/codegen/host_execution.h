@@ -1,5 +1,5 @@
-// Runs generated code on the host, whatever device it was lowered for: prints it with the host printer, compiles it with the
-// system compiler, and executes launches over guarded buffers.
+// Runs generated code on the host, whatever device it was lowered for: prints it with the host printer,
+// compiles it with the system compiler, and executes launches over guarded buffers.
 #pragma once
 
 #include <map>
@@ -32,8 +32,9 @@ class HostModule {
 // Values of all variables, as f64; guarded memory of each variable's type is made for the run.
 using Values = std::map<int, std::vector<double>>;
 
-// Runs the fusions in order as if on a device of `multiprocessors`. `given` are at hand in *values before the run;
-// `wanted` are there after it, NaN where nothing was written. Internal when a kernel writes outside of its buffers.
+// Runs the fusions in order as if on a device of `multiprocessors`. `given` are at hand in *values before the
+// run; `wanted` are there after it, NaN where nothing was written. Internal when a kernel writes outside of
+// its buffers.
 absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostModule& module,
                        const std::vector<const FusionCode*>& codes, int multiprocessors, bool force_f64,
                        const std::vector<ValueId>& given, const std::vector<ValueId>& wanted, Values* values);

@@ -1,5 +1,5 @@
-// Rows that stay on chip from sweep to sweep: several sweeps over one matrix give what plain sums give, however many steps a
-// block makes.
+// Rows that stay on chip from sweep to sweep: several sweeps over one matrix give what plain sums give,
+// however many steps a block makes.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -37,10 +37,11 @@ Vector Outer(const Vector& u, const Vector& v) {
   return product;
 }
 
-// The fusions of all nodes as `sweeps` sweeps that keep rows, at sizes of one step and of several, with and without a ragged end
-// (three blocks). `compute`: inputs -> outputs. `storages`: how many of shared memory, registers and both must occur.
-void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> catalog, size_t sweeps, size_t storages,
-                     const std::function<Named(const Named&)>& compute) {
+// The fusions of all nodes as `sweeps` sweeps that keep rows, at sizes of one step and of several, with and
+// without a ragged end (three blocks). `compute`: inputs -> outputs. `storages`: how many of shared memory,
+// registers and both must occur.
+void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> catalog, size_t sweeps,
+                     size_t storages, const std::function<Named(const Named&)>& compute) {
   auto parsed = ParseSource(TextSource(text), std::move(catalog));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Graph& graph = **parsed;
@@ -51,9 +52,11 @@ void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> cat
 
   std::vector<FusionCode> codes;
   std::vector<std::string> descriptions;
-  std::map<std::pair<bool, bool>, std::map<bool, int>> seen;  // in shared memory, in registers; atomic; two of each kind
+  std::map<std::pair<bool, bool>, std::map<bool, int>>
+      seen;  // in shared memory, in registers; atomic; two of each kind
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.fusion.nodes.Size() != graph.node_count() || implementation.sweeps.size() != sweeps) continue;
+    if (implementation.fusion.nodes.Size() != graph.node_count() || implementation.sweeps.size() != sweeps)
+      continue;
     const KeptRows& kept = implementation.sweeps.back().kept;
     const std::pair storage(kept.shared_rows > 0, kept.register_rows > 0);
     if (!kept.any() || ++seen[storage][implementation.parameters.atomic] > 2) continue;
@@ -78,7 +81,8 @@ void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> cat
     const Named expected = compute(named);
     for (size_t c = 0; c < codes.size(); ++c) {
       Values values = inputs;
-      auto run = RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run =
+          RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run;
       for (ValueId id : graph.outputs())
         EXPECT_LE(RelativeError(values[id.value], expected.at(graph.value(id).name)), 2e-4)
@@ -90,7 +94,8 @@ void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> cat
 TEST(KeptRows, ThreeSweepsOverOneMatrixReadTheirOwnRows) {
   // Each needs all of the one before.
   ExpectPlainSums(
-      "size n = 2048; matrix[n,n] A; vector[n] x, v, y, w; input A, y; x = gemtv(1.0, A, y); w = gemtv(1.0, A, x);"
+      "size n = 2048; matrix[n,n] A; vector[n] x, v, y, w; input A, y; x = gemtv(1.0, A, y); w = gemtv(1.0, "
+      "A, x);"
       "v = gemtv(1.0, A, w); return x, w, v;",
       *Catalog::BuiltIn(), 3, 3, [](const Named& in) {
         const Vector x = Product(in.at("A"), in.at("y")), w = Product(in.at("A"), x);
@@ -100,7 +105,8 @@ TEST(KeptRows, ThreeSweepsOverOneMatrixReadTheirOwnRows) {
 
 TEST(KeptRows, AMatrixThatOnlyALaterSweepReadsIsFoundThere) {
   ExpectPlainSums(
-      "size n = 2048; matrix[n,n] A, B; vector[n] x, y, u, v, w; input A, y, u, v; x = gemtv(1.0, A, y); B = ger(A, u, v);"
+      "size n = 2048; matrix[n,n] A, B; vector[n] x, y, u, v, w; input A, y, u, v; x = gemtv(1.0, A, y); B = "
+      "ger(A, u, v);"
       "w = gemtv(1.0, B, x); return x, B, w;",
       *Catalog::BuiltIn(), 2, 3, [](const Named& in) {
         Vector B = Outer(in.at("u"), in.at("v"));
@@ -134,7 +140,8 @@ TEST(KeptRows, AMatrixThatIsComputedFromVectorsIsFoundByTheNextSweep) {
   ASSERT_TRUE(catalog.ok()) << catalog.status();
   // The first sweep reads no matrix, so nothing of its own is staged.
   ExpectPlainSums(
-      "size n = 2048; matrix[n,n] B; vector[n] p, q, x, y, w; input p, q, y; B = outer(p, q); x = gemtv(1.0, B, y);"
+      "size n = 2048; matrix[n,n] B; vector[n] p, q, x, y, w; input p, q, y; B = outer(p, q); x = gemtv(1.0, "
+      "B, y);"
       "w = gemtv(1.0, B, x); return B, x, w;",
       *catalog, 2, 1, [](const Named& in) {
         const Vector B = Outer(in.at("p"), in.at("q"));

@@ -1,5 +1,6 @@
-// Matrices whose rows lie further apart than they are long: every structure of kernel that computes a whole example gives what
-// the unfused f64 reference gives for the same matrices without padding, reads nothing of the padding and leaves it as it is.
+// Matrices whose rows lie further apart than they are long: every structure of kernel that computes a whole
+// example gives what the unfused f64 reference gives for the same matrices without padding, reads nothing of
+// the padding and leaves it as it is.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,13 +26,15 @@ struct Case {
   std::vector<LoadPath> paths;  // that must occur
 };
 
-// The example with a leading dimension for each of its matrices, of two sizes in turn: those of one kernel need not agree.
+// The example with a leading dimension for each of its matrices, of two sizes in turn: those of one kernel
+// need not agree.
 std::string WithLeadingDimensions(const std::string& example) {
   const std::string text = ExampleSource(example).fuse();
   std::string out = "size lda = 1, ldb = 1;\n";
   int count = 0;
   for (size_t at = 0; at < text.size();) {
-    const size_t begin = text.find("matrix[", at), end = begin == std::string::npos ? text.size() : text.find(']', begin);
+    const size_t begin = text.find("matrix[", at),
+                 end = begin == std::string::npos ? text.size() : text.find(']', begin);
     out.append(text, at, end - at);
     at = end;
     if (begin == std::string::npos) break;
@@ -42,7 +45,8 @@ std::string WithLeadingDimensions(const std::string& example) {
     out.erase(out.size() - type.size());
     for (size_t from = 0; from <= list.size();) {
       const size_t comma = std::min(list.find(',', from), list.size());
-      absl::StrAppend(&out, type, ",ld=", count++ % 2 ? "ldb" : "lda", "] ", list.substr(from, comma - from), ";");
+      absl::StrAppend(&out, type, ",ld=", count++ % 2 ? "ldb" : "lda", "] ", list.substr(from, comma - from),
+                      ";");
       from = comma + 1;
     }
     at = stop + 1;
@@ -51,7 +55,8 @@ std::string WithLeadingDimensions(const std::string& example) {
 }
 
 // Entries of a matrix from rows `from` apart to rows `to` apart; NaN between.
-std::vector<double> Respace(const std::vector<double>& entries, int64_t rows, int64_t columns, int64_t from, int64_t to) {
+std::vector<double> Respace(const std::vector<double>& entries, int64_t rows, int64_t columns, int64_t from,
+                            int64_t to) {
   std::vector<double> out(rows * to, NAN);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) out[i * to + j] = entries[i * from + j];
@@ -83,8 +88,9 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
     if (implementation.fusion.nodes.Size() != graph.node_count()) continue;
     const SkeletonParameters& p = implementation.parameters;
     const Structure s = StructureOf(implementation);
-    const std::string structure = absl::StrCat(static_cast<int>(s.load_path), s.one_shot, s.reads_again, s.in_batches, s.keeps_rows,
-                                               s.atomic, p.vector_width > 1, p.threads_per_row == p.threads, p.rows_per_step > 1);
+    const std::string structure =
+        absl::StrCat(static_cast<int>(s.load_path), s.one_shot, s.reads_again, s.in_batches, s.keeps_rows,
+                     s.atomic, p.vector_width > 1, p.threads_per_row == p.threads, p.rows_per_step > 1);
     if (!structures.insert(structure).second) continue;
     seen_paths.insert(p.load_path);
     auto code = LowerFusion(graph, implementation, {.cuda = target == v1::CUDA});
@@ -103,14 +109,21 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
   ASSERT_TRUE(module.ok()) << module.status();
 
   // Rows that are neighbours in memory after all, aligned and unaligned ones, and a single column.
-  for (const auto& [rows, columns, pad] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
-           {516, 516, 0}, {516, 516, 4}, {131, 131, 1}, {33, 33, 7}, {1, 1, 5}, {0, 0, 3}, {37, 515, 5}, {260, 9, 3}}) {
+  for (const auto& [rows, columns, pad] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{516, 516, 0},
+                                                                                             {516, 516, 4},
+                                                                                             {131, 131, 1},
+                                                                                             {33, 33, 7},
+                                                                                             {1, 1, 5},
+                                                                                             {0, 0, 3},
+                                                                                             {37, 515, 5},
+                                                                                             {260, 9, 3}}) {
     if ((*dense)->sizes().size() == 1 && rows != columns) continue;
     SizeValues sizes = {{"lda", columns + pad}, {"ldb", columns + 2 * pad}};
     for (const Size& size : (*dense)->sizes()) sizes[size.name] = size.name == "m" ? rows : columns;
     Values plain, inputs;
     RandomInputs(**dense, sizes, 11, &plain);
-    auto status = RunOnHost(**dense, sizes, **module, reference, 2, true, (*dense)->inputs(), (*dense)->outputs(), &plain);
+    auto status = RunOnHost(**dense, sizes, **module, reference, 2, true, (*dense)->inputs(),
+                            (*dense)->outputs(), &plain);
     ASSERT_TRUE(status.ok()) << status;
     std::map<std::string, ValueId> by_name;
     for (const Value& value : (*dense)->values()) by_name[value.name] = value.id;
@@ -123,11 +136,13 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
     for (ValueId id : graph.inputs()) inputs[id.value] = padded(graph.value(id));
     for (size_t c = 0; c < codes.size(); ++c) {
       Values values = inputs;
-      auto run = RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run =
+          RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run << descriptions[c];
       for (ValueId id : graph.outputs())
         EXPECT_LE(RelativeError(values[id.value], padded(graph.value(id))), 2e-4)
-            << graph.value(id).name << " at " << absl::StrJoin(sizes, ",", absl::PairFormatter("=")) << ": " << descriptions[c];
+            << graph.value(id).name << " at " << absl::StrJoin(sizes, ",", absl::PairFormatter("=")) << ": "
+            << descriptions[c];
     }
   }
 }
@@ -140,7 +155,8 @@ INSTANTIATE_TEST_SUITE_P(All, LeadingDimensionTest,
                                            Case{"layer_norm", v1::CUDA, {kDirect, kStaged, kBulk}},
                                            Case{"softmax", v1::CUDA, {kDirect, kStaged, kBulk}},
                                            Case{"madd", v1::CUDA, {kDirect, kStaged, kBulk}},
-                                           Case{"softmax", v1::HOST, {kDirect}}, Case{"madd", v1::HOST, {kDirect}}),
+                                           Case{"softmax", v1::HOST, {kDirect}},
+                                           Case{"madd", v1::HOST, {kDirect}}),
                          [](const auto& info) {
                            return info.param.example + (info.param.target == v1::CUDA ? "_cuda" : "_host");
                          });

@@ -1,4 +1,5 @@
-// Kernels that repeat loads or computation to be timed: the same results as the reference, and the repeated part really in a loop.
+// Kernels that repeat loads or computation to be timed: the same results as the reference, and the repeated
+// part really in a loop.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -29,7 +30,8 @@ void CheckSourceOf(const RoutineSource& source, bool cuda) {
       if (again) (source.transfers ? parameters.load_repeats : parameters.compute_repeats) = 3;
       auto code = LowerFusion(graph, implementation, {.cuda = cuda});
       ASSERT_TRUE(code.ok()) << code.status();
-      EXPECT_EQ(PrintSource(*code, Language::kCuda, false).find("again") != std::string::npos, again) << kernel.routine;
+      EXPECT_EQ(PrintSource(*code, Language::kCuda, false).find("again") != std::string::npos, again)
+          << kernel.routine;
       codes.push_back(*std::move(code));
       names.push_back(kernel.routine);
     }
@@ -44,13 +46,16 @@ void CheckSourceOf(const RoutineSource& source, bool cuda) {
   Values inputs;
   RandomInputs(graph, sizes, 11, &inputs);
   Values expected = inputs;
-  auto status = RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+  auto status =
+      RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
   ASSERT_TRUE(status.ok()) << status;
   for (size_t c = 0; c < codes.size(); ++c) {
     Values values = inputs;
-    auto run = RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+    auto run =
+        RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
     ASSERT_TRUE(run.ok()) << run << names[c];
-    for (ValueId id : graph.outputs()) EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-5) << names[c];
+    for (ValueId id : graph.outputs())
+      EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-5) << names[c];
   }
 }
 

@@ -1,5 +1,5 @@
-// Rows wider than the registers or the shared memory of a block hold: column reductions walk over the rows once for each part
-// of their columns. At such a width, and at small ones, the result is that of a plain sum.
+// Rows wider than the registers or the shared memory of a block hold: column reductions walk over the rows
+// once for each part of their columns. At such a width, and at small ones, the result is that of a plain sum.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +15,8 @@
 namespace fusion::testing {
 namespace {
 
-// B_ij = A_ij + u_i v_j, x_j = beta sum_i B_ij y_i, s_j = sum_i B_ij: two column reductions of one computed matrix.
+// B_ij = A_ij + u_i v_j, x_j = beta sum_i B_ij y_i, s_j = sum_i B_ij: two column reductions of one computed
+// matrix.
 constexpr char kSource[] = R"(
 size m = 5, n = 200003;
 matrix[m,n] A, B;  vector[m] u, y;  vector[n] v, x, s;  scalar beta;
@@ -36,15 +37,17 @@ TEST(WideRows, ColumnReductionsAreThoseOfAPlainSum) {
   auto space = SearchFusions(graph, wide, CostModel(DescribedDevice(v1::CUDA)), options);
   ASSERT_TRUE(space.ok()) << space.status();
 
-  // The fusion of all nodes in both tiled forms: a block for each tile, which is so much better for few rows that the other is not kept,
-  // and all parts of the columns in turn.
+  // The fusion of all nodes in both tiled forms: a block for each tile, which is so much better for few rows
+  // that the other is not kept, and all parts of the columns in turn.
   std::vector<FusionImplementation> implementations;
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.fusion.nodes.Size() != graph.node_count() || implementation.parameters.tile_rows == 0) continue;
+    if (implementation.fusion.nodes.Size() != graph.node_count() || implementation.parameters.tile_rows == 0)
+      continue;
     implementations.push_back(implementation);
     FusionImplementation in_turn = implementation;
     in_turn.parameters.tile_rows = 0;
-    in_turn.parameters.rows_per_step = in_turn.parameters.resident_blocks = in_turn.parameters.blocks_per_multiprocessor = 1;
+    in_turn.parameters.rows_per_step = in_turn.parameters.resident_blocks =
+        in_turn.parameters.blocks_per_multiprocessor = 1;
     implementations.push_back(in_turn);
   }
   ASSERT_GE(implementations.size(), 16u);
@@ -69,8 +72,9 @@ TEST(WideRows, ColumnReductionsAreThoseOfAPlainSum) {
       if (v.name == name) return v.id.value;
     return -1;
   };
-  for (const SizeValues& sizes : {wide, SizeValues{{"m", 33}, {"n", 4097}}, SizeValues{{"m", 300}, {"n", 4096}}, SizeValues{{"m", 1}, {"n", 1}},
-                                  SizeValues{{"m", 3}, {"n", 0}}, SizeValues{{"m", 0}, {"n", 9001}}}) {
+  for (const SizeValues& sizes :
+       {wide, SizeValues{{"m", 33}, {"n", 4097}}, SizeValues{{"m", 300}, {"n", 4096}},
+        SizeValues{{"m", 1}, {"n", 1}}, SizeValues{{"m", 3}, {"n", 0}}, SizeValues{{"m", 0}, {"n", 9001}}}) {
     Values inputs;
     RandomInputs(graph, sizes, 11, &inputs);
     const int64_t m = sizes.at("m"), n = sizes.at("n");
@@ -83,7 +87,8 @@ TEST(WideRows, ColumnReductionsAreThoseOfAPlainSum) {
       }
     for (const FusionCode& code : codes) {
       Values values = inputs;
-      auto run = RunOnHost(graph, sizes, **module, {&code}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run =
+          RunOnHost(graph, sizes, **module, {&code}, 3, false, graph.inputs(), graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run;
       const std::string at = absl::StrCat(m, " x ", n);
       EXPECT_LE(RelativeError(values[value("x")], x), 2e-4) << at;

@@ -1,5 +1,5 @@
-// What leaves a part of a problem: sets that are decided around a window, cutoffs, and programs made smaller, against brute force on
-// small random DAGs and dynamic programming on larger ones.
+// What leaves a part of a problem: sets that are decided around a window, cutoffs, and programs made smaller,
+// against brute force on small random DAGs and dynamic programming on larger ones.
 #include "server/cover/core.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,8 @@ std::vector<Partition> AllPartitions(const CoverProblem& problem, const SetProbl
   const CoverResult listed = BruteForceCovers(problem, {.count = 1'000'000}).value();
   for (const CoverSolution& cover : listed.covers) {
     partitions.push_back({{}, cover.seconds});
-    for (int column : cover.columns) partitions.back().sets.push_back(sets.Find(problem.columns[column].nodes.Members()));
+    for (int column : cover.columns)
+      partitions.back().sets.push_back(sets.Find(problem.columns[column].nodes.Members()));
   }
   return partitions;
 }
@@ -57,7 +58,8 @@ TEST(UndecidedPositions, LeaveInTheWindowAllThatIsNotLeftOut) {
     for (int set : at.sets) out[set] = 0;
     std::set<std::set<int>> expected, found;
     for (const Partition& other : all)
-      if (std::none_of(other.sets.begin(), other.sets.end(), [&](int set) { return out[set]; })) expected.insert(SetOf(other.sets));
+      if (std::none_of(other.sets.begin(), other.sets.end(), [&](int set) { return out[set]; }))
+        expected.insert(SetOf(other.sets));
     const std::vector<int> undecided = UndecidedPositions(sets, at, &out);
     decided_somewhere += undecided.size() < at.sets.size();
     if (undecided.empty()) {
@@ -67,10 +69,10 @@ TEST(UndecidedPositions, LeaveInTheWindowAllThatIsNotLeftOut) {
     const Window window(sets, at, undecided, out);
     EXPECT_NEAR(window.outside_seconds() + window.inside().seconds, at.seconds, 1e-12);
     CoverProblem inside{.node_count = window.problem().node_count, .successors = window.problem().successors};
-    for (const SetProblem::Set& set : window.problem().sets) inside.columns.push_back({set.nodes, set.seconds});
+    for (const SetProblem::Set& set : window.problem().sets)
+      inside.columns.push_back({set.nodes, set.seconds});
     const CoverResult listed = BruteForceCovers(inside, {.count = 1'000'000}).value();
-    for (const CoverSolution& cover : listed.covers)
-      found.insert(SetOf(window.Replaced(cover.columns).sets));
+    for (const CoverSolution& cover : listed.covers) found.insert(SetOf(window.Replaced(cover.columns).sets));
     EXPECT_EQ(found, expected);
     if (::testing::Test::HasFailure()) return;
   }
@@ -96,13 +98,16 @@ TEST(Window, KeepsCutsOfTheWhole) {
     for (size_t set = 0; set < sets.sets.size(); ++set)
       if (random() % 2) cut.sets.push_back(static_cast<int>(set));
     auto times = [](const std::vector<int>& chosen, const Cut& of) {
-      return static_cast<int>(
-          std::count_if(chosen.begin(), chosen.end(), [&](int set) { return std::count(of.sets.begin(), of.sets.end(), set); }));
+      return static_cast<int>(std::count_if(chosen.begin(), chosen.end(), [&](int set) {
+        return std::count(of.sets.begin(), of.sets.end(), set);
+      }));
     };
     cut.limit = times(at.sets, cut);
     const std::optional<Cut> inside = window.Inside(cut);
-    CoverProblem smaller{.node_count = window.problem().node_count, .successors = window.problem().successors};
-    for (const SetProblem::Set& set : window.problem().sets) smaller.columns.push_back({set.nodes, set.seconds});
+    CoverProblem smaller{.node_count = window.problem().node_count,
+                         .successors = window.problem().successors};
+    for (const SetProblem::Set& set : window.problem().sets)
+      smaller.columns.push_back({set.nodes, set.seconds});
     const CoverResult listed = BruteForceCovers(smaller, {.count = 1'000'000}).value();
     for (const CoverSolution& cover : listed.covers) {
       const bool holds = times(window.Replaced(cover.columns).sets, cut) <= cut.limit;
@@ -160,7 +165,8 @@ TEST(SubgradientPrices, LeadToABoundCloserToTheBest) {
   int closer = 0;
   for (unsigned seed = 300; seed < 320; ++seed) {
     const FusibleSetProblem dag = testing::RandomDag(20, seed);
-    const CoverProblem problem = testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets);
+    const CoverProblem problem =
+        testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets);
     const SetProblem sets = MakeSetProblem(problem).value();
     auto bound = [&](const std::vector<double>& prices) {
       double sum = 0;
@@ -180,7 +186,9 @@ TEST(Relaxation, GoesOnFromWhereItIsTold) {
   for (unsigned seed = 400; seed < 420; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const FusibleSetProblem dag = testing::RandomDag(60, seed);
-    const SetProblem sets = MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets)).value();
+    const SetProblem sets =
+        MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets))
+            .value();
     const std::vector<char> none(sets.sets.size(), 0);
     Relaxation relaxation(sets, 1e5);
     std::set<Cut> cuts;
@@ -201,13 +209,16 @@ TEST(Relaxation, GoesOnFromWhereItIsTold) {
   }
 }
 
-// Of any three sets of a cut two share a node, so no cover takes three; and the relaxed solution does take more than two.
+// Of any three sets of a cut two share a node, so no cover takes three; and the relaxed solution does take
+// more than two.
 TEST(FiveNodeCuts, HoldForEveryCoverAndRaiseTheBound) {
   int found = 0, higher = 0;
   for (unsigned seed = 500; seed < 520; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const FusibleSetProblem dag = testing::RandomDag(60, seed);
-    const SetProblem sets = MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets)).value();
+    const SetProblem sets =
+        MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets))
+            .value();
     const std::vector<char> none(sets.sets.size(), 0);
     Relaxation relaxation(sets, 1e5);
     std::set<Cut> cuts;

@@ -112,13 +112,14 @@ TEST(CoverEngines, AgreeOnTies) {
   }
 }
 
-// Larger ones, against dynamic programming over down-sets. Whole times of a launch and the traffic, so that there are ties, kernels
-// that wait for each other, and relaxed solutions that take sets in part.
+// Larger ones, against dynamic programming over down-sets. Whole times of a launch and the traffic, so that
+// there are ties, kernels that wait for each other, and relaxed solutions that take sets in part.
 TEST(CoverEngines, AgreeWithDownSetsOnGraphsOfTwentyNodes) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const FusibleSetProblem dag = testing::RandomDag(20, seed);
-    const CoverProblem problem = testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets);
+    const CoverProblem problem =
+        testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets);
     const auto solved = SolveCovers(problem, {});
     const auto by_down_sets = DownSetCovers(problem, {});
     ASSERT_TRUE(solved.ok()) << solved.status();
@@ -162,8 +163,8 @@ TEST(CoverEngines, AgreeWithShortestPathsOnLongChains) {
 // Out of time there still is an answer that can run, and a bound below it.
 TEST(CoverEngines, GiveAValidAnswerAndABoundOfLargeGraphs) {
   const FusibleSetProblem dag = testing::RandomDag(300, 2);
-  const CoverProblem problem =
-      testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 6, .max_candidates = 100'000'000}).sets);
+  const CoverProblem problem = testing::TrafficProblem(
+      dag, EnumerateFusibleSets(dag, {.max_nodes = 6, .max_candidates = 100'000'000}).sets);
   const auto solved = SolveCovers(problem, {.count = 2, .time_limit = std::chrono::seconds(2)});
   ASSERT_TRUE(solved.ok()) << solved.status();
   for (const CoverSolution& cover : solved->covers) EXPECT_EQ(Fault(problem, cover), "");
@@ -175,8 +176,8 @@ TEST(CoverEngines, GiveAValidAnswerAndABoundOfLargeGraphs) {
 // Lists of covers of graphs that are too large to rank all: each once, in order, and each can run.
 TEST(CoverEngines, ListCoversOfLargeGraphs) {
   const FusibleSetProblem dag = testing::RandomDag(700, 3);
-  const CoverProblem problem =
-      testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 4, .max_candidates = 100'000'000}).sets);
+  const CoverProblem problem = testing::TrafficProblem(
+      dag, EnumerateFusibleSets(dag, {.max_nodes = 4, .max_candidates = 100'000'000}).sets);
   const auto solved = SolveCovers(problem, {.count = 20, .time_limit = std::chrono::seconds(2)});
   ASSERT_TRUE(solved.ok()) << solved.status();
   std::set<std::vector<int>> seen;

@@ -164,7 +164,8 @@ TEST(FunctionTableTest, PartsOfASumAddUpToTheFinishedSum) {
   for (const ElementaryFunction* function : Library().functions())
     for (const Overload& overload : function->overloads) {
       if (overload.part_routine.empty()) continue;
-      const auto finish = EntryRoutines().at(overload.finish_routine).f64, part = EntryRoutines().at(overload.part_routine).f64;
+      const auto finish = EntryRoutines().at(overload.finish_routine).f64,
+                 part = EntryRoutines().at(overload.part_routine).f64;
       for (int trial = 0; trial < 100; ++trial) {
         std::vector<double> arguments(2 + overload.finish_operands.size());
         for (double& argument : arguments) argument = real(generator);

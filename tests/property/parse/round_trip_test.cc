@@ -59,7 +59,8 @@ class Generator {
   explicit Generator(int seed) : random_(seed) {}
 
   RandomGraph Make() {
-    for (const char* type : {"matrix[@m,@n]", "matrix[@m,@n,ld=77]", "matrix[@m,@n,ld=@n]", "vector[@m]", "vector[@n]", "scalar", "MATRIX3x3", "SCALAR"})
+    for (const char* type : {"matrix[@m,@n]", "matrix[@m,@n,ld=77]", "matrix[@m,@n,ld=@n]", "vector[@m]",
+                             "vector[@n]", "scalar", "MATRIX3x3", "SCALAR"})
       AddVariable(type);
     graph_.inputs = static_cast<int>(graph_.types.size());
     const int calls = Number(1, 30);

@@ -1,5 +1,5 @@
-// Random spaces and random answers: whatever strategies propose is a configuration of the space, and what is known of them is what
-// was reported.
+// Random spaces and random answers: whatever strategies propose is a configuration of the space, and what is
+// known of them is what was reported.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -69,7 +69,8 @@ TEST(TuningSearchProperty, ProposalsAreConfigurationsOfTheSpace) {
         ASSERT_GT(candidate->id, last);
         last = candidate->id;
         const absl::Status status = (*space)->Check(candidate->point);
-        ASSERT_TRUE(status.ok()) << options.strategy << ": " << status << " in " << declaration.ShortDebugString();
+        ASSERT_TRUE(status.ok()) << options.strategy << ": " << status << " in "
+                                 << declaration.ShortDebugString();
         out.push_back(*candidate);
       }
       if (out.empty()) break;
@@ -77,14 +78,16 @@ TEST(TuningSearchProperty, ProposalsAreConfigurationsOfTheSpace) {
       const TuningCandidate done = out.back();
       out.pop_back();
       TuningMeasurement measurement{done.id, done.point, 1, 0, 0, 0, 0};
-      measurement.mean = measurement.minimum = 0.001 + std::abs(std::sin(static_cast<double>(random() % 1000)));
+      measurement.mean = measurement.minimum =
+          0.001 + std::abs(std::sin(static_cast<double>(random() % 1000)));
       if (random() % 10 == 0) measurement = {done.id, done.point, 0, 0, 0, 0, 1};
       (*search)->Observe(measurement);
       ++reported;
       ASSERT_TRUE((*space)->Check((*search)->state().best).ok());
     }
     uint64_t known = 0;
-    for (const TuningMeasurement& measurement : (*search)->Measurements(100'000)) known += measurement.count + measurement.failures;
+    for (const TuningMeasurement& measurement : (*search)->Measurements(100'000))
+      known += measurement.count + measurement.failures;
     EXPECT_EQ(known, reported);
   }
 }
@@ -127,8 +130,9 @@ TEST(TuningKnowledgeProperty, TheLowestIsTheLowest) {
     std::map<double, std::vector<double>> reported;
     for (int i = 0; i < 3000; ++i) {
       // Often the lowest, with worse values than before, so that it is not the lowest any more.
-      const double point = knowledge.lowest() >= 0 && random() % 2 ? knowledge.arms()[static_cast<size_t>(knowledge.lowest())].point[0]
-                                                                    : static_cast<double>(random() % 301);
+      const double point = knowledge.lowest() >= 0 && random() % 2
+                               ? knowledge.arms()[static_cast<size_t>(knowledge.lowest())].point[0]
+                               : static_cast<double>(random() % 301);
       const double value = 1 + static_cast<double>(random() % 1000) / 1000 + i / 3000.0;
       knowledge.Add({point}, 1, value, 0, value, 0);
       reported[point].push_back(value);

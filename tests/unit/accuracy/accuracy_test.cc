@@ -103,7 +103,8 @@ TEST(AssessPredictions, OfEqualMediansTheFirstPredictedIsFirst) {
   const GraphAccuracy accuracy = Assess(MakeGraph("g", {{1, 2}, {2, 1}, {3, 2}, {4, 1}}));
   EXPECT_THAT(accuracy.fastest_positions, ElementsAre(2, 4, 1, 3));
   EXPECT_EQ(accuracy.best_position, 2);
-  EXPECT_THAT(Assess(MakeGraph("g", std::vector<PredictedTime>(100, {1, 2}))).fastest_positions, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(Assess(MakeGraph("g", std::vector<PredictedTime>(100, {1, 2}))).fastest_positions,
+              ElementsAre(1, 2, 3, 4, 5));
 }
 
 TEST(AssessPredictions, SummaryOverGraphs) {
@@ -121,7 +122,8 @@ TEST(AssessPredictions, SummaryOverGraphs) {
   EXPECT_EQ(accuracy->graphs[2].candidates, 1);
   EXPECT_EQ(summary.graphs, 4);
   EXPECT_EQ(summary.candidates, 16);
-  // Errors: 0, 0; 5/6, 3/5, 1/4, 1/3, 3/2, 5; 1/2; 0.029, 0.225, 0.478, 1, 1/4, 1/6, 1/7. The middle two: 1/4 and 1/3.
+  // Errors: 0, 0; 5/6, 3/5, 1/4, 1/3, 3/2, 5; 1/2; 0.029, 0.225, 0.478, 1, 1/4, 1/6, 1/7. The middle two: 1/4
+  // and 1/3.
   EXPECT_DOUBLE_EQ(summary.median_absolute_error, (1.0 / 4 + 1.0 / 3) / 2);
   EXPECT_EQ(summary.graphs_with_tau, 3);
   const double near = 9.0 / 21;  // 6 of 21 pairs are discordant
@@ -165,9 +167,11 @@ TEST(AssessPredictions, WithoutAnyTauThereIsNone) {
 }
 
 TEST(AssessPredictions, RejectsTimesThatAreNoneNamingTheCandidate) {
-  const double kBad[] = {0, -1, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()};
-  for (double PredictedCandidate::*time : {&PredictedCandidate::predicted_seconds, &PredictedCandidate::measured_seconds,
-                                           &PredictedCandidate::low_seconds, &PredictedCandidate::high_seconds})
+  const double kBad[] = {0, -1, std::numeric_limits<double>::quiet_NaN(),
+                         std::numeric_limits<double>::infinity()};
+  for (double PredictedCandidate::*time :
+       {&PredictedCandidate::predicted_seconds, &PredictedCandidate::measured_seconds,
+        &PredictedCandidate::low_seconds, &PredictedCandidate::high_seconds})
     for (double bad : kBad) {
       std::vector<PredictedGraph> graphs = {MakeGraph("good", {{1, 1}}), MakeGraph("bad", {{1, 1}, {2, 2}})};
       graphs[1].candidates[1].*time = bad;
@@ -179,7 +183,8 @@ TEST(AssessPredictions, RejectsTimesThatAreNoneNamingTheCandidate) {
 
 TEST(AssessPredictions, RejectsWhatCannotBe) {
   EXPECT_THAT(Error({}), HasSubstr("no graphs"));
-  EXPECT_THAT(Error({MakeGraph("good", {{1, 1}}), MakeGraph("empty", {})}), HasSubstr("leave the graph out: empty"));
+  EXPECT_THAT(Error({MakeGraph("good", {{1, 1}}), MakeGraph("empty", {})}),
+              HasSubstr("leave the graph out: empty"));
   PredictedGraph graph = MakeGraph("g", {{1, 1}, {2, 2}});
   graph.candidates[1].predicted_rank = 1;
   EXPECT_THAT(Error({graph}), HasSubstr("candidate g2: each candidate has a predicted rank of its own"));
@@ -193,7 +198,8 @@ TEST(AssessPredictions, RejectsWhatCannotBe) {
 }
 
 TEST(BestSoFar, DescendsToOne) {
-  EXPECT_THAT(BestSoFar(MakeGraph("g", {{1, 3}, {2, 4}, {3, 2.5}, {4, 2}, {5, 9}})), ElementsAre(1.5, 1.5, 1.25, 1, 1));
+  EXPECT_THAT(BestSoFar(MakeGraph("g", {{1, 3}, {2, 4}, {3, 2.5}, {4, 2}, {5, 9}})),
+              ElementsAre(1.5, 1.5, 1.25, 1, 1));
   EXPECT_TRUE(BestSoFar(MakeGraph("g", {})).empty());
 }
 

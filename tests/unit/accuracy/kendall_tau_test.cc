@@ -21,7 +21,8 @@ std::optional<double> ByDefinition(const std::vector<double>& x, const std::vect
       differ_y += sign_y != 0;
     }
   if (differ_x == 0 || differ_y == 0) return std::nullopt;
-  return static_cast<double>(difference) / std::sqrt(static_cast<double>(differ_x) * static_cast<double>(differ_y));
+  return static_cast<double>(difference) /
+         std::sqrt(static_cast<double>(differ_x) * static_cast<double>(differ_y));
 }
 
 TEST(KendallTauB, IsOneForTheSameOrderAndMinusOneForTheReverse) {
@@ -70,7 +71,8 @@ TEST(KendallTauB, AgreesWithTheDefinitionOnRandomDataWithTies) {
 }
 
 TEST(KendallTauB, CountsPairsBeyond32Bits) {
-  // 100,000 points have 5 * 10^9 pairs. The halves are exchanged: 2.5 * 10^9 pairs are discordant, 50,000 fewer concordant.
+  // 100,000 points have 5 * 10^9 pairs. The halves are exchanged: 2.5 * 10^9 pairs are discordant, 50,000
+  // fewer concordant.
   const int n = 100'000;
   std::vector<double> x(n), y(n);
   std::iota(x.begin(), x.end(), 0);

@@ -52,7 +52,8 @@ std::vector<std::pair<double, double>> Ticks(const XmlDocument& document, char a
     double value = 0;
     std::string unit;
     words >> value >> unit;
-    static const std::map<std::string, double> kUnits = {{"", 1}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    static const std::map<std::string, double> kUnits = {
+        {"", 1}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
     ticks.emplace_back(Number(line, upright ? "x1" : "y1"), value * kUnits.at(unit));
   }
   return ticks;
@@ -89,11 +90,13 @@ TEST(PlotPredictedAgainstMeasured, PointsLieWhereTheAxesSay) {
     EXPECT_NEAR(places[0].first, PlaceByTicks(x_ticks, kTimes[i].measured), 0.2);
     EXPECT_NEAR(places[0].second, PlaceByTicks(y_ticks, kTimes[i].predicted), 0.2);
   }
-  EXPECT_THAT(Texts(document, "title"), testing::Contains("g, position 2: predicted 1.3 ms, measured 700 us"));
+  EXPECT_THAT(Texts(document, "title"),
+              testing::Contains("g, position 2: predicted 1.3 ms, measured 700 us"));
 }
 
 TEST(PlotPredictedAgainstMeasured, ExactPredictionsLieOnTheDiagonalAndTheBandIsTenPercent) {
-  const XmlDocument document = Parsed(PlotPredictedAgainstMeasured({MakeGraph("g", {{1e-3, 1e-3}, {9e-3, 9e-3}})}));
+  const XmlDocument document =
+      Parsed(PlotPredictedAgainstMeasured({MakeGraph("g", {{1e-3, 1e-3}, {9e-3, 9e-3}})}));
   const auto x_ticks = Ticks(document, 'x'), y_ticks = Ticks(document, 'y');
   auto is_diagonal = [](const XmlElement& element) {
     return element.name == "line" && element.attributes.at("x1") != element.attributes.at("x2") &&
@@ -103,7 +106,8 @@ TEST(PlotPredictedAgainstMeasured, ExactPredictionsLieOnTheDiagonalAndTheBandIsT
   ASSERT_NE(diagonal, document.elements.end());
   for (const auto& [x, y] : Circles(document, "position")) {
     const double share = (x - Number(*diagonal, "x1")) / (Number(*diagonal, "x2") - Number(*diagonal, "x1"));
-    EXPECT_NEAR(y, Number(*diagonal, "y1") + share * (Number(*diagonal, "y2") - Number(*diagonal, "y1")), 0.2);
+    EXPECT_NEAR(y, Number(*diagonal, "y1") + share * (Number(*diagonal, "y2") - Number(*diagonal, "y1")),
+                0.2);
   }
   const auto band = std::find_if(document.elements.begin(), document.elements.end(),
                                  [](const XmlElement& element) { return element.name == "polygon"; });
@@ -117,9 +121,10 @@ TEST(PlotPredictedAgainstMeasured, ExactPredictionsLieOnTheDiagonalAndTheBandIsT
   const double up = PlaceByTicks(y_ticks, 1.1) - PlaceByTicks(y_ticks, 1);
   const double down = PlaceByTicks(y_ticks, 0.9) - PlaceByTicks(y_ticks, 1);
   auto above_diagonal = [&](const std::pair<double, double>& corner) {
-    const double seconds = std::exp(std::log(x_ticks[0].second) + (corner.first - x_ticks[0].first) /
-                                                                      (x_ticks[1].first - x_ticks[0].first) *
-                                                                      std::log(x_ticks[1].second / x_ticks[0].second));
+    const double seconds =
+        std::exp(std::log(x_ticks[0].second) + (corner.first - x_ticks[0].first) /
+                                                   (x_ticks[1].first - x_ticks[0].first) *
+                                                   std::log(x_ticks[1].second / x_ticks[0].second));
     return corner.second - PlaceByTicks(y_ticks, seconds);
   };
   EXPECT_NEAR(above_diagonal(corners[1]), up, 0.5);
@@ -130,7 +135,8 @@ TEST(PlotPredictedAgainstMeasured, ExactPredictionsLieOnTheDiagonalAndTheBandIsT
 
 TEST(PlotConvergence, StepsLieWhereTheAxesSay) {
   // Over the best: 1.5, 1.5, 1.25, 1, 1.
-  const XmlDocument document = Parsed(PlotConvergence({MakeGraph("g", {{1, 3}, {2, 4}, {3, 2.5}, {4, 2}, {5, 9}})}));
+  const XmlDocument document =
+      Parsed(PlotConvergence({MakeGraph("g", {{1, 3}, {2, 4}, {3, 2.5}, {4, 2}, {5, 9}})}));
   const auto x_ticks = Ticks(document, 'x'), y_ticks = Ticks(document, 'y');
   EXPECT_EQ(y_ticks.front().second, 1);
   const struct {
@@ -147,9 +153,10 @@ TEST(PlotConvergence, StepsLieWhereTheAxesSay) {
     y.push_back(places[0].second);
   }
   EXPECT_EQ(Circles(document, "g, after").size(), 4u);
-  const auto line = std::find_if(document.elements.begin(), document.elements.end(), [](const XmlElement& element) {
-    return element.name == "path" && element.attributes.count("stroke-width");
-  });
+  const auto line =
+      std::find_if(document.elements.begin(), document.elements.end(), [](const XmlElement& element) {
+        return element.name == "path" && element.attributes.count("stroke-width");
+      });
   ASSERT_NE(line, document.elements.end());
   std::ostringstream expected;
   expected << std::fixed;
@@ -162,7 +169,8 @@ TEST(PlotConvergence, StepsLieWhereTheAxesSay) {
 TEST(Plots, OfOneCandidateAndOfEqualTimes) {
   for (const auto& times : {std::vector<PredictedTime>{{2e-6, 3e-6}}, {{1e-3, 1e-3}, {1e-3, 1e-3}}}) {
     const std::vector<PredictedGraph> graphs = {MakeGraph("g", times)};
-    const XmlDocument scatter = Parsed(PlotPredictedAgainstMeasured(graphs)), lines = Parsed(PlotConvergence(graphs));
+    const XmlDocument scatter = Parsed(PlotPredictedAgainstMeasured(graphs)),
+                      lines = Parsed(PlotConvergence(graphs));
     EXPECT_GE(Ticks(scatter, 'x').size(), 2u);
     EXPECT_GE(Ticks(scatter, 'y').size(), 2u);
     EXPECT_GE(Ticks(lines, 'x').size(), 2u);
@@ -197,13 +205,15 @@ TEST(Plots, WhatDiffersStandsWithTheGraph) {
 
 TEST(Plots, ManyGraphsHaveMarksOfTheirOwnAndTheLegendEndsInTime) {
   std::vector<PredictedGraph> graphs;
-  for (int i = 0; i < 30; ++i) graphs.push_back(MakeGraph("graph " + std::to_string(i) + " " + std::string(60, 'x'), kTimes));
+  for (int i = 0; i < 30; ++i)
+    graphs.push_back(MakeGraph("graph " + std::to_string(i) + " " + std::string(60, 'x'), kTimes));
   for (const auto& svg : {PlotPredictedAgainstMeasured(graphs), PlotConvergence(graphs)}) {
     const XmlDocument document = Parsed(svg);
     const std::vector<std::string> texts = Texts(document, "text");
     EXPECT_THAT(texts, testing::Contains("graph 27 " + std::string(38, 'x') + "..."));
     EXPECT_THAT(texts, testing::Contains("and 2 more"));
-    const double height = Number(document.elements[0], "height"), width = Number(document.elements[0], "width");
+    const double height = Number(document.elements[0], "height"),
+                 width = Number(document.elements[0], "width");
     // The fill of the group and the outline, but for where it starts, tell graphs apart.
     std::set<std::pair<std::string, std::string>> marks;
     for (const XmlElement& element : document.elements) {
@@ -214,7 +224,8 @@ TEST(Plots, ManyGraphsHaveMarksOfTheirOwnAndTheLegendEndsInTime) {
       if (element.name != "title") continue;
       const XmlElement& marker = document.elements[element.parent];
       const std::string outline = marker.name == "circle" ? "l" : marker.attributes.at("d");
-      marks.insert({document.elements[marker.parent].attributes.at("fill"), outline.substr(outline.find_first_of("lh"))});
+      marks.insert({document.elements[marker.parent].attributes.at("fill"),
+                    outline.substr(outline.find_first_of("lh"))});
     }
     EXPECT_EQ(marks.size(), 30u);
   }
@@ -234,7 +245,8 @@ TEST(Plots, AreTheSameOnEachRun) {
 TEST(Plots, RejectWhatAssessPredictionsRejects) {
   PredictedGraph graph = MakeGraph("g", kTimes);
   graph.candidates[2].measured_seconds = std::numeric_limits<double>::quiet_NaN();
-  for (const std::vector<PredictedGraph>& graphs : {std::vector<PredictedGraph>{}, {graph}, {MakeGraph("empty", {})}}) {
+  for (const std::vector<PredictedGraph>& graphs :
+       {std::vector<PredictedGraph>{}, {graph}, {MakeGraph("empty", {})}}) {
     EXPECT_EQ(PlotPredictedAgainstMeasured(graphs).status(), CheckPredictions(graphs));
     EXPECT_EQ(PlotConvergence(graphs).status(), CheckPredictions(graphs));
     EXPECT_FALSE(CheckPredictions(graphs).ok());

@@ -21,12 +21,12 @@ TEST(EscapeXml, KeepsUtf8AndReplacesWhatXmlCannotHold) {
   EXPECT_EQ(EscapeXml("\xC3\xA9 \xE2\x89\xA4 \xF0\x9F\x98\x80"), "\xC3\xA9 \xE2\x89\xA4 \xF0\x9F\x98\x80");
   EXPECT_EQ(EscapeXml("a\tb\nc"), "a\tb\nc");
   EXPECT_EQ(EscapeXml(std::string("a\0b\x1F", 4)), "a" + replaced + "b" + replaced);
-  EXPECT_EQ(EscapeXml("\xC3"), replaced);                                      // cut off
-  EXPECT_EQ(EscapeXml("\xC3<"), replaced + "&lt;");                            // hides no markup
-  EXPECT_EQ(EscapeXml("\x80"), replaced);                                      // continuation of nothing
-  EXPECT_EQ(EscapeXml("\xC0\xBC"), replaced + replaced);                       // '<', too long
-  EXPECT_EQ(EscapeXml("\xED\xA0\x80"), replaced + replaced + replaced);        // a surrogate
-  EXPECT_EQ(EscapeXml("\xEF\xBF\xBF"), replaced + replaced + replaced);        // U+FFFF
+  EXPECT_EQ(EscapeXml("\xC3"), replaced);                                // cut off
+  EXPECT_EQ(EscapeXml("\xC3<"), replaced + "&lt;");                      // hides no markup
+  EXPECT_EQ(EscapeXml("\x80"), replaced);                                // continuation of nothing
+  EXPECT_EQ(EscapeXml("\xC0\xBC"), replaced + replaced);                 // '<', too long
+  EXPECT_EQ(EscapeXml("\xED\xA0\x80"), replaced + replaced + replaced);  // a surrogate
+  EXPECT_EQ(EscapeXml("\xEF\xBF\xBF"), replaced + replaced + replaced);  // U+FFFF
   EXPECT_EQ(EscapeXml("\xF4\x90\x80\x80"), replaced + replaced + replaced + replaced);  // above U+10FFFF
 }
 
@@ -49,7 +49,8 @@ TEST(StyleOfSeries, DiffersForThirtyFiveSeries) {
 }
 
 TEST(SvgDocument, IsXmlWithAWhiteBackground) {
-  std::string body = SvgText(1, 2, "a < b", {.anchor = "end", .size = 9, .bold = true}) + SvgLine(0, 1, 2, 3, "#ddd");
+  std::string body =
+      SvgText(1, 2, "a < b", {.anchor = "end", .size = 9, .bold = true}) + SvgLine(0, 1, 2, 3, "#ddd");
   for (int i = 0; i < 5; ++i) body += SvgMarker(StyleOfSeries(i).shape, 10, 20, "tip");
   const XmlDocument document = ParseXml(SvgDocument(100, 50, body));
   ASSERT_EQ(document.error, "");
@@ -70,8 +71,9 @@ TEST(SvgDocument, IsXmlWithAWhiteBackground) {
 TEST(ParseXml, FindsWhatIsNotWellFormed) {
   EXPECT_EQ(ParseXml("<a x=\"1\"><b/>t &amp; &#39;</a>\n").error, "");
   EXPECT_EQ(ParseXml("<a x=\"1\"><b/>t &amp; &#39;</a>\n").elements[0].text, "t & '");
-  for (const char* bad : {"", "a", "<a>", "<a></b>", "<a><b></a></b>", "<a/><b/>", "<a x=1/>", "<a x=\"1\" x=\"2\"/>", "<a>&</a>",
-                          "<a>&what;</a>", "<a x=\"<\"/>", "<a", "<a x=\"1\"y=\"2\"/>", "<a>\x01</a>", "</a>", "<a/>t"})
+  for (const char* bad : {"", "a", "<a>", "<a></b>", "<a><b></a></b>", "<a/><b/>", "<a x=1/>",
+                          "<a x=\"1\" x=\"2\"/>", "<a>&</a>", "<a>&what;</a>", "<a x=\"<\"/>", "<a",
+                          "<a x=\"1\"y=\"2\"/>", "<a>\x01</a>", "</a>", "<a/>t"})
     EXPECT_NE(ParseXml(bad).error, "") << bad;
 }
 

@@ -28,8 +28,10 @@ PlottedTuning Tuning(int parameters) {
                                   {"one", Scale::kLinear, 3, 3, {}}};
   tuning.parameters.assign(all, all + parameters);
   for (int i = 0; i < 7; ++i) {
-    const double values[] = {static_cast<double>(1 << i), static_cast<double>(i % 2), i / 6.0, std::pow(10.0, -i), 3};
-    tuning.configurations.push_back({{values, values + parameters}, 1e-3 * (1 + i), 1e-4, "c" + std::to_string(i)});
+    const double values[] = {static_cast<double>(1 << i), static_cast<double>(i % 2), i / 6.0,
+                             std::pow(10.0, -i), 3};
+    tuning.configurations.push_back(
+        {{values, values + parameters}, 1e-3 * (1 + i), 1e-4, "c" + std::to_string(i)});
   }
   tuning.best = 0;
   tuning.defaults = 3;

@@ -1,5 +1,5 @@
-// Reads as much of XML as our SVG documents use: elements, attributes in double quotes, text, references to characters.
-// Everything else, and whatever is not well-formed, is an error.
+// Reads as much of XML as our SVG documents use: elements, attributes in double quotes, text, references to
+// characters. Everything else, and whatever is not well-formed, is an error.
 #pragma once
 
 #include <cctype>
@@ -58,7 +58,8 @@ class XmlReader {
 
   std::string Name() {
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '-')) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '-'))
+      ++at_;
     if (at_ == begin) Fail("no name");
     return text_.substr(begin, at_ - begin);
   }
@@ -108,7 +109,8 @@ class XmlReader {
   void End() {
     const std::string name = Name();
     if (!Take(">")) Fail("a tag does not end");
-    if (open_.empty() || document_.elements[open_.back()].name != name) return Fail("</" + name + "> ends nothing");
+    if (open_.empty() || document_.elements[open_.back()].name != name)
+      return Fail("</" + name + "> ends nothing");
     open_.pop_back();
   }
 

@@ -315,8 +315,11 @@ TEST_F(AgentTest, ACrashCostsASpareRunnerAndAnotherIsMade) {
   EXPECT_EQ(next.time().programs(0).outcome(), v1::OK) << next.time().programs(0).message();
   EXPECT_TRUE(MetricsSay(ready)) << metrics_.registry.Text();
   EXPECT_TRUE(MetricsSay(absl::StrCat("fusion_worker_runner_restarts_total{device=\"", uuid, "\"} 1\n")));
-  for (const char* part : {"idle", "fetch", "turn", "start", "transfer", "inputs", "reference", "load", "cold", "warm", "verify"})
-    EXPECT_TRUE(MetricsSay(absl::StrCat("fusion_worker_timing_seconds_total{device=\"", uuid, "\",part=\"", part, "\"} "))) << part;
+  for (const char* part : {"idle", "fetch", "turn", "start", "transfer", "inputs", "reference", "load",
+                           "cold", "warm", "verify"})
+    EXPECT_TRUE(MetricsSay(
+        absl::StrCat("fusion_worker_timing_seconds_total{device=\"", uuid, "\",part=\"", part, "\"} ")))
+        << part;
 }
 
 TEST_F(AgentTest, ABlobThatIsNotThereOrNotWhatItSaysIsAFailureOfTheTask) {
@@ -351,13 +354,15 @@ TEST_F(AgentTest, KeepsAResultUntilItIsAccepted) {
   EXPECT_EQ(service_->reports_["good"], 4);
 }
 
-// What comes next of a job is known when its result has arrived: a device would be idle until the next contact.
+// What comes next of a job is known when its result has arrived: a device would be idle until the next
+// contact.
 TEST_F(AgentTest, CallsAtOnceWhenItsResultIsAccepted) {
   {
     std::lock_guard lock(service_->mutex_);
     service_->poll_seconds_ = 5;
   }
-  for (int i = 0; i < 3; ++i) service_->Assign(Build(absl::StrCat("build", i), absl::StrCat("extern \"C\" void f", i, "() {}")));
+  for (int i = 0; i < 3; ++i)
+    service_->Assign(Build(absl::StrCat("build", i), absl::StrCat("extern \"C\" void f", i, "() {}")));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(service_->WaitFor(absl::StrCat("build", i)).has_build());
   std::unique_lock lock(service_->mutex_);
   EXPECT_TRUE(service_->changed_.wait_for(lock, seconds(3), [&] { return service_->last_.tasks().empty(); }));

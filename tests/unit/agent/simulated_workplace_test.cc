@@ -1,7 +1,7 @@
 #include "worker/agent/simulated_workplace.h"
 
-#include <gtest/gtest.h>
 #include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
 
 #include <future>
 #include <map>
@@ -55,7 +55,8 @@ class SimulatedWorkplaceTest : public ::testing::Test {
   std::future<v1::TaskReport> Start(const v1::Assignment& assignment, std::stop_token stop = {}) {
     auto promise = std::make_shared<std::promise<v1::TaskReport>>();
     std::future<v1::TaskReport> report = promise->get_future();
-    workplace_->Start(assignment, stop, [promise](v1::TaskReport done) { promise->set_value(std::move(done)); });
+    workplace_->Start(assignment, stop,
+                      [promise](v1::TaskReport done) { promise->set_value(std::move(done)); });
     return report;
   }
   // A timing of the unfused program and of two others, of one and of three kernels.

@@ -1,5 +1,4 @@
 #include "library/catalog/catalog.h"
-#include "tests/folders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include "tests/folders.h"
 
 namespace fusion {
 namespace {

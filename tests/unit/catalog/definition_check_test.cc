@@ -146,7 +146,8 @@ const Mistake kMistakes[] = {
        f->mutable_overloads(0)->set_part_routine("product_finish");
      },
      "only a SUM with a finish_routine can have a part_routine"},
-    {"PartIsMissing", kGemv, [](F* f) { f->mutable_overloads(0)->set_part_routine("product_part"); }, "product_part"},
+    {"PartIsMissing", kGemv, [](F* f) { f->mutable_overloads(0)->set_part_routine("product_part"); },
+     "product_part"},
     {"FinishAlongReduction", kGemv, [](F* f) { f->mutable_overloads(0)->set_finish_operands(0, "x"); },
      "operand x has the reduction dimension j"},
     {"Flops", kGemv, [](F* f) { f->mutable_overloads(0)->set_flops("2*n"); }, "flops: unknown name \"n\""},

@@ -1,11 +1,12 @@
 #include "library/catalog/embedded_files.h"
-#include "tests/folders.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include "tests/folders.h"
 
 namespace fusion {
 namespace {

@@ -27,8 +27,8 @@ class ScaffoldTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   int Run(const std::string& arguments) {
-    std::string command = testing::SourceFolder() + "/deploy/dev/scaffold_function.sh " + arguments +
-                          " > " + (root_ / "output").string() + " 2>&1";
+    std::string command = testing::SourceFolder() + "/deploy/dev/scaffold_function.sh " + arguments + " > " +
+                          (root_ / "output").string() + " 2>&1";
     int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }

@@ -94,7 +94,8 @@ TEST(RenderModelTest, WithoutAnyTauItSaysWhy) {
   report.clear_median_kendall_tau();
   report.clear_mean_kendall_tau();
   report.clear_least_kendall_tau();
-  EXPECT_THAT(ModelReportText(report, TextStyle()), HasSubstr("0: no relation): none, no graph has candidates whose times differ\n"));
+  EXPECT_THAT(ModelReportText(report, TextStyle()),
+              HasSubstr("0: no relation): none, no graph has candidates whose times differ\n"));
 }
 
 TEST(RenderModelTest, JsonMirrorsTheMessage) {

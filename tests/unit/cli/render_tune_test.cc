@@ -60,11 +60,17 @@ TEST(RenderTuneTest, Text) {
   EXPECT_THAT(text, HasSubstr("0.001 to 1, logarithmic"));
   EXPECT_THAT(text, HasSubstr("constraint: rate < 0.9"));
   EXPECT_THAT(text, HasSubstr("objective: the largest throughput, in items/s; strategy: portfolio"));
-  EXPECT_THAT(text, HasSubstr("best: rate=0.25 order=columns, 300 items/s +-2.0 %, of tunings/2, on another class of device"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "best: rate=0.25 order=columns, 300 items/s +-2.0 %, of tunings/2, on another class of device"));
   EXPECT_THAT(text, HasSubstr("default: 100 items/s; the best is better by 3.00x"));
-  EXPECT_THAT(text, HasSubstr("1,234 runs, 1 failure, 2 configurations; generation 3, 2 drifts; 1 program connected"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("1,234 runs, 1 failure, 2 configurations; generation 3, 2 drifts; 1 program connected"));
   EXPECT_THAT(text, HasSubstr("exploring cost 5.0 % of the whole throughput"));
-  EXPECT_EQ(TuningLineText(Details().tuning()), "CONVERGED  rate=0.25 order=columns  300 items/s +-2.0 %  1,234 runs\n");
+  EXPECT_EQ(TuningLineText(Details().tuning()),
+            "CONVERGED  rate=0.25 order=columns  300 items/s +-2.0 %  1,234 runs\n");
 }
 
 TEST(RenderTuneTest, ResultsOfAnotherObjectiveAreNoTimes) {

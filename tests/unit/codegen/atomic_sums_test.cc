@@ -1,4 +1,5 @@
-// Sums over the grid by atomic additions: where kernels set zeros and wait for them, and the memory that such sums take.
+// Sums over the grid by atomic additions: where kernels set zeros and wait for them, and the memory that such
+// sums take.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +19,10 @@ using ::testing::Not;
 
 // Adds up in r; with a wait for the zeros before the addition, or without.
 ir::Kernel Kernel(int sections, bool wait) {
-  ir::Kernel kernel{.name = "k", .comment = "r", .parameters = {{"float*", "g_r"}, {"float*", "g_s"}, {"fu_index", "n"}}};
-  kernel.zeroed = {{.pointer = "g_r", .count = "1", .value = "float(0)"}, {.pointer = "g_s", .count = "n", .value = "b * g_z[i]"}};
+  ir::Kernel kernel{
+      .name = "k", .comment = "r", .parameters = {{"float*", "g_r"}, {"float*", "g_s"}, {"fu_index", "n"}}};
+  kernel.zeroed = {{.pointer = "g_r", .count = "1", .value = "float(0)"},
+                   {.pointer = "g_s", .count = "n", .value = "b * g_z[i]"}};
   for (int s = 0; s < sections; ++s) {
     ir::Section section{.group_threads = kernel.threads};
     section.body.push_back(ir::Text(absl::StrCat("before_", s, "();")));
@@ -44,10 +47,11 @@ TEST(ZeroedEntries, BlocksArriveBeforeTheFirstSectionAndWaitWhereTheZerosAreNeed
   for (int sections : {1, 2}) {
     ASSERT_TRUE(Kernel(sections, true).cooperative());
     const std::string text = PrintCuda(Kernel(sections, true));
-    ExpectInOrder(text, {"i < 1; i += grid * 128) g_r[i] = float(0);", "i < n; i += grid * 128) g_s[i] = b * g_z[i];",
-                         // Only blocks that wrote zeros wait until these are seen.
-                         "fu_grid_arrive(block * 128 < 1 || block * 128 < n);", "before_0();", "fu_grid_wait(fu_zeros);",
-                         "fu_atomic_add(g_r, after_0);"});
+    ExpectInOrder(
+        text, {"i < 1; i += grid * 128) g_r[i] = float(0);", "i < n; i += grid * 128) g_s[i] = b * g_z[i];",
+               // Only blocks that wrote zeros wait until these are seen.
+               "fu_grid_arrive(block * 128 < 1 || block * 128 < n);", "before_0();",
+               "fu_grid_wait(fu_zeros);", "fu_atomic_add(g_r, after_0);"});
     EXPECT_EQ(absl::StrContains(text, "fu_grid_barrier();"), sections == 2);
   }
 }
@@ -69,16 +73,18 @@ TEST(ZeroedEntries, WithoutThemThereIsNothingToWaitFor) {
 
 TEST(ZeroedEntries, TheHostSetsThemBeforeItsThreadsStart) {
   const std::string text = PrintHost(Kernel(1, true));
-  ExpectInOrder(text, {"for (fu_index i = 0; i < 1; ++i) g_r[i] = float(0);", "for (fu_index i = 0; i < n; ++i) g_s[i] = b * g_z[i];",
-                       "#pragma omp parallel", "fu_atomic_add(g_r, after_0);"});
+  ExpectInOrder(text, {"for (fu_index i = 0; i < 1; ++i) g_r[i] = float(0);",
+                       "for (fu_index i = 0; i < n; ++i) g_s[i] = b * g_z[i];", "#pragma omp parallel",
+                       "fu_atomic_add(g_r, after_0);"});
   EXPECT_THAT(text, Not(HasSubstr("fu_grid")));
 }
 
 void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
   v1::GraphSource source;
-  source.set_fuse(absl::StrCat("size m, n; matrix[m,n] A; vector[n] p, s; vector[m] r, q; input A, p, r;"
-                               "q = gemv(1.0, A, p, 1.0, r); s = ",
-                               column_sum, "; return q, s;"));
+  source.set_fuse(
+      absl::StrCat("size m, n; matrix[m,n] A; vector[n] p, s; vector[m] r, q; input A, p, r;"
+                   "q = gemv(1.0, A, p, 1.0, r); s = ",
+                   column_sum, "; return q, s;"));
   source.set_file_name("test.fuse");
   auto graph = ParseSource(source, *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -89,7 +95,8 @@ void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
   both.Add(1);
   std::string reason;
   bool seen[2] = {};
-  for (const FusionImplementation& implementation : ImplementFusion(**graph, both, sizes, model, {.keep = 1000}, &reason)) {
+  for (const FusionImplementation& implementation :
+       ImplementFusion(**graph, both, sizes, model, {.keep = 1000}, &reason)) {
     const bool atomic = implementation.parameters.atomic;
     if (implementation.skeleton != Skeleton::kCooperative || seen[atomic]) continue;
     seen[atomic] = true;
@@ -105,7 +112,8 @@ void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
     const GridRule& grid = code->launches[0].grid;
     const int64_t groups = atomic ? 1 : GridGroups(grid, sizes, 132);
     EXPECT_EQ(WorkspaceBytes(code->workspace[0], {grid}, sizes, 132), groups * 1001 * 4);
-    const v1::Program program = BuildProgram(**graph, sizes, {{&*code, "x"}}, {.name = "p", .multiprocessors = 132});
+    const v1::Program program =
+        BuildProgram(**graph, sizes, {{&*code, "x"}}, {.name = "p", .multiprocessors = 132});
     EXPECT_GE(program.workspace_bytes(), groups * 1001 * 4);
     EXPECT_LT(program.workspace_bytes(), groups * 1001 * 4 + 256);
 
@@ -113,12 +121,15 @@ void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
     for (const Node& node : (*graph)->nodes())
       reference.push_back(*LowerFusion(**graph, ReferenceImplementation(**graph, node.id, sizes, model),
                                        {.force_f64 = true, .cuda = false}));
-    const v1::Artifact folder = ExportFolder(
-        **graph, {.fusions = {&*code}, .reference = {&reference[0], &reference[1]}, .sizes = sizes, .tolerances = {1e-5, 1e-5}});
+    const v1::Artifact folder = ExportFolder(**graph, {.fusions = {&*code},
+                                                       .reference = {&reference[0], &reference[1]},
+                                                       .sizes = sizes,
+                                                       .tolerances = {1e-5, 1e-5}});
     for (const v1::ArtifactFile& file : folder.files()) {
       if (file.path() != "fused.cu") continue;
-      EXPECT_THAT(file.content(), HasSubstr(atomic ? "scratch += Align((size_t)(n_n) * 4);"
-                                                   : "scratch += Align((size_t)(layout.grid_0_0 * 1 * n_n) * 4);"));
+      EXPECT_THAT(file.content(),
+                  HasSubstr(atomic ? "scratch += Align((size_t)(n_n) * 4);"
+                                   : "scratch += Align((size_t)(layout.grid_0_0 * 1 * n_n) * 4);"));
     }
   }
   EXPECT_TRUE(seen[false]);
@@ -134,7 +145,8 @@ TEST(AtomicSums, TakeTheirEntriesOnceWhereverWorkspaceIsCounted) {
 TEST(AtomicSums, AreAddedToTheResultItselfUnlessItsBeginIsComputed) {
   v1::GraphSource source;
   source.set_fuse(
-      "size n; matrix[n,n] A; vector[n] p, q, s, t; input A, p; q = gemv(1.0, A, p); s = gemtv(1.0, A, p, 1.0, q);"
+      "size n; matrix[n,n] A; vector[n] p, q, s, t; input A, p; q = gemv(1.0, A, p); s = gemtv(1.0, A, p, "
+      "1.0, q);"
       "t = gemtv(1.0, A, p, 1.0, p); return q, s, t;");
   source.set_file_name("test.fuse");
   auto graph = ParseSource(source, *Catalog::BuiltIn());

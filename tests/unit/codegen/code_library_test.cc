@@ -14,7 +14,8 @@ namespace {
 class CodeLibraryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto graph = ParseSource(testing::TextSource("MATRIX4x4 A, B, C; input A, B; C = mmul(A, B); return C;"), *Catalog::BuiltIn());
+    auto graph = ParseSource(testing::TextSource("MATRIX4x4 A, B, C; input A, B; C = mmul(A, B); return C;"),
+                             *Catalog::BuiltIn());
     ASSERT_TRUE(graph.ok()) << graph.status();
     graph_ = *std::move(graph);
     auto space = SearchFusions(*graph_, sizes_, CostModel(device_), {});
@@ -35,7 +36,8 @@ TEST_F(CodeLibraryTest, TheSameCodeInAnotherGridIsAnotherUnitWithTheSameBuild) {
     if (one_shot.parameters.blocks_per_multiprocessor != 0) continue;
     FusionImplementation persistent = one_shot;
     persistent.parameters.blocks_per_multiprocessor = 1;
-    auto first = library.Add(one_shot, false), second = library.Add(persistent, false), again = library.Add(one_shot, false);
+    auto first = library.Add(one_shot, false), second = library.Add(persistent, false),
+         again = library.Add(one_shot, false);
     ASSERT_TRUE(first.ok() && second.ok() && again.ok());
     EXPECT_EQ(*first, *again);
     if ((*first)->build.key() != (*second)->build.key()) continue;
@@ -61,14 +63,20 @@ v1::BuildTask Task(const std::string& source) {
 
 TEST(NamelessBuildKey, IsOfEverythingButNames) {
   const auto key = [](const std::string& source) { return NamelessBuildKey(Task(source), "NVRTC 13.0"); };
-  const std::string plain = key("// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a * r_x + 1e-8f; }");
-  EXPECT_EQ(plain, key("// m = scal(c, v)\nfloat fused_m(float s_c, float r_v) { return s_c * r_v + 1e-8f; }"));
-  for (const char* other : {"// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return r_x * s_a + 1e-8f; }",
-                            "// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a * r_x + 1e-7f; }",
-                            "// y = scal(a, x)\nfloat fused_y(float s_a, double r_x) { return s_a * r_x + 1e-8f; }",
-                            "// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a + r_x + 1e-8f; }"})
+  const std::string plain =
+      key("// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a * r_x + 1e-8f; }");
+  EXPECT_EQ(plain,
+            key("// m = scal(c, v)\nfloat fused_m(float s_c, float r_v) { return s_c * r_v + 1e-8f; }"));
+  for (const char* other :
+       {"// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return r_x * s_a + 1e-8f; }",
+        "// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a * r_x + 1e-7f; }",
+        "// y = scal(a, x)\nfloat fused_y(float s_a, double r_x) { return s_a * r_x + 1e-8f; }",
+        "// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a + r_x + 1e-8f; }"})
     EXPECT_NE(plain, key(other)) << other;
-  EXPECT_NE(plain, NamelessBuildKey(Task("// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a * r_x + 1e-8f; }"), "NVRTC 12.8"));
+  EXPECT_NE(plain,
+            NamelessBuildKey(
+                Task("// y = scal(a, x)\nfloat fused_y(float s_a, float r_x) { return s_a * r_x + 1e-8f; }"),
+                "NVRTC 12.8"));
 }
 
 // The kernel of one graph under the names of another.
@@ -76,7 +84,8 @@ TEST(NamelessBuildKey, IsThatOfTheKernelInAnotherGraph) {
   const DeviceDescription device = DescribedDevice(v1::CUDA);
   std::vector<std::string> keys, nameless;
   for (const char* text : {"size n = 8; vector[n] x, y; scalar a; input a, x; y = scal(a, x); return y;",
-                           "size k = 8; vector[k] long_name, u; scalar s; input s, long_name; u = scal(s, long_name); return u;"}) {
+                           "size k = 8; vector[k] long_name, u; scalar s; input s, long_name; u = scal(s, "
+                           "long_name); return u;"}) {
     auto graph = ParseSource(testing::TextSource(text), *Catalog::BuiltIn());
     ASSERT_TRUE(graph.ok()) << graph.status();
     const SizeValues sizes = {{(*graph)->sizes()[0].name, 1 << 20}};

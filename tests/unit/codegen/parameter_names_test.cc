@@ -16,12 +16,13 @@ std::string NameOf(const std::string& name) {
 }
 
 TEST(ParameterName, IsTheValuesWhereThatIsFree) {
-  for (const char* name : {"A", "x", "M1", "Fx", "AtA", "alpha", "B2", "Errno"}) EXPECT_EQ(NameOf(name), name);
+  for (const char* name : {"A", "x", "M1", "Fx", "AtA", "alpha", "B2", "Errno"})
+    EXPECT_EQ(NameOf(name), name);
 }
 
 TEST(ParameterName, KeywordsAndMacrosGetAnUnderscore) {
-  for (const char* name : {"float", "main_", "stream", "n_m", "errno", "stderr", "EOF", "NAN", "NULL", "INFINITY", "M_PI", "INT_MAX",
-                           "FLT_EPSILON", "SIZE_MAX", "BUFSIZ", "linux"})
+  for (const char* name : {"float", "main_", "stream", "n_m", "errno", "stderr", "EOF", "NAN", "NULL",
+                           "INFINITY", "M_PI", "INT_MAX", "FLT_EPSILON", "SIZE_MAX", "BUFSIZ", "linux"})
     EXPECT_EQ(NameOf(name), std::string(name) + "_");
 }
 

@@ -22,7 +22,8 @@ std::shared_ptr<const Graph> Parse(const std::string& text) {
 }
 
 TEST(GridBlocks, ClampedToOneAndToTheDevice) {
-  const GridRule rule{.extents = {Extent{.name = "n"}}, .items_per_block = 100, .blocks_per_multiprocessor = 2};
+  const GridRule rule{
+      .extents = {Extent{.name = "n"}}, .items_per_block = 100, .blocks_per_multiprocessor = 2};
   EXPECT_EQ(GridBlocks(rule, {{"n", 0}}, 4), 1);
   EXPECT_EQ(GridBlocks(rule, {{"n", 101}}, 4), 2);
   EXPECT_EQ(GridBlocks(rule, {{"n", 1000000}}, 4), 8);
@@ -35,7 +36,8 @@ TEST(GridBlocks, EachPartHasBlocksOfItsOwnInOneGroup) {
                       .blocks_per_multiprocessor = 0,
                       .part_entries = 2048,
                       .parts = Extent{.name = "n"}};
-  for (const auto& [m, n, groups, parts] : {std::array{16384, 16384, 128, 8}, {129, 2049, 2, 2}, {1, 1, 1, 1}, {0, 5000, 1, 3}, {500, 0, 4, 1}}) {
+  for (const auto& [m, n, groups, parts] :
+       {std::array{16384, 16384, 128, 8}, {129, 2049, 2, 2}, {1, 1, 1, 1}, {0, 5000, 1, 3}, {500, 0, 4, 1}}) {
     EXPECT_EQ(GridGroups(rule, {{"m", m}, {"n", n}}, 132), groups) << m << " x " << n;
     EXPECT_EQ(GridBlocks(rule, {{"m", m}, {"n", n}}, 132), groups * parts) << m << " x " << n;
   }
@@ -106,16 +108,16 @@ TEST(ExportedFolder, HasEverythingItNames) {
   auto reference = LowerFusion(*graph, ReferenceImplementation(*graph, NodeId{0}, sizes, model),
                                {.force_f64 = true, .cuda = false});
   ASSERT_TRUE(code.ok() && reference.ok());
-  const v1::Artifact artifact =
-      ExportFolder(*graph, {.fusions = {&*code}, .reference = {&*reference}, .sizes = sizes, .tolerances = {1e-5}});
+  const v1::Artifact artifact = ExportFolder(
+      *graph, {.fusions = {&*code}, .reference = {&*reference}, .sizes = sizes, .tolerances = {1e-5}});
   std::set<std::string> paths;
   for (const v1::ArtifactFile& file : artifact.files()) {
     EXPECT_FALSE(file.content().empty()) << file.path();
     EXPECT_EQ(file.path().find(".."), std::string::npos);
     paths.insert(file.path());
   }
-  for (const char* path : {"fused.cu", "fused.h", "fusion_device.h", "fusion_math.h", "example.cu", "reference.cc",
-                           "CMakeLists.txt", "README.md"})
+  for (const char* path : {"fused.cu", "fused.h", "fusion_device.h", "fusion_math.h", "example.cu",
+                           "reference.cc", "CMakeLists.txt", "README.md"})
     EXPECT_TRUE(paths.count(path)) << path;
 }
 
@@ -138,9 +140,11 @@ TEST(ExportedFolder, OffersGraphsForCudaOnly) {
     for (const v1::ArtifactFile& file : artifact.files())
       if (file.path().find("fusion_") == std::string::npos) all += file.content();
     EXPECT_NE(all.find("int fused_launch("), std::string::npos);
-    EXPECT_EQ(cuda, all.find("int fused_graph(float a, const float* x, float* y, int64_t n_n, void* workspace_memory, "
-                             "size_t workspace_bytes, int repetitions, cudaGraphExec_t* graph_exec)") !=
-                        std::string::npos);
+    EXPECT_EQ(
+        cuda,
+        all.find("int fused_graph(float a, const float* x, float* y, int64_t n_n, void* workspace_memory, "
+                 "size_t workspace_bytes, int repetitions, cudaGraphExec_t* graph_exec)") !=
+            std::string::npos);
     EXPECT_EQ(cuda, all.find("Graph") != std::string::npos);
   }
 }

@@ -1,5 +1,6 @@
-// Kernels may begin before the one ahead of them is complete and wait for it inside. Compilers load through pointers that are
-// const and restricted whenever they like, also before the wait: so only inputs of the graph, which no kernel writes, may be.
+// Kernels may begin before the one ahead of them is complete and wait for it inside. Compilers load through
+// pointers that are const and restricted whenever they like, also before the wait: so only inputs of the
+// graph, which no kernel writes, may be.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -37,7 +38,8 @@ TEST(RestrictedPointers, AreInputsOfTheGraphOrWrittenByTheKernel) {
           }
           if (argument.kind != KernelArgument::Kind::kPointer || argument.is_output) continue;
           seen_computed |= !graph.value(argument.value).is_input;
-          EXPECT_EQ(restricted, graph.value(argument.value).is_input) << argument.name << " of " << implementation.Describe(graph);
+          EXPECT_EQ(restricted, graph.value(argument.value).is_input)
+              << argument.name << " of " << implementation.Describe(graph);
         }
     }
   }

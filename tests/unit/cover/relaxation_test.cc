@@ -30,7 +30,8 @@ SetProblem Problem(std::vector<std::vector<int>> successors, const std::vector<S
 }
 Deadline Soon() { return DeadlineAfter(std::chrono::seconds(10)); }
 
-// Three nodes of which any two go together well: taken by halves they cost 1.5, but no cover costs less than 2.
+// Three nodes of which any two go together well: taken by halves they cost 1.5, but no cover costs less
+// than 2.
 SetProblem Triangle() {
   return Problem({{}, {}, {}}, {{{0}, 1}, {{1}, 1}, {{2}, 1}, {{0, 1}, 1}, {{0, 2}, 1}, {{1, 2}, 1}});
 }
@@ -76,7 +77,8 @@ TEST(SubsetRowCuts, NeedNodesThatShareSetsInPart) {
   EXPECT_THAT(SubsetRowCuts(problem, {{problem.Find({0, 1}), 0.5}, {problem.Find({0, 2}), 0.5}}), IsEmpty());
 }
 
-// Of five nodes all pairs go together; each is taken by a quarter, two and a half in all, and no three nodes are in more than three quarters.
+// Of five nodes all pairs go together; each is taken by a quarter, two and a half in all, and no three nodes
+// are in more than three quarters.
 TEST(FiveNodeCuts, AreFoundWhereThreeNodesBreakNothing) {
   std::vector<SetTime> sets;
   for (int a = 0; a < 5; ++a) sets.push_back({{a}, 1});
@@ -100,16 +102,25 @@ TEST(FiveNodeCuts, AreFoundWhereThreeNodesBreakNothing) {
 }
 
 TEST(WaitingPairCuts, HoldForAllSetsThatWouldWaitForEachOther) {
-  // c = 0, a = 1, b = 2, d = 3 with c->b, a->b, c->d, a->d: {a,d} and {c,b} wait for each other. e = 4 stands alone.
-  const SetProblem problem =
-      Problem({{2, 3}, {2, 3}, {}, {}, {}},
-              {{{0}, 1}, {{1}, 1}, {{2}, 1}, {{3}, 1}, {{4}, 1}, {{1, 3}, 1}, {{1, 3, 4}, 1}, {{0, 2}, 1}, {{0, 1, 2}, 1}});
-  const std::vector<Cut> cuts =
-      WaitingPairCuts(problem, {{problem.Find({0, 2}), 0.8}, {problem.Find({1, 3}), 0.4}, {problem.Find({1, 3, 4}), 0.4}});
+  // c = 0, a = 1, b = 2, d = 3 with c->b, a->b, c->d, a->d: {a,d} and {c,b} wait for each other. e = 4 stands
+  // alone.
+  const SetProblem problem = Problem({{2, 3}, {2, 3}, {}, {}, {}}, {{{0}, 1},
+                                                                    {{1}, 1},
+                                                                    {{2}, 1},
+                                                                    {{3}, 1},
+                                                                    {{4}, 1},
+                                                                    {{1, 3}, 1},
+                                                                    {{1, 3, 4}, 1},
+                                                                    {{0, 2}, 1},
+                                                                    {{0, 1, 2}, 1}});
+  const std::vector<Cut> cuts = WaitingPairCuts(
+      problem, {{problem.Find({0, 2}), 0.8}, {problem.Find({1, 3}), 0.4}, {problem.Find({1, 3, 4}), 0.4}});
   ASSERT_EQ(cuts.size(), 1u);
   EXPECT_EQ(cuts[0].limit, 1);
-  EXPECT_THAT(cuts[0].sets, ::testing::UnorderedElementsAre(problem.Find({0, 2}), problem.Find({1, 3}), problem.Find({1, 3, 4})));
-  EXPECT_THAT(WaitingPairCuts(problem, {{problem.Find({0, 2}), 0.5}, {problem.Find({1, 3}), 0.5}}), IsEmpty());
+  EXPECT_THAT(cuts[0].sets, ::testing::UnorderedElementsAre(problem.Find({0, 2}), problem.Find({1, 3}),
+                                                            problem.Find({1, 3, 4})));
+  EXPECT_THAT(WaitingPairCuts(problem, {{problem.Find({0, 2}), 0.5}, {problem.Find({1, 3}), 0.5}}),
+              IsEmpty());
 }
 
 }  // namespace

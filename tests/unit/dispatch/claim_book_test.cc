@@ -7,9 +7,14 @@
 namespace fusion {
 namespace {
 
-ClaimedTask Claim(const std::string& id, int64_t fence, const std::string& worker = "w", const std::string& instance = "1",
-                  int64_t number = 0) {
-  return ClaimedTask{.number = number, .id = id, .fence = fence, .key = "key of " + id, .worker = worker, .instance = instance};
+ClaimedTask Claim(const std::string& id, int64_t fence, const std::string& worker = "w",
+                  const std::string& instance = "1", int64_t number = 0) {
+  return ClaimedTask{.number = number,
+                     .id = id,
+                     .fence = fence,
+                     .key = "key of " + id,
+                     .worker = worker,
+                     .instance = instance};
 }
 
 TEST(ClaimBookTest, SaysWhoHoldsWhatInTheOrderOfQueueing) {

@@ -319,13 +319,15 @@ TEST_F(DispatcherTest, WhatWaitsLongerThanItsJobAllowsEndsTheJob) {
   BuildFuture built = StartBuild(job, {HostBuild("taken"), HostBuild("waits")});
   const std::vector<v1::Assignment> taken = Take(request, 1);
   clock_.Advance(std::chrono::seconds(9));
-  EXPECT_EQ(built.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout) << "it may wait for ten";
+  EXPECT_EQ(built.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout)
+      << "it may wait for ten";
   clock_.Advance(std::chrono::seconds(2));
   const absl::Status status = built.get().status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("no worker took it within the time that it may wait"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("w (host x86-64-v4 Ryzen)"));
-  EXPECT_EQ(store_->GetTask(taken[0].task())->state, TaskState::kCancelled) << "its other tasks are not wanted";
+  EXPECT_EQ(store_->GetTask(taken[0].task())->state, TaskState::kCancelled)
+      << "its other tasks are not wanted";
 }
 
 TEST_F(DispatcherTest, CudaIsBuiltByAnyWorkerWithCudaAndHostCodeOnlyByItsArch) {

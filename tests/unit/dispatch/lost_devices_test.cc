@@ -68,7 +68,8 @@ TEST_F(LostDevicesTest, ADrainingWorkerFinishesWhatItHasAndTheRestGoesElsewhere)
   std::vector<v1::Assignment> work = Take(Request("first", {}, {CudaDevice("GPU-1")}), 1);
   ASSERT_TRUE(dispatcher_->Drain("first").ok());
   // Longer than the second after which the job's thread looks again.
-  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout) << "it is being timed";
+  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout)
+      << "it is being timed";
   Call(Request("first", {Timed(work[0], 1)}, {CudaDevice("GPU-1")}));
   EXPECT_TRUE(timed.get().ok());
 
@@ -87,7 +88,8 @@ TEST_F(LostDevicesTest, ADeviceThatStaysTakenOutIsLost) {
   out.add_problems()->set_device_uuid("GPU-1");
   Call(out);
   std::future<absl::Status> timed = StartTiming();
-  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout) << "it may be sound in a moment";
+  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout)
+      << "it may be sound in a moment";
   out.mutable_problems(0)->set_seconds(31);
   Call(out);
   ASSERT_TRUE(Ends(timed));

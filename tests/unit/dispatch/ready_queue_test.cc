@@ -33,7 +33,8 @@ class ReadyQueueTest : public ::testing::Test {
   std::vector<std::string> Take(int count, const std::string& worker = "w", Timestamp now = At(1)) {
     return Ids(queue_.Take({worker, TaskKind::kBuild, {{"HOST", "x86-64", ""}}, count}, now));
   }
-  std::vector<std::string> TakeTimings(const std::vector<std::string>& devices, int count, const std::string& worker = "w") {
+  std::vector<std::string> TakeTimings(const std::vector<std::string>& devices, int count,
+                                       const std::string& worker = "w") {
     std::vector<Capability> capabilities;
     for (const std::string& device : devices) capabilities.push_back({"CUDA", "sm_90", device});
     return Ids(queue_.Take({worker, TaskKind::kTime, capabilities, count}, At(1)));
@@ -82,7 +83,8 @@ TEST_F(ReadyQueueTest, GivesWhatMatchesExactly) {
             const bool given = !queue.Take({"w", TaskKind::kTime, {capability}, 1}, At(1)).empty();
             EXPECT_EQ(given, Matches(capability, task.requirements))
                 << need_target << "/" << need_arch << "/" << need_uuid << " on " << arch << "/" << uuid;
-            EXPECT_TRUE(queue.Take({"w", TaskKind::kBuild, {capability}, 1}, At(1)).empty()) << "another kind";
+            EXPECT_TRUE(queue.Take({"w", TaskKind::kBuild, {capability}, 1}, At(1)).empty())
+                << "another kind";
             matches += given ? 1 : 0;
           }
   EXPECT_GT(matches, 0);
@@ -110,7 +112,8 @@ TEST_F(ReadyQueueTest, ALaneThatWasTakenBeforeARestartStaysTaken) {
 
 TEST_F(ReadyQueueTest, WhatIsGivenBackIsAsIfItHadNotBeenTaken) {
   queue_.Add(Timing("a", "GPU-1"));
-  const std::vector<ReadyTask> taken = queue_.Take({"w", TaskKind::kTime, {{"CUDA", "sm_90", "GPU-1"}}, 1}, At(1));
+  const std::vector<ReadyTask> taken =
+      queue_.Take({"w", TaskKind::kTime, {{"CUDA", "sm_90", "GPU-1"}}, 1}, At(1));
   queue_.GiveBack(taken);
   EXPECT_EQ(queue_.size(TaskKind::kTime), 1);
   EXPECT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("a"));

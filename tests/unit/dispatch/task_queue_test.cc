@@ -14,7 +14,8 @@ v1::SynchronizeRequest WithDevices(const std::vector<v1::DeviceDescription>& dev
 }
 
 TEST(TaskQueueTest, CudaBuildsNeedNoParticularDevice) {
-  const v1::SynchronizeRequest request = WithDevices({CudaDevice("G1"), CudaDevice("G2", "sm_80"), HostDevice()});
+  const v1::SynchronizeRequest request =
+      WithDevices({CudaDevice("G1"), CudaDevice("G2", "sm_80"), HostDevice()});
   const std::vector<Capability> build = BuildCapabilities(request);
   ASSERT_EQ(build.size(), 2u);
   EXPECT_TRUE(Matches(build[0], {"CUDA", "sm_70", ""}));
@@ -89,7 +90,8 @@ TEST_F(TaskQueueUsersTest, WhatWorkersFailedAtSaysNothingOfHowLongTasksTake) {
   Call(Request("broken", failures));
   ASSERT_TRUE(dispatcher_->CancelJob(unlucky).ok());
 
-  // Ada has had two seconds of the farm. Tasks count as one second while they run, so Ben is given two, and then both by turns.
+  // Ada has had two seconds of the farm. Tasks count as one second while they run, so Ben is given two, and
+  // then both by turns.
   Queue("ada", 8);
   v1::SynchronizeRequest request = Request("w");
   request.set_free_build_slots(1);
@@ -100,7 +102,8 @@ TEST_F(TaskQueueUsersTest, WhatWorkersFailedAtSaysNothingOfHowLongTasksTake) {
   *request.add_tasks() = Built(first[0], v1::COMPILE_ERROR);
   Call(request);
   int of_ada = 0;
-  for (const v1::Assignment& work : Take(Request("w"), 8)) of_ada += work.build().key().starts_with("ada") ? 1 : 0;
+  for (const v1::Assignment& work : Take(Request("w"), 8))
+    of_ada += work.build().key().starts_with("ada") ? 1 : 0;
   EXPECT_EQ(of_ada, 3) << "of 8";
 }
 

@@ -20,9 +20,8 @@ TEST(SupportKernelsTest, NvrtcCompilesThem) {
     const BuildOutput output = (*builder)->Build(task);
     ASSERT_EQ(output.result.outcome(), v1::OK) << output.result.log();
     EXPECT_EQ(output.result.log(), "");
-    for (const char* kernel :
-         {"fusion_fill", "fusion_widen", "fusion_hash", "fusion_largest", "fusion_squares", "fusion_compare", "fusion_guard",
-          "fusion_inspect"})
+    for (const char* kernel : {"fusion_fill", "fusion_widen", "fusion_hash", "fusion_largest",
+                               "fusion_squares", "fusion_compare", "fusion_guard", "fusion_inspect"})
       EXPECT_NE(output.binary.find(kernel), std::string::npos) << kernel;
   }
 }

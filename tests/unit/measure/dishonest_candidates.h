@@ -1,5 +1,5 @@
-// Candidates that cheat, candidates that crash, and honest ones, for any target. Included by the test of the host and by that of
-// a GPU, which instantiate DishonestCandidateTest and the others with their target.
+// Candidates that cheat, candidates that crash, and honest ones, for any target. Included by the test of the
+// host and by that of a GPU, which instantiate DishonestCandidateTest and the others with their target.
 #pragma once
 
 #include <chrono>
@@ -60,8 +60,8 @@ inline std::vector<Candidate> Cheats() {
       {"works_in_the_first_runs_only", "if (runs < 5) z[i] = x[i] + y[i];" + count, runs},
       {"works_in_every_other_run", "if (runs % 2 == 0) z[i] = x[i] + y[i];" + count, runs},
       {"rests_in_every_third_run", "if (runs % 3 != 2) z[i] = x[i] + y[i];" + count, runs},
-      {"remembers_what_it_was_asked", "if (filled == 0) cached[i] = x[i] + y[i]; z[i] = cached[i]; if (i == n - 1) filled = 1;",
-       cache},
+      {"remembers_what_it_was_asked",
+       "if (filled == 0) cached[i] = x[i] + y[i]; z[i] = cached[i]; if (i == n - 1) filled = 1;", cache},
   };
 }
 
@@ -122,7 +122,8 @@ class CrashingCandidateTest : public TimeTaskTest {
       const std::lock_guard device(device_mutex_);
       use();
     };
-    if (GetParam() != v1::HOST) options.beside_timings = [](std::stop_token, const std::function<void()>& use) { use(); };
+    if (GetParam() != v1::HOST)
+      options.beside_timings = [](std::stop_token, const std::function<void()>& use) { use(); };
     return options;
   }
   // As TimeTaskTest's, with the device to itself.
@@ -144,38 +145,55 @@ class CrashingCandidateTest : public TimeTaskTest {
     std::vector<Crash> crashes = {
         {"illegal_address", "z[i] = x[i]; if (i == 9) *(volatile float*)64 = 1;", "", {v1::FAULT}},
         {"endless", "z[i] = x[i]; for (volatile float* p = z + i; i == 9;) p[0] = 1;", "", {v1::TIMEOUT}},
-        {"trap", host ? "z[i] = x[i]; if (i == 9) __builtin_trap();" : "z[i] = x[i]; if (i == 9) asm volatile(\"trap;\");", "",
+        {"trap",
+         host ? "z[i] = x[i]; if (i == 9) __builtin_trap();"
+              : "z[i] = x[i]; if (i == 9) asm volatile(\"trap;\");",
+         "",
          {v1::FAULT}},
-        {"out_of_memory", kAdd, "", {v1::EXCEEDS_DEVICE, v1::LAUNCH_ERROR},
+        {"out_of_memory",
+         kAdd,
+         "",
+         {v1::EXCEEDS_DEVICE, v1::LAUNCH_ERROR},
          [](v1::Program* program) { program->set_workspace_bytes(int64_t{1} << 46); }},
-        {"deep_recursion", "z[i] = sink(x, (int)i, 100000000);",
+        {"deep_recursion",
+         "z[i] = sink(x, (int)i, 100000000);",
          std::string(host ? "__attribute__((noinline)) " : "__device__ __noinline__ ") +
              "float sink(float* p, int i, int depth) { volatile float room[64]; room[depth % 64] = p[i]; "
              "return depth == 0 ? room[0] : sink(p, i, depth - 1) + room[depth % 64]; }",
          {v1::FAULT, v1::LAUNCH_ERROR}},
     };
     if (host) {
-      // Into the pipe on which the runner replies, whichever descriptor that is: a length of a gigabyte; replies without end.
+      // Into the pipe on which the runner replies, whichever descriptor that is: a length of a gigabyte;
+      // replies without end.
       const std::string write = "extern \"C\" long write(int, const void*, unsigned long);\n";
-      crashes.push_back({"announces_a_gigabyte",
-                         "z[i] = x[i]; if (i == 9) for (int to = 4; to < 16; ++to) write(to, \"\\xff\\xff\\xff\\x3f\", 4);", write,
-                         {v1::FAULT}});
+      crashes.push_back(
+          {"announces_a_gigabyte",
+           "z[i] = x[i]; if (i == 9) for (int to = 4; to < 16; ++to) write(to, \"\\xff\\xff\\xff\\x3f\", 4);",
+           write,
+           {v1::FAULT}});
       crashes.push_back({"replies_without_end",
-                         "z[i] = x[i]; for (int to = 4; i == 9; to = to < 15 ? to + 1 : 4) write(to, \"\\x02\\0\\0\\0\\x2a\\0\", 6);",
-                         write, {v1::FAULT}});
+                         "z[i] = x[i]; for (int to = 4; i == 9; to = to < 15 ? to + 1 : 4) write(to, "
+                         "\"\\x02\\0\\0\\0\\x2a\\0\", 6);",
+                         write,
+                         {v1::FAULT}});
     }
     if (!host) {
-      crashes.push_back({"misaligned", "z[i] = x[i]; if (i == 9) *(volatile double*)((char*)z + 4) = 1;", "", {v1::FAULT}});
-      crashes.push_back({"too_much_shared_memory", kAdd, "", {v1::EXCEEDS_DEVICE, v1::LAUNCH_ERROR},
-                         [](v1::Program* program) { program->mutable_launches(0)->set_shared_bytes(1 << 20); }});
+      crashes.push_back(
+          {"misaligned", "z[i] = x[i]; if (i == 9) *(volatile double*)((char*)z + 4) = 1;", "", {v1::FAULT}});
+      crashes.push_back(
+          {"too_much_shared_memory",
+           kAdd,
+           "",
+           {v1::EXCEEDS_DEVICE, v1::LAUNCH_ERROR},
+           [](v1::Program* program) { program->mutable_launches(0)->set_shared_bytes(1 << 20); }});
     }
     return crashes;
   }
 };
 
 TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
-  // Told, not judged: how long the next task takes to its result, and how its times compare with those before any crash; and how those
-  // compare with each other. Measured on a GPU as finalists are.
+  // Told, not judged: how long the next task takes to its result, and how its times compare with those before
+  // any crash; and how those compare with each other. Measured on a GPU as finalists are.
   const bool host = GetParam() == v1::HOST;
   if (!host) {  // a hundred runs on the host with flushed caches take seconds
     task_.mutable_method()->set_minimum_samples(15);
@@ -183,7 +201,8 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
     task_.mutable_method()->set_relative_half_width(0.005);
   }
   RunnerPool pool(LaneOf(device_.uuid()));
-  for (int i = 0; i < 3000 && pool.ready() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 3000 && pool.ready() == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   runner_.TakeSparesFrom([&] { return pool.Take(); });
   // A short kernel, whose time is a few steps of a GPU's timer, and one that takes longer.
   // Changes the sign an even number of times, and a compiler cannot know that it does no more.
@@ -192,8 +211,9 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
   AddProgram("short", kAdd);
   AddProgram("longer", longer);
   const auto honest_programs = task_.programs();
-  std::vector<double> before[4], differs[4];  // cold and warm of the short one, then of the longer; without a crash, and after one
-  std::set<double> steps;                     // differences of cold samples of the short one
+  std::vector<double> before[4],
+      differs[4];  // cold and warm of the short one, then of the longer; without a crash, and after one
+  std::set<double> steps;  // differences of cold samples of the short one
   const auto medians = [](const v1::TimeResult& result) {
     return std::vector<double>{result.programs(0).cold().median(), result.programs(0).warm().median(),
                                result.programs(1).cold().median(), result.programs(1).warm().median()};
@@ -203,7 +223,8 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
     ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
     for (const v1::ProgramMeasurement& program : undisturbed->programs()) ExpectGood(program);
     for (int i = 0; i < 4; ++i) before[i].push_back(medians(*undisturbed)[i]);
-    std::set<double> samples(undisturbed->programs(0).cold_samples().begin(), undisturbed->programs(0).cold_samples().end());
+    std::set<double> samples(undisturbed->programs(0).cold_samples().begin(),
+                             undisturbed->programs(0).cold_samples().end());
     for (auto next = samples.begin(); next != samples.end() && std::next(next) != samples.end(); ++next)
       steps.insert(*std::next(next) - *next);
   }
@@ -235,12 +256,15 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       ++crashes;
     }
   }
-  std::printf("%d crashes: a task with one took at most %.2f s; the next result came within %.2f s\n", crashes, longest_crash, longest);
+  std::printf("%d crashes: a task with one took at most %.2f s; the next result came within %.2f s\n",
+              crashes, longest_crash, longest);
   std::printf("smallest difference of two samples: %.1f ns\n", steps.empty() ? 0.0 : 1e9 * *steps.begin());
   for (int i = 0; i < 4; ++i) {
     const double usual = ComputeStatistics(before[i]).median();
     const auto share = [&](const std::vector<double>& times, double within) {
-      return 100.0 * std::count_if(times.begin(), times.end(), [&](double time) { return std::abs(time / usual - 1) <= within; }) /
+      return 100.0 *
+             std::count_if(times.begin(), times.end(),
+                           [&](double time) { return std::abs(time / usual - 1) <= within; }) /
              static_cast<double>(times.size());
     };
     const auto most = [&](const std::vector<double>& times) {
@@ -248,10 +272,11 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       for (double time : times) worst = std::max(worst, std::abs(time / usual - 1));
       return 100 * worst;
     };
-    std::printf("%s kernel, %s, %.3f us: differs by at most %.1f %% without a crash, %.1f %% after one; "
-                "within 2 %%: %.0f and %.0f %% of tasks\n",
-                i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, most(before[i]), most(differs[i]),
-                share(before[i], 0.02), share(differs[i], 0.02));
+    std::printf(
+        "%s kernel, %s, %.3f us: differs by at most %.1f %% without a crash, %.1f %% after one; "
+        "within 2 %%: %.0f and %.0f %% of tasks\n",
+        i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, most(before[i]),
+        most(differs[i]), share(before[i], 0.02), share(differs[i], 0.02));
   }
 }
 

@@ -80,9 +80,11 @@ TEST_F(GuardedMemoryTest, InspectionsOfARunAreThoseOfTheSingleCalls) {
   ASSERT_TRUE(backend_->CopyIn(narrow, output.data(), 12).ok());
   ASSERT_TRUE(backend_->CopyIn(wide, reference.data(), 24).ok());
   std::vector<Inspection> inspections;
-  for (const MemoryRange& guard : memory_->guards()) inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
+  for (const MemoryRange& guard : memory_->guards())
+    inspections.push_back({.kind = Inspection::Kind::kGuard, .range = guard});
   inspections.push_back({.kind = Inspection::Kind::kHash, .range = {narrow, 12}});
-  inspections.push_back({.kind = Inspection::Kind::kCompare, .range = {narrow, 12}, .reference = wide, .scale = 1});
+  inspections.push_back(
+      {.kind = Inspection::Kind::kCompare, .range = {narrow, 12}, .reference = wide, .scale = 1});
   RunOptions options;
   options.inspections = inspections;
   Inspected inspected;

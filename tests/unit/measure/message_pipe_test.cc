@@ -92,8 +92,9 @@ TEST_F(MessagePipeTest, AMessageThatComesByteByByteCanBeGivenUp) {
   v1::RunnerBinary read;
   const auto start = std::chrono::steady_clock::now();
   const absl::Status status = ReadMessage(ends_[0], &read, [&]() -> absl::Status {
-    return std::chrono::steady_clock::now() - start < std::chrono::milliseconds(100) ? absl::OkStatus()
-                                                                                     : absl::DeadlineExceededError("enough");
+    return std::chrono::steady_clock::now() - start < std::chrono::milliseconds(100)
+               ? absl::OkStatus()
+               : absl::DeadlineExceededError("enough");
   });
   stop = true;
   writer.join();

@@ -31,8 +31,8 @@ class RepeatedRunsTest : public ::testing::TestWithParam<RepeatedRunsTarget> {
     absl::StatusOr<std::unique_ptr<ExecutionBackend>> backend = GetParam().open();
     if (!backend.ok()) GTEST_SKIP() << "SKIP: " << backend.status().message();
     backend_ = *std::move(backend);
-    // Each launch multiplies the first entry by 2 and adds the factor of the launch, which shows their order; and takes a
-    // millisecond at least.
+    // Each launch multiplies the first entry by 2 and adds the factor of the launch, which shows their order;
+    // and takes a millisecond at least.
     v1::BuildTask build;
     build.set_target(GetParam().target);
     build.set_arch(GetParam().arch(*backend_));

@@ -1,5 +1,5 @@
-// Spare runners, for any target. Included by the test of the host and by that of a GPU, which instantiate RunnerPoolTest with their
-// target.
+// Spare runners, for any target. Included by the test of the host and by that of a GPU, which instantiate
+// RunnerPoolTest with their target.
 #pragma once
 
 #include <signal.h>
@@ -27,7 +27,8 @@ class RunnerPoolTest : public TimeTaskTest {
       const std::lock_guard device(device_mutex_);
       use();
     };
-    if (GetParam() != v1::HOST) options.beside_timings = [](std::stop_token, const std::function<void()>& use) { use(); };
+    if (GetParam() != v1::HOST)
+      options.beside_timings = [](std::stop_token, const std::function<void()>& use) { use(); };
     options.changed = [this](int ready) { told_ = ready; };
     return options;
   }
@@ -90,11 +91,13 @@ TEST_P(RunnerPoolTest, ACrashedRunnerIsReplacedByTheSpare) {
   ASSERT_TRUE(result.ok()) << result.status();
   ExpectGood(result->programs(0));
   EXPECT_EQ(result->programs(1).outcome(), v1::FAULT);
-  // The first process was the spare; the one after the crash had to be started, since the device was not free for making another.
+  // The first process was the spare; the one after the crash had to be started, since the device was not free
+  // for making another.
   EXPECT_EQ(taken, 1);
   EXPECT_EQ(runner_.starts(), 2);
   EXPECT_FALSE(runner_.needs_probe());
-  for (const char* part : {"start", "probe", "inputs", "reference", "load", "warm_up", "cold", "warm", "verify", "lost"})
+  for (const char* part :
+       {"start", "probe", "inputs", "reference", "load", "warm_up", "cold", "warm", "verify", "lost"})
     EXPECT_GT(spent[part], 0) << part;
 }
 

@@ -1,5 +1,5 @@
-// Timings of small programs on any target: z = x + y, computed rightly by the unfused program in two kernels and by candidates
-// in one.
+// Timings of small programs on any target: z = x + y, computed rightly by the unfused program in two kernels
+// and by candidates in one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,8 +66,8 @@ class TimeTaskTest : public ::testing::TestWithParam<v1::Target> {
     buffer->set_data_type(v1::F32);
   }
 
-  // A program of one kernel with arguments x, y, z, n, whose body runs for every i in [0, n). The preamble stands before it;
-  // STATE in it declares what lasts from run to run.
+  // A program of one kernel with arguments x, y, z, n, whose body runs for every i in [0, n). The preamble
+  // stands before it; STATE in it declares what lasts from run to run.
   v1::Program Kernel(const std::string& name, const std::string& type, const std::string& body,
                      const std::string& preamble = "") {
     v1::BuildTask build;
@@ -75,12 +75,14 @@ class TimeTaskTest : public ::testing::TestWithParam<v1::Target> {
     build.set_arch(device_.arch());
     build.set_source(
         GetParam() == v1::HOST
-            ? absl::StrCat("#define STATE static\n", preamble, "\nextern \"C\" void kernel_", name, "(long long grid, void* const* a) {\n  ", type,
-                           " *x = *(", type, "**)a[0], *y = *(", type, "**)a[1], *z = *(", type,
+            ? absl::StrCat("#define STATE static\n", preamble, "\nextern \"C\" void kernel_", name,
+                           "(long long grid, void* const* a) {\n  ", type, " *x = *(", type,
+                           "**)a[0], *y = *(", type, "**)a[1], *z = *(", type,
                            "**)a[2];\n  long long n = *(long long*)a[3];\n#pragma omp parallel for\n",
                            "  for (long long i = 0; i < n; ++i) { ", body, " }\n}\n")
             : absl::StrCat(
-                  "#define STATE __device__\n", preamble, "\nextern \"C\" __global__ void kernel_", name, "(", type, "* x, ", type, "* y, ", type,
+                  "#define STATE __device__\n", preamble, "\nextern \"C\" __global__ void kernel_", name, "(",
+                  type, "* x, ", type, "* y, ", type,
                   "* z, long long n) {\n  for (long long i = blockIdx.x * 256LL + threadIdx.x; i < n; ",
                   "i += gridDim.x * 256LL) { ", body, " }\n}\n"));
     BuildOutput output = builder_->Build(build);

@@ -1,5 +1,5 @@
-// What a good program and each kind of bad one must give, for any target. Included by the test of the host and by that of a
-// GPU, which instantiate TimeTaskTest with their target.
+// What a good program and each kind of bad one must give, for any target. Included by the test of the host
+// and by that of a GPU, which instantiate TimeTaskTest with their target.
 #pragma once
 
 #include "tests/unit/measure/time_task_fixture.h"

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <set>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -23,7 +23,8 @@ namespace {
 
 constexpr int64_t kEntries = 1000;
 
-// Runs kernels on the host, but says that runs of a kernel took what `seconds` gives, and notes how each was run.
+// Runs kernels on the host, but says that runs of a kernel took what `seconds` gives, and notes how each was
+// run.
 class ScriptedBackend : public ExecutionBackend {
  public:
   struct NotedRun {
@@ -36,7 +37,8 @@ class ScriptedBackend : public ExecutionBackend {
   ScriptedBackend(std::unique_ptr<ExecutionBackend> host, Seconds seconds)
       : host_(std::move(host)), seconds_(std::move(seconds)) {}
 
-  absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches, const RunOptions& options) override {
+  absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches,
+                             const RunOptions& options) override {
     if (absl::StatusOr<double> run = host_->Run(launches, options); !run.ok()) return run.status();
     const std::string& kernel = launches[0].name;
     runs_.push_back({kernel, options.flush_cache, options.repeat});
@@ -56,24 +58,32 @@ class ScriptedBackend : public ExecutionBackend {
   absl::Status CopyIn(DeviceAddress to, const void* from, int64_t bytes) override {
     return host_->CopyIn(to, from, bytes);
   }
-  absl::Status CopyOut(void* to, DeviceAddress from, int64_t bytes) override { return host_->CopyOut(to, from, bytes); }
+  absl::Status CopyOut(void* to, DeviceAddress from, int64_t bytes) override {
+    return host_->CopyOut(to, from, bytes);
+  }
   absl::StatusOr<std::unique_ptr<LoadedBinary>> Load(const std::string& content) override {
     return host_->Load(content);
   }
-  absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) override { return host_->Prepare(launch); }
+  absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) override {
+    return host_->Prepare(launch);
+  }
   absl::Status Probe() override { return host_->Probe(); }
-  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain, uint64_t key) override {
+  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+                    uint64_t key) override {
     return host_->Fill(to, type, count, domain, key);
   }
   absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) override {
     return host_->Widen(to_f64, from, type, count);
   }
-  absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) override { return host_->Hash(from, bytes); }
-  absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type, int64_t count) override {
+  absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) override {
+    return host_->Hash(from, bytes);
+  }
+  absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
+                                        int64_t count) override {
     return host_->ReferenceScale(reference_f64, type, count);
   }
-  absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64, int64_t count,
-                                     double scale) override {
+  absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64,
+                                     int64_t count, double scale) override {
     return host_->Compare(output, type, reference_f64, count, scale);
   }
 
@@ -114,9 +124,9 @@ class TimingTest : public ::testing::Test {
     v1::BuildTask build;
     build.set_target(v1::HOST);
     build.set_arch(HostArch());
-    build.set_source("extern \"C\" void " + name + "(long long, void* const* a) { const " + type + "* x = *(" + type +
-                     "**)a[0]; " + type + "* y = *(" + type + "**)a[1]; for (int i = 0; i < " +
-                     std::to_string(kEntries) + "; ++i) y[i] = x[i]; }");
+    build.set_source("extern \"C\" void " + name + "(long long, void* const* a) { const " + type +
+                     "* x = *(" + type + "**)a[0]; " + type + "* y = *(" + type +
+                     "**)a[1]; for (int i = 0; i < " + std::to_string(kEntries) + "; ++i) y[i] = x[i]; }");
     BuildOutput output = builder_->Build(build);
     EXPECT_EQ(output.result.outcome(), v1::OK) << output.result.log();
     binaries_[output.result.binary()] = output.binary;
@@ -149,7 +159,8 @@ class TimingTest : public ::testing::Test {
   }
   // Another task on the same device.
   v1::TimeResult MeasureAgain() {
-    for (const ScriptedBackend::NotedRun& run : backend_->runs()) warm_runs_before_ += run.kernel == "plain" && !run.flush_cache;
+    for (const ScriptedBackend::NotedRun& run : backend_->runs())
+      warm_runs_before_ += run.kernel == "plain" && !run.flush_cache;
     backend_->HasWorked();
     return MeasureOn(backend_.get());
   }
@@ -157,7 +168,8 @@ class TimingTest : public ::testing::Test {
   // How often the kernel ran with warm caches beyond its warm samples.
   int WarmUps(const std::string& kernel, int samples) const {
     int runs = 0;
-    for (const ScriptedBackend::NotedRun& run : backend_->runs()) runs += run.kernel == kernel && !run.flush_cache;
+    for (const ScriptedBackend::NotedRun& run : backend_->runs())
+      runs += run.kernel == kernel && !run.flush_cache;
     return runs - samples;
   }
   // The most runs that any warm sample of the kernel was made of.
@@ -193,10 +205,12 @@ TEST_F(TimingTest, WarmIntervalEndsSamplingWhereWarmTimesRank) {
 }
 
 TEST_F(TimingTest, AWarmSampleIsASeriesAsLongAsTheRunIsShort) {
-  const std::map<double, int> series_of_cold = {{1e-7, 20}, {9e-6, 20}, {18e-6, 11}, {90e-6, 2}, {150e-6, 1}, {1.0, 1}};
+  const std::map<double, int> series_of_cold = {{1e-7, 20}, {9e-6, 20},  {18e-6, 11},
+                                                {90e-6, 2}, {150e-6, 1}, {1.0, 1}};
   for (const auto& [cold, series] : series_of_cold) {
-    const v1::TimeResult result = Measure(
-        [&](const std::string& kernel, bool flush_cache, int) { return flush_cache && kernel == "fast" ? cold : 1e-3; });
+    const v1::TimeResult result = Measure([&](const std::string& kernel, bool flush_cache, int) {
+      return flush_cache && kernel == "fast" ? cold : 1e-3;
+    });
     EXPECT_LE(LongestSeries("fast"), series) << cold;
     EXPECT_GE(LongestSeries("fast"), std::max(1, series - 3)) << cold;
     EXPECT_EQ(LongestSeries("plain"), 1) << cold;
@@ -211,7 +225,9 @@ TEST_F(TimingTest, AWarmSampleIsASeriesAsLongAsTheRunIsShort) {
 TEST_F(TimingTest, NobodyCanCountOnTheLengthOfAWarmSeries) {
   std::set<int> lengths;
   for (int i = 0; i < 10; ++i) {
-    Measure([&](const std::string& kernel, bool flush_cache, int) { return flush_cache && kernel == "fast" ? 1e-7 : 1e-3; });
+    Measure([&](const std::string& kernel, bool flush_cache, int) {
+      return flush_cache && kernel == "fast" ? 1e-7 : 1e-3;
+    });
     for (const ScriptedBackend::NotedRun& run : backend_->runs())
       if (run.kernel == "fast" && run.repeat > 1) lengths.insert(run.repeat);
   }
@@ -240,8 +256,9 @@ TEST_F(TimingTest, SpeedupsArePairedByRoundColdWithColdAndWarmWithWarm) {
   }
 }
 
-// The clocks of an idle device rise while it works: its first program runs until two series in turn take the same. Times change with
-// each run and not by the clock, so that the test does not depend on what else the machine does.
+// The clocks of an idle device rise while it works: its first program runs until two series in turn take the
+// same. Times change with each run and not by the clock, so that the test does not depend on what else the
+// machine does.
 TEST_F(TimingTest, AnIdleDeviceIsWarmedUpUntilItsTimesAreSteady) {
   double last = 0;
   int runs = 0;

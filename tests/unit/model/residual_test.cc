@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 FusionImplementation Kernel(LoadPath path, double seconds = 1e-3) {
   FusionImplementation kernel;
   kernel.skeleton = Skeleton::kRowPanel;
-  kernel.parameters = {.threads = 256, .vector_width = 4, .chunks = 4, .threads_per_row = 256, .load_path = path};
+  kernel.parameters = {
+      .threads = 256, .vector_width = 4, .chunks = 4, .threads_per_row = 256, .load_path = path};
   kernel.estimate.memory_seconds = kernel.estimate.total_seconds = seconds;
   return kernel;
 }
@@ -47,8 +48,8 @@ v1::ResidualStatistics Learn(int jobs, unsigned seed) {
     std::vector<ResidualObservation> candidates;
     for (int i = 0; i < 20; ++i) {
       const LoadPath path = i % 2 ? LoadPath::kBulk : LoadPath::kDirect;
-      candidates.push_back(
-          Observe({Kernel(path)}, 1e-3 * common * (path == LoadPath::kBulk ? 1.3 : 1) * std::exp(own(random))));
+      candidates.push_back(Observe(
+          {Kernel(path)}, 1e-3 * common * (path == LoadPath::kBulk ? 1.3 : 1) * std::exp(own(random))));
     }
     AddJob(candidates, &statistics);
   }
@@ -57,7 +58,8 @@ v1::ResidualStatistics Learn(int jobs, unsigned seed) {
 
 TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
   const Residual residual(Learn(10, 1));
-  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect)), 1.3, 0.03);
+  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect)),
+              1.3, 0.03);
   EXPECT_NEAR(residual.deviation(), 0.03, 0.03);
   EXPECT_NEAR(residual.graph_deviation(), 0.2, 0.1);
   EXPECT_EQ(residual.jobs(), 10);
@@ -66,7 +68,8 @@ TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
 }
 
 TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {
-  // Twenty candidates of one job, all twice as slow as predicted: less than half of that is believed of other graphs.
+  // Twenty candidates of one job, all twice as slow as predicted: less than half of that is believed of other
+  // graphs.
   std::vector<ResidualObservation> candidates(20, Observe({Kernel(LoadPath::kDirect)}, 2e-3));
   v1::ResidualStatistics once;
   AddJob(candidates, &once);
@@ -88,7 +91,8 @@ TEST(Residual, KernelsOfACoverShareItsErrorByTheirTimes) {
     std::vector<ResidualObservation> candidates;
     for (int i = 0; i < 20; ++i) {
       const double bulk = part(random) * 1e-3;
-      candidates.push_back(Observe({Kernel(LoadPath::kBulk, bulk), Kernel(LoadPath::kDirect, 1e-3 - bulk)}, 1e-3 + bulk));
+      candidates.push_back(
+          Observe({Kernel(LoadPath::kBulk, bulk), Kernel(LoadPath::kDirect, 1e-3 - bulk)}, 1e-3 + bulk));
     }
     AddJob(candidates, &statistics);
   }
@@ -104,9 +108,10 @@ TEST(Residual, CorrectionsAreBoundedAndTimesThatAreNoneLeftOut) {
   EXPECT_DOUBLE_EQ(Residual(statistics).Correction(Kernel(LoadPath::kDirect)), 3);
   const std::string before = statistics.SerializeAsString();
   AddJob({}, &statistics);
-  AddJob({Observe({Kernel(LoadPath::kDirect)}, 0), Observe({Kernel(LoadPath::kDirect)}, -1), Observe({Kernel(LoadPath::kDirect)}, NAN),
-          Observe({Kernel(LoadPath::kDirect, 0)}, 1), Observe({}, 1)},
-         &statistics);
+  AddJob(
+      {Observe({Kernel(LoadPath::kDirect)}, 0), Observe({Kernel(LoadPath::kDirect)}, -1),
+       Observe({Kernel(LoadPath::kDirect)}, NAN), Observe({Kernel(LoadPath::kDirect, 0)}, 1), Observe({}, 1)},
+      &statistics);
   EXPECT_EQ(statistics.SerializeAsString(), before);
 }
 

@@ -50,16 +50,17 @@ TEST(RoutineTables, AreLinearBetweenPointsAndExtendedOnlyToMoreBlocks) {
   expect(128, 16, 8, 168, true);
   expect(128, 24, 6, 246, true);
   const auto nothing = [&](int threads, int elements, double resident) {
-    EXPECT_FALSE(tables.Time(routine, threads, elements, resident).has_value()) << threads << " " << elements << " " << resident;
+    EXPECT_FALSE(tables.Time(routine, threads, elements, resident).has_value())
+        << threads << " " << elements << " " << resident;
   };
   expect(128, 16, 16, 176, true);
   nothing(128, 16, 16.5);  // too far
-  nothing(128, 64, 2);    // one point makes no line
-  nothing(128, 48, 2);    // beside a tile that has no such point
-  nothing(128, 8, 1);     // smaller than any tile
-  nothing(128, 128, 1);   // larger
-  nothing(256, 16, 1);    // other blocks
-  nothing(64, 64, 1);     // fewer
+  nothing(128, 64, 2);     // one point makes no line
+  nothing(128, 48, 2);     // beside a tile that has no such point
+  nothing(128, 8, 1);      // smaller than any tile
+  nothing(128, 128, 1);    // larger
+  nothing(256, 16, 1);     // other blocks
+  nothing(64, 64, 1);      // fewer
   EXPECT_FALSE(tables.Time("mmul_row<f32,4,4,4> shared", 128, 16, 1).has_value());
 }
 
@@ -90,7 +91,8 @@ TEST(RoutineTables, AreRefusedWhenTheyCannotBeTrue) {
   refused([](auto* table) { table->mutable_points(1)->set_elements(-1); }, "count");
   refused([](auto* table) { table->mutable_points(1)->set_resident_blocks(0); }, "count");
   refused([](auto* table) { table->mutable_points(1)->set_extra_shared_bytes(-1); }, "count");
-  for (double seconds : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+  for (double seconds :
+       {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     refused([&](auto* table) { table->mutable_points(2)->set_seconds(seconds); }, "time");
 }
 

@@ -112,14 +112,18 @@ TEST(Checker, Sizes) {
 }
 
 TEST(Checker, LeadingDimensions) {
-  EXPECT_EQ(TextErrors("size n;\nmatrix[n,20,ld=19] A;\nmatrix[n,n,ld=0] B;\nmatrix[n,n,ld=k] C;\nmatrix[n,n,ld=elements] D;\n"
-                       "matrix[3000000000,3,ld=3000000000] E;\nmatrix[n,n] F, G;\ninput F;\nG = neg(F);\nreturn G;\n"),
-            "f.fuse:2:16: error: the leading dimension 19 is less than the columns 20\n"
-            "f.fuse:3:15: error: a size must be from 1 to 2^62, but it is 0\n"
-            "f.fuse:4:15: error: size k is not declared; add: size k;\n"
-            "f.fuse:5:15: error: elements is the length of mapped lists (SCALAR, VECTORn, MATRIXrxc); give this collection a size "
-            "of its own\n"
-            "f.fuse:6:24: error: matrix[3000000000,3] has more than 2^62 bytes");
+  EXPECT_EQ(
+      TextErrors(
+          "size n;\nmatrix[n,20,ld=19] A;\nmatrix[n,n,ld=0] B;\nmatrix[n,n,ld=k] C;\nmatrix[n,n,ld=elements] "
+          "D;\n"
+          "matrix[3000000000,3,ld=3000000000] E;\nmatrix[n,n] F, G;\ninput F;\nG = neg(F);\nreturn G;\n"),
+      "f.fuse:2:16: error: the leading dimension 19 is less than the columns 20\n"
+      "f.fuse:3:15: error: a size must be from 1 to 2^62, but it is 0\n"
+      "f.fuse:4:15: error: size k is not declared; add: size k;\n"
+      "f.fuse:5:15: error: elements is the length of mapped lists (SCALAR, VECTORn, MATRIXrxc); give this "
+      "collection a size "
+      "of its own\n"
+      "f.fuse:6:24: error: matrix[3000000000,3] has more than 2^62 bytes");
 }
 
 TEST(Checker, UndeclaredSizesAreReportedOnce) {

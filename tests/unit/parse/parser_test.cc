@@ -160,18 +160,21 @@ TEST(Parser, SizesOfTypes) {
 }
 
 TEST(Parser, LeadingDimensions) {
-  auto graph = ParseText("size n, lda = 9, ld = 3;\nmatrix[n,n,ld=lda] A;\nmatrix[ld,n,ld=16] C;\nmatrix[n,n] B;\nmatrix[ld,n] D;\n"
-                         "input A, C;\nB = neg(A);\nD = neg(C);\nreturn B, D;\n");
+  auto graph = ParseText(
+      "size n, lda = 9, ld = 3;\nmatrix[n,n,ld=lda] A;\nmatrix[ld,n,ld=16] C;\nmatrix[n,n] B;\nmatrix[ld,n] "
+      "D;\n"
+      "input A, C;\nB = neg(A);\nD = neg(C);\nreturn B, D;\n");
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ((*graph)->values()[0].leading_dimension, Extent{"lda"});
   EXPECT_EQ((*graph)->values()[1].leading_dimension, (Extent{"", 16}));
-  EXPECT_EQ(TextErrors("size n;\nvector[n,ld=n] x;\nmatrix[n,ld=n] A;\nmatrix[n,n,ld n] B;\nmatrix[n,n,ld=] C;\n"
-                       "matrix[n,n,ld=n,n] D;\nreturn x;"),
-            "f.fuse:2:12: error: expected , or ], found =\n"
-            "f.fuse:3:12: error: expected , or ], found =\n"
-            "f.fuse:4:15: error: expected = and the leading dimension, as in matrix[m,n,ld=lda], found n\n"
-            "f.fuse:5:15: error: expected a size: a name or a whole number, found ]\n"
-            "f.fuse:6:16: error: expected ], found ,");
+  EXPECT_EQ(
+      TextErrors("size n;\nvector[n,ld=n] x;\nmatrix[n,ld=n] A;\nmatrix[n,n,ld n] B;\nmatrix[n,n,ld=] C;\n"
+                 "matrix[n,n,ld=n,n] D;\nreturn x;"),
+      "f.fuse:2:12: error: expected , or ], found =\n"
+      "f.fuse:3:12: error: expected , or ], found =\n"
+      "f.fuse:4:15: error: expected = and the leading dimension, as in matrix[m,n,ld=lda], found n\n"
+      "f.fuse:5:15: error: expected a size: a name or a whole number, found ]\n"
+      "f.fuse:6:16: error: expected ], found ,");
 }
 
 TEST(Parser, SizesOfElements) {

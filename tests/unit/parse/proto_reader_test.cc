@@ -105,9 +105,12 @@ TEST(ReadGraph, ErrorsOfTypes) {
   EXPECT_EQ(MessageErrors("variables { name: 'a' type { extents { size: 'k' } extents { constant: 0 } } }"),
             "f.pb:variables[2].type.extents[0]: error: size k is not declared; add: size k;\n"
             "f.pb:variables[2].type.extents[1]: error: a size must be from 1 to 2^62, but it is 0");
-  EXPECT_EQ(MessageErrors("variables { name: 'a' type { extents { constant: 3 } leading_dimension { constant: 4 } } }"),
-            "f.pb:variables[2].type: error: leading_dimension is given, but the type is no matrix of two extents");
-  EXPECT_EQ(MessageErrors("variables { name: 'a' type { extents { constant: 3 } extents { constant: 5 } leading_dimension {} } }"),
+  EXPECT_EQ(
+      MessageErrors(
+          "variables { name: 'a' type { extents { constant: 3 } leading_dimension { constant: 4 } } }"),
+      "f.pb:variables[2].type: error: leading_dimension is given, but the type is no matrix of two extents");
+  EXPECT_EQ(MessageErrors("variables { name: 'a' type { extents { constant: 3 } extents { constant: 5 } "
+                          "leading_dimension {} } }"),
             "f.pb:variables[2].type: error: the extent is empty; give size or constant");
   EXPECT_EQ(
       MessageErrors("variables { name: 'a' type { extents { size: 'a b' } } }"),

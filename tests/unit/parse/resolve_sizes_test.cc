@@ -63,7 +63,8 @@ TEST(ResolveSizes, OutOfRange) {
 }
 
 TEST(ResolveSizes, LeadingDimensionsHoldTheColumns) {
-  auto graph = testing::ParseText("size n = 8, lda = 9;\nmatrix[n,n,ld=lda] A, B;\ninput A;\nB = neg(A);\nreturn B;\n");
+  auto graph = testing::ParseText(
+      "size n = 8, lda = 9;\nmatrix[n,n,ld=lda] A, B;\ninput A;\nB = neg(A);\nreturn B;\n");
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_TRUE(ResolveSizes(**graph, Given({{"n", 9}}), "f.fuse").ok());
   EXPECT_EQ(Errors(ResolveSizes(**graph, Given({{"n", 10}}), "f.fuse")),

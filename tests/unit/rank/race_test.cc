@@ -16,7 +16,8 @@ TEST(Race, RoundsAreInPredictedOrderAndEndWhereNoneCanWin) {
   Race race({3.0, 1.0, 1.1, 1.2, 1.3, 1.9}, {.deviation = 0.1, .round = 3});
   EXPECT_THAT(race.Next(), ElementsAre(1, 2, 3));
   for (int position : {1, 2, 3}) race.Ended(position, 1.05);
-  // The median error is log(1.05 / 1.1), the deviation from it less than 0.1 * 1.4826: 1.3 may be 1.3 * 0.954 * 0.77 = 0.95.
+  // The median error is log(1.05 / 1.1), the deviation from it less than 0.1 * 1.4826: 1.3 may be 1.3 * 0.954
+  // * 0.77 = 0.95.
   EXPECT_THAT(race.Next(), ElementsAre(4));
   race.Ended(4, 1.25);
   EXPECT_THAT(race.Next(), IsEmpty());
@@ -67,7 +68,9 @@ TEST(Race, GoesOnFromWhatWasMeasuredBefore) {
 
 TEST(Race, WhatIsLessSureComesEarlier) {
   // Bounds: 0.98, 1.1 * exp(-0.4) = 0.74, 1.2 * exp(-0.2) = 0.98.
-  Race race({{.predicted_seconds = 1, .deviation = 0.01}, {.predicted_seconds = 1.1, .deviation = 0.2}, {.predicted_seconds = 1.2}},
+  Race race({{.predicted_seconds = 1, .deviation = 0.01},
+             {.predicted_seconds = 1.1, .deviation = 0.2},
+             {.predicted_seconds = 1.2}},
             {.deviation = 0.1, .round = 1});
   EXPECT_THAT(race.Next(), ElementsAre(1));
   race.Ended(1, 1.1);
@@ -100,7 +103,8 @@ TEST(Race, NoMoreAreTimedThanAsked) {
 TEST(Race, TheLeastAreSpreadOverTheGroups) {
   // Three groups; six must be timed.
   std::vector<RaceCandidate> candidates;
-  for (int group : {0, 0, 0, 0, 1, 1, 2}) candidates.push_back({.predicted_seconds = 1.0 + candidates.size(), .group = group});
+  for (int group : {0, 0, 0, 0, 1, 1, 2})
+    candidates.push_back({.predicted_seconds = 1.0 + candidates.size(), .group = group});
   Race race(candidates, {.deviation = 0.01, .round = 4, .least = 6});
   EXPECT_THAT(race.Next(), ElementsAre(0, 1, 4, 5));
   for (int position : {0, 1, 4, 5}) race.Ended(position, position + 1);

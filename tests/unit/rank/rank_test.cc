@@ -44,7 +44,8 @@ TEST(Rank, FastestFirstAndBadOnesLastInPredictedOrder) {
 
 TEST(Rank, CandidatesThatCannotBeToldApartStandInPredictedOrder) {
   // 7 is fastest by a hair; 2 overlaps it; 1 does not.
-  std::vector<v1::Candidate> candidates = {Ok(1, 1.4, 1.5, 1.6), Ok(7, 0.98, 1.0, 1.05), Ok(2, 1.02, 1.03, 1.1)};
+  std::vector<v1::Candidate> candidates = {Ok(1, 1.4, 1.5, 1.6), Ok(7, 0.98, 1.0, 1.05),
+                                           Ok(2, 1.02, 1.03, 1.1)};
   RankCandidates(&candidates);
   EXPECT_THAT(Order(candidates), ElementsAre(2, 7, 1));
   EXPECT_TRUE(candidates[0].tie());
@@ -69,7 +70,8 @@ TEST(Rank, NothingAndOnlyBadOnes) {
 }
 
 TEST(Rank, FinalistsAreTheFastestOkOnes) {
-  const std::vector<v1::Candidate> candidates = {Ok(1, 3, 3, 3), Bad(2, v1::FAULT), Ok(3, 1, 1, 1), Ok(4, 2, 2, 2)};
+  const std::vector<v1::Candidate> candidates = {Ok(1, 3, 3, 3), Bad(2, v1::FAULT), Ok(3, 1, 1, 1),
+                                                 Ok(4, 2, 2, 2)};
   EXPECT_THAT(ChooseFinalists(candidates, 2), ElementsAre(2, 3));
   EXPECT_THAT(ChooseFinalists(candidates, 9), ElementsAre(2, 3, 0));
 }

@@ -75,7 +75,9 @@ TEST(SpawnTest, OutlivesTheThreadThatAskedForIt) {
 TEST(SpawnTest, LeadsASessionAndAGroup) {
   for (const bool confined : {true, false}) {
     SpawnRequest request;
-    request.command = {"/bin/sh", "-c", "read pid name state parent group session rest < /proc/self/stat; echo $group $session"};
+    request.command = {
+        "/bin/sh", "-c",
+        "read pid name state parent group session rest < /proc/self/stat; echo $group $session"};
     if (confined) request.policy.emplace().kind = SandboxKind::kDeviceCode;
     int status = -1;
     const std::string output = OutputOf(request, &status);

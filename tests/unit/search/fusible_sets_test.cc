@@ -125,15 +125,19 @@ TEST(GrowFusibleSets, GivesTheWholeChainAndSomeOnTheWay) {
 TEST(GrowFusibleSets, DividesWhatIsTooLarge) {
   EXPECT_EQ(GrowFusibleSets(Chain(25), Growth::kLayers, 7, 10, 100, [](const NodeSet&) { return true; }),
             (std::vector<NodeSet>{Range(0, 8), Range(0, 10), Range(10, 18), Range(10, 20)}));
-  EXPECT_EQ(GrowFusibleSets(Chain(25), Growth::kLayers, 7, 10, 1, [](const NodeSet&) { return true; }).size(), 2u);  // no other is begun
+  EXPECT_EQ(GrowFusibleSets(Chain(25), Growth::kLayers, 7, 10, 1, [](const NodeSet&) { return true; }).size(),
+            2u);  // no other is begun
 }
 
 TEST(GrowFusibleSets, LeavesOutWhatMayNotJoinOrWouldCloseAWayAround) {
-  EXPECT_EQ(GrowFusibleSets(Chain(6), Growth::kLayers, 1, 64, 100, [](const NodeSet& set) { return !set.Contains(3) || set.Size() == 1; }),
+  EXPECT_EQ(GrowFusibleSets(Chain(6), Growth::kLayers, 1, 64, 100,
+                            [](const NodeSet& set) { return !set.Contains(3) || set.Size() == 1; }),
             (std::vector<NodeSet>{Range(0, 2), Range(0, 3), Range(4, 6)}));
   // 0 -> 1 -> 2 and 0 -> 2, where 1 may not join: 2 must not either.
   FusibleSetProblem triangle{.successors = {{1, 2}, {2}, {}}};
-  EXPECT_TRUE(GrowFusibleSets(triangle, Growth::kLayers, 1, 64, 100, [](const NodeSet& set) { return !set.Contains(1) || set.Size() == 1; }).empty());
+  EXPECT_TRUE(GrowFusibleSets(triangle, Growth::kLayers, 1, 64, 100, [](const NodeSet& set) {
+                return !set.Contains(1) || set.Size() == 1;
+              }).empty());
 }
 
 TEST(GrowFusibleSets, FollowsEdgesBeforeSharedValues) {
@@ -144,8 +148,10 @@ TEST(GrowFusibleSets, FollowsEdgesBeforeSharedValues) {
     for (int node : members) nodes.Add(node);
     return nodes;
   };
-  EXPECT_EQ(GrowFusibleSets(sums, Growth::kChains, 2, 3, 1, [](const NodeSet&) { return true; }), (std::vector<NodeSet>{set({0, 1, 4})}));
-  EXPECT_EQ(GrowFusibleSets(sums, Growth::kLayers, 2, 3, 1, [](const NodeSet&) { return true; }), (std::vector<NodeSet>{set({0, 1, 2})}));
+  EXPECT_EQ(GrowFusibleSets(sums, Growth::kChains, 2, 3, 1, [](const NodeSet&) { return true; }),
+            (std::vector<NodeSet>{set({0, 1, 4})}));
+  EXPECT_EQ(GrowFusibleSets(sums, Growth::kLayers, 2, 3, 1, [](const NodeSet&) { return true; }),
+            (std::vector<NodeSet>{set({0, 1, 2})}));
 }
 
 }  // namespace

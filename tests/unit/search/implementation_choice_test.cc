@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "absl/strings/str_cat.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"

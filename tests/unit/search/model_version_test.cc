@@ -18,20 +18,24 @@ std::pair<double, double> Predicted(const std::string& example, double warm_byte
   EXPECT_TRUE(graph.ok()) << graph.status();
   SizeValues sizes;
   for (const Size& named : (*graph)->sizes()) sizes[named.name] = size;
-  auto space = SearchFusions(**graph, sizes, CostModel(DescribedCudaDevice("sm_90"), warm_bytes), SearchOptions());
+  auto space =
+      SearchFusions(**graph, sizes, CostModel(DescribedCudaDevice("sm_90"), warm_bytes), SearchOptions());
   EXPECT_TRUE(space.ok()) << space.status();
   double unfused = 0, fused = 0;
   for (int position : space->unfused) unfused += space->implementations[position].estimate.total_seconds;
   size_t most = 0;
   for (const FusionImplementation& implementation : space->implementations)
-    if (implementation.order.size() > most) most = implementation.order.size(), fused = implementation.estimate.total_seconds;
+    if (implementation.order.size() > most)
+      most = implementation.order.size(), fused = implementation.estimate.total_seconds;
   return {unfused, fused};
 }
 
 TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
-  constexpr char kAdvice[] = "predictions have changed: raise kCostModelVersion, then put the new figures here";
+  constexpr char kAdvice[] =
+      "predictions have changed: raise kCostModelVersion, then put the new figures here";
   EXPECT_EQ(kCostModelVersion, 6) << "put the new figures here";
-  const auto expect = [&](const std::string& example, double warm_bytes, double unfused, double fused, int64_t size = 2048) {
+  const auto expect = [&](const std::string& example, double warm_bytes, double unfused, double fused,
+                          int64_t size = 2048) {
     const auto [now_unfused, now_fused] = Predicted(example, warm_bytes, size);
     EXPECT_NEAR(now_unfused / unfused, 1, 1e-4) << example << ": " << now_unfused << "; " << kAdvice;
     EXPECT_NEAR(now_fused / fused, 1, 1e-4) << example << ": " << now_fused << "; " << kAdvice;

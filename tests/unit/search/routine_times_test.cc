@@ -57,9 +57,9 @@ TEST(RoutineTimes, KernelsAreOfEachWayAndTile) {
     routines.insert(kernel.routine);
     EXPECT_GT(kernel.implementation.parameters.blocks_per_multiprocessor, 0);
   }
-  EXPECT_EQ(routines, (std::set<std::string>{"mmul_thread<f32,4,4,4> registers", "mmul_thread<f32,4,4,4> shared",
-                                             "mmul_tile<f32,4,4,4> shared", "mmul_entry<f32,4,4,4> shared",
-                                             "mmul_row<f32,4,4,4> shared"}));
+  EXPECT_EQ(routines, (std::set<std::string>{"mmul_thread<f32,4,4,4> registers",
+                                             "mmul_thread<f32,4,4,4> shared", "mmul_tile<f32,4,4,4> shared",
+                                             "mmul_entry<f32,4,4,4> shared", "mmul_row<f32,4,4,4> shared"}));
 }
 
 // Equation 4.4 of seed 000 on a table made by hand: a kernel of one thread an element, operands in registers.
@@ -77,8 +77,10 @@ TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
     NodeSet nodes;
     nodes.Add(0);
     bool found = false;
-    for (const FusionImplementation& implementation : ImplementFusion(*graph, nodes, sizes, model, {.keep = 1000}, &missing))
-      if (implementation.parameters.load_path == LoadPath::kDirect && implementation.parameters.threads == 64) {
+    for (const FusionImplementation& implementation :
+         ImplementFusion(*graph, nodes, sizes, model, {.keep = 1000}, &missing))
+      if (implementation.parameters.load_path == LoadPath::kDirect &&
+          implementation.parameters.threads == 64) {
         kernel = implementation;
         found = true;
         EXPECT_FALSE(implementation.estimate.measured_routines);
@@ -87,7 +89,8 @@ TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
   }
   {
     const CostModel model(device, 0, {}, tables);
-    EXPECT_FALSE(RoutineSecondsOf(*graph, model, kernel, 32, 10.0 * 32 * device.multiprocessors(), &missing).has_value());
+    EXPECT_FALSE(RoutineSecondsOf(*graph, model, kernel, 32, 10.0 * 32 * device.multiprocessors(), &missing)
+                     .has_value());
     EXPECT_EQ(missing, "madd_thread<f32,2,2> registers");
   }
   ASSERT_TRUE(tables.Add(Table("madd_thread<f32,2,2> registers", 64, 64, 0.1e-6, 2e-6)).ok());
@@ -109,7 +112,8 @@ TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
 
   NodeSet nodes;
   nodes.Add(0);
-  for (const FusionImplementation& implementation : ImplementFusion(*graph, nodes, sizes, model, {.keep = 1000}, &missing)) {
+  for (const FusionImplementation& implementation :
+       ImplementFusion(*graph, nodes, sizes, model, {.keep = 1000}, &missing)) {
     if (implementation.parameters.load_path != LoadPath::kDirect) continue;
     EXPECT_TRUE(implementation.estimate.measured_routines) << implementation.Describe(*graph);
     EXPECT_NE(implementation.estimate.ToString().find("measured routines"), std::string::npos);

@@ -84,7 +84,8 @@ TEST_F(BuildCacheKeeperTest, SaysOnceThatWhatIsLeftIsInUse) {
   keeper.Look();
   std::string log = TakeLog();
   EXPECT_THAT(log, HasSubstr("1 binaries"));
-  EXPECT_THAT(log, HasSubstr("has 300 bytes, more than the 250 of --cache-size: unfinished jobs use what is left"));
+  EXPECT_THAT(
+      log, HasSubstr("has 300 bytes, more than the 250 of --cache-size: unfinished jobs use what is left"));
   keeper.Look();
   EXPECT_EQ(TakeLog(), "");
   EXPECT_EQ(metrics_.build_cache_bytes->value(), 300);

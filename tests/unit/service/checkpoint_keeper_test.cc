@@ -21,7 +21,8 @@ TEST(CheckpointKeeperTest, MovesTheLogIntoTheFileUntilItIsStopped) {
   CheckpointKeeper keeper(**store, pool.get_executor(), std::chrono::milliseconds(5));
   keeper.Start();
   const auto change = [&](char content) {
-    EXPECT_TRUE((*store)->PutBlob(std::string(1'000'000, content), "", Timestamp(std::chrono::seconds(1))).ok());
+    EXPECT_TRUE(
+        (*store)->PutBlob(std::string(1'000'000, content), "", Timestamp(std::chrono::seconds(1))).ok());
   };
   change('a');
   // However long that takes on a busy machine.

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 class ContestTest : public ::testing::Test {
  protected:
   // Candidates in predicted order, each `ratio` times as slow as the one before it.
-  std::vector<WaitingCandidate> Waiting(int count, double ratio, int first_position = 0, double first_seconds = 1e-5) {
+  std::vector<WaitingCandidate> Waiting(int count, double ratio, int first_position = 0,
+                                        double first_seconds = 1e-5) {
     std::vector<WaitingCandidate> waiting;
     for (int i = 0; i < count; ++i) {
       waiting.push_back({.position = first_position + i, .seconds = first_seconds});

@@ -41,10 +41,12 @@ class HintsTest : public ::testing::Test {
   std::vector<int> KernelsOf(const Plans& plans, const std::vector<std::string>& values) const {
     std::vector<int> counts;
     for (const CoverSolution& cover : plans.covers.covers)
-      counts.push_back(static_cast<int>(std::count_if(cover.columns.begin(), cover.columns.end(), [&](int column) {
-        const NodeSet& nodes = plans.space.implementations[column].fusion.nodes;
-        return std::any_of(values.begin(), values.end(), [&](const std::string& v) { return nodes.Contains(Node(v)); });
-      })));
+      counts.push_back(
+          static_cast<int>(std::count_if(cover.columns.begin(), cover.columns.end(), [&](int column) {
+            const NodeSet& nodes = plans.space.implementations[column].fusion.nodes;
+            return std::any_of(values.begin(), values.end(),
+                               [&](const std::string& v) { return nodes.Contains(Node(v)); });
+          })));
     return counts;
   }
 
@@ -55,7 +57,8 @@ TEST_F(HintsTest, WithoutThemCoversDiffer) {
   auto plans = Plan({});
   ASSERT_TRUE(plans.ok()) << plans.status();
   const std::vector<int> counts = KernelsOf(*plans, {"M1", "F"});
-  EXPECT_TRUE(std::count(counts.begin(), counts.end(), 1) > 0 && std::count(counts.begin(), counts.end(), 2) > 0);
+  EXPECT_TRUE(std::count(counts.begin(), counts.end(), 1) > 0 &&
+              std::count(counts.begin(), counts.end(), 2) > 0);
 }
 
 TEST_F(HintsTest, TogetherIsOneKernelInEveryCover) {
@@ -107,13 +110,15 @@ TEST_F(HintsTest, ErrorsNameTheFieldAndTheValue) {
 
 TEST_F(HintsTest, ValuesThatNoKernelComputesTogetherAreAnErrorThatSaysWhereToAsk) {
   auto checked = CheckSource(
-      testing::TextSource("size n = 1000; vector[n] a, b, c, d; input a, b; c = exp(a); d = exp(b); return c, d;"),
+      testing::TextSource(
+          "size n = 1000; vector[n] a, b, c, d; input a, b; c = exp(a); d = exp(b); return c, d;"),
       *Catalog::BuiltIn());
   ASSERT_TRUE(checked.ok()) << checked.status();
   submission_.emplace(*std::move(checked));
   v1::FusionHints hints;
   *hints.add_together() = GroupOf({"c", "d"});
-  EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("no kernel computes c, d together; explain --why c,d says why"));
+  EXPECT_THAT(std::string(Plan(hints).status().message()),
+              HasSubstr("no kernel computes c, d together; explain --why c,d says why"));
 }
 
 TEST_F(HintsTest, AKernelIsMadeAsAskedFor) {
@@ -147,9 +152,11 @@ TEST_F(HintsTest, AKernelThatThereIsNotIsAnError) {
   auto* wanted = hints.add_implementations();
   wanted->set_value("F");
   wanted->set_text("row_panel");
-  EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("no kernel that computes F is described by \"row_panel\""));
+  EXPECT_THAT(std::string(Plan(hints).status().message()),
+              HasSubstr("no kernel that computes F is described by \"row_panel\""));
   wanted->set_text("");
-  EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("says nothing of the kernel that computes F"));
+  EXPECT_THAT(std::string(Plan(hints).status().message()),
+              HasSubstr("says nothing of the kernel that computes F"));
   wanted->set_value("A");
   EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("A is an input"));
 }

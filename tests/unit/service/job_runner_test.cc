@@ -49,7 +49,8 @@ class JobRunnerTest : public ::testing::Test {
     dispatcher_ = std::make_unique<Dispatcher>(*store_, pool_.get_executor(), clock_);
     ASSERT_TRUE(dispatcher_->Start().ok());
     options_.threads = 1;
-    options_.pipeline = [this](const v1::SubmitRequest&, const PipelineContext&) -> absl::StatusOr<v1::JobResult> {
+    options_.pipeline = [this](const v1::SubmitRequest&,
+                               const PipelineContext&) -> absl::StatusOr<v1::JobResult> {
       EXPECT_TRUE(barrier_.Wait());
       return v1::JobResult();
     };
@@ -63,7 +64,8 @@ class JobRunnerTest : public ::testing::Test {
   void StartRunner() {
     runner_ = std::make_unique<JobRunner>(*store_, *dispatcher_, nullptr, watchers_, options_);
   }
-  absl::StatusOr<JobRecord> Submit(const std::string& user = "", double time_limit = 0, const std::string& request_id = "", const std::string& graph_hash = "") {
+  absl::StatusOr<JobRecord> Submit(const std::string& user = "", double time_limit = 0,
+                                   const std::string& request_id = "", const std::string& graph_hash = "") {
     v1::SubmitRequest request;
     request.set_request_id(request_id);
     request.set_time_limit_seconds(time_limit);

@@ -17,7 +17,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// z = w - a*v; r = z'*u: two kernels of one binary, one of another. The loader of tests/bench/peers reads the same file.
+// z = w - a*v; r = z'*u: two kernels of one binary, one of another. The loader of tests/bench/peers reads the
+// same file.
 std::string SampleJson() {
   std::ifstream file(testing::SourceFolder() + "/tests/bench/peers/testdata/program.json");
   std::stringstream text;
@@ -59,8 +60,9 @@ TEST(LoadableProgram, JsonHasAllFieldsAndReadsBack) {
       Sample(), [](const std::string&) -> absl::StatusOr<std::string> { return ""; }, &artifact);
   ASSERT_TRUE(status.ok()) << status;
   const std::string& json = artifact.files(0).content();
-  for (const char* text : {"\"data_type\": \"F32\"", "\"by_value\": false", "\"by_value\": true", "\"shared_bytes\": \"0\"",
-                           "\"scalar_buffer\": 3", "\"workspace_offset\": \"256\"", "\"workspace_bytes\": \"4096\""})
+  for (const char* text :
+       {"\"data_type\": \"F32\"", "\"by_value\": false", "\"by_value\": true", "\"shared_bytes\": \"0\"",
+        "\"scalar_buffer\": 3", "\"workspace_offset\": \"256\"", "\"workspace_bytes\": \"4096\""})
     EXPECT_THAT(json, HasSubstr(text));
   v1::LoadableProgram read;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json, &read).ok());
@@ -70,7 +72,8 @@ TEST(LoadableProgram, JsonHasAllFieldsAndReadsBack) {
 TEST(LoadableProgram, MissingBinaryIsAnError) {
   v1::Artifact artifact;
   auto status = AddLoadableFiles(
-      Sample(), [](const std::string&) -> absl::StatusOr<std::string> { return absl::NotFoundError("gone"); }, &artifact);
+      Sample(), [](const std::string&) -> absl::StatusOr<std::string> { return absl::NotFoundError("gone"); },
+      &artifact);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
 }
 

@@ -1,4 +1,5 @@
-// Which candidates run again when they have failed, on which device, and what is said of them. Workers are played.
+// Which candidates run again when they have failed, on which device, and what is said of them. Workers are
+// played.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +41,8 @@ class ConfirmTest : public DispatchTest {
     for (std::thread& worker : workers_) worker.join();
     DispatchTest::TearDown();
   }
-  // A worker that times on the device, where a program has the outcome that `outcome` gives for its name and company.
+  // A worker that times on the device, where a program has the outcome that `outcome` gives for its name and
+  // company.
   using OutcomeOf = std::function<v1::Outcome(const std::string& name, int programs_of_task)>;
   void StartWorker(const v1::DeviceDescription& device, OutcomeOf outcome) {
     Call(Request("worker of " + device.uuid(), {}, {device}));
@@ -68,8 +70,9 @@ class ConfirmTest : public DispatchTest {
         const v1::SynchronizeResponse response = Call(request);
         request.clear_tasks();
         for (const v1::Assignment& assignment : response.assignments())
-          *request.add_tasks() =
-              Answer(assignment, [&](const std::string&) { return outcomes[std::min(next++, outcomes.size() - 1)]; });
+          *request.add_tasks() = Answer(assignment, [&](const std::string&) {
+            return outcomes[std::min(next++, outcomes.size() - 1)];
+          });
       }
     });
   }
@@ -105,7 +108,8 @@ class ConfirmTest : public DispatchTest {
   const v1::DeviceDescription device_ = CudaDevice("GPU-1");
 
  private:
-  v1::TaskReport Answer(const v1::Assignment& assignment, const std::function<v1::Outcome(const std::string& name)>& outcome_of) {
+  v1::TaskReport Answer(const v1::Assignment& assignment,
+                        const std::function<v1::Outcome(const std::string& name)>& outcome_of) {
     v1::TaskReport report;
     report.set_task(assignment.task());
     report.set_fence(assignment.fence());
@@ -130,7 +134,8 @@ class ConfirmTest : public DispatchTest {
   std::atomic<bool> stop_ = false;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
-  std::map<std::string, std::vector<std::string>> ran_;  // names of the programs of each task, by device; guarded by mutex_
+  std::map<std::string, std::vector<std::string>>
+      ran_;  // names of the programs of each task, by device; guarded by mutex_
 };
 
 TEST_F(ConfirmTest, ACandidateThatSucceedsIsNotRunAgain) {
@@ -193,12 +198,14 @@ using TogetherTest = ConfirmTest;
 TEST_F(TogetherTest, FourCandidatesAtMostShareATiming) {
   StartWorker(device_, {v1::OK});
   EXPECT_THAT(TimeTogether(9), Each(v1::OK));
-  EXPECT_THAT(Ran("GPU-1"), UnorderedElementsAre("candidate 1 + candidate 2 + candidate 3", "candidate 4 + candidate 5 + candidate 6",
+  EXPECT_THAT(Ran("GPU-1"), UnorderedElementsAre("candidate 1 + candidate 2 + candidate 3",
+                                                 "candidate 4 + candidate 5 + candidate 6",
                                                  "candidate 7 + candidate 8 + candidate 9"));
 }
 
 TEST_F(TogetherTest, OneBadCandidateIsBelievedAndTheOthersAreNotRunAgain) {
-  StartWorker(device_, [](const std::string& name, int) { return name == "candidate 2" ? v1::WRONG_RESULT : v1::OK; });
+  StartWorker(device_,
+              [](const std::string& name, int) { return name == "candidate 2" ? v1::WRONG_RESULT : v1::OK; });
   EXPECT_THAT(TimeTogether(4), ElementsAre(v1::OK, v1::WRONG_RESULT, v1::OK, v1::OK));
   EXPECT_THAT(Ran("GPU-1"), SizeIs(1));
 }
@@ -206,15 +213,18 @@ TEST_F(TogetherTest, OneBadCandidateIsBelievedAndTheOthersAreNotRunAgain) {
 TEST_F(TogetherTest, WhatAnotherBadCandidateMayHaveSpoiltIsRunAlone) {
   // The second writes into what belongs to the third, which is right where it runs alone.
   StartWorker(device_, [](const std::string& name, int programs) {
-    return name.starts_with("candidate 2") || (name == "candidate 3" && programs > 1) ? v1::WRONG_RESULT : v1::OK;
+    return name.starts_with("candidate 2") || (name == "candidate 3" && programs > 1) ? v1::WRONG_RESULT
+                                                                                      : v1::OK;
   });
   EXPECT_THAT(TimeTogether(4), ElementsAre(v1::OK, v1::WRONG_RESULT, v1::OK, v1::OK));
-  EXPECT_THAT(Ran("GPU-1"), UnorderedElementsAre("candidate 1 + candidate 2 + candidate 3 + candidate 4", "candidate 2, alone",
-                                                 "candidate 3, alone"));
+  EXPECT_THAT(Ran("GPU-1"), UnorderedElementsAre("candidate 1 + candidate 2 + candidate 3 + candidate 4",
+                                                 "candidate 2, alone", "candidate 3, alone"));
 }
 
 TEST_F(TogetherTest, AFaultTakesNobodyAlong) {
-  StartWorker(device_, [](const std::string& name, int) { return name.starts_with("candidate 1") ? v1::FAULT : v1::OK; });
+  StartWorker(device_, [](const std::string& name, int) {
+    return name.starts_with("candidate 1") ? v1::FAULT : v1::OK;
+  });
   EXPECT_THAT(TimeTogether(3), ElementsAre(v1::FAULT, v1::OK, v1::OK));
   EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2 + candidate 3", "candidate 1, again"));
 }

@@ -206,12 +206,14 @@ TEST_F(ModelReportTest, DeviceAndTimesAreFilters) {
   EXPECT_EQ(Report(request)->graphs(0).cache(), v1::COLD);
 
   request.set_device("TPU");
-  EXPECT_THAT(Error(request, absl::StatusCode::kNotFound),
-              AllOf(HasSubstr("on device TPU; there are jobs on CPU (cold), CPU 2 (warm), GPU (cold), GPU (warm): "),
-                    HasSubstr("run fusion-client submit")));
+  EXPECT_THAT(
+      Error(request, absl::StatusCode::kNotFound),
+      AllOf(HasSubstr("on device TPU; there are jobs on CPU (cold), CPU 2 (warm), GPU (cold), GPU (warm): "),
+            HasSubstr("run fusion-client submit")));
   request.set_device("CPU");
   request.set_cache(v1::WARM);
-  EXPECT_THAT(Error(request, absl::StatusCode::kNotFound), HasSubstr("on device CPU ranked by warm times; there"));
+  EXPECT_THAT(Error(request, absl::StatusCode::kNotFound),
+              HasSubstr("on device CPU ranked by warm times; there"));
 }
 
 TEST_F(ModelReportTest, AtMostSoManyOfThoseThatMatchTheNewest) {
@@ -253,12 +255,14 @@ TEST_F(ModelReportTest, LimitsOutOfRangeAreInvalid) {
 
 TEST_F(ModelReportTest, WithoutJobsItSaysWhatToDo) {
   EXPECT_EQ(Error({}, absl::StatusCode::kNotFound),
-            "no job that SUCCEEDED has candidates with a predicted and a measured time; run fusion-client submit first");
+            "no job that SUCCEEDED has candidates with a predicted and a measured time; run fusion-client "
+            "submit first");
   v1::ReportModelRequest request;
   request.set_device("GPU");
   request.set_cache(v1::COLD);
   EXPECT_EQ(Error(request, absl::StatusCode::kNotFound),
-            "no job that SUCCEEDED has candidates with a predicted and a measured time on device GPU ranked by cold times; "
+            "no job that SUCCEEDED has candidates with a predicted and a measured time on device GPU ranked "
+            "by cold times; "
             "run fusion-client submit first");
 }
 
@@ -275,9 +279,9 @@ TEST_F(ModelReportTest, ResultsThatCannotBeReadAreLeftOut) {
 
 TEST_F(ModelReportTest, AnIntervalIsWidenedToItsMedian) {
   v1::JobResult result = Result("add", "GPU", v1::COLD);
-  AddCandidate(&result, 3, {3, 1, 1.2, 1.3});       // above its median: from 1 to 1.3
-  AddCandidate(&result, 1, {1, 1.25, 0, 0});        // not known: the median alone
-  AddCandidate(&result, 2, {2, 1.35, 1.0, 1.1});    // below its median: from 1 to 1.35
+  AddCandidate(&result, 3, {3, 1, 1.2, 1.3});     // above its median: from 1 to 1.3
+  AddCandidate(&result, 1, {1, 1.25, 0, 0});      // not known: the median alone
+  AddCandidate(&result, 2, {2, 1.35, 1.0, 1.1});  // below its median: from 1 to 1.35
   AddCandidate(&result, 4, {4, 9, std::nan(""), 0});
   Succeeded(result);
   absl::StatusOr<v1::ReportModelResponse> report = Report();
@@ -324,10 +328,12 @@ TEST_F(ModelReportTest, PlotsShowTheNewestGraphsThatTheyCanName) {
   absl::StatusOr<v1::ReportModelResponse> report = Report(request);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->graphs_size(), kPlottedJobs + 1);
-  EXPECT_THAT(report->measured_plot(), AllOf(StartsWith("<svg"), HasSubstr("Predicted against measured"),
-                                             HasSubstr("28 graphs"), HasSubstr("new graph"), Not(HasSubstr("old graph"))));
-  EXPECT_THAT(report->convergence_plot(), AllOf(StartsWith("<svg"), HasSubstr("Best so far"), HasSubstr("28 graphs"),
-                                                HasSubstr("new graph"), Not(HasSubstr("old graph"))));
+  EXPECT_THAT(report->measured_plot(),
+              AllOf(StartsWith("<svg"), HasSubstr("Predicted against measured"), HasSubstr("28 graphs"),
+                    HasSubstr("new graph"), Not(HasSubstr("old graph"))));
+  EXPECT_THAT(report->convergence_plot(),
+              AllOf(StartsWith("<svg"), HasSubstr("Best so far"), HasSubstr("28 graphs"),
+                    HasSubstr("new graph"), Not(HasSubstr("old graph"))));
   request.set_jobs(3);
   EXPECT_THAT(Report(request)->measured_plot(), HasSubstr("3 graphs"));
 }

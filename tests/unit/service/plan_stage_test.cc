@@ -23,11 +23,13 @@ Submission Example(const std::string& name, int64_t size) {
 }
 
 // Structures of the implementations of `nodes` in the covers.
-std::set<Structure> StructuresOf(const SearchSpace& space, const std::vector<CoverSolution>& covers, const NodeSet& nodes) {
+std::set<Structure> StructuresOf(const SearchSpace& space, const std::vector<CoverSolution>& covers,
+                                 const NodeSet& nodes) {
   std::set<Structure> found;
   for (const CoverSolution& cover : covers)
     for (int column : cover.columns)
-      if (space.implementations[column].fusion.nodes == nodes) found.insert(StructureOf(space.implementations[column]));
+      if (space.implementations[column].fusion.nodes == nodes)
+        found.insert(StructureOf(space.implementations[column]));
   return found;
 }
 
@@ -43,16 +45,17 @@ TEST(PlanCovers, EachCoverOnceInOrderAndAtMostAsManyAsAskedFor) {
     ASSERT_FALSE(covers.empty());
     EXPECT_LE(static_cast<int>(covers.size()), count);
     EXPECT_EQ(plans->summary.covers(), static_cast<int64_t>(covers.size()));
-    EXPECT_TRUE(std::is_sorted(covers.begin(), covers.end(), [](const CoverSolution& a, const CoverSolution& b) {
-      return a.seconds < b.seconds;
-    }));
+    EXPECT_TRUE(
+        std::is_sorted(covers.begin(), covers.end(),
+                       [](const CoverSolution& a, const CoverSolution& b) { return a.seconds < b.seconds; }));
     std::set<std::vector<int>> seen;
     for (const CoverSolution& cover : covers) {
       std::vector<int> columns = cover.columns;
       std::sort(columns.begin(), columns.end());
       const std::string text = DescribeCover(*submission.graph, plans->space, cover, 1).description();
       EXPECT_TRUE(seen.insert(columns).second) << "twice: " << text;
-      // Exchanging an implementation leaves a cover, predicted as the sum of its members and the first accesses.
+      // Exchanging an implementation leaves a cover, predicted as the sum of its members and the first
+      // accesses.
       double seconds = 0;
       std::set<int> nodes;
       for (int column : columns) {
@@ -85,7 +88,8 @@ TEST(PlanCovers, StructuresThatAreNotAmongTheBestPredictedCompete) {
     CoverProblem problem{.node_count = submission.graph->node_count()};
     for (const Node& node : submission.graph->nodes()) {
       problem.successors.emplace_back();
-      for (NodeId successor : submission.graph->successors(node.id)) problem.successors.back().push_back(successor.value);
+      for (NodeId successor : submission.graph->successors(node.id))
+        problem.successors.back().push_back(successor.value);
     }
     for (const FusionImplementation& implementation : plans->space.implementations)
       problem.columns.push_back({implementation.fusion.nodes, implementation.estimate.total_seconds});
@@ -128,9 +132,12 @@ TEST(PlanCovers, TheBestPredictedCoverStaysWhateverIsAdded) {
     for (int count : {1, 3, 8, 30}) {
       auto plans = PlanCovers(submission, model, count, false);
       ASSERT_TRUE(plans.ok()) << plans.status();
-      const auto best = SolveCoversOf(*submission.graph, plans->space, [](const FusionImplementation&) { return true; }, {.count = 1});
+      const auto best = SolveCoversOf(*submission.graph, plans->space,
+                                      [](const FusionImplementation&) { return true; }, {.count = 1});
       ASSERT_TRUE(best.ok()) << best.status();
-      EXPECT_NEAR(plans->covers.covers.front().seconds - model.StartSeconds(), best->covers.front().seconds, 1e-12) << name << count;
+      EXPECT_NEAR(plans->covers.covers.front().seconds - model.StartSeconds(), best->covers.front().seconds,
+                  1e-12)
+          << name << count;
       EXPECT_LE(plans->covers.covers.size(), size_t(count));
     }
   }
@@ -149,10 +156,12 @@ TEST(PlanCovers, DeterministicCoversHaveNoAtomicSums) {
   }
 }
 
-// What is measured and what is taken away are launched alike: kernels of sm_90 and later wait themselves for those before them.
+// What is measured and what is taken away are launched alike: kernels of sm_90 and later wait themselves for
+// those before them.
 TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
   const Submission submission = Example("axpydot", 1000);
-  for (const auto& [arch, programmatic] : {std::pair{"sm_80", false}, {"sm_90", true}, {"sm_120", true}, {"", false}}) {
+  for (const auto& [arch, programmatic] :
+       {std::pair{"sm_80", false}, {"sm_90", true}, {"sm_120", true}, {"", false}}) {
     const DeviceDescription device = *arch ? DescribedCudaDevice(arch) : DescribedDevice(v1::HOST);
     const CostModel model(device);
     auto plans = PlanCovers(submission, model, 2, false);
@@ -163,10 +172,12 @@ TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
     for (const CodeUnit* unit : code->candidates[0].units) built.binaries[unit] = "sha256:x";
     const v1::Program program = ProgramOfUnits(submission, device, built, code->candidates[0].units, "p");
     ASSERT_GT(program.launches_size(), 0);
-    for (const v1::Launch& launch : program.launches()) EXPECT_EQ(launch.programmatic(), programmatic) << arch;
+    for (const v1::Launch& launch : program.launches())
+      EXPECT_EQ(launch.programmatic(), programmatic) << arch;
     for (const CodeUnit* unit : code->candidates[0].units)
       for (const KernelLaunch& launch : unit->code.launches)
-        EXPECT_TRUE(!*arch || PrintCuda(launch.kernel).find("  fu_launch_begin();") != std::string::npos) << arch;
+        EXPECT_TRUE(!*arch || PrintCuda(launch.kernel).find("  fu_launch_begin();") != std::string::npos)
+            << arch;
   }
 }
 

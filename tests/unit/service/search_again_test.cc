@@ -48,7 +48,8 @@ class SearchAgainTest : public DispatchTest {
     }
   }
   CostModel Taught() {
-    const PipelineContext context{*store_, *dispatcher_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
+    const PipelineContext context{
+        *store_, *dispatcher_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
     auto taught = TaughtModel(submission_, model_, v1::COLD, plans_, code_, context);
     EXPECT_TRUE(taught.ok()) << taught.status();
     return *std::move(taught);
@@ -73,13 +74,16 @@ class SearchAgainTest : public DispatchTest {
 TEST_F(SearchAgainTest, KernelsThatDisappointGiveWayToOthers) {
   constexpr size_t kMeasured = 16;
   std::set<const CodeUnit*> measured;
-  for (size_t i = 0; i < kMeasured; ++i) measured.insert(code_.candidates[i].units.begin(), code_.candidates[i].units.end());
+  for (size_t i = 0; i < kMeasured; ++i)
+    measured.insert(code_.candidates[i].units.begin(), code_.candidates[i].units.end());
   Measure(kMeasured, 3);
   const std::vector<WaitingCandidate> waiting = SearchAgain();
   ASSERT_FALSE(waiting.empty());
   const std::vector<const CodeUnit*>& first = code_.candidates[waiting.front().position].units;
-  EXPECT_TRUE(std::none_of(first.begin(), first.end(), [&](const CodeUnit* unit) { return measured.contains(unit); }));
-  EXPECT_LT(waiting.front().seconds, 3 * plans_.covers.covers[0].seconds) << "it may be faster than what was measured";
+  EXPECT_TRUE(std::none_of(first.begin(), first.end(),
+                           [&](const CodeUnit* unit) { return measured.contains(unit); }));
+  EXPECT_LT(waiting.front().seconds, 3 * plans_.covers.covers[0].seconds)
+      << "it may be faster than what was measured";
 }
 
 TEST_F(SearchAgainTest, WhatWasTimedDoesNotWaitAndNothingIsACandidateTwice) {
@@ -89,7 +93,8 @@ TEST_F(SearchAgainTest, WhatWasTimedDoesNotWaitAndNothingIsACandidateTwice) {
   EXPECT_GT(code_.candidates.size(), before);
   EXPECT_EQ(code_.candidates.size(), plans_.covers.covers.size());
   std::set<std::string> keys;
-  for (const PlannedCandidate& planned : code_.candidates) EXPECT_TRUE(keys.insert(planned.candidate.key()).second);
+  for (const PlannedCandidate& planned : code_.candidates)
+    EXPECT_TRUE(keys.insert(planned.candidate.key()).second);
   std::set<int> positions;
   for (const WaitingCandidate& candidate : waiting) {
     EXPECT_TRUE(positions.insert(candidate.position).second);
@@ -127,11 +132,15 @@ TEST_F(SearchAgainTest, WhatIsLessSureComesEarlier) {
   Measure(16, 1);
   const std::vector<WaitingCandidate> waiting = SearchAgain();
   ASSERT_GE(waiting.size(), 2u);
-  const auto least = [](const WaitingCandidate& candidate) { return candidate.seconds * std::exp(-2 * candidate.deviation); };
-  EXPECT_TRUE(std::is_sorted(waiting.begin(), waiting.end(),
-                             [&](const WaitingCandidate& a, const WaitingCandidate& b) { return least(a) < least(b); }));
-  EXPECT_FALSE(std::is_sorted(waiting.begin(), waiting.end(),
-                              [](const WaitingCandidate& a, const WaitingCandidate& b) { return a.seconds < b.seconds; }));
+  const auto least = [](const WaitingCandidate& candidate) {
+    return candidate.seconds * std::exp(-2 * candidate.deviation);
+  };
+  EXPECT_TRUE(std::is_sorted(
+      waiting.begin(), waiting.end(),
+      [&](const WaitingCandidate& a, const WaitingCandidate& b) { return least(a) < least(b); }));
+  EXPECT_FALSE(std::is_sorted(
+      waiting.begin(), waiting.end(),
+      [](const WaitingCandidate& a, const WaitingCandidate& b) { return a.seconds < b.seconds; }));
   for (const WaitingCandidate& candidate : waiting) EXPECT_GT(candidate.deviation, 0);
 }
 
@@ -139,10 +148,12 @@ TEST_F(SearchAgainTest, KernelsThatDoNotBuildAreNotMetAgain) {
   Measure(16, 1.5);
   const int before = static_cast<int>(code_.candidates.size());
   std::vector<WaitingCandidate> waiting = SearchAgain();
-  const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const auto& candidate) { return candidate.position >= before; });
+  const auto found = std::find_if(waiting.begin(), waiting.end(),
+                                  [&](const auto& candidate) { return candidate.position >= before; });
   ASSERT_NE(found, waiting.end());
   EXPECT_EQ(code_.candidates[found->position].candidate.search(), 2);
-  const FusionImplementation kernel = plans_.space.implementations[plans_.covers.covers[found->position].columns[0]];
+  const FusionImplementation kernel =
+      plans_.space.implementations[plans_.covers.covers[found->position].columns[0]];
   // The same again, where it has not built.
   Begin();
   Measure(16, 1.5);
@@ -160,13 +171,15 @@ TEST_F(SearchAgainTest, KernelsThatDoNotBuildAreNotMetAgain) {
 TEST_F(SearchAgainTest, NothingIsStoredBeforeTheJobEnds) {
   Measure(16, 2);
   Taught();
-  const auto families = store_->KernelFamilies({.device_class = model_.device().name(), .cache = v1::CacheState_Name(v1::COLD),
+  const auto families = store_->KernelFamilies({.device_class = model_.device().name(),
+                                                .cache = v1::CacheState_Name(v1::COLD),
                                                 .library_hash = (*Catalog::BuiltIn())->hash(),
                                                 .toolkit = model_.device().toolkit_version()});
   ASSERT_TRUE(families.ok()) << families.status();
   EXPECT_TRUE(families->empty());
-  const auto statistics = store_->ModelStatistics(
-      {.device_class = model_.device().name(), .cache = v1::CacheState_Name(v1::COLD), .model_version = kCostModelVersion});
+  const auto statistics = store_->ModelStatistics({.device_class = model_.device().name(),
+                                                   .cache = v1::CacheState_Name(v1::COLD),
+                                                   .model_version = kCostModelVersion});
   ASSERT_TRUE(statistics.ok()) << statistics.status();
   EXPECT_EQ(*statistics, "");
 }

@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-
 #include <boost/asio/thread_pool.hpp>
 #include <memory>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/service/backup.h"
 #include "server/service/server.h"
 #include "tests/integration/http_connection.h"

@@ -39,16 +39,20 @@ TEST(SubmitFieldsTest, PrioritiesAndLimitsHaveBounds) {
   const auto field = [](const std::function<void(v1::SubmitRequest&)>& change) -> std::string {
     v1::SubmitRequest request;
     change(request);
-    const std::vector<google::rpc::BadRequest::FieldViolation> violations = FieldViolations(CheckRequestFields(request));
+    const std::vector<google::rpc::BadRequest::FieldViolation> violations =
+        FieldViolations(CheckRequestFields(request));
     return violations.empty() ? "" : violations[0].field();
   };
   EXPECT_EQ(field([](auto& request) { request.set_priority(100); }), "");
   EXPECT_EQ(field([](auto& request) { request.set_priority(101); }), "priority");
   EXPECT_EQ(field([](auto& request) { request.set_priority(INT32_MIN); }), "priority");
   EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_queue_seconds(60); }), "");
-  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_queue_seconds(-1); }), "limits.queue_seconds");
-  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_build_seconds(1e300); }), "limits.build_seconds");
-  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_run_seconds(std::nan("")); }), "limits.run_seconds");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_queue_seconds(-1); }),
+            "limits.queue_seconds");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_build_seconds(1e300); }),
+            "limits.build_seconds");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_run_seconds(std::nan("")); }),
+            "limits.run_seconds");
 }
 
 TEST(CheckBenchmark, WantsFunctionsOfElements) {
@@ -62,7 +66,8 @@ TEST(CheckBenchmark, WantsFunctionsOfElements) {
   EXPECT_TRUE(checked("SCALAR x, y;\ninput x;\ny = square(x);\nreturn y;\n").ok());
   const absl::Status refused = checked("size n = 8;\nvector[n] x, y;\ninput x;\ny = square(x);\nreturn y;\n");
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(std::string(refused.message()).find("no functions of small matrices"), std::string::npos) << refused;
+  EXPECT_NE(std::string(refused.message()).find("no functions of small matrices"), std::string::npos)
+      << refused;
 }
 
 }  // namespace

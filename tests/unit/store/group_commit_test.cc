@@ -38,11 +38,15 @@ class GroupCommitTest : public ::testing::Test {
   int64_t Count() { return database_->Integer("SELECT count(*) FROM numbers").value_or(-1); }
   // How often another connection sees the number.
   int64_t CommittedElsewhere(int number) {
-    auto other = Database::Open(folder_ + "/group.db", Database::Mode::kReadOnly, std::chrono::milliseconds(1000));
+    auto other =
+        Database::Open(folder_ + "/group.db", Database::Mode::kReadOnly, std::chrono::milliseconds(1000));
     if (!other.ok()) return -1;
-    return (*other)->Integer(absl::StrCat("SELECT count(*) FROM numbers WHERE number = ", number)).value_or(-1);
+    return (*other)
+        ->Integer(absl::StrCat("SELECT count(*) FROM numbers WHERE number = ", number))
+        .value_or(-1);
   }
-  // Runs the changes at once, so that all but the first are one group: the first waits until the others have come.
+  // Runs the changes at once, so that all but the first are one group: the first waits until the others have
+  // come.
   std::vector<absl::Status> RunTogether(const std::vector<GroupCommit::Change>& changes) {
     std::latch begun(1);
     std::atomic<bool> go = false;
@@ -112,7 +116,8 @@ TEST_F(GroupCommitTest, AChangeThatUndoesTheWholeTransactionTakesNoOthersAlong) 
   changes.insert(changes.begin() + 3, full);
   const std::vector<absl::Status> statuses = RunTogether(changes);
   for (size_t i = 0; i < statuses.size(); ++i)
-    EXPECT_EQ(statuses[i].code(), i == 3 ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk) << statuses[i];
+    EXPECT_EQ(statuses[i].code(), i == 3 ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk)
+        << statuses[i];
   EXPECT_EQ(Count(), 6);
 }
 
@@ -131,7 +136,8 @@ TEST_F(GroupCommitTest, AnUrgentChangeWaitsForOneOtherAndEndsTheTransaction) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
       if (order.size() > 3) {
-        // A later transaction: the urgent change has been committed, whether or not its thread has been woken.
+        // A later transaction: the urgent change has been committed, whether or not its thread has been
+        // woken.
         EXPECT_EQ(CommittedElsewhere(100), 1) << "after " << order.size();
       }
       return Insert(database, i);
@@ -165,7 +171,8 @@ TEST_F(GroupCommitTest, AChangeThatFailsBeforeItChangesAnythingCostsTheOthersNot
     });
   const std::vector<absl::Status> statuses = RunTogether(changes);
   for (int i = 0; i < 6; ++i)
-    EXPECT_EQ(statuses[i].code(), i == 2 ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kOk) << statuses[i];
+    EXPECT_EQ(statuses[i].code(), i == 2 ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kOk)
+        << statuses[i];
   EXPECT_EQ(runs, 6) << "each once";
   EXPECT_EQ(Count(), 5);
 }
@@ -184,7 +191,8 @@ TEST_F(GroupCommitTest, WorkBetweenTransactionsIsInNone) {
                           .ok());
         } else {
           const Urgency urgency = t == 1 ? Urgency::kUrgent : Urgency::kBulk;
-          EXPECT_TRUE(writes_.Run([&](Database& database) { return Insert(database, 100 * t + i); }, urgency).ok());
+          EXPECT_TRUE(
+              writes_.Run([&](Database& database) { return Insert(database, 100 * t + i); }, urgency).ok());
         }
       }
     });

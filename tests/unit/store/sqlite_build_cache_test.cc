@@ -24,7 +24,8 @@ class SqliteBuildCacheTest : public StoreTest {
     return store_->PutBlob(name + std::string(kBytes - name.size(), '.'), "", At(second)).value_or("");
   }
   BuildCacheTrim Trim(int64_t max_bytes, int limit = kMany, int64_t unreported_before = 0) {
-    const absl::StatusOr<BuildCacheTrim> trim = store_->TrimBuildCache(max_bytes, At(unreported_before), limit);
+    const absl::StatusOr<BuildCacheTrim> trim =
+        store_->TrimBuildCache(max_bytes, At(unreported_before), limit);
     EXPECT_TRUE(trim.ok()) << trim.status();
     EXPECT_TRUE(store_->CheckIntegrity().ok());
     return trim.value_or(BuildCacheTrim());

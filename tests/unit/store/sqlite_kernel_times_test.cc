@@ -13,10 +13,11 @@ using ::testing::IsEmpty;
 
 class SqliteKernelTimesTest : public StoreTest {
  protected:
-  const KernelTimesKey key_{.device_class = "H200", .cache = "COLD", .library_hash = "sha256:1", .toolkit = "13.0"};
+  const KernelTimesKey key_{
+      .device_class = "H200", .cache = "COLD", .library_hash = "sha256:1", .toolkit = "13.0"};
 
-  void Put(const KernelTimesKey& key, const std::string& family, const std::string& sizes, const std::string& variant,
-           const std::string& content, int64_t seconds, int64_t most = 100) {
+  void Put(const KernelTimesKey& key, const std::string& family, const std::string& sizes,
+           const std::string& variant, const std::string& content, int64_t seconds, int64_t most = 100) {
     const auto set = [&](std::vector<KernelTimeRecord>* kernels) { (*kernels)[0].content = content; };
     EXPECT_TRUE(store_->UpdateKernelTimes(key, {{family, sizes, variant, ""}}, set, most, At(seconds)).ok());
   }
@@ -90,7 +91,8 @@ TEST_F(SqliteKernelTimesTest, ChangesOfThreadsComeOneAfterTheOther) {
       for (int i = 0; i < 25; ++i)
         EXPECT_TRUE(store_
                         ->UpdateKernelTimes(
-                            key_, {{"f", "8", "a", ""}}, [](std::vector<KernelTimeRecord>* kernels) { (*kernels)[0].content += "x"; }, 100,
+                            key_, {{"f", "8", "a", ""}},
+                            [](std::vector<KernelTimeRecord>* kernels) { (*kernels)[0].content += "x"; }, 100,
                             At(1))
                         .ok());
     });

@@ -163,7 +163,8 @@ TEST_F(SqliteMeasurementsTest, ModelStatisticsAreOfTheirDevicesCacheAndVersion) 
   const ModelStatisticsKey key{.device_class = "H200", .cache = "COLD", .model_version = 1};
   EXPECT_EQ(*store_->ModelStatistics(key), "");
   const auto set = [&](const ModelStatisticsKey& which, const std::string& text) {
-    return store_->UpdateModelStatistics(which, [&](const std::string&) { return text; }, At(1));
+    return store_->UpdateModelStatistics(
+        which, [&](const std::string&) { return text; }, At(1));
   };
   ASSERT_TRUE(set(key, std::string("\0one", 4)).ok());
   ASSERT_TRUE(set({.device_class = "H100", .cache = "COLD", .model_version = 1}, "two").ok());
@@ -180,7 +181,10 @@ TEST_F(SqliteMeasurementsTest, NoChangeOfModelStatisticsIsLost) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 25; ++i)
-        EXPECT_TRUE(store_->UpdateModelStatistics(key, [](const std::string& old) { return old + "x"; }, At(1)).ok());
+        EXPECT_TRUE(store_
+                        ->UpdateModelStatistics(
+                            key, [](const std::string& old) { return old + "x"; }, At(1))
+                        .ok());
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(*store_->ModelStatistics(key), std::string(100, 'x'));
@@ -192,9 +196,18 @@ TEST_F(SqliteMeasurementsTest, RoutineTablesAreOfTheirDeviceLibraryAndToolkit) {
   ASSERT_TRUE(store_->PutRoutineTable(key, {"b", std::string("\0old", 4)}, At(1)).ok());
   ASSERT_TRUE(store_->PutRoutineTable(key, {"b", std::string("\0new", 4)}, At(2)).ok());
   ASSERT_TRUE(store_->PutRoutineTable(key, {"a", "one"}, At(1)).ok());
-  ASSERT_TRUE(store_->PutRoutineTable({.device_class = "H100", .library_hash = "sha256:1", .toolkit = "13.0"}, {"a", "2"}, At(1)).ok());
-  ASSERT_TRUE(store_->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:2", .toolkit = "13.0"}, {"a", "3"}, At(1)).ok());
-  ASSERT_TRUE(store_->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:1", .toolkit = "12.8"}, {"a", "4"}, At(1)).ok());
+  ASSERT_TRUE(store_
+                  ->PutRoutineTable({.device_class = "H100", .library_hash = "sha256:1", .toolkit = "13.0"},
+                                    {"a", "2"}, At(1))
+                  .ok());
+  ASSERT_TRUE(store_
+                  ->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:2", .toolkit = "13.0"},
+                                    {"a", "3"}, At(1))
+                  .ok());
+  ASSERT_TRUE(store_
+                  ->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:1", .toolkit = "12.8"},
+                                    {"a", "4"}, At(1))
+                  .ok());
   Reopen();
   const auto tables = store_->RoutineTables(key);
   ASSERT_TRUE(tables.ok());

@@ -78,7 +78,8 @@ TEST_F(SqliteTaskClaimsTest, NoRenewalHoldsATaskBeyondTheEndOfItsClaim) {
   EXPECT_EQ(claimed.hold_until, At(140));
   const std::vector<TaskHold> holds = {{claimed.id, claimed.fence}};
   const auto lease = std::chrono::seconds(15);
-  for (int second = 105; second <= 135; second += 5) EXPECT_TRUE(store_->RenewLeases(holds, At(second), lease)->empty());
+  for (int second = 105; second <= 135; second += 5)
+    EXPECT_TRUE(store_->RenewLeases(holds, At(second), lease)->empty());
   EXPECT_EQ(Task(claimed.id).lease_until, At(140));
   EXPECT_TRUE(store_->ExpireLeases(At(140))->empty());
   EXPECT_EQ(store_->ExpireLeases(At(141))->size(), 1u);
@@ -139,8 +140,8 @@ TEST_F(SqliteTaskClaimsTest, AResultIsAcceptedExactlyOnce) {
 TEST_F(SqliteTaskClaimsTest, ResultsOfSeveralTasksAreOneChange) {
   const TaskHold a = Running("a", At(20)), b = Running("b", At(20)), c = Running("c", At(20));
   const BuildRecord build{.key = "b", .outcome = "COMPILE_ERROR"};
-  const absl::StatusOr<std::vector<bool>> completed =
-      store_->CompleteTasks({{a, "of a"}, {{c.task, c.fence + 1}, "of another fence"}, {b, "of b", build}, {b, "again"}}, At(21));
+  const absl::StatusOr<std::vector<bool>> completed = store_->CompleteTasks(
+      {{a, "of a"}, {{c.task, c.fence + 1}, "of another fence"}, {b, "of b", build}, {b, "again"}}, At(21));
   ASSERT_TRUE(completed.ok()) << completed.status();
   EXPECT_EQ(*completed, (std::vector<bool>{true, false, true, false}));
   EXPECT_EQ(Task(b.task).result, "of b");
@@ -267,7 +268,8 @@ TEST_F(SqliteTaskClaimsTest, ARestartedServerGivesHoldersTimeWithoutCountingAnAt
   EXPECT_TRUE(*store_->CompleteTask({hold, "result"}, At(129)));
 }
 
-// The clock was an hour ahead when the worker failed, is right since a restart, and the worker, the only one with the device, is lost.
+// The clock was an hour ahead when the worker failed, is right since a restart, and the worker, the only one
+// with the device, is lost.
 TEST_F(SqliteTaskClaimsTest, ARestartForgetsUntilWhenRunningTasksWouldHaveWaited) {
   const TaskHold failed = Running("k", At(3600));
   ASSERT_TRUE(store_->ReleaseTask(failed, "no compiler today", At(3600))->has_value());

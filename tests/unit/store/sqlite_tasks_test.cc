@@ -83,8 +83,7 @@ TEST_F(SqliteTasksTest, ADoneBuildWhoseBinaryIsGoneIsBuiltAgain) {
 TEST_F(SqliteTasksTest, FinishedTimingsOfTheSameJobAreKeptAcrossARestart) {
   const std::string job = NewJob();
   const TaskRecord task = Ensure(job, Time("t", "GPU-1"));
-  const std::vector<TaskRecord> claimed =
-      Claim("w", "1", TaskKind::kTime, 1, At(11));
+  const std::vector<TaskRecord> claimed = Claim("w", "1", TaskKind::kTime, 1, At(11));
   ASSERT_EQ(claimed.size(), 1u);
   ASSERT_TRUE(*store_->CompleteTask({{task.id, claimed[0].fence}, "times"}, At(12)));
   Reopen();

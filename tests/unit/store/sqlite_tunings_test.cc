@@ -16,7 +16,8 @@ std::string Point(std::initializer_list<double> values) {
 
 class SqliteTuningsTest : public StoreTest {
  protected:
-  TuningRecord Open(const std::string& context = "n=100", const std::string& device = "cpu", bool replace = false) {
+  TuningRecord Open(const std::string& context = "n=100", const std::string& device = "cpu",
+                    bool replace = false) {
     TuningRecord tuning;
     tuning.key = {"program", "section", device, context};
     tuning.declaration = "declaration of " + context;
@@ -86,7 +87,8 @@ TEST_F(SqliteTuningsTest, StatisticsAreThoseOfAllRuns) {
       sum.squared_deviations += std::pow(values[i] - sum.mean, 2);
       sum.minimum = std::min(sum.minimum, values[i]);
     }
-    return TuningReportRecord{.tuning = tuning.number, .generation = 1, .time = At(30), .runs = sum, .exploration_excess = 0.5};
+    return TuningReportRecord{
+        .tuning = tuning.number, .generation = 1, .time = At(30), .runs = sum, .exploration_excess = 0.5};
   };
   ASSERT_TRUE(Commit("p", 1, {runs(0, 2)}).ok());
   ASSERT_TRUE(Commit("p", 2, {runs(2, 5)}).ok());
@@ -116,7 +118,8 @@ TEST_F(SqliteTuningsTest, StatisticsAreThoseOfAllRuns) {
 
 TEST_F(SqliteTuningsTest, BatchCountsOnce) {
   const TuningRecord tuning = Open();
-  for (int time = 0; time < 3; ++time) ASSERT_TRUE(Commit("p", 1, {Report(tuning, 8, 2), Report(tuning, 9, 3)}).ok());
+  for (int time = 0; time < 3; ++time)
+    ASSERT_TRUE(Commit("p", 1, {Report(tuning, 8, 2), Report(tuning, 9, 3)}).ok());
   EXPECT_EQ(Reports(tuning), 2u);
   Reopen();
   ASSERT_TRUE(Commit("p", 1, {Report(tuning, 8, 2)}).ok());
@@ -151,7 +154,8 @@ TEST_F(SqliteTuningsTest, BestFirst) {
   const TuningRecord tuning = Open();
   TuningReportRecord failed = Report(tuning, 4, 0, 0);
   failed.runs.failures = 1;
-  ASSERT_TRUE(Commit("p", 1, {Report(tuning, 1, 5), Report(tuning, 2, 3), Report(tuning, 3, 4), failed}).ok());
+  ASSERT_TRUE(
+      Commit("p", 1, {Report(tuning, 1, 5), Report(tuning, 2, 3), Report(tuning, 3, 4), failed}).ok());
   auto order = [&](bool largest_first) {
     std::string text;
     for (const auto& row : Configurations(tuning, 1, largest_first)) {
@@ -194,10 +198,11 @@ TEST_F(SqliteTuningsTest, ProgressAndGenerations) {
   // A new generation, with a report of it and a late one of the old.
   update.progress.generation = 2;
   update.convergence.clear();
-  ASSERT_TRUE(store_
-                  ->CommitTunings({{"p", 2, {Report(tuning, 8, 2, 1, 21, 2), Report(tuning, 7, 2, 1, 21, 1)}}}, {update},
-                                  At(21))
-                  .ok());
+  ASSERT_TRUE(
+      store_
+          ->CommitTunings({{"p", 2, {Report(tuning, 8, 2, 1, 21, 2), Report(tuning, 7, 2, 1, 21, 1)}}},
+                          {update}, At(21))
+          .ok());
   now = Get(tuning);
   EXPECT_EQ(now.progress.generation, 2);
   EXPECT_EQ(now.configurations, 1);
@@ -265,7 +270,8 @@ TEST_F(SqliteTuningsTest, ListsTheNewestReportFirst) {
   EXPECT_FALSE(store_->ListTunings("", -1, "").ok());
   // Without a best there is nothing to learn from.
   EXPECT_TRUE(store_->TuningsOfSection("program", "section", 10)->empty());
-  TuningProgressUpdate update{.tuning = tunings[3].number, .progress = {.best = Point({1}), .phase = "BOUNDED"}};
+  TuningProgressUpdate update{.tuning = tunings[3].number,
+                              .progress = {.best = Point({1}), .phase = "BOUNDED"}};
   ASSERT_TRUE(store_->CommitTunings({}, {update}, At(20)).ok());
   EXPECT_EQ(store_->TuningsOfSection("program", "section", 10)->size(), 1u);
 }

@@ -70,8 +70,8 @@ class StoreTest : public ::testing::Test {
                                       const std::string& instance = "1") {
     return Claim(worker, instance, TaskKind::kBuild, count, now);
   }
-  std::vector<TaskRecord> Claim(const std::string& worker, const std::string& instance, TaskKind kind, int count,
-                                Timestamp now) {
+  std::vector<TaskRecord> Claim(const std::string& worker, const std::string& instance, TaskKind kind,
+                                int count, Timestamp now) {
     absl::StatusOr<std::vector<TaskRecord>> live = store_->LiveTasks();
     EXPECT_TRUE(live.ok()) << live.status();
     if (!live.ok()) return {};

@@ -14,7 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const Expression::Names kNames{{"tile", "stages", "order", "n"}, {{"rows", 0}, {"columns", 1}, {"order.rows", 0}, {"row-major", 2}}};
+const Expression::Names kNames{{"tile", "stages", "order", "n"},
+                               {{"rows", 0}, {"columns", 1}, {"order.rows", 0}, {"row-major", 2}}};
 
 double Value(absl::string_view text, std::vector<double> values = {16, 3, 1, 1000}) {
   absl::StatusOr<Expression> expression = Expression::Parse(text, kNames);
@@ -53,7 +54,8 @@ TEST(ExpressionTest, ValuesOfEnumerations) {
 }
 
 TEST(ExpressionTest, WhatHasNoValueDoesNotHold) {
-  for (const char* text : {"1 / 0", "n % 0", "1 / 0 > 1", "1 / 0 == 1 / 0", "1 / 0 != 1", "1 / 0 || 0", "min(1 / 0, 1)", "log2(-1)"}) {
+  for (const char* text : {"1 / 0", "n % 0", "1 / 0 > 1", "1 / 0 == 1 / 0", "1 / 0 != 1", "1 / 0 || 0",
+                           "min(1 / 0, 1)", "log2(-1)"}) {
     absl::StatusOr<Expression> expression = Expression::Parse(text, kNames);
     ASSERT_TRUE(expression.ok()) << text;
     EXPECT_FALSE(expression->Holds({1, 1, 1, 1})) << text;

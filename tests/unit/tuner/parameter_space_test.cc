@@ -59,7 +59,8 @@ TEST(ParameterSpaceTest, TheNearestValue) {
   EXPECT_THAT(space->Canonical({12.9, 100, 1.4, 1e6}), ElementsAre(11, 64, 1, 100));
   EXPECT_THAT(space->Canonical({-5, 0.5, -1, std::nan("")}), ElementsAre(3, 4, 0, DoubleEq(1)));
   EXPECT_TRUE(space->Check({11, 16, 2, 0.5}).ok());
-  EXPECT_THAT(std::string(space->Check({12, 16, 2, 0.5}).message()), HasSubstr("parameter n cannot be 12 here; the nearest is 11"));
+  EXPECT_THAT(std::string(space->Check({12, 16, 2, 0.5}).message()),
+              HasSubstr("parameter n cannot be 12 here; the nearest is 11"));
   EXPECT_THAT(std::string(space->Check({11, 16}).message()), HasSubstr("4 parameters has 2 values"));
   EXPECT_FALSE(space->Check({std::nan(""), 16, 2, 0.5}).ok());
 }
@@ -67,7 +68,8 @@ TEST(ParameterSpaceTest, TheNearestValue) {
 TEST(ParameterSpaceTest, UnitCoordinatesAreEqualStepsOrEqualRatios) {
   const auto space = Space(kFour);
   ASSERT_TRUE(space);
-  EXPECT_THAT(space->ToUnit(TuningPoint{7, 8, 1, 1}), ElementsAre(DoubleEq(0.25), DoubleEq(0.25), DoubleEq(0.5), DoubleEq(0.5)));
+  EXPECT_THAT(space->ToUnit(TuningPoint{7, 8, 1, 1}),
+              ElementsAre(DoubleEq(0.25), DoubleEq(0.25), DoubleEq(0.5), DoubleEq(0.5)));
   for (double a : {0.0, 0.25, 0.5, 0.75, 1.0})
     EXPECT_THAT(space->ToUnit(0, space->FromUnit(0, a)), DoubleEq(a));
   EXPECT_EQ(space->FromUnit(3, 1), 100);
@@ -77,7 +79,8 @@ TEST(ParameterSpaceTest, UnitCoordinatesAreEqualStepsOrEqualRatios) {
 TEST(ParameterSpaceTest, AParameterWithoutAMeaningStaysAtItsDefault) {
   const auto space = Space(
       "parameters { name: 'algorithm' enumeration { values: 'plain' values: 'tiled' } }"
-      "parameters { name: 'tile' integer { lower: 1 upper: 9 step: 1 } condition: 'algorithm == tiled && n > 10' }"
+      "parameters { name: 'tile' integer { lower: 1 upper: 9 step: 1 } condition: 'algorithm == tiled && n > "
+      "10' }"
       "context { name: 'n' value: 100 }");
   ASSERT_TRUE(space);
   EXPECT_THAT(space->Canonical({0, 9}), ElementsAre(0, 5));
@@ -94,7 +97,8 @@ TEST(ParameterSpaceTest, ConstraintsMoveTheDefault) {
       "constraints: 'a * b <= n' constraints: 'a > b' context { name: 'n' value: 12 }");
   ASSERT_TRUE(space);
   EXPECT_TRUE(space->Satisfies(space->defaults())) << space->Text(space->defaults());
-  EXPECT_EQ(space->declaration().parameters(0).default_value(), space->defaults()[0]) << "people are shown it";
+  EXPECT_EQ(space->declaration().parameters(0).default_value(), space->defaults()[0])
+      << "people are shown it";
   EXPECT_EQ(space->declaration().parameters(1).default_value(), space->defaults()[1]);
   EXPECT_FALSE(space->Satisfies({5, 5}));
   EXPECT_TRUE(space->Satisfies({4, 3}));
@@ -113,41 +117,59 @@ TEST(ParameterSpaceTest, GridPoints) {
 }
 
 TEST(ParameterSpaceTest, BadDeclarationsSayWhatIsWrong) {
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"), HasSubstr("the lower bound 5 is above the upper bound 1"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 0 } }"), HasSubstr("the step is 0; it must be positive"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: -1 } }"), HasSubstr("step is -1"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: -9223372036854775808 upper: 5 step: 1 } }"), HasSubstr("2^53"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' power_of_two { lower: 3 upper: 8 } }"), HasSubstr("must be powers of two"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"),
+              HasSubstr("the lower bound 5 is above the upper bound 1"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 0 } }"),
+              HasSubstr("the step is 0; it must be positive"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: -1 } }"),
+              HasSubstr("step is -1"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: -9223372036854775808 upper: 5 step: 1 } }"),
+              HasSubstr("2^53"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' power_of_two { lower: 3 upper: 8 } }"),
+              HasSubstr("must be powers of two"));
   EXPECT_THAT(ErrorOf("parameters { name: 'a' power_of_two { lower: 8 upper: 4 } }"), HasSubstr("above"));
   EXPECT_THAT(ErrorOf("parameters { name: 'a' enumeration { } }"), HasSubstr("this one has 0"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' enumeration { values: 'x' values: 'x' } }"), HasSubstr("x is there twice"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' enumeration { values: 'x' values: 'x' } }"),
+              HasSubstr("x is there twice"));
   EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: nan upper: 1 } }"), HasSubstr("finite"));
   EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 2 upper: 1 } }"), HasSubstr("above"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 0 upper: 1 logarithmic: true } }"), HasSubstr("above 0"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 0 upper: 1 logarithmic: true } }"),
+              HasSubstr("above 0"));
   EXPECT_THAT(ErrorOf("parameters { name: 'a' }"), HasSubstr("no values"));
   EXPECT_THAT(ErrorOf("parameters { name: '9a' real { upper: 1 } }"), HasSubstr("begins with no digit"));
   EXPECT_THAT(ErrorOf(""), HasSubstr("this one has 0"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } } parameters { name: 'a' real { upper: 1 } }"), HasSubstr("there twice"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } } context { name: 'a' value: 1 }"), HasSubstr("there twice"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 2 } default_value: 2 }"), HasSubstr("the default 2 is none of its values"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } default_value: nan }"), HasSubstr("none of its values"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } condition: 'b > 1' } parameters { name: 'b' real { upper: 1 } }"),
+  EXPECT_THAT(
+      ErrorOf("parameters { name: 'a' real { upper: 1 } } parameters { name: 'a' real { upper: 1 } }"),
+      HasSubstr("there twice"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } } context { name: 'a' value: 1 }"),
+              HasSubstr("there twice"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 2 } default_value: 2 }"),
+              HasSubstr("the default 2 is none of its values"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } default_value: nan }"),
+              HasSubstr("none of its values"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } condition: 'b > 1' } parameters { name: 'b' "
+                      "real { upper: 1 } }"),
               HasSubstr("only sizes and parameters before this one"));
 }
 
 TEST(ParameterSpaceTest, AConstraintThatNothingSatisfiesIsNamed) {
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 9' constraints: 'a > 7'"),
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 9' "
+                      "constraints: 'a > 7'"),
               HasSubstr("no configuration satisfies \"a > 7\""));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 3' constraints: 'a > 3'"),
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 3' "
+                      "constraints: 'a > 3'"),
               HasSubstr("all constraints together"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 1 upper: 5 } } constraints: 'a < 0'"), HasSubstr("200000 tried"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } default_value: 5 } constraints: 'a < 3'"),
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 1 upper: 5 } } constraints: 'a < 0'"),
+              HasSubstr("200000 tried"));
+  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } default_value: 5 } "
+                      "constraints: 'a < 3'"),
               HasSubstr("the defaults a=5 break a constraint"));
 }
 
 TEST(ParameterSpaceTest, EverythingThatIsWrongIsSaidAtOnce) {
-  const std::string error = ErrorOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"
-                                    "parameters { name: 'b' integer { lower: 1 upper: 5 step: 0 } }");
+  const std::string error = ErrorOf(
+      "parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"
+      "parameters { name: 'b' integer { lower: 1 upper: 5 step: 0 } }");
   EXPECT_THAT(error, HasSubstr("parameter a"));
   EXPECT_THAT(error, HasSubstr("\nparameter b"));
 }
@@ -157,7 +179,8 @@ TEST(ParameterSpaceTest, ProgramsShareASearchWhenTheirSpacesAreTheSame) {
   EXPECT_TRUE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 1 } default_value: 0.3 }")));
   EXPECT_FALSE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 2 } }")));
   EXPECT_FALSE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 1 } } constraints: 'a > 0'")));
-  EXPECT_FALSE(SameSpace(a, Declaration("parameters { name: 'a' real { upper: 1 } } objective { maximize: true }")));
+  EXPECT_FALSE(
+      SameSpace(a, Declaration("parameters { name: 'a' real { upper: 1 } } objective { maximize: true }")));
 }
 
 }  // namespace

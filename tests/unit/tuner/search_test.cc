@@ -19,7 +19,8 @@ using ::testing::HasSubstr;
 
 std::shared_ptr<const ParameterSpace> Space(const std::string& rest) {
   v1::SectionDeclaration declaration;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("program: 'p' section: 's' device_class: 'd' " + rest, &declaration));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "program: 'p' section: 's' device_class: 'd' " + rest, &declaration));
   absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(declaration);
   EXPECT_TRUE(space.ok()) << space.status();
   return *space;
@@ -28,7 +29,8 @@ std::shared_ptr<const ParameterSpace> Space(const std::string& rest) {
 constexpr char kHundred[] = "parameters { name: 'a' integer { lower: 0 upper: 100 step: 1 } }";
 constexpr char kFive[] = "parameters { name: 'a' integer { lower: 0 upper: 4 step: 1 } }";
 
-std::unique_ptr<TuningSearch> Search(std::shared_ptr<const ParameterSpace> space, const std::string& strategy = "", uint64_t seed = 1) {
+std::unique_ptr<TuningSearch> Search(std::shared_ptr<const ParameterSpace> space,
+                                     const std::string& strategy = "", uint64_t seed = 1) {
   TuningSearchOptions options;
   options.strategy = strategy;
   options.seed = seed;
@@ -78,7 +80,8 @@ TEST(TuningSearchTest, ThereIsNoSuchStrategy) {
   options.strategy = "magic";
   const auto search = TuningSearch::Create(Space(kHundred), options);
   EXPECT_TRUE(absl::IsInvalidArgument(search.status()));
-  EXPECT_THAT(std::string(search.status().message()), HasSubstr("there is no strategy magic; there are portfolio, exhaustive"));
+  EXPECT_THAT(std::string(search.status().message()),
+              HasSubstr("there is no strategy magic; there are portfolio, exhaustive"));
 }
 
 class StrategyTest : public ::testing::TestWithParam<std::string> {};
@@ -91,8 +94,10 @@ TEST_P(StrategyTest, FindsTheMinimumOfOneParameter) {
 }
 
 TEST_P(StrategyTest, FindsTheMaximumWhereMoreIsBetter) {
-  auto search = Search(Space(std::string(kHundred) + "objective { name: 'rate' unit: '1/s' maximize: true }"), GetParam());
-  Explore(*search, [](const TuningPoint& point) { return 1 / Valley(point); }, 400);
+  auto search = Search(Space(std::string(kHundred) + "objective { name: 'rate' unit: '1/s' maximize: true }"),
+                       GetParam());
+  Explore(
+      *search, [](const TuningPoint& point) { return 1 / Valley(point); }, 400);
   EXPECT_LE(Valley(search->state().best), 1.05);
   EXPECT_NEAR(search->state().value, 1 / Valley(search->state().best), 1e-9);
 }
@@ -107,7 +112,8 @@ TEST_P(StrategyTest, StaysWithinConstraintsAndAwayFromWhatFails) {
     const std::optional<TuningCandidate> candidate = search->Propose();
     if (!candidate) break;
     ASSERT_TRUE(search->space().Check(candidate->point).ok()) << search->space().Text(candidate->point);
-    TuningMeasurement measurement = Ran(*candidate, 1 + candidate->point[0] / 30 + std::abs(std::log2(candidate->point[1]) - 4) / 6);
+    TuningMeasurement measurement =
+        Ran(*candidate, 1 + candidate->point[0] / 30 + std::abs(std::log2(candidate->point[1]) - 4) / 6);
     if (candidate->point[0] == 0) measurement = {candidate->id, candidate->point, 0, 0, 0, 0, 1};
     search->Observe(measurement);
   }
@@ -159,10 +165,13 @@ TEST_P(StrategyTest, HurriedItStaysWithinConstraintsAndEnds) {
                              "parameters { name: 'b' integer { lower: 0 upper: 100 step: 1 } }"
                              "constraints: 'a + b <= 150'"),
                        GetParam());
-  const auto value = [](const TuningPoint& point) { return 1 + std::abs(point[0] - 37) / 50 + std::abs(point[1] - 80) / 50; };
+  const auto value = [](const TuningPoint& point) {
+    return 1 + std::abs(point[0] - 37) / 50 + std::abs(point[1] - 80) / 50;
+  };
   int proposals = 0;
   for (; proposals < 2000; ++proposals) {
-    std::optional<TuningCandidate> candidate = proposals % 8 == 0 ? search->Propose() : search->ProposeQuickly();
+    std::optional<TuningCandidate> candidate =
+        proposals % 8 == 0 ? search->Propose() : search->ProposeQuickly();
     if (!candidate) break;
     ASSERT_TRUE(search->space().Check(candidate->point).ok()) << search->space().Text(candidate->point);
     search->Observe(Ran(*candidate, value(candidate->point)));
@@ -175,8 +184,11 @@ TEST_P(StrategyTest, HurriedItStaysWithinConstraintsAndEnds) {
 }
 
 TEST(TuningSearchTest, QuickProposalsBesideOneLookAreDistinct) {
-  auto search = Search(Space(std::string(kHundred) + "parameters { name: 'b' integer { lower: 0 upper: 100 step: 1 } }"));
-  const auto value = [](const TuningPoint& point) { return 1 + std::abs(point[0] - 37) / 20 + std::abs(point[1] - 80) / 20; };
+  auto search = Search(
+      Space(std::string(kHundred) + "parameters { name: 'b' integer { lower: 0 upper: 100 step: 1 } }"));
+  const auto value = [](const TuningPoint& point) {
+    return 1 + std::abs(point[0] - 37) / 20 + std::abs(point[1] - 80) / 20;
+  };
   Explore(*search, value, 20);
   std::set<TuningPoint> points;
   ASSERT_TRUE(search->Propose());
@@ -195,10 +207,13 @@ TEST(TuningSearchTest, QuickProposalsBesideOneLookAreDistinct) {
 TEST(TuningSearchTest, ATinySpaceIsMeasuredAsAWhole) {
   auto search = Search(Space(kFive));
   std::set<double> seen;
-  Explore(*search, [&](const TuningPoint& point) {
-    seen.insert(point[0]);
-    return 1 + point[0];
-  }, 100);
+  Explore(
+      *search,
+      [&](const TuningPoint& point) {
+        seen.insert(point[0]);
+        return 1 + point[0];
+      },
+      100);
   EXPECT_EQ(seen.size(), 5u);
   EXPECT_EQ(search->state().phase, v1::CONVERGED);
   EXPECT_THAT(search->state().best, ElementsAre(0));
@@ -209,7 +224,8 @@ TEST(TuningSearchTest, ChoicesAreRepeatedUntilTheyAreToldApart) {
   int right = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     auto search = Search(Space("parameters { name: 'a' enumeration { values: 'x' values: 'y' } }"), "", seed);
-    const int evaluations = Explore(*search, [](const TuningPoint& point) { return point[0] == 1 ? 1.0 : 1.06; }, 100, 0.05, seed);
+    const int evaluations = Explore(
+        *search, [](const TuningPoint& point) { return point[0] == 1 ? 1.0 : 1.06; }, 100, 0.05, seed);
     EXPECT_EQ(search->state().phase, v1::CONVERGED);
     EXPECT_GT(evaluations, 2);
     right += search->state().best[0] == 1;
@@ -259,7 +275,9 @@ TEST(TuningSearchTest, EarlierRunsOfTheSameAreKnown) {
 TEST(TuningSearchTest, WhatWasGoodElsewhereIsTriedFirst) {
   for (v1::Provenance provenance : {v1::NEAR, v1::OTHER_DEVICE}) {
     auto search = Search(Space(kHundred));
-    search->Remember({{0, {35}, 30, 1.0, 0.01, 0.97, 0}, {0, {30.4}, 3, 1.1, 0.01, 1.1, 0}, {0, {90}, 0, 0, 0, 0, 2}}, provenance);
+    search->Remember(
+        {{0, {35}, 30, 1.0, 0.01, 0.97, 0}, {0, {30.4}, 3, 1.1, 0.01, 1.1, 0}, {0, {90}, 0, 0, 0, 0, 2}},
+        provenance);
     EXPECT_THAT(search->state().best, ElementsAre(35));
     EXPECT_EQ(search->state().value, 0) << "a value of another size says nothing";
     EXPECT_EQ(search->state().provenance, provenance);
@@ -300,7 +318,8 @@ TEST(TuningSearchTest, NoiseIsNoDrift) {
     const double value = Valley(search->state().best);
     std::mt19937_64 random(seed);
     std::normal_distribution<double> normal;
-    for (int i = 0; i < 20'000; ++i) search->Observe(RanBest(*search, 1, value * (1 + 0.05 * normal(random))));
+    for (int i = 0; i < 20'000; ++i)
+      search->Observe(RanBest(*search, 1, value * (1 + 0.05 * normal(random))));
     EXPECT_EQ(search->state().drifts, 0u) << seed;
   }
 }

@@ -25,14 +25,17 @@ class DeclarationTest : public TunerTest {
 TEST_F(DeclarationTest, WrongBoundsAreSaidAtOnce) {
   fusion_tuner_parameter* parameter = nullptr;
   EXPECT_EQ(fusion_tuner_integer_range(tuner_, "tile", 10, 1, 1, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
-  EXPECT_THAT(fusion_tuner_message(), HasSubstr("parameter tile: the lower bound 10 is above the upper bound 1"));
+  EXPECT_THAT(fusion_tuner_message(),
+              HasSubstr("parameter tile: the lower bound 10 is above the upper bound 1"));
   EXPECT_EQ(fusion_tuner_integer_range(tuner_, "tile", 1, 10, 0, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
   EXPECT_THAT(fusion_tuner_message(), HasSubstr("the step is 0"));
   EXPECT_EQ(fusion_tuner_power_of_two(tuner_, "warps", 3, 8, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
   EXPECT_EQ(fusion_tuner_enumeration(tuner_, "order", nullptr, 0, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
-  EXPECT_EQ(fusion_tuner_real_range(tuner_, "omega", 0, std::nan(""), 0, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
+  EXPECT_EQ(fusion_tuner_real_range(tuner_, "omega", 0, std::nan(""), 0, &parameter),
+            FUSION_TUNER_INVALID_ARGUMENT);
   EXPECT_EQ(fusion_tuner_real_range(tuner_, "omega", 0, 1, 1, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
-  EXPECT_EQ(fusion_tuner_integer_range(tuner_, "no name", 1, 2, 1, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
+  EXPECT_EQ(fusion_tuner_integer_range(tuner_, "no name", 1, 2, 1, &parameter),
+            FUSION_TUNER_INVALID_ARGUMENT);
   EXPECT_EQ(fusion_tuner_integer_range(nullptr, "tile", 1, 2, 1, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
   EXPECT_EQ(parameter, nullptr);
   parameter = Range("tile", 1, 9);
@@ -113,7 +116,8 @@ TEST_F(DeclarationTest, OtherSizesAreOtherSectionsWithTheSameName) {
   EXPECT_EQ(fusion_tuner_section_with_sizes(section, sizes, 1, &other), FUSION_TUNER_INVALID_ARGUMENT);
   EXPECT_THAT(fusion_tuner_message(), HasSubstr("2 sizes (n, m); given are 1"));
   EXPECT_EQ(fusion_tuner_section_with_sizes(section, small, 2, &other), FUSION_TUNER_INVALID_ARGUMENT);
-  ASSERT_EQ(fusion_tuner_section_with_sizes(section, sizes, 2, &other), FUSION_TUNER_OK) << fusion_tuner_message();
+  ASSERT_EQ(fusion_tuner_section_with_sizes(section, sizes, 2, &other), FUSION_TUNER_OK)
+      << fusion_tuner_message();
   EXPECT_NE(other, section);
   EXPECT_EQ(fusion_tuner_section_with_sizes(other, sizes, 2, &again), FUSION_TUNER_OK);
   EXPECT_EQ(again, other);

@@ -1,11 +1,12 @@
 // What exploring costs is limited at any moment, whatever the runs take.
+#include "client/tuner/exploration_budget.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
 #include <thread>
 #include <vector>
 
-#include "client/tuner/exploration_budget.h"
 #include "tests/unit/tuner_library/tuner_fixture.h"
 
 namespace fusion::testing {
@@ -51,7 +52,8 @@ TEST(ExplorationBudgetTest, ThreadsTogetherKeepTheLimit) {
     threads.emplace_back([&] {
       for (int i = 0; i < 20'000; ++i) {
         const bool exploring = budget.TryBegin(1);
-        // A run of the best takes 1, an explored one 3. Counted before it is paid for, so that the sums below are never behind.
+        // A run of the best takes 1, an explored one 3. Counted before it is paid for, so that the sums below
+        // are never behind.
         runs += exploring ? 3 : 1;
         budget.PayIn(kShare * (exploring ? 3 : 1), 1);
         if (!exploring) continue;
@@ -75,7 +77,8 @@ TEST_P(BudgetOfRunsTest, ExcessIsAtMostTheShareAndOneRun) {
   uint64_t next_proposal = 0;
   auto with_proposals = [&] {
     v1::TuningChoice choice = ChoiceOf({10}, kBest, v1::BOUNDED, share);
-    for (int i = 0; i < 10; ++i) AddProposal(choice, ++next_proposal, {static_cast<double>(11 + next_proposal % 50)});
+    for (int i = 0; i < 10; ++i)
+      AddProposal(choice, ++next_proposal, {static_cast<double>(11 + next_proposal % 50)});
     return choice;
   };
   server_.SetChoice([&](const v1::DeclareSection&) { return with_proposals(); });

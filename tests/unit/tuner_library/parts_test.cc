@@ -24,7 +24,8 @@ TEST(ReportRingTest, KeepsTheOrderAndSaysWhenItIsFull) {
     EXPECT_EQ(pushed - drained, ReportRing::kCapacity - 10);
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(ring.Push({.proposal = pushed++}));
     EXPECT_FALSE(ring.Push({}));
-    EXPECT_EQ(ring.Drain([&](const Sample& sample) { EXPECT_EQ(sample.proposal, drained++); }), ReportRing::kCapacity);
+    EXPECT_EQ(ring.Drain([&](const Sample& sample) { EXPECT_EQ(sample.proposal, drained++); }),
+              ReportRing::kCapacity);
   }
 }
 
@@ -33,8 +34,10 @@ TEST(ReportRingTest, OneThreadPushesWhileAnotherDrains) {
   constexpr uint64_t kSamples = 200'000;
   std::thread writer([&] {
     for (uint64_t i = 0; i < kSamples;)
-      if (ring.Push({.proposal = i, .value = static_cast<double>(i)})) ++i;
-      else std::this_thread::yield();
+      if (ring.Push({.proposal = i, .value = static_cast<double>(i)}))
+        ++i;
+      else
+        std::this_thread::yield();
   });
   uint64_t expected = 0;
   while (expected < kSamples)
@@ -71,8 +74,10 @@ TEST(ProposalQueueTest, EachIsTakenOnceWithItsValues) {
     fusion_tuner_value values[2];
     values[0].integer = static_cast<int64_t>(i);
     values[1].real = static_cast<double>(i) / 2;
-    if (queue.Push(i, i + 1, values)) ++i;
-    else std::this_thread::yield();
+    if (queue.Push(i, i + 1, values))
+      ++i;
+    else
+      std::this_thread::yield();
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(sum, kProposals * (kProposals - 1) / 2);

@@ -30,7 +30,8 @@ TEST_F(TunerTest, AnswersWithDefaultsWhereNoServerIs) {
   EXPECT_EQ(Counters().acknowledged, 0u);
   EXPECT_EQ(Counters().connected, 0);
   ASSERT_EQ(Notices().size(), 1u);
-  EXPECT_THAT(Notices()[0], HasSubstr("cannot be reached (connection refused); this program goes on with its defaults"));
+  EXPECT_THAT(Notices()[0],
+              HasSubstr("cannot be reached (connection refused); this program goes on with its defaults"));
 }
 
 TEST_F(TunerTest, UsesTheChoiceAndReportsItsRunsTogether) {
@@ -52,7 +53,8 @@ TEST_F(TunerTest, UsesTheChoiceAndReportsItsRunsTogether) {
     EXPECT_EQ(report.configuration().values(0), 7);
     count += report.count();
     sum += report.mean() * static_cast<double>(report.count());
-    squares += report.squared_deviations() + report.mean() * report.mean() * static_cast<double>(report.count());
+    squares +=
+        report.squared_deviations() + report.mean() * report.mean() * static_cast<double>(report.count());
     minimum = std::min(minimum, report.minimum());
   }
   EXPECT_EQ(count, 4u);
@@ -217,7 +219,8 @@ TEST_F(TunerTest, WhatARefusingServerSaysIsTheSectionsStatus) {
   });
   Create();
   fusion_tuner_section* section = TileSection();
-  ASSERT_TRUE(server_.WaitFor([&] { return fusion_tuner_section_status(section) == FUSION_TUNER_ALREADY_EXISTS; }));
+  ASSERT_TRUE(
+      server_.WaitFor([&] { return fusion_tuner_section_status(section) == FUSION_TUNER_ALREADY_EXISTS; }));
   EXPECT_THAT(fusion_tuner_message(), HasSubstr("section loop: declared differently by another program"));
   EXPECT_EQ(fusion_tuner_next(section)->integer, 50);
   EXPECT_EQ(fusion_tuner_report(section, 1), FUSION_TUNER_OK);

@@ -1,4 +1,5 @@
-// A server of tests in the same process, without a network: what it is sent can be read, and it says what it is told.
+// A server of tests in the same process, without a network: what it is sent can be read, and it says what it
+// is told.
 #pragma once
 
 #include <chrono>
@@ -14,8 +15,8 @@
 
 namespace fusion::testing {
 
-// Thread safe. Unless told otherwise it answers Hello with Welcome, declarations with Declared and `choice`, and batches
-// with Acknowledged; each batch counts once.
+// Thread safe. Unless told otherwise it answers Hello with Welcome, declarations with Declared and `choice`,
+// and batches with Acknowledged; each batch counts once.
 class SimulatedServer {
  public:
   tuning::TuneDialer Dialer() {

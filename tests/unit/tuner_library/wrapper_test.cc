@@ -27,7 +27,8 @@ TEST_F(TunerTest, MeasureReportsTheRunAndGivesTheResult) {
 TEST_F(TunerTest, ARunThatIsLeftIsCancelled) {
   Create();
   const tuner::Section section(TileSection());
-  EXPECT_THROW(section.Measure([](const tuner::Values&) { throw std::runtime_error("left"); }), std::runtime_error);
+  EXPECT_THROW(section.Measure([](const tuner::Values&) { throw std::runtime_error("left"); }),
+               std::runtime_error);
   {
     tuner::Run run = section.Begin();
     tuner::Run moved = std::move(run);

@@ -24,9 +24,11 @@
 
 namespace fusion {
 
-inline constexpr char kTile[] = "parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } default_value: 8 }";
+inline constexpr char kTile[] =
+    "parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } default_value: 8 }";
 
-inline v1::SectionDeclaration SectionOf(const std::string& text, const std::string& device = "cpu", int64_t n = 1000) {
+inline v1::SectionDeclaration SectionOf(const std::string& text, const std::string& device = "cpu",
+                                        int64_t n = 1000) {
   v1::SectionDeclaration declaration;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &declaration)) << text;
   declaration.set_program("program");
@@ -76,7 +78,8 @@ class TestProgram {
     return declared;
   }
 
-  static v1::TuningReport Run(std::vector<double> values, double value, uint64_t proposal = 0, uint32_t handle = 1) {
+  static v1::TuningReport Run(std::vector<double> values, double value, uint64_t proposal = 0,
+                              uint32_t handle = 1) {
     v1::TuningReport report;
     report.set_section(handle);
     report.set_proposal(proposal);
@@ -182,10 +185,11 @@ class TuningTest : public ::testing::Test {
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     pool_ = std::make_unique<boost::asio::thread_pool>(2);
-    registry_ = std::make_unique<TuningRegistry>(*store_, *pool_, options_, nullptr, [this](const std::string& tuning) {
-      std::lock_guard lock(changed_mutex_);
-      changed_.insert(tuning);
-    });
+    registry_ = std::make_unique<TuningRegistry>(*store_, *pool_, options_, nullptr,
+                                                 [this](const std::string& tuning) {
+                                                   std::lock_guard lock(changed_mutex_);
+                                                   changed_.insert(tuning);
+                                                 });
   }
   void Stop() {
     if (registry_) registry_->Stop();

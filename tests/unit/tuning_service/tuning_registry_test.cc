@@ -101,7 +101,8 @@ TEST_F(TuningRegistryTest, NoMoreProposalsThanWanted) {
   const auto proposals = program.ExpectProposals(3);
   ASSERT_EQ(proposals.size(), 3u);
   program.ExpectAcknowledged(1);
-  for (const v1::TuneResponse& response : program.Received()) EXPECT_EQ(response.choice().proposals_size(), 0);
+  for (const v1::TuneResponse& response : program.Received())
+    EXPECT_EQ(response.choice().proposals_size(), 0);
   // One is done, one more comes.
   ASSERT_TRUE(program.Report({TestProgram::Run(proposals[0], 1)}).ok());
   EXPECT_EQ(program.ExpectProposals(1).size(), 1u);
@@ -179,7 +180,8 @@ TEST_F(TuningRegistryTest, SequencesThatAreNone) {
 }
 
 TEST_F(TuningRegistryTest, NonsenseEndsItsSectionAlone) {
-  const double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinite = std::numeric_limits<double>::infinity();
+  const double kNan = std::numeric_limits<double>::quiet_NaN(),
+               kInfinite = std::numeric_limits<double>::infinity();
   struct Case {
     const char* name;
     std::function<void(v1::TuningReport&)> spoil;
@@ -236,7 +238,9 @@ TEST_F(TuningRegistryTest, WrongDeclarationsAreSaid) {
   auto none = SectionOf(kTile);
   none.clear_program();
   EXPECT_EQ(program.Declare(none, 1).status().code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
-  EXPECT_EQ(program.Declare(SectionOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"), 2).status().code(),
+  EXPECT_EQ(program.Declare(SectionOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"), 2)
+                .status()
+                .code(),
             static_cast<int>(absl::StatusCode::kInvalidArgument));
   auto strategy = SectionOf(kTile);
   strategy.set_strategy("magic");
@@ -253,7 +257,8 @@ TEST_F(TuningRegistryTest, WrongDeclarationsAreSaid) {
 }
 
 TEST_F(TuningRegistryTest, OtherDeclarationWhileAProgramRuns) {
-  const auto wider = SectionOf("parameters { name: 'tile' integer { lower: 1 upper: 128 step: 1 } default_value: 8 }");
+  const auto wider =
+      SectionOf("parameters { name: 'tile' integer { lower: 1 upper: 128 step: 1 } default_value: 8 }");
   auto first = std::make_unique<TestProgram>(*registry_, "first");
   const std::string name = first->Declare(SectionOf(kTile)).tuning();
   Tune(*first, 40, Valley);
@@ -261,8 +266,10 @@ TEST_F(TuningRegistryTest, OtherDeclarationWhileAProgramRuns) {
   TestProgram second(*registry_, "second");
   const v1::Declared refused = second.Declare(wider, 1);
   EXPECT_EQ(refused.status().code(), static_cast<int>(absl::StatusCode::kAlreadyExists));
-  EXPECT_THAT(refused.status().message(), HasSubstr("parameter tile: 1..64 step 1, default 8 there, 1..128 step 1, default 8 here"));
-  // When nobody else is there the new one counts; the best of before is tried first, at the same place between the bounds.
+  EXPECT_THAT(refused.status().message(),
+              HasSubstr("parameter tile: 1..64 step 1, default 8 there, 1..128 step 1, default 8 here"));
+  // When nobody else is there the new one counts; the best of before is tried first, at the same place
+  // between the bounds.
   const double best = Get(name).best().values(0);
   first->Disconnect();
   const v1::Declared replaced = second.Declare(wider, 2);
@@ -346,8 +353,9 @@ TEST_F(TuningRegistryTest, ResetForgetsWhatWasMeasured) {
   EXPECT_EQ(reset->best().values(0), 8);
   EXPECT_EQ(reset->phase(), v1::EXPLORING);
   EXPECT_EQ(StoredReports(name), reports);
-  const v1::TuneResponse told = program.Expect(
-      [](const v1::TuneResponse& response) { return response.has_choice() && response.choice().generation() == 2; });
+  const v1::TuneResponse told = program.Expect([](const v1::TuneResponse& response) {
+    return response.has_choice() && response.choice().generation() == 2;
+  });
   EXPECT_EQ(told.choice().best().values(0), 8);
   // What was proposed before is history only.
   v1::TuningReport late = TestProgram::Run({40}, 0.001, (uint64_t{1} << 32) + 1);
@@ -388,7 +396,8 @@ TEST_F(TuningRegistryTest, Limits) {
 
   auto large = SectionOf(kTile);
   large.add_constraints(std::string(2000, ' '));
-  EXPECT_EQ(program.Declare(large, 1).status().code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(program.Declare(large, 1).status().code(),
+            static_cast<int>(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(program.Declare(SectionOf(kTile), 2).status().code(), 0);
   v1::DeclareSection more;
   more.set_section(3);
@@ -433,7 +442,8 @@ TEST_F(TuningRegistryTest, ManyProgramsAtOnce) {
       auto program = std::make_unique<TestProgram>(*registry_, "p" + std::to_string(i));
       program->Declare(SectionOf(kTile));
       for (int batch = 1; batch <= kBatches; ++batch) {
-        EXPECT_TRUE(program->Report({TestProgram::Run({static_cast<double>(1 + (batch * 7 + i) % 64)}, 2)}, 2).ok());
+        EXPECT_TRUE(
+            program->Report({TestProgram::Run({static_cast<double>(1 + (batch * 7 + i) % 64)}, 2)}, 2).ok());
         if (batch % 20 == 0) {
           const uint64_t sent = program->sequence;
           program = std::make_unique<TestProgram>(*registry_, "p" + std::to_string(i));
@@ -499,7 +509,8 @@ TEST_F(TuningRegistryTest, StopEndsConnectionsAndWrites) {
   EXPECT_EQ(Get(name).runs(), 20u);
   v1::Hello hello;
   hello.set_process("late");
-  EXPECT_TRUE(absl::IsUnavailable(registry_->Connect(hello, std::make_shared<ProgramOutbox>([] {})).status()));
+  EXPECT_TRUE(
+      absl::IsUnavailable(registry_->Connect(hello, std::make_shared<ProgramOutbox>([] {})).status()));
 }
 
 }  // namespace

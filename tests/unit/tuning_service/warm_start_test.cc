@@ -17,7 +17,8 @@ using ::testing::IsEmpty;
 
 v1::SectionDeclaration Declaration(const std::string& rest) {
   v1::SectionDeclaration declaration;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("program: 'p' section: 's' device_class: 'd' " + rest, &declaration))
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "program: 'p' section: 's' device_class: 'd' " + rest, &declaration))
       << rest;
   return declaration;
 }
@@ -34,8 +35,11 @@ TEST(ContextDistanceTest, SumOfLogarithms) {
   EXPECT_NEAR(ContextDistance(a, b), 2 * std::log(2), 1e-12);
   EXPECT_EQ(ContextDistance(a, a), 0);
   EXPECT_TRUE(std::isinf(ContextDistance(a, Declaration("context { name: 'm' value: 100 }"))));
-  EXPECT_TRUE(std::isinf(ContextDistance(a, Declaration("context { name: 'm' value: 100 } context { name: 'k' value: 10 }"))));
-  EXPECT_EQ(ContextDistance(Declaration("context { name: 'm' value: 0 }"), Declaration("context { name: 'm' value: 9 }")), 1);
+  EXPECT_TRUE(std::isinf(
+      ContextDistance(a, Declaration("context { name: 'm' value: 100 } context { name: 'k' value: 10 }"))));
+  EXPECT_EQ(ContextDistance(Declaration("context { name: 'm' value: 0 }"),
+                            Declaration("context { name: 'm' value: 9 }")),
+            1);
 }
 
 TEST(MapPointTest, APartitionKeepsItsShare) {
@@ -55,13 +59,15 @@ TEST(MapPointTest, NamesAndKindsDecide) {
       "parameters { name: 'new' integer { lower: 1 upper: 9 step: 1 } default_value: 4 }");
   EXPECT_THAT(MapPoint(*from, {2, 32}, *to), ElementsAre(32, 0, 4));
   EXPECT_THAT(MapPoint(*from, {1, 32}, *to), ElementsAre(32, 0, 4));  // there is no b: the default
-  const auto other_kind = Space("parameters { name: 'order' integer { lower: 1 upper: 9 step: 1 } default_value: 3 }");
+  const auto other_kind =
+      Space("parameters { name: 'order' integer { lower: 1 upper: 9 step: 1 } default_value: 3 }");
   EXPECT_THAT(MapPoint(*from, {2, 32}, *other_kind), ElementsAre(3));
 }
 
 TEST(MapPointTest, WhatBreaksConstraintsIsNothing) {
   const auto from = Space("parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } }");
-  const auto to = Space("parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } } constraints: 'tile <= 10'");
+  const auto to =
+      Space("parameters { name: 'tile' integer { lower: 1 upper: 64 step: 1 } } constraints: 'tile <= 10'");
   EXPECT_THAT(MapPoint(*from, {64}, *to), IsEmpty());
 }
 
@@ -69,8 +75,8 @@ TEST(DeclaredSectionTest, KeysHaveSizesInOrder) {
   const auto key = KeyOf(Declaration("context { name: 'n' value: 2 } context { name: 'm' value: -3 }"));
   ASSERT_TRUE(key.ok());
   EXPECT_EQ(key->context, "m=-3,n=2");
-  for (const char* wrong : {"context { name: 'n' value: 2 } context { name: 'n' value: 3 }", "context { name: '' value: 2 }",
-                            "context { name: 'a=1,b' value: 2 }"})
+  for (const char* wrong : {"context { name: 'n' value: 2 } context { name: 'n' value: 3 }",
+                            "context { name: '' value: 2 }", "context { name: 'a=1,b' value: 2 }"})
     EXPECT_TRUE(absl::IsInvalidArgument(KeyOf(Declaration(wrong)).status())) << wrong;
   auto none = Declaration("");
   none.set_section(std::string(1000, 's'));
@@ -88,11 +94,14 @@ TEST(DeclaredSectionTest, PointsAsBytes) {
 
 TEST(DeclaredSectionTest, DifferencesAreNamed) {
   const auto known = Declaration(
-      "parameters { name: 'a' integer { lower: 1 upper: 9 step: 1 } } parameters { name: 'b' real { lower: 0 upper: 1 } }"
+      "parameters { name: 'a' integer { lower: 1 upper: 9 step: 1 } } parameters { name: 'b' real { lower: 0 "
+      "upper: 1 } }"
       "constraints: 'a < 5'");
   EXPECT_EQ(SpaceDifference(known, known), "");
-  EXPECT_THAT(SpaceDifference(known, Declaration("parameters { name: 'a' integer { lower: 1 upper: 8 step: 1 } }")),
-              HasSubstr("parameter a: 1..9 step 1 there, 1..8 step 1 here; parameter b: not here; constraints: [a < 5] there, [] here"));
+  EXPECT_THAT(
+      SpaceDifference(known, Declaration("parameters { name: 'a' integer { lower: 1 upper: 8 step: 1 } }")),
+      HasSubstr("parameter a: 1..9 step 1 there, 1..8 step 1 here; parameter b: not here; constraints: [a < "
+                "5] there, [] here"));
   auto objective = known;
   objective.mutable_objective()->set_maximize(true);
   EXPECT_THAT(SpaceDifference(known, objective), HasSubstr("objective"));

@@ -1,6 +1,7 @@
-// Checks fused_graph of the exported folder of examples/axpydot.fuse without a device. The functions of the CUDA
-// runtime that a capture needs are replaced by ones that count what is open and fail on demand. Exit code 0:
-// wherever it fails, fused_graph says so and leaves nothing open. Built into the folder, see folders_test.cc.
+// Checks fused_graph of the exported folder of examples/axpydot.fuse without a device. The functions of the
+// CUDA runtime that a capture needs are replaced by ones that count what is open and fail on demand. Exit
+// code 0: wherever it fails, fused_graph says so and leaves nothing open. Built into the folder, see
+// folders_test.cc.
 #include <fused.h>
 
 #include <cstdio>
@@ -97,13 +98,14 @@ int main() {
   cudaGraphExec_t exec;
   auto graph = [&](float* z, int64_t n, size_t workspace_bytes, int repetitions) {
     exec = reinterpret_cast<cudaGraphExec_t>(&memory);  // a failure must replace it
-    return fused_graph(memory, memory, memory, 2.0f, z, memory, n, workspace, workspace_bytes, repetitions, &exec);
+    return fused_graph(memory, memory, memory, 2.0f, z, memory, n, workspace, workspace_bytes, repetitions,
+                       &exec);
   };
   auto left_nothing = [&] { return exec == nullptr && fake.NothingOpen(); };
 
   REQUIRE(fused_workspace_bytes(4) <= sizeof(workspace));
-  REQUIRE(fused_graph(memory, memory, memory, 2.0f, memory, memory, 4, workspace, sizeof(workspace), 1, nullptr) ==
-          FUSED_INVALID_ARGUMENT);
+  REQUIRE(fused_graph(memory, memory, memory, 2.0f, memory, memory, 4, workspace, sizeof(workspace), 1,
+                      nullptr) == FUSED_INVALID_ARGUMENT);
   REQUIRE(fake.NothingOpen());
   REQUIRE(graph(memory, 4, sizeof(workspace), 0) == FUSED_INVALID_ARGUMENT && left_nothing());
   REQUIRE(graph(memory, -1, sizeof(workspace), 1) == FUSED_INVALID_ARGUMENT && left_nothing());
@@ -119,7 +121,8 @@ int main() {
     fake = Fake();
     REQUIRE(graph(memory, n, sizeof(workspace), 20) == FUSED_OK);
     REQUIRE(fake.launches == 20 * of_one_call && (n == 0 || of_one_call > 0));
-    REQUIRE(exec != nullptr && fake.streams == 0 && fake.captures == 0 && fake.graphs == 0 && fake.execs == 1);
+    REQUIRE(exec != nullptr && fake.streams == 0 && fake.captures == 0 && fake.graphs == 0 &&
+            fake.execs == 1);
   }
   const int steps = fake.steps;
   REQUIRE(steps >= 24);  // the kernel, the stream, the beginning, 20 launches, the end, the instance
