@@ -323,7 +323,7 @@ def device_section(path):
 
 def figures_table(document, name):
     """Single figures: {"title", "command", "date", "figures": [{"what", "value", "target"}]}."""
-    lines = [f"## {document['title']}", "", f"{document['date']}.", "", f"    {document['command']}", "",
+    lines = [f"## {document['title']}", "", f"{document['date']}{'; ' + str(document['cores']) + ' cores' if 'cores' in document else ''}.", "", f"    {document['command']}", "",
              "| what | measured | target |", "| --- | ---: | ---: |"]
     lines += [f"| {f['what']} | {f['value']} | {f['target']} |" for f in document["figures"]]
     return "\n".join(lines) + "\n"
