@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kAttemptsPerRead = 1000;
 
-const char* KindName(TaskKind kind) { return kind == TaskKind::kBuild ? "BUILD" : "TIME"; }
+const char* KindLabel(TaskKind kind) { return kind == TaskKind::kBuild ? "BUILD" : "TIME"; }
 
 double Seconds(Timestamp from, Timestamp to) { return std::chrono::duration<double>(to - from).count(); }
 
@@ -141,8 +141,8 @@ class ServerMetrics::FarmCollector {
       absl::StatusOr<std::vector<AttemptRecord>> claims = store_.ClaimsAfter(last_claim_, kAttemptsPerRead);
       if (!claims.ok()) return claims.status();
       for (const AttemptRecord& attempt : *claims) {
-        claimed_.With({KindName(attempt.kind)}).Add();
-        queue_seconds_.With({KindName(attempt.kind)}).Observe(Seconds(attempt.queued, attempt.claimed));
+        claimed_.With({KindLabel(attempt.kind)}).Add();
+        queue_seconds_.With({KindLabel(attempt.kind)}).Observe(Seconds(attempt.queued, attempt.claimed));
         last_claim_ = attempt.number;
       }
       if (claims->size() < kAttemptsPerRead) break;
@@ -151,8 +151,8 @@ class ServerMetrics::FarmCollector {
       absl::StatusOr<std::vector<AttemptRecord>> ends = store_.EndsAfter(last_end_, kAttemptsPerRead);
       if (!ends.ok()) return ends.status();
       for (const AttemptRecord& attempt : *ends) {
-        ended_.With({KindName(attempt.kind), attempt.ended_how}).Add();
-        run_seconds_.With({KindName(attempt.kind)}).Observe(Seconds(attempt.claimed, attempt.ended));
+        ended_.With({KindLabel(attempt.kind), attempt.ended_how}).Add();
+        run_seconds_.With({KindLabel(attempt.kind)}).Observe(Seconds(attempt.claimed, attempt.ended));
         if (attempt.ended_how == "LEASE_EXPIRED") leases_expired_->Add();
         if (attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_GONE") workers_lost_->Add();
         last_end_ = attempt.ended_order;
