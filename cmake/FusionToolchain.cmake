@@ -19,7 +19,7 @@ add_compile_options(-fPIC -pthread)
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 # GCC 12 sees writes behind the end of strings that are joined with operator+ (GCC's bug 105329): there are none.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  add_compile_options(-Wno-array-bounds -Wno-stringop-overflow)
+  add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 
 set(FUSION_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")

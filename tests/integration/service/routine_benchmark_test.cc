@@ -88,7 +88,10 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
   {
     auto store = OpenSqliteStore(folder_ + "/fusion.db");
     ASSERT_TRUE(store.ok()) << store.status();
-    ASSERT_EQ((*store)->RoutineTables(key_)->size(), size_t(first.tables_size() + second.measured()));
+    // Where one of a load and a store was lost in the noise, both are measured again.
+    std::set<std::string> stored = routines;
+    for (const v1::RoutineTable& again : second.tables()) stored.insert(again.routine());
+    ASSERT_EQ((*store)->RoutineTables(key_)->size(), stored.size());
     ASSERT_TRUE((*store)->PutRoutineTable(key_, {table.routine(), "\xff\xff no table"}, Timestamp()).ok());
     v1::RoutineTable foreign = table;
     foreign.set_device_class("another device");
