@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace fusion {
 namespace {
@@ -14,6 +15,31 @@ constexpr int kCutsOfNode = 3;       // in one call
 
 constexpr size_t kFive = 5;
 using Five = std::array<int, kFive>;
+
+// Of nodes, and by how much, negative, their sets break the cut: the most broken ones, but for many of one
+// node.
+template <size_t count>
+std::vector<Cut> CutsOf(const SetProblem& problem,
+                        std::vector<std::pair<double, std::array<int, count>>> broken) {
+  std::sort(broken.begin(), broken.end());
+  std::vector<int> used(problem.node_count, 0), held(problem.sets.size(), 0);
+  std::vector<Cut> cuts;
+  for (const auto& [sum, nodes] : broken) {
+    if (std::any_of(nodes.begin(), nodes.end(), [&](int node) { return used[node] == kCutsOfNode; }))
+      continue;
+    Cut cut{.limit = count / 2};
+    for (int node : nodes) {
+      ++used[node];
+      for (int set : problem.sets_of[node])
+        if (++held[set] == 2) cut.sets.push_back(set);
+    }
+    for (int node : nodes)
+      for (int set : problem.sets_of[node]) held[set] = 0;
+    std::sort(cut.sets.begin(), cut.sets.end());
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
 
 // Some nodes, and how much of sets with two of them or more is taken.
 class SomeNodes {
@@ -123,23 +149,7 @@ std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std:
           if (!problem.sets[set].nodes.Contains(a) && holds_two(set, three)) sum += share;
         if (sum > 1 + kBroken) broken.emplace_back(-sum, three);
       }
-  std::sort(broken.begin(), broken.end());
-  std::vector<int> used(problem.node_count, 0);
-  std::vector<Cut> cuts;
-  for (const auto& [sum, three] : broken) {
-    if (std::any_of(three.begin(), three.end(), [&](int node) { return used[node] == kCutsOfNode; }))
-      continue;
-    Cut cut{.limit = 1};
-    for (int node : three) {
-      ++used[node];
-      for (int set : problem.sets_of[node])
-        if (holds_two(set, three)) cut.sets.push_back(set);
-    }
-    std::sort(cut.sets.begin(), cut.sets.end());
-    cut.sets.erase(std::unique(cut.sets.begin(), cut.sets.end()), cut.sets.end());
-    cuts.push_back(std::move(cut));
-  }
-  return cuts;
+  return CutsOf(problem, std::move(broken));
 }
 
 std::vector<Cut> FiveNodeCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
@@ -175,26 +185,9 @@ std::vector<Cut> FiveNodeCuts(const SetProblem& problem, const std::vector<std::
     std::sort(nodes.begin(), nodes.end());
     broken.emplace(nodes, some.sum());
   }
-  std::vector<std::pair<Five, double>> order(broken.begin(), broken.end());
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::vector<int> used(problem.node_count, 0), held(problem.sets.size(), 0);
-  std::vector<Cut> cuts;
-  for (const auto& [nodes, sum] : order) {
-    if (std::any_of(nodes.begin(), nodes.end(), [&](int node) { return used[node] == kCutsOfNode; }))
-      continue;
-    Cut cut{.limit = 2};
-    for (int node : nodes) {
-      ++used[node];
-      for (int set : problem.sets_of[node])
-        if (++held[set] == 2) cut.sets.push_back(set);
-    }
-    for (int node : nodes)
-      for (int set : problem.sets_of[node]) held[set] = 0;
-    std::sort(cut.sets.begin(), cut.sets.end());
-    cuts.push_back(std::move(cut));
-  }
-  return cuts;
+  std::vector<std::pair<double, Five>> order;
+  for (const auto& [nodes, sum] : broken) order.emplace_back(-sum, nodes);
+  return CutsOf(problem, std::move(order));
 }
 
 }  // namespace fusion

@@ -181,14 +181,18 @@ TEST(SubgradientPrices, LeadToABoundCloserToTheBest) {
   EXPECT_GE(closer, 18);
 }
 
+// Of a random graph of 60 nodes, up to five together.
+SetProblem RandomSets(unsigned seed) {
+  const FusibleSetProblem dag = testing::RandomDag(60, seed);
+  return MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets))
+      .value();
+}
+
 // The same value from fewer sets, and from an older basis after cuts and sets have come.
 TEST(Relaxation, GoesOnFromWhereItIsTold) {
   for (unsigned seed = 400; seed < 420; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const FusibleSetProblem dag = testing::RandomDag(60, seed);
-    const SetProblem sets =
-        MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets))
-            .value();
+    const SetProblem sets = RandomSets(seed);
     const std::vector<char> none(sets.sets.size(), 0);
     Relaxation relaxation(sets, 1e5);
     std::set<Cut> cuts;
@@ -215,10 +219,7 @@ TEST(FiveNodeCuts, HoldForEveryCoverAndRaiseTheBound) {
   int found = 0, higher = 0;
   for (unsigned seed = 500; seed < 520; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const FusibleSetProblem dag = testing::RandomDag(60, seed);
-    const SetProblem sets =
-        MakeSetProblem(testing::TrafficProblem(dag, EnumerateFusibleSets(dag, {.max_nodes = 5}).sets))
-            .value();
+    const SetProblem sets = RandomSets(seed);
     const std::vector<char> none(sets.sets.size(), 0);
     Relaxation relaxation(sets, 1e5);
     std::set<Cut> cuts;
