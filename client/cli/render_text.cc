@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -110,6 +111,11 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
                   FusionsText(candidate)});
   }
   std::string text = Emphasize(table.Print(style.width), 1, style.color);
+  // Not cut to the width: what tells two implementations apart may be at the end.
+  for (size_t i = 0; i < shown; ++i)
+    if (!ranked[i]->description().empty())
+      absl::StrAppend(&text, i == 0 ? "\nimplementations (--make takes a kernel's)\n" : "",
+                      absl::StrFormat("%3d  ", ranked[i]->rank()), ranked[i]->description(), "\n");
   if (shown < ranked.size())
     absl::StrAppend(&text, "and ", ranked.size() - shown, " more; --all shows every one\n");
   return text;

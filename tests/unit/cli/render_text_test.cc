@@ -22,6 +22,10 @@ rank              time (us)  speed-up  of floor  predicted  kernels  fusions
   2=  252.0 [247.0, 254.5]      2.38x      79 %          2        0  {M1}
   3   150.0 [147.0, 151.5]!     4.00x     133 %          3        0  {M1}
 
+implementations (--make takes a kernel's)
+  1  {M1 v1} element T128; {F} element T64
+  2  {M1} element T128
+
 =  not distinguishable from rank 1 by these samples; in predicted order
 !  faster than moving the fewest bytes from memory allows: look twice
 verified: largest relative error 2.5e-07, allowed 1.0e-05
@@ -67,6 +71,13 @@ TEST(RenderTextTest, TenRowsUnlessAll) {
   style.all = true;
   EXPECT_THAT(ResultText(result, style), Not(HasSubstr("more; --all")));
   EXPECT_THAT(ResultText(result, style), HasSubstr("13.000 ["));
+}
+
+TEST(RenderTextTest, ImplementationsAreNotCutToTheWidth) {
+  TextStyle style;
+  style.width = 40;
+  EXPECT_THAT(ResultText(testing::SampleJob().result(), style),
+              HasSubstr("\n  1  {M1 v1} element T128; {F} element T64\n"));
 }
 
 TEST(RenderTextTest, ColourMarksRankOneAlone) {

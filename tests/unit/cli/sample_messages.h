@@ -58,6 +58,7 @@ inline v1::Job SampleJob() {
   best->mutable_fusions(0)->add_results("v1");
   best->add_fusions()->add_results("F");
   best->set_predicted_rank(2);
+  best->set_description("{M1 v1} element T128; {F} element T64");
   v1::KernelSummary* kernel = best->add_kernels();
   kernel->set_name("fused_0");
   kernel->set_skeleton("element");
@@ -68,6 +69,7 @@ inline v1::Job SampleJob() {
 
   v1::Candidate* second = AddCandidate(result, 2, 2.52e-4, 2.38);
   second->set_tie(true);
+  second->set_description("{M1} element T128");
   second->add_fusions()->add_results("M1");
   v1::Candidate* third = AddCandidate(result, 3, 1.5e-4, 4);
   third->set_below_floor(true);
