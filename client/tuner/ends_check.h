@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 namespace fusion {
@@ -30,15 +31,15 @@ class EndsCheck {
     seconds_[which].push_back(seconds);
     // A rival that is far away costs few runs.
     for (size_t rival = 1; rival < alive_.size(); ++rival) {
-      const size_t runs = std::min(seconds_[rival].size(), seconds_[kFound].size());
-      if (runs < 2) continue;
-      const double far = (runs < kFew ? kFar : kNotNear) * Median(kFound);
+      if (!Seen(rival, kFirst) || !Seen(kFound, kFirst)) continue;
+      const bool few = !Seen(rival, kFew) || !Seen(kFound, kFew);
+      const double far = (few ? kFar : kNotNear) * Median(kFound);
       if (*std::min_element(seconds_[rival].begin(), seconds_[rival].end()) > far) alive_[rival] = false;
     }
     decided_ = true;
     bool rivals = false;
     for (size_t each = 0; each < alive_.size(); ++each) {
-      if (alive_[each] && seconds_[each].size() < kRuns) decided_ = false;
+      if (alive_[each] && !Seen(each, kAll)) decided_ = false;
       rivals = rivals || (each != kFound && alive_[each]);
     }
     if (!rivals) decided_ = true;
@@ -54,10 +55,22 @@ class EndsCheck {
   size_t winner() const { return winner_; }
 
  private:
-  static constexpr size_t kRuns = 9, kFew = 4;
+  // So many runs, and of short ones as many more as last so long, or `most`: what disturbs a program, the end
+  // of the search among it, may last longer than a few short runs do.
+  struct Evidence {
+    size_t runs;
+    double seconds;
+    size_t most;
+  };
+  static constexpr Evidence kFirst{2, 2e-3, 20}, kFew{4, 10e-3, 40}, kAll{9, 50e-3, 200};
   static constexpr double kFar = 1.3, kNotNear = 1.05;
   static constexpr double kLeastGain = 0.99;  // what is less may be chance
 
+  bool Seen(size_t which, const Evidence& wanted) const {
+    const std::vector<double>& runs = seconds_[which];
+    return runs.size() >= wanted.runs &&
+           (runs.size() >= wanted.most || std::accumulate(runs.begin(), runs.end(), 0.0) >= wanted.seconds);
+  }
   double Median(size_t which) const {
     std::vector<double> sorted = seconds_[which];
     std::sort(sorted.begin(), sorted.end());
