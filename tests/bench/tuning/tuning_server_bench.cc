@@ -3,7 +3,10 @@
 //
 //   tuning_server_bench [--programs 8] [--seconds 5] [--batch 8] [--run-seconds 0.005] [--stored 10 1000
 //   1000000] [--strategy S]
-//                       [--folder DIR] prints JSON
+//                       [--folder DIR] [--memory-folder DIR] prints JSON
+//
+// Each with the database on the disk of --folder, and with all of it in memory (--memory-folder, a tmpfs):
+// what the server itself takes. What the disk takes is measured before each case.
 //
 // For each number of reports stored before: how many reports a second are acknowledged when the programs send
 // as fast as they can (batches of --batch reports, --window of them on the way), and how long it takes from
@@ -55,7 +58,7 @@ struct Options {
   int batch = 8;
   int window = 64;
   std::string strategy;
-  std::string folder;
+  std::string folder, memory_folder = "/dev/shm";
   std::vector<int64_t> stored = {10, 1000, 1'000'000};
   std::string address;  // of the programs' process: the server
 };
@@ -307,17 +310,18 @@ absl::Status Fill(const std::string& folder, const Options& options, int64_t cou
   return absl::OkStatus();
 }
 
-// What the disk takes to make 4 KiB safe.
+// What the disk takes to make safe what a small commit adds to the log, as often as eight programs commit.
 Json SyncTimes(const std::string& folder) {
   const std::string path = folder + "/sync";
   const int file = open(path.c_str(), O_CREAT | O_WRONLY, 0600);
   std::vector<double> times;
-  const std::string block(4096, 'x');
-  for (int i = 0; i < 300 && file >= 0; ++i) {
-    if (write(file, block.data(), block.size()) < 0) break;
+  const std::string pages(6 * 4096, 'x');
+  for (int i = 0; i < 2000 && file >= 0; ++i) {
+    if (write(file, pages.data(), pages.size()) < 0) break;
     const Clock::time_point begin = Clock::now();
     fdatasync(file);
     times.push_back(Seconds(Clock::now() - begin));
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
   }
   close(file);
   std::filesystem::remove(path);
@@ -345,53 +349,66 @@ absl::StatusOr<Json> InOtherProcess(const Options& options) {
   return Json::parse(text);
 }
 
-int Serve(Options options) {
-  const bool temporary = options.folder.empty();
-  if (temporary) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "fusion_tuning_bench_XXXXXX").string();
-    options.folder = mkdtemp(pattern.data());
+// One case: a fresh database in the folder, with so many reports.
+absl::StatusOr<Json> Measure(Options options, const std::string& folder, int64_t stored) {
+  Json row = {{"stored_before", stored}, {"fdatasync", SyncTimes(folder)}};
+  const std::string data = absl::StrCat(folder, "/stored-", stored);
+  std::filesystem::remove_all(data);
+  std::filesystem::create_directories(data);
+  if (absl::Status status = Fill(data, options, stored); !status.ok()) return status;
+  ServerOptions server_options;
+  server_options.address = "127.0.0.1:0";
+  server_options.data_directory = data;
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(server_options);
+  if (!server.ok()) return server.status();
+  options.address = (*server)->address();
+  absl::StatusOr<Json> of_programs = InOtherProcess(options);
+  if (!of_programs.ok()) return of_programs.status();
+  const std::string metrics = (*server)->metrics().registry.Text();
+  server->reset();
+  row.update(*of_programs);
+  const double commits = Sum(metrics, "fusion_tuning_commit_seconds_count");
+  row["commits"] = commits;
+  row["reports_of_commit"] = commits > 0 ? Sum(metrics, "fusion_tuning_reports_total") / commits : 0;
+  row["mean_commit_seconds"] = commits > 0 ? Sum(metrics, "fusion_tuning_commit_seconds_sum") / commits : 0;
+  return row;
+}
+
+// All cases, in a new folder inside this one that is removed afterwards.
+absl::StatusOr<Json> MeasureAll(const Options& options, const std::filesystem::path& parent) {
+  std::string folder = (parent / "fusion_tuning_bench_XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr)
+    return absl::InternalError("cannot make a folder in " + parent.string());
+  absl::StatusOr<Json> cases = Json::array();
+  for (const int64_t stored : options.stored) {
+    absl::StatusOr<Json> row = Measure(options, folder, stored);
+    if (!row.ok()) {
+      cases = row.status();
+      break;
+    }
+    cases->push_back(*std::move(row));
   }
+  std::filesystem::remove_all(folder);
+  return cases;
+}
+
+int Serve(const Options& options) {
   Json result = {{"programs", options.programs},
                  {"batch", options.batch},
                  {"run_seconds", options.run_seconds},
                  {"strategy", options.strategy.empty() ? "portfolio" : options.strategy},
-                 {"processors", std::thread::hardware_concurrency()},
-                 {"fdatasync", SyncTimes(options.folder)},
-                 {"cases", Json::array()}};
-  for (const int64_t stored : options.stored) {
-    const std::string folder = absl::StrCat(options.folder, "/stored-", stored);
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-    if (absl::Status status = Fill(folder, options, stored); !status.ok()) {
-      std::cerr << "error: " << status << "\n";
+                 {"processors", std::thread::hardware_concurrency()}};
+  const std::filesystem::path disk =
+      options.folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(options.folder);
+  for (const auto& [name, folder] : {std::pair<std::string, std::filesystem::path>{"cases", disk},
+                                     {"cases_in_memory", options.memory_folder}}) {
+    absl::StatusOr<Json> cases = MeasureAll(options, folder);
+    if (!cases.ok()) {
+      std::cerr << "error: " << cases.status() << "\n";
       return 1;
     }
-    ServerOptions server_options;
-    server_options.address = "127.0.0.1:0";
-    server_options.data_directory = folder;
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(server_options);
-    if (!server.ok()) {
-      std::cerr << "error: " << server.status() << "\n";
-      return 1;
-    }
-    options.address = (*server)->address();
-    absl::StatusOr<Json> of_programs = InOtherProcess(options);
-    const std::string metrics = (*server)->metrics().registry.Text();
-    server->reset();
-    if (temporary) std::filesystem::remove_all(folder);
-    if (!of_programs.ok()) {
-      std::cerr << "error: " << of_programs.status() << "\n";
-      return 1;
-    }
-    Json row = {{"stored_before", stored}};
-    row.update(*of_programs);
-    const double commits = Sum(metrics, "fusion_tuning_commit_seconds_count");
-    row["commits"] = commits;
-    row["reports_of_commit"] = commits > 0 ? Sum(metrics, "fusion_tuning_reports_total") / commits : 0;
-    row["mean_commit_seconds"] = commits > 0 ? Sum(metrics, "fusion_tuning_commit_seconds_sum") / commits : 0;
-    result["cases"].push_back(std::move(row));
+    result[name] = *std::move(cases);
   }
-  if (temporary) std::filesystem::remove_all(options.folder);
   std::cout << result.dump(2) << "\n";
   return 0;
 }
@@ -411,7 +428,9 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--stored", options.stored, "Reports stored before")->capture_default_str();
   app.add_option("--strategy", options.strategy, "Of the search");
-  app.add_option("--folder", options.folder, "Where the databases are (default: a temporary folder)");
+  app.add_option("--folder", options.folder, "Where the databases are (default: where temporary files are)");
+  app.add_option("--memory-folder", options.memory_folder, "And where they need no disk")
+      ->capture_default_str();
   app.add_option("--address", options.address, "Only the programs, against this server");
   CLI11_PARSE(app, argc, argv);
   spdlog::set_level(spdlog::level::warn);
