@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<EmbeddedBackend>> EmbeddedBackend::Start(const Em
   ServerOptions server_options;
   server_options.data_directory = parts->data_directory;
   server_options.resume_jobs = false;  // only what this process was asked for
+  server_options.dispatcher.only_worker_is_here = true;
   server_options.runner.dump_directory = options.dump_directory;
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(server_options);
   if (absl::IsUnavailable(server.status()) && !options.ephemeral) {

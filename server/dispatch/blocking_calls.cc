@@ -14,11 +14,12 @@ absl::Status Stopped() {
   return absl::UnavailableError("the server is stopping; the job goes on when it is started again");
 }
 
-// "a cuda device of arch sm_90", "a device".
-std::string Wanted(v1::Target target, const std::string& arch) {
-  return absl::StrCat("a ", target == v1::TARGET_AUTO ? "" : LowerCaseName(target) + " ", "device",
+// "cuda device of arch sm_90", "device".
+std::string Kind(v1::Target target, const std::string& arch) {
+  return absl::StrCat(target == v1::TARGET_AUTO ? "" : LowerCaseName(target) + " ", "device",
                       arch.empty() ? "" : " of arch ", arch);
 }
+std::string Wanted(v1::Target target, const std::string& arch) { return "a " + Kind(target, arch); }
 
 }  // namespace
 
@@ -236,6 +237,21 @@ bool Dispatcher::SomeoneCanRun(const std::map<std::string, Need>& waiting) const
       clock_.Now());
 }
 
+// A device that is out for now may come back.
+bool Dispatcher::NoDeviceWillCome(v1::Target target, const std::string& arch,
+                                  const std::string& nearest_arch) const {
+  if (!options_.only_worker_is_here) return false;
+  return registry_.SomeoneOffers(
+      [&](const v1::SynchronizeRequest& offer) {
+        return std::none_of(offer.devices().begin(), offer.devices().end(),
+                            [&](const v1::DeviceDescription& device) {
+                              return (target == v1::TARGET_AUTO || device.target() == target) &&
+                                     (arch.empty() || device.arch() == arch || device.arch() == nearest_arch);
+                            });
+      },
+      clock_.Now());
+}
+
 absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target, const std::string& arch,
                                                                std::chrono::milliseconds patience,
                                                                CancellationToken token,
@@ -286,6 +302,9 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
       ++times_chosen_[chosen->uuid()];
       return std::move(*chosen);
     }
+    if (devices.empty() && NoDeviceWillCome(target, arch, nearest_arch))
+      return absl::UnavailableError(absl::StrCat("this machine has no ", Kind(target, arch),
+                                                 "; its worker: ", registry_.Describe(clock_.Now())));
     if (now >= deadline) {
       return absl::UnavailableError(
           absl::StrCat("no worker with ", Wanted(target, arch),

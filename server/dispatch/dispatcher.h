@@ -147,6 +147,8 @@ class Dispatcher {
   // The device that a queued timing of the job is bound to, if that is lost and another of its kind is there.
   std::optional<v1::DeviceDescription> LostDevice(const std::map<std::string, Need>& queued) const;
   bool SomeoneCanRun(const std::map<std::string, Need>& waiting) const;
+  // The only worker that there will be has come, without such a device.
+  bool NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch) const;
   bool stopped() const;
   void ArmExpiryTimer();
 

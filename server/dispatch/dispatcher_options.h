@@ -27,6 +27,8 @@ struct DispatcherOptions {
   std::chrono::milliseconds out_patience{30000};
   // Build and Time give up when no connected worker could run their tasks for so long.
   std::chrono::milliseconds no_worker_patience{300000};
+  // There is one worker, in this process: once it has come nobody waits for a device that it does not have.
+  bool only_worker_is_here = false;
 };
 
 }  // namespace fusion

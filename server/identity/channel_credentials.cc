@@ -57,6 +57,7 @@ std::shared_ptr<grpc::ChannelCredentials> ReloadingCredentials(const ClientCrede
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& address, const ClientCredentials& shown) {
+  if (absl::Status good = CheckServerAddress(address); !good.ok()) return good;
   if (!shown.token.empty() && !ParseToken(shown.token))
     return absl::InvalidArgumentError(
         "the token is malformed: it must be fus_<id>_<secret>, as it was given out");

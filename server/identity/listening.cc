@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -36,6 +37,26 @@ bool IsLoopbackPeer(const std::string& peer) {
   if (!absl::ConsumePrefix(&address, "ipv4:") && !absl::ConsumePrefix(&address, "ipv6:"))
     return absl::StartsWith(peer, "unix:");
   return IsLoopbackAddress(absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}));
+}
+
+absl::Status CheckServerAddress(const std::string& address) {
+  for (const char* scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:"})
+    if (absl::StartsWith(address, scheme)) return absl::OkStatus();
+  const auto wrong = [&](const char* what) {
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is no address of a server: ", what,
+                                                   "; write HOST:PORT, such as 127.0.0.1:50051"));
+  };
+  if (absl::StrContains(address, "://")) return wrong("an address has no scheme");
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return wrong("the port is missing");
+  const absl::string_view host = absl::string_view(address).substr(0, colon);
+  if (host.empty()) return wrong("the host is missing");
+  if (absl::StrContains(host, ":") && !(absl::StartsWith(host, "[") && absl::EndsWith(host, "]")))
+    return wrong("an IPv6 address stands in brackets, [::1]:50051");
+  int port = 0;
+  if (!absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) || port < 1 || port > 65535)
+    return wrong("the port is a number from 1 to 65535");
+  return absl::OkStatus();
 }
 
 absl::Status CheckListening(const std::string& address, bool tls, bool any_address) {

@@ -1,4 +1,4 @@
-// Where a server may listen.
+// Addresses of servers: where one may listen, and what may be one.
 #pragma once
 
 #include <string>
@@ -11,6 +11,10 @@ namespace fusion {
 bool IsLoopbackAddress(const std::string& address);
 // The same of gRPC's name of a peer: "ipv4:127.0.0.1:51234", "ipv6:[::1]:51234", "ipv6:%5B::1%5D:51234".
 bool IsLoopbackPeer(const std::string& peer);
+
+// InvalidArgument, which says how one is written, unless it is HOST:PORT with a port from 1 to 65535, or one
+// of gRPC's own names (unix:, dns:, ipv4:, ipv6:), which are left to gRPC.
+absl::Status CheckServerAddress(const std::string& address);
 
 // FailedPrecondition, which says what to do: without TLS a server listens on loopback addresses alone,
 // because everybody who reaches it may do everything, unless `any_address` was asked for.

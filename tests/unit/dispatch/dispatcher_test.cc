@@ -348,6 +348,27 @@ TEST_F(DispatcherTest, CudaIsBuiltByAnyWorkerWithCudaAndHostCodeOnlyByItsArch) {
   EXPECT_TRUE(built.get().ok());
 }
 
+TEST_F(DispatcherTest, NobodyWaitsForADeviceThatTheOnlyWorkerHasNot) {
+  options_.only_worker_is_here = true;
+  StartServer();
+  // Longer than any test may take: what follows does not wait.
+  const auto patience = std::chrono::hours(1);
+  std::future<absl::StatusOr<v1::DeviceDescription>> before = std::async(std::launch::async, [&] {
+    return dispatcher_->ChooseDevice(v1::CUDA, "", patience, CancellationToken());
+  });
+  EXPECT_EQ(before.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout)
+      << "the worker may have one";
+  Call(Request("here", {}, {HostDevice()}));
+  const absl::Status status = before.get().status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("this machine has no cuda device; its worker: here (host"));
+  CancellationToken token;
+  EXPECT_TRUE(
+      absl::IsUnavailable(dispatcher_->ChooseDevice(v1::HOST, "x86-64-v9", patience, token).status()));
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::HOST, "", patience, token)->uuid(), "CPU-1");
+}
+
 TEST_F(DispatcherTest, ChoosesTheFastestDeviceAndTakesTurnsAmongEquals) {
   const auto none = std::chrono::milliseconds(0);
   CancellationToken token;

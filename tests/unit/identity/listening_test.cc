@@ -26,6 +26,30 @@ TEST(ListeningTest, LoopbackPeers) {
     EXPECT_FALSE(IsLoopbackPeer(peer)) << peer;
 }
 
+TEST(ListeningTest, AddressesOfServers) {
+  for (const char* address : {"127.0.0.1:1", "localhost:65535", "gpu-farm.example.org:50051", "[::1]:50051",
+                              "[fe80::1%eth0]:1", "unix:/run/fusion.sock", "dns:///farm:50051"})
+    EXPECT_TRUE(CheckServerAddress(address).ok()) << address;
+  for (const auto& [address, what] : {std::pair{"localhost", "the port is missing"},
+                                      {"", "the port is missing"},
+                                      {":50051", "the host is missing"},
+                                      {"http://farm:50051", "an address has no scheme"},
+                                      {"farm:http", "the port is a number"},
+                                      {"farm:", "the port is a number"},
+                                      {"farm:0", "from 1 to 65535"},
+                                      {"farm:65536", "from 1 to 65535"},
+                                      {"farm:99999999999999999999", "from 1 to 65535"},
+                                      {"farm:-1", "from 1 to 65535"},
+                                      {"::1:50051", "in brackets"},
+                                      {"farm:1:50051", "in brackets"},
+                                      {"[::1]", "in brackets"}}) {
+    const absl::Status status = CheckServerAddress(address);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << address;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(what), HasSubstr(address), HasSubstr("write HOST:PORT")));
+  }
+}
+
 TEST(ListeningTest, OthersNeedTls) {
   EXPECT_TRUE(CheckListening("127.0.0.1:50051", false, false).ok());
   EXPECT_TRUE(CheckListening("", false, false).ok()) << "in this process alone";
