@@ -1,16 +1,19 @@
 #include "server/service/job_runner.h"
 
+#include <google/protobuf/util/message_differencer.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "library/monitor/log.h"
 #include "library/monitor/trace_context.h"
@@ -25,15 +28,39 @@ constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
 
+std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
+  return {graph.size_values().begin(), graph.size_values().end()};
+}
+// What decides the result of a request, beside its graph and sizes.
+v1::SubmitRequest OptionsOf(v1::SubmitRequest request) {
+  for (const char* field : {"request_id", "source", "target", "time_limit_seconds", "priority", "limits"})
+    request.GetReflection()->ClearField(&request, request.GetDescriptor()->FindFieldByName(field));
+  return request;
+}
+
 // A request id is that of one submission; whoever gives it to another one would take the first one's results
 // for its own.
 absl::Status CheckSameRequest(const JobRecord& known, const v1::SubmitRequest& request,
                               const v1::GraphSummary& graph) {
-  if (known.graph_hash == graph.hash() && known.target == v1::Target_Name(request.target()))
-    return absl::OkStatus();
+  v1::SubmitRequest known_request;
+  v1::GraphSummary known_graph;
+  if (!known_request.ParseFromString(known.request) || !known_graph.ParseFromString(known.graph_summary))
+    return absl::DataLossError(absl::StrCat(known.id, " is not readable"));
+  std::string other, options;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&options);
+  if (known.graph_hash != graph.hash()) {
+    other = "of another graph";
+  } else if (known.target != v1::Target_Name(request.target())) {
+    other = "for another target";
+  } else if (SizesOf(known_graph) != SizesOf(graph)) {
+    other = "for other sizes";
+  } else if (!differencer.Compare(OptionsOf(known_request), OptionsOf(request))) {
+    other = absl::StrCat("with other options: ", absl::StripTrailingAsciiWhitespace(options));
+  }
+  if (other.empty()) return absl::OkStatus();
   return absl::AlreadyExistsError(
-      absl::StrCat("request id \"", request.request_id(), "\" is that of ", known.id, ", which is ",
-                   known.graph_hash == graph.hash() ? "for another target" : "of another graph"));
+      absl::StrCat("request id \"", request.request_id(), "\" is that of ", known.id, ", which is ", other));
 }
 
 }  // namespace

@@ -150,6 +150,51 @@ TEST_F(JobRunnerTest, ARequestIdOfAnotherGraphIsAnError) {
   EXPECT_EQ(store_->UnfinishedJobs()->size(), 2u);
 }
 
+TEST_F(JobRunnerTest, ARequestIdOfOtherSizesOrOptionsIsAnError) {
+  options_.most_jobs = 1000;
+  StartRunner();
+  v1::GraphSummary graph;
+  graph.set_hash("a graph");
+  (*graph.mutable_size_values())["n"] = 7;
+  (*graph.mutable_size_values())["m"] = 8;
+  v1::SubmitRequest request;
+  request.set_request_id("id");
+  request.set_candidates(5);
+  request.set_priority(1);
+  const absl::StatusOr<JobRecord> first = runner_->Submit(request, graph, "ada");
+  ASSERT_TRUE(first.ok()) << first.status();
+  v1::SubmitRequest again = request;
+  // Neither how it is written nor what limits it decides what comes of it.
+  again.mutable_source()->set_fuse("the same graph, written otherwise");
+  again.set_priority(2);
+  again.set_time_limit_seconds(60);
+  again.mutable_limits()->set_queue_seconds(60);
+  EXPECT_EQ(runner_->Submit(again, graph, "ada")->id, first->id);
+
+  const auto refused = [&](const v1::SubmitRequest& other, const v1::GraphSummary& of) {
+    const absl::Status status = runner_->Submit(other, of, "ada").status();
+    EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(first->id));
+    return std::string(status.message());
+  };
+  v1::GraphSummary larger = graph;
+  (*larger.mutable_size_values())["n"] = 70;
+  EXPECT_THAT(refused(request, larger), HasSubstr("for other sizes"));
+  v1::SubmitRequest other = request;
+  other.set_target(v1::HOST);
+  EXPECT_THAT(refused(other, graph), HasSubstr("for another target"));
+  other = request;
+  other.set_candidates(6);
+  EXPECT_THAT(refused(other, graph), HasSubstr("with other options: modified: candidates: 5 -> 6"));
+  other = request;
+  other.set_cache(v1::WARM);
+  EXPECT_THAT(refused(other, graph), HasSubstr("cache"));
+  other = request;
+  other.mutable_hints()->add_apart()->add_values("x");
+  EXPECT_THAT(refused(other, graph), HasSubstr("hints"));
+  EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
+}
+
 TEST_F(JobRunnerTest, AWaitingJobWhoseTimeLimitEndsTakesNoRoom) {
   options_.most_jobs = 2;
   StartRunner();
