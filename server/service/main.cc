@@ -11,6 +11,7 @@
 #include <string>
 
 #include "library/monitor/log.h"
+#include "library/monitor/service_manager.h"
 #include "server/identity/listening.h"
 #include "server/service/data_directory.h"
 #include "server/service/maintenance.h"
@@ -95,6 +96,11 @@ int main(int argc, char** argv) {
         "NO TLS: everybody who reaches {} may submit, cancel and run code on the workers; give --tls-cert, "
         "--tls-key and --tls-ca",
         (*server)->address());
+  const auto tell_service_manager = [](const char* state) {
+    if (absl::Status told = fusion::TellServiceManager(state); !told.ok())
+      spdlog::warn("{}", std::string(told.message()));
+  };
+  tell_service_manager("READY=1");
   signals.async_wait([](const boost::system::error_code&, int signal) {
     spdlog::info("{} received; stopping", signal == SIGTERM ? "SIGTERM" : "SIGINT");
   });
@@ -102,6 +108,7 @@ int main(int argc, char** argv) {
   // A second signal ends the process at once.
   signals.cancel();
   signals.clear();
+  tell_service_manager("STOPPING=1");
   (*server)->Shutdown();
   spdlog::info("stopped; unfinished jobs go on at the next start");
   return 0;

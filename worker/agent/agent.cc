@@ -183,11 +183,13 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   }
   // Read after news_ was cleared: what changes from here on ends the call.
   v1::SynchronizeRequest request = State();
-  // What is finished goes out at once; running tasks are reported every few seconds.
-  const bool finished = held_.HasFinished();
-  const double wait = finished        ? 0
-                      : held_.empty() ? options_.wait_seconds
-                                      : std::min(options_.wait_seconds, kContactSeconds);
+  // What is finished goes out at once; running tasks are reported every few seconds. A server that has not
+  // answered yet, or not since a call failed, is not asked to wait with it: whoever watches the worker wants
+  // to know.
+  const bool finished = held_.HasFinished(), greeting = !answered_;
+  const double wait = finished || greeting ? 0
+                      : held_.empty()      ? options_.wait_seconds
+                                           : std::min(options_.wait_seconds, kContactSeconds);
   request.set_wait_seconds(wait);
   context.set_deadline(InSeconds(wait + kCallSlackSeconds));
   v1::SynchronizeResponse response;
@@ -199,6 +201,7 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
     cancelled_by_us = news_ && status.error_code() == grpc::StatusCode::CANCELLED;
   }
   if (cancelled_by_us) return absl::CancelledError("there is news");
+  answered_ = status.ok();
   if (!status.ok()) {
     const auto code = static_cast<absl::StatusCode>(status.error_code());
     return absl::Status(IsRefusal(code) ? code : absl::StatusCode::kUnavailable, status.error_message());
@@ -208,7 +211,7 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
       std::chrono::duration<double>(std::clamp(response.next_contact_seconds(), 0.0, kContactSeconds));
   // The call was short to bring results. Now that they are accepted, one that waits: what comes next of their
   // job, this worker's device may be needed for.
-  if (finished && !held_.HasFinished()) *next_contact = std::chrono::duration<double>(0);
+  if ((finished || greeting) && !held_.HasFinished()) *next_contact = std::chrono::duration<double>(0);
   return absl::OkStatus();
 }
 

@@ -63,6 +63,7 @@ class Agent {
   BlobTransfer blobs_;
   HeldTasks held_;
   std::unique_ptr<Workplace> workplace_;  // set by Run
+  bool answered_ = false;                 // the server, the last call; used by Run alone
 
   std::stop_source stop_;
   std::mutex mutex_;

@@ -162,7 +162,7 @@ class AgentTest : public ::testing::Test {
     options.workplace.spare_runners = 1;
     options.metrics = &metrics_;
     options.workplace.allow_unconfined_host_code = true;  // these tests are about other things
-    options.wait_seconds = 1;
+    options.wait_seconds = wait_seconds_;
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -262,6 +262,7 @@ class AgentTest : public ::testing::Test {
   }
 
   WorkerMetrics metrics_;
+  double wait_seconds_ = 1;  // for which the server holds calls
   int port_ = 0;
   std::unique_ptr<FakeServer> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -269,6 +270,18 @@ class AgentTest : public ::testing::Test {
   std::thread thread_;
   absl::Status status_;
 };
+
+// Calls are held for longer than MetricsSay waits.
+class PatientAgentTest : public AgentTest {
+ protected:
+  PatientAgentTest() { wait_seconds_ = 120; }
+};
+
+TEST_F(PatientAgentTest, IsConnectedAsSoonAsTheServerKnowsIt) {
+  EXPECT_TRUE(MetricsSay("\nfusion_worker_connected 1\n"));
+  EXPECT_TRUE(service_->WaitUntil([](FakeServer& server) { return server.last_.wait_seconds() == 120; }))
+      << "from then on calls are held";
+}
 
 TEST_F(AgentTest, SaysWhatItIs) {
   const v1::DeviceDescription device = Device();

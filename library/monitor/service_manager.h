@@ -1,0 +1,14 @@
+// What a service says to the service manager that started it (systemd's sd_notify protocol).
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace fusion {
+
+// Sends the state, such as "READY=1" or "STOPPING=1", to the socket that $NOTIFY_SOCKET names. OK without doing
+// anything where it is not set: nobody asked. Source: sd_notify(3).
+absl::Status TellServiceManager(const std::string& state);
+
+}  // namespace fusion
