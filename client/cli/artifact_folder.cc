@@ -49,6 +49,7 @@ bool WasChanged(const fs::path& path, const std::string& digest) {
 }  // namespace
 
 absl::Status CheckArtifactFolder(const std::string& directory, bool force) {
+  if (directory.empty()) return absl::InvalidArgumentError("the folder to write into has no name");
   std::error_code error;
   const fs::path path(directory);
   if (!fs::exists(path, error)) return absl::OkStatus();

@@ -101,6 +101,7 @@ Finding ServerFinding(const Invocation& invocation, const std::string& address, 
   absl::StatusOr<v1::ListWorkersResponse> workers =
       client.ok() ? (*client)->ListWorkers() : absl::StatusOr<v1::ListWorkersResponse>(client.status());
   if (!workers.ok()) {
+    report->server_is_away = true;
     finding.detail = std::string(workers.status().message());
     return finding;
   }

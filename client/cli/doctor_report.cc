@@ -23,7 +23,8 @@ std::string DoctorText(const DoctorReport& report, const TextStyle& style) {
     absl::StrAppend(&text, "device: ", DeviceText(device.description), ", ",
                     FormatBytes(static_cast<double>(device.description.memory_bytes())), " memory, on ",
                     device.worker, "\n");
-  if (report.devices.empty()) absl::StrAppend(&text, "no device: check and explain work, submit does not\n");
+  if (report.devices.empty() && !report.server_is_away)
+    absl::StrAppend(&text, "no device: check and explain work, submit does not\n");
   return text + costs;
 }
 

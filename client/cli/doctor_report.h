@@ -17,6 +17,7 @@ struct Finding {
 };
 
 struct DoctorReport {
+  bool server_is_away = false;  // the one that is configured: every command that needs one fails
   std::vector<Finding> findings;
   struct Device {
     std::string worker;  // "workers/a", or "this machine"

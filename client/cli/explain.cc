@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_split.h"
 #include "client/cli/invocation.h"
+#include "client/cli/option_checks.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
 
@@ -93,8 +94,10 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
           "Why two values are, or are not, computed in one kernel")
       ->type_name("A,B");
   command->add_flag("--source", options->source, "Print the generated code of the best candidate");
-  command->add_option("--dump-dir", options->dump_directory,
-                      "Folder for the text of every stage (embedded server)");
+  command
+      ->add_option("--dump-dir", options->dump_directory,
+                   "Folder for the text of every stage (embedded server)")
+      ->check(NotEmpty());
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Explain(*invocation, *options); }; });
 }

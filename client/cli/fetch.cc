@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/artifact_folder.h"
 #include "client/cli/invocation.h"
+#include "client/cli/option_checks.h"
 #include "client/cli/watch.h"
 
 namespace fusion {
@@ -55,7 +56,7 @@ void AddFetchCommand(CLI::App* app, Invocation* invocation) {
   command->add_option("--rank", options->rank, "Which candidate")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--output", options->output, "Folder to write")->required();
+  command->add_option("--output", options->output, "Folder to write")->required()->check(NotEmpty());
   command->add_flag("--force", options->force,
                     "Write into a folder that holds other files, or files that were changed");
   AddCommonOptions(command, invocation);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "client/cli/invocation.h"
+#include "client/cli/option_checks.h"
 #include "client/cli/watch.h"
 
 namespace fusion {
@@ -87,7 +88,7 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation) {
 
   CLI::App* watch = jobs->add_subcommand("watch", "Follow a job to its end, as submit does");
   watch->add_option("JOB", *name, "jobs/ID, or ID")->required();
-  watch->add_option("--output", watch_options->output, "Folder for the code of rank 1");
+  watch->add_option("--output", watch_options->output, "Folder for the code of rank 1")->check(NotEmpty());
   watch->add_flag("--force", watch_options->force,
                   "Write into a folder that holds other files, or files that were changed");
   watch->add_flag("--all", watch_options->all, "Show every candidate, not the first ten");

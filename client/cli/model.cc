@@ -3,6 +3,7 @@
 #include <string>
 
 #include "client/cli/invocation.h"
+#include "client/cli/option_checks.h"
 #include "client/cli/plot_files.h"
 
 namespace fusion {
@@ -74,7 +75,8 @@ void AddModelCommands(CLI::App* app, Invocation* invocation) {
                    "Folder for two SVG plots of up to 28 graphs, the newest: predicted against measured "
                    "times, and how soon "
                    "the fastest is found")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NotEmpty());
   AddCommonOptions(report, invocation);
   report->callback([=] { invocation->run = [=] { return Report(*invocation, *options); }; });
 }

@@ -130,6 +130,8 @@ std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const
   };
   if (any([](const v1::Candidate& c) { return c.tie() && c.rank() > 1; }))
     text += "=  not distinguishable from rank 1 by these samples; in predicted order\n";
+  if (any([](const v1::Candidate& c) { return c.speedup() > 0; }))
+    text += "speed-up: the median of the ratios of neighbouring runs, not the ratio of the medians\n";
   if (any([](const v1::Candidate& c) { return c.below_floor(); }))
     text += "!  faster than moving the fewest bytes from memory allows: look twice\n";
   if (!any([](const v1::Candidate& c) { return c.speedup() == 0 || c.speedup() >= kSlower; }))

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/artifact_folder.h"
 #include "client/cli/invocation.h"
+#include "client/cli/option_checks.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
 #include "client/cli/watch.h"
@@ -134,19 +135,22 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command
       ->add_option("--time-limit", options->time_limit_seconds,
                    "Seconds after which the job is given up (exit 124)")
-      ->check(CLI::PositiveNumber);
+      ->check(GreaterThanZero());
   command->add_flag("--measure-all", options->measure_all,
                     "Also build and time candidates that, as predicted, cannot be the fastest");
-  command->add_option("--output", options->watch.output, "Folder for the code of rank 1");
+  command->add_option("--output", options->watch.output, "Folder for the code of rank 1")->check(NotEmpty());
   command->add_flag("--force", options->watch.force,
                     "Write into a folder that holds other files, or files that were changed");
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
   command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");
-  command->add_option(
-      "--request-id", options->request_id,
-      "The same id again gives the same job; that of another graph, other sizes or options is refused");
-  command->add_option("--dump-dir", options->dump_directory,
-                      "Folder for the text of every stage (embedded server)");
+  command->add_option("--request-id", options->request_id,
+                      "The same id again gives the same job, with the limits and the priority that it had; "
+                      "for another graph, "
+                      "target or search it is refused");
+  command
+      ->add_option("--dump-dir", options->dump_directory,
+                   "Folder for the text of every stage (embedded server)")
+      ->check(NotEmpty());
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Submit(*invocation, *options); }; });
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "client/cli/invocation.h"
+#include "client/cli/option_checks.h"
 #include "client/cli/watch.h"
 #include "client/cli/write_file.h"
 
@@ -36,7 +37,7 @@ void AddTraceCommand(CLI::App* jobs, Invocation* invocation) {
   CLI::App* command = jobs->add_subcommand(
       "trace", "When each part of a job ran, and where, as JSON for Perfetto and chrome://tracing");
   command->add_option("JOB", *name, "jobs/ID, or ID")->required();
-  command->add_option("--output", *output, "File to write instead of stdout");
+  command->add_option("--output", *output, "File to write instead of stdout")->check(NotEmpty());
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Trace(*invocation, *name, *output); }; });
 }

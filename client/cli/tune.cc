@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/invocation.h"
+#include "client/cli/option_checks.h"
 #include "client/cli/plot_files.h"
 #include "client/cli/render_tune.h"
 #include "client/cli/write_file.h"
@@ -75,8 +76,12 @@ ExitCode List(const Invocation& invocation, const std::string& program, int limi
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::ListTuningsResponse> tunings = ReadTunings(**client, program, limit);
   if (!tunings.ok()) return invocation.Report(tunings.status());
-  std::cout << (invocation.json ? JsonText(TuningListJson(*tunings))
-                                : TuningListText(*tunings, invocation.Style()));
+  if (invocation.json)
+    std::cout << JsonText(TuningListJson(*tunings));
+  else if (tunings->tunings_size() == 0 && !program.empty())
+    std::cout << "no tuning of a program " << program << "\n";
+  else
+    std::cout << TuningListText(*tunings, invocation.Style());
   return kDone;
 }
 
@@ -208,9 +213,10 @@ void AddTuneCommands(CLI::App* app, Invocation* invocation) {
 
   CLI::App* show = tune->add_subcommand("show", "What is known of a tuning");
   show->add_option("TUNING", *name, kName)->required();
-  show->add_option("--plot", *folder,
+  show->add_option("--plots,--plot", *folder,
                    "Folder for two SVG plots: what was measured where, and how the best came to be")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NotEmpty());
   show->add_flag("--all", *all, "Show every configuration, not the first ten");
   AddCommonOptions(show, invocation);
   show->callback([=] { invocation->run = [=] { return Show(*invocation, *name, *folder, *all); }; });
@@ -229,7 +235,9 @@ void AddTuneCommands(CLI::App* app, Invocation* invocation) {
   CLI::App* export_command =
       tune->add_subcommand("export", "Every report, in the T4 format that other tuners read and write");
   export_command->add_option("TUNING", *name, kName)->required();
-  export_command->add_option("--output", *output, "File to write instead of stdout")->type_name("FILE");
+  export_command->add_option("--output", *output, "File to write instead of stdout")
+      ->type_name("FILE")
+      ->check(NotEmpty());
   AddCommonOptions(export_command, invocation);
   export_command->callback([=] { invocation->run = [=] { return Export(*invocation, *name, *output); }; });
 }

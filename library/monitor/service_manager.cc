@@ -25,9 +25,9 @@ absl::Status TellServiceManager(const std::string& state) {
   if (name[0] == '@') address.sun_path[0] = '\0';  // a name without a file
   const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return absl::ErrnoToStatus(errno, "telling the service manager");
-  const ssize_t sent = sendto(socket, state.data(), state.size(), MSG_NOSIGNAL,
-                              reinterpret_cast<const sockaddr*>(&address),
-                              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
+  const ssize_t sent =
+      sendto(socket, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
   const int error = errno;
   close(socket);
   return sent < 0 ? absl::ErrnoToStatus(error, absl::StrCat("telling the service manager at ", name))

@@ -7,8 +7,8 @@
 
 namespace fusion {
 
-// Sends the state, such as "READY=1" or "STOPPING=1", to the socket that $NOTIFY_SOCKET names. OK without doing
-// anything where it is not set: nobody asked. Source: sd_notify(3).
+// Sends the state, such as "READY=1" or "STOPPING=1", to the socket that $NOTIFY_SOCKET names. OK without
+// doing anything where it is not set: nobody asked. Source: sd_notify(3).
 absl::Status TellServiceManager(const std::string& state);
 
 }  // namespace fusion

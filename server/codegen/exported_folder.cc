@@ -247,7 +247,11 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
       "std::vector<double>& reference, "
       "double bound) {\n  const double error = RelativeError(out, reference);\n"
       "  std::printf(\"%s: largest relative error %.3g, bound %.3g: %s\\n\", name, error, bound,\n"
-      "              error <= bound ? \"OK\" : \"WRONG\");\n  return error <= bound;\n}\n\n"
+      "              error <= bound ? \"OK\" : \"WRONG\");\n  return error <= bound;\n}\n"
+      "// False: no whole number from 0.\n"
+      "inline bool ParseSize(const char* text, int64_t* size) {\n  char* end = nullptr;\n  *size = "
+      "std::strtoll(text, &end, 10);\n"
+      "  return end != text && *end == 0 && *size >= 0;\n}\n\n"
       "int main(int argc, char** argv) {\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "  int64_t n_", size.name, " = ", request.sizes.at(size.name), ";\n");
@@ -259,8 +263,7 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
                   "    if (known) runs = 1;\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"",
-                    size.name, "\", length)) n_", size.name, " = std::atoll(equals + 1), known = n_",
-                    size.name, " >= 0;\n");
+                    size.name, "\", length)) known = ParseSize(equals + 1, &n_", size.name, ");\n");
   absl::StrAppend(&text,
                   "    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size\\n\", "
                   "argv[i]);\n      return 2;\n"

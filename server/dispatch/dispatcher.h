@@ -113,6 +113,9 @@ class Dispatcher {
                                                      CancellationToken token, const std::string& job = "",
                                                      const std::string& nearest_arch = "");
 
+  // DispatcherOptions::only_worker_is_here.
+  bool only_worker_is_here() const { return options_.only_worker_is_here; }
+
   // A sound device of the same name and arch, of another uuid, that a connected worker has; none.
   std::optional<v1::DeviceDescription> AnotherDevice(const v1::DeviceDescription& device) const;
 

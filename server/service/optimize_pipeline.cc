@@ -53,8 +53,10 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
   auto device = choose(std::chrono::milliseconds(0));
   if (absl::IsUnavailable(device.status()) && patience.count() > 0) {
     v1::JobEvent event;
-    event.set_note(absl::StrCat(device.status().message(), "; waiting for one for up to ",
-                                patience.count() / 1000, " s"));
+    event.set_note(context.dispatcher.only_worker_is_here()
+                       ? "the worker of this process is starting"
+                       : absl::StrCat(device.status().message(), "; waiting for one for up to ",
+                                      patience.count() / 1000, " s"));
     Emit(context, event);
     device = choose(patience);
   }

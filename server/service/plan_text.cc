@@ -42,6 +42,8 @@ std::string PrintPlans(const Graph& graph, const Plans& plans) {
                       implementation.estimate.ToString(), "\n");
     }
   }
+  if (const size_t more = plans.covers.covers.size() - shown; more > 0)
+    absl::StrAppend(&text, "\nand ", more, " more; --json lists up to --candidates of them\n");
   for (const std::string& note : plans.summary.notes()) absl::StrAppend(&text, "note: ", note, "\n");
   return text;
 }

@@ -118,6 +118,26 @@ TEST_F(CommandsTest, LibraryListsAndShows) {
   EXPECT_THAT(shown.out, HasSubstr("matrix[i,j]"));
 }
 
+// Such as a variable without a value.
+TEST_F(CommandsTest, EmptyPathsAreBadUsage) {
+  const std::string file = program_.Write("add.fuse", kGood);
+  const std::vector<std::vector<std::string>> commands = {
+      {"fetch", "jobs/1", "--output", ""},         {"jobs", "watch", "jobs/1", "--output", ""},
+      {"jobs", "trace", "jobs/1", "--output", ""}, {"submit", file, "--output", ""},
+      {"explain", file, "--dump-dir", ""},         {"model", "report", "--plots", ""},
+      {"tune", "show", "1", "--plots", ""},        {"tune", "export", "1", "--output", ""}};
+  for (const std::vector<std::string>& command : commands) {
+    const ProcessResult result = program_.Run(command);
+    EXPECT_EQ(result.exit_code, 2) << command[0] << ": " << result.err;
+    EXPECT_THAT(result.err, HasSubstr("must not be empty")) << command[0];
+  }
+  for (const char* limit : {"0", "-1", "soon"}) {
+    const ProcessResult result = program_.Run({"submit", file, "--time-limit", limit});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr(std::string("must be a number greater than 0, but is ") + limit));
+  }
+}
+
 TEST_F(CommandsTest, JobsOfAnEmptyDataDirectory) {
   ProcessResult list = program_.Run({"jobs", "list"});
   EXPECT_EQ(list.exit_code, 0) << list.err;

@@ -105,6 +105,7 @@ TEST_P(FolderTest, HostFolderCompilesAloneAndItsExampleVerifies) {
   // scale.
   if (GetParam() != "black_scholes") ExpectVerified(Sizes({1}));
   EXPECT_EQ(RunExample(folder_, "no_such_size=3").exit_code, 2);
+  EXPECT_EQ(RunExample(folder_, Sizes({131, 517}) + "x").exit_code, 2) << "the last size is no number";
 }
 
 std::string FindNvcc() {

@@ -44,6 +44,12 @@ class ArtifactFolderTest : public ::testing::Test {
   fs::path folder_;
 };
 
+TEST_F(ArtifactFolderTest, AFolderWithoutANameIsNotTheOneWeAreIn) {
+  const absl::Status status = WriteArtifact(Files({{"fused.cu", "code"}}), "{}", "", true);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_FALSE(fs::exists("fused.cu"));
+}
+
 TEST_F(ArtifactFolderTest, WritesFilesAndReport) {
   ASSERT_TRUE(Write(Files({{"fused.cu", "code"}, {"example/main.cc", "main"}})).ok());
   EXPECT_EQ(Content("fused.cu"), "code");

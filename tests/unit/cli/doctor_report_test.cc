@@ -7,6 +7,7 @@ namespace fusion {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 DoctorReport Report() {
   DoctorReport report;
@@ -39,6 +40,8 @@ TEST(DoctorReportTest, WithoutADeviceItIsNotUsable) {
   EXPECT_FALSE(report.usable());
   EXPECT_THAT(DoctorText(report, TextStyle()),
               HasSubstr("no device: check and explain work, submit does not\n"));
+  report.server_is_away = true;
+  EXPECT_THAT(DoctorText(report, TextStyle()), Not(HasSubstr("check and explain work")));
 }
 
 TEST(DoctorReportTest, Json) {

@@ -27,6 +27,7 @@ implementations (--make takes a kernel's)
   2  {M1} element T128
 
 =  not distinguishable from rank 1 by these samples; in predicted order
+speed-up: the median of the ratios of neighbouring runs, not the ratio of the medians
 !  faster than moving the fewest bytes from memory allows: look twice
 verified: largest relative error 2.5e-07, allowed 1.0e-05
 not ranked: 1 candidate with COMPILE_ERROR (error: no such thing)
