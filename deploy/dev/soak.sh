@@ -6,6 +6,7 @@
 #     --results DIR   logs and rows of the table are kept there; what has passed there before is not run again, so
 #                     that a soak can be interrupted and go on another day. Each row says when, and of which commit
 set -uo pipefail
+readonly invoked_in=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 quick=
@@ -22,6 +23,7 @@ readonly example=examples/vadd.fuse
 if [[ -z $quick ]]; then export FUSION_LONG_TESTS=1; fi
 count() { if [[ -n $quick ]]; then echo "$1"; else echo "$2"; fi; }
 
+[[ -z $results || $results == /* ]] || results=$invoked_in/$results
 logs=${results:-$(mktemp -d "${TMPDIR:-/tmp}/fusion-soak-XXXXXX")}
 mkdir -p "$logs"
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
