@@ -143,10 +143,10 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
                     "Write into a folder that holds other files, or files that were changed");
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
   command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");
-  command->add_option("--request-id", options->request_id,
-                      "The same id again gives the same job, with the limits and the priority that it had; "
-                      "for another graph, "
-                      "target or search it is refused");
+  command->add_option(
+      "--request-id", options->request_id,
+      "The same id again gives the same job, with the limits and the priority that it had; for "
+      "another graph, other sizes, another target or search it is refused");
   command
       ->add_option("--dump-dir", options->dump_directory,
                    "Folder for the text of every stage (embedded server)")

@@ -8,7 +8,8 @@
 namespace fusion {
 
 // Sends the state, such as "READY=1" or "STOPPING=1", to the socket that $NOTIFY_SOCKET names. OK without
-// doing anything where it is not set: nobody asked. Source: sd_notify(3).
+// doing anything where it is not set: nobody asked. InvalidArgument: it names no socket; others, as of errno:
+// nothing could be sent. Source: sd_notify(3).
 absl::Status TellServiceManager(const std::string& state);
 
 }  // namespace fusion
