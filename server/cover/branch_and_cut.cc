@@ -10,6 +10,7 @@
 #include "server/cover/pair_branching.h"
 #include "server/cover/subset_row_cuts.h"
 #include "server/cover/window.h"
+#include "server/cover/zero_half_cuts.h"
 
 namespace fusion {
 namespace {
@@ -19,18 +20,20 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 constexpr int kFirstCutRounds = 3;  // before there is any partition
 constexpr int kRootCutRounds = 30;
 constexpr int kCutRounds = 2;
-// Cuts of five nodes are looked for where there are fewer others: they make programs longer for what they
+// Halves of sums are looked for where there are fewer other cuts: they make programs longer for what they
 // gain.
 constexpr size_t kFewCuts = 10;
+constexpr int kHalvingAttempts = 2;
 // Sets for each node that the relaxed program keeps after the root, of large problems.
 constexpr size_t kSetsInTree = 2;
 // Sets may join cuts of others up to this reduced cost, as a multiple of what a node costs on average.
 constexpr double kNear = 2;
 // Problems of fewer sets are not made smaller.
 constexpr size_t kWorthwhile = 200;
-// The first cutoff, of the way from the bound to the best.
-constexpr double kFirstCutoff = 0.25;
+// The first cutoff, of the way from the bound to the best; where times have a unit, one unit if that is more.
+constexpr double kFirstCutoff = 0.25, kFirstCutoffOfUnits = 1.0 / 16;
 constexpr double kOfUnit = 0.99;
+constexpr double kNextUnits = 1.5;  // what is less than this away is one unit away at most
 
 bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
@@ -110,7 +113,8 @@ BranchAndCut::Answer BranchAndCut::Solve(const std::vector<char>& out, const Par
 double BranchAndCut::SolveByCutoffs(Open root) {
   const double last = cutoff_;
   double bound = NextUnit(std::max(root.bound, floor_));
-  double step = std::max(unit_, (best_.seconds - bound) * kFirstCutoff);
+  const double gap = best_.seconds - bound;
+  double step = unit_ > 0 ? std::max(unit_, gap * kFirstCutoffOfUnits) : gap * kFirstCutoff;
   const bool by_steps = all_sets_ > kWorthwhile && best_.seconds < INFINITY;
   for (;;) {
     floor_ = std::max(floor_, bound);  // the first one found that is no slower ends the search
@@ -183,16 +187,20 @@ double BranchAndCut::SolveCore(std::vector<char> out, double floor) {
                             .Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside(), false,
                                    {floor - core.outside_seconds(), cutoff_ - core.outside_seconds()});
   failure_ = answer.failure;
-  const double bound = answer.bound + core.outside_seconds();
-  return Hopeless(bound) ? INFINITY : bound;
+  const PartitionOutcome outcome = answer.result.outcome;
+  if (outcome == PartitionOutcome::kOptimal || outcome == PartitionOutcome::kNone) return INFINITY;
+  return answer.bound + core.outside_seconds();
 }
 
 double BranchAndCut::SolveTree(Open first) {
   double unsolved = INFINITY, best = best_.seconds;
   std::vector<Open> open = Halves(first);  // the last one is next; else the one of least bound
   bool plunging = !open.empty();
+  // All that is below the cutoff must be looked at, or the first one found will do: then the last one is
+  // always next, for its program differs least from the one before.
+  const bool in_depth = cutoff_ < best_.seconds || best_.seconds - floor_ < kNextUnits * unit_;
   while (!open.empty()) {
-    if (!plunging)
+    if (!plunging && !in_depth)
       std::iter_swap(std::min_element(open.begin(), open.end(),
                                       [](const Open& a, const Open& b) { return a.bound < b.bound; }),
                      open.end() - 1);
@@ -264,7 +272,8 @@ bool BranchAndCut::Separate(const std::vector<char>& out) {
   for (Cut& cut : CliqueCuts(problem_, relaxation_.shares(), NearSets(out), deadline_))
     added += cuts_.insert(std::move(cut)).second;
   if (added < kFewCuts)
-    for (Cut& cut : FiveNodeCuts(problem_, relaxation_.shares()))
+    for (Cut& cut : ZeroHalfCuts(problem_, relaxation_.cuts(), relaxation_.cuts_of(), relaxation_.shares(),
+                                 kHalvingAttempts))
       added += cuts_.insert(std::move(cut)).second;
   return added > 0;
 }

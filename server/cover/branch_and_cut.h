@@ -48,7 +48,7 @@ class BranchAndCut {
   struct Open {
     double bound = 0;       // seconds
     std::vector<char> out;  // per set
-    LinearProgram::Basis basis;
+    Relaxation::Basis basis;
   };
   enum class Step { kBranch, kDone, kFailed };
   struct Root {  // the solution of the first relaxed program

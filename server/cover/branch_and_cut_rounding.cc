@@ -13,8 +13,10 @@ constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
-// Of smaller problems cutoffs soon find what takes sets of more reduced cost.
-constexpr int kAllSets = 600;
+// Of smaller problems cutoffs soon find what is better, and windows need not be large, nor take sets of more
+// reduced cost.
+constexpr int kSoonSolved = 600;
+constexpr int kSmallWindow = 40, kLargestWindow = 320;
 
 }  // namespace
 
@@ -33,15 +35,17 @@ bool BranchAndCut::Round(const std::vector<char>& out) {
     for (int set : partition.sets) far[set] = out[set];
   };
   if (best_.seconds < INFINITY) keep(best_);
-  const int largest = std::min(320, problem_.node_count / 3);
+  const int largest =
+      problem_.node_count > kSoonSolved ? std::min(kLargestWindow, problem_.node_count / 3) : kSmallWindow;
   std::mt19937 random(1);
   for (int futile = 0; futile < most_futile && std::chrono::steady_clock::now() < deadline;) {
     std::optional<Partition> rounded = Rounded(random);
     if (!rounded || !Allowed(rounded->sets)) return false;
     keep(*rounded);
     NeighbourhoodSearch search(problem_, far, deadline);
-    for (int nodes = 40; nodes <= largest; nodes *= 2) *rounded = search.Improve(*std::move(rounded), nodes);
-    if (problem_.node_count > kAllSets)
+    for (int nodes = kSmallWindow; nodes <= largest; nodes *= 2)
+      *rounded = search.Improve(*std::move(rounded), nodes);
+    if (problem_.node_count > kSoonSolved)
       *rounded = NeighbourhoodSearch(problem_, out, deadline).Improve(*std::move(rounded), 80);
     keep(*rounded);
     const bool better = rounded->seconds < best_.seconds;

@@ -1,6 +1,7 @@
 #include "server/cover/conflict_cuts.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace fusion {
@@ -83,6 +84,57 @@ std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pa
           }))
         cut.sets.push_back(set);
     }
+    std::sort(cut.sets.begin(), cut.sets.end());
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+std::vector<Cut> WaitingPairCuts(const SetProblem& problem,
+                                 const std::vector<std::pair<int, double>>& shares) {
+  constexpr double kBroken = 1.02;
+  constexpr size_t kMost = 200;  // in one call
+  std::vector<std::vector<std::pair<int, double>>> parts(problem.node_count);
+  std::vector<std::vector<int>> predecessors(problem.node_count);
+  for (const auto& [set, share] : shares)
+    for (int node : problem.sets[set].members) parts[node].emplace_back(set, share);
+  for (int node = 0; node < problem.node_count; ++node)
+    for (int next : problem.successors[node]) predecessors[next].push_back(node);
+  auto in_group = [&](int set, int exit, int entry, int other_exit, int other_entry) {
+    const NodeSet& nodes = problem.sets[set].nodes;
+    return nodes.Contains(exit) && nodes.Contains(entry) && !nodes.Contains(other_exit) &&
+           !nodes.Contains(other_entry);
+  };
+  std::set<std::array<int, 4>> seen;
+  std::vector<std::pair<double, std::array<int, 4>>> broken;
+  for (int u1 = 0; u1 < problem.node_count; ++u1)
+    for (int v2 : problem.successors[u1])
+      for (const auto& [set, share] : parts[u1]) {
+        if (problem.sets[set].nodes.Contains(v2)) continue;
+        for (int v1 : problem.sets[set].members)
+          for (int u2 : predecessors[v1]) {
+            if (problem.sets[set].nodes.Contains(u2)) continue;
+            const std::array<int, 4> cycle = {u1, v1, u2, v2};
+            // Each cycle has two beginnings.
+            if (!seen.insert(std::min(cycle, std::array<int, 4>{u2, v2, u1, v1})).second) continue;
+            double sum = 0;
+            for (const auto& [other, part] : parts[u1])
+              if (in_group(other, u1, v1, u2, v2)) sum += part;
+            for (const auto& [other, part] : parts[u2])
+              if (in_group(other, u2, v2, u1, v1)) sum += part;
+            if (sum > kBroken) broken.emplace_back(-sum, cycle);
+          }
+      }
+  std::sort(broken.begin(), broken.end());
+  if (broken.size() > kMost) broken.resize(kMost);
+  std::vector<Cut> cuts;
+  for (const auto& [sum, cycle] : broken) {
+    const auto [u1, v1, u2, v2] = cycle;
+    Cut cut{.limit = 1};
+    for (int set : problem.sets_of[u1])
+      if (in_group(set, u1, v1, u2, v2)) cut.sets.push_back(set);
+    for (int set : problem.sets_of[u2])
+      if (in_group(set, u2, v2, u1, v1)) cut.sets.push_back(set);
     std::sort(cut.sets.begin(), cut.sets.end());
     cuts.push_back(std::move(cut));
   }

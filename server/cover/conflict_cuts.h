@@ -17,4 +17,9 @@ namespace fusion {
 std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares,
                             const std::vector<int>& near, Deadline deadline);
 
+// Cuts that the shares break, against two sets that wait for each other: with edges u1 -> v2 and u2 -> v1 at
+// most one set of a schedulable cover holds u1 and v1 without u2 and v2, or u2 and v2 without u1 and v1.
+std::vector<Cut> WaitingPairCuts(const SetProblem& problem,
+                                 const std::vector<std::pair<int, double>>& shares);
+
 }  // namespace fusion

@@ -12,6 +12,19 @@ int PastDeadline(lprec*, void* deadline) {
   return std::chrono::steady_clock::now() >= *static_cast<const Deadline*>(deadline);
 }
 
+// Ascending numbers, from `first`, each once, with how often it is there.
+void AppendCounted(const std::vector<int>& numbers, int first, std::vector<int>* indices,
+                   std::vector<REAL>* values) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (i > 0 && numbers[i] == numbers[i - 1]) {
+      values->back() += 1;
+      continue;
+    }
+    indices->push_back(numbers[i] + first);
+    values->push_back(1);
+  }
+}
+
 int AppendText(void* text, char* part) {
   static_cast<std::string*>(text)->append(part);
   return 0;
@@ -46,19 +59,20 @@ LinearProgram::~LinearProgram() {
   delete model_;
 }
 
-void LinearProgram::AddVariable(double cost, std::vector<int> rows, const std::vector<int>& sums) {
-  for (int& row : rows) ++row;
-  for (int sum : sums) rows.push_back(rows_ + sum + 1);
-  std::vector<REAL> values(rows.size() + 1, 1.0);
-  values[0] = cost;
-  rows.insert(rows.begin(), 0);
-  add_columnex(model_->lp, static_cast<int>(rows.size()), values.data(), rows.data());
+void LinearProgram::AddVariable(double cost, const std::vector<int>& rows, const std::vector<int>& sums) {
+  std::vector<int> indices = {0};  // of the objective
+  std::vector<REAL> values = {cost};
+  AppendCounted(rows, 1, &indices, &values);
+  AppendCounted(sums, rows_ + 1, &indices, &values);
+  add_columnex(model_->lp, static_cast<int>(indices.size()), values.data(), indices.data());
 }
 
 void LinearProgram::AddAtMost(const std::vector<int>& variables, int limit) {
-  std::vector<REAL> values(variables.size(), 1.0);
-  std::vector<int> columns = variables;
-  for (int& column : columns) ++column;
+  std::vector<int> columns;
+  std::vector<REAL> values;
+  columns.reserve(variables.size() + 1);  // lp_solve reads the addresses of empty ones too
+  values.reserve(variables.size() + 1);
+  AppendCounted(variables, 1, &columns, &values);
   add_constraintex(model_->lp, static_cast<int>(columns.size()), values.data(), columns.data(), LE, limit);
 }
 

@@ -34,8 +34,10 @@ class LinearProgram {
   LinearProgram(const LinearProgram&) = delete;
   LinearProgram& operator=(const LinearProgram&) = delete;
 
-  // rows from 0, ascending; `sums`: in which sums of AddAtMost so far it stands, likewise.
-  void AddVariable(double cost, std::vector<int> rows, const std::vector<int>& sums = {});
+  // rows from 0, ascending; `sums`: in which sums of AddAtMost so far it stands, likewise, as often as it
+  // counts there.
+  void AddVariable(double cost, const std::vector<int>& rows, const std::vector<int>& sums = {});
+  // Variables ascending; one that stands there twice counts twice.
   void AddAtMost(const std::vector<int>& variables, int limit);
   // A variable that is closed stays 0.
   void SetClosed(int variable, bool closed);

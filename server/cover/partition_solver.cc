@@ -149,7 +149,10 @@ PartitionSolver::Rest PartitionSolver::Reduce(const Branch& branch) const {
 
 bool PartitionSolver::AddCut(const Cut& cut, const Rest& rest, LinearProgram& program) {
   int limit = cut.limit;
-  for (int set : rest.chosen) limit -= std::binary_search(cut.sets.begin(), cut.sets.end(), set);
+  for (int set : rest.chosen) {
+    const auto [begin, end] = std::equal_range(cut.sets.begin(), cut.sets.end(), set);
+    limit -= static_cast<int>(end - begin);
+  }
   if (limit < 0) return false;
   std::vector<int> variables;
   for (int set : cut.sets) {

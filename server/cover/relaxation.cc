@@ -1,7 +1,6 @@
 #include "server/cover/relaxation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -14,6 +13,10 @@ constexpr size_t kFirstSets = 16, kFirstPricedSets = 10;
 constexpr size_t kSetsAtOnce = 4;
 constexpr double kMostCost = 1e5;     // that lp_solve still adds to costs of about 1
 constexpr double kLeastShare = 1e-7;  // less of a set is none
+constexpr double kBroken = 1e-3;      // of a cut outside the program, to be worth a row
+// A cut that had no price in so many solutions makes room, when so many of them have none.
+constexpr int kOld = 3;
+constexpr size_t kOldCuts = 20;
 
 }  // namespace
 
@@ -24,6 +27,7 @@ Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vecto
                                                problem.node_count + static_cast<int>(problem.sets.size()))),
       present_(problem.sets.size(), 0),
       closed_(problem.sets.size(), 0),
+      variable_of_(problem.sets.size(), -1),
       cuts_of_(problem.sets.size()),
       reduced_costs_(problem.sets.size(), 0) {
   // A node may stay uncovered at more than any cover costs, so that there always is a solution.
@@ -50,66 +54,142 @@ Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vecto
 void Relaxation::AddSet(int set) {
   if (present_[set]) return;
   present_[set] = 1;
+  variable_of_[set] = problem_.node_count + static_cast<int>(variables_.size());
   variables_.push_back(set);
-  program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members, cuts_of_[set]);
+  std::vector<int> rows;
+  for (int cut : cuts_of_[set])
+    if (row_of_[cut] >= 0) rows.push_back(row_of_[cut]);
+  std::sort(rows.begin(), rows.end());
+  program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members, rows);
+}
+
+void Relaxation::AddRow(int cut) {
+  if (row_of_[cut] >= 0) return;
+  row_of_[cut] = static_cast<int>(rows_.size());
+  rows_.push_back(cut);
+  unpriced_[cut] = 0;
+  std::vector<int> variables;
+  for (int set : cuts_[cut]->sets)
+    if (present_[set]) variables.push_back(variable_of_[set]);
+  std::sort(variables.begin(), variables.end());
+  program_->AddAtMost(variables, cuts_[cut]->limit);
+}
+
+void Relaxation::AddCuts(const std::set<Cut>& cuts) {
+  for (const Cut& cut : cuts) {
+    const auto [known, is_new] = known_.insert(cut);
+    if (!is_new) continue;
+    const int number = static_cast<int>(cuts_.size());
+    for (int set : cut.sets) cuts_of_[set].push_back(number);
+    cuts_.push_back(&*known);
+    row_of_.push_back(-1);
+    unpriced_.push_back(0);
+    AddRow(number);
+  }
+}
+
+bool Relaxation::AddBrokenCuts() {
+  std::vector<double> taken(cuts_.size(), 0);
+  for (const auto& [set, share] : shares_)
+    for (int cut : cuts_of_[set]) taken[cut] += share;
+  bool any = false;
+  for (size_t cut = 0; cut < cuts_.size(); ++cut) {
+    if (row_of_[cut] >= 0 || taken[cut] <= cuts_[cut]->limit + kBroken) continue;
+    AddRow(static_cast<int>(cut));
+    any = true;
+  }
+  return any;
+}
+
+void Relaxation::Rebuild(const std::vector<int>& sets, const std::vector<int>& cuts) {
+  variables_.clear();
+  rows_.clear();
+  present_.assign(present_.size(), 0);
+  closed_.assign(closed_.size(), 0);
+  row_of_.assign(row_of_.size(), -1);
+  program_ = std::make_unique<LinearProgram>(problem_.node_count,
+                                             problem_.node_count + static_cast<int>(problem_.sets.size()));
+  for (int node = 0; node < problem_.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
+  for (int set : sets) AddSet(set);
+  for (int cut : cuts) AddRow(cut);
 }
 
 void Relaxation::Shrink(size_t sets_per_node) {
-  const size_t nodes = problem_.node_count, count = sets_per_node * nodes;
+  const size_t count = sets_per_node * problem_.node_count;
   if (variables_.size() <= count) return;
-  std::vector<int> sets = std::move(variables_);
-  next_basis_.clear();
+  std::vector<int> sets = variables_;
   std::partial_sort(sets.begin(), sets.begin() + count, sets.end(), [&](int a, int b) {
     return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b);
   });
   sets.resize(count);
-  variables_.clear();
-  present_.assign(present_.size(), 0);
-  closed_.assign(closed_.size(), 0);
-  program_ = std::make_unique<LinearProgram>(problem_.node_count,
-                                             problem_.node_count + static_cast<int>(problem_.sets.size()));
-  for (int node = 0; node < problem_.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
-  std::vector<std::vector<int>> variables(cuts_.size());  // of each cut
-  for (int set : sets) {
-    present_[set] = 1;
-    for (int cut : cuts_of_[set]) variables[cut].push_back(static_cast<int>(nodes + variables_.size()));
-    variables_.push_back(set);
-    program_->AddVariable(problem_.sets[set].seconds * scale_, problem_.sets[set].members);
-  }
-  for (size_t cut = 0; cut < cuts_.size(); ++cut) program_->AddAtMost(variables[cut], cuts_[cut]->limit);
+  next_basis_ = {};
+  Rebuild(sets, PricedCuts());
 }
 
-void Relaxation::AddCuts(const std::set<Cut>& cuts) {
-  std::vector<int> variable_of;
-  for (const Cut& cut : cuts) {
-    const auto [known, is_new] = known_.insert(cut);
-    if (!is_new) continue;
-    if (variable_of.empty()) {
-      variable_of.assign(problem_.sets.size(), -1);
-      for (size_t i = 0; i < variables_.size(); ++i)
-        variable_of[variables_[i]] = problem_.node_count + static_cast<int>(i);
+std::vector<int> Relaxation::PricedCuts() const {
+  std::vector<int> cuts;
+  for (int cut : rows_)
+    if (unpriced_[cut] < kOld) cuts.push_back(cut);
+  return cuts;
+}
+
+Relaxation::Basis Relaxation::LastBasis() const {
+  Basis basis;
+  const int nodes = problem_.node_count;
+  std::vector<char> lacks(cuts_.size(), 0);
+  for (int entry : program_->LastBasis()) {
+    if (entry >= 0) {
+      basis.entries.push_back(entry < nodes ? entry : nodes + variables_[entry - nodes]);
+    } else if (~entry < nodes) {
+      basis.entries.push_back(entry);
+    } else {
+      lacks[rows_[~entry - nodes]] = 1;
     }
-    std::vector<int> present;
-    for (int set : cut.sets) {
-      cuts_of_[set].push_back(static_cast<int>(cuts_.size()));
-      if (present_[set]) present.push_back(variable_of[set]);
-    }
-    std::sort(present.begin(), present.end());
-    program_->AddAtMost(present, cut.limit);
-    cuts_.push_back(&*known);
   }
+  if (basis.entries.empty()) return basis;
+  for (int cut : rows_)
+    if (!lacks[cut]) basis.tight.push_back(cut);
+  return basis;
+}
+
+void Relaxation::PrepareBasis(const Basis& basis, const std::vector<char>& out) {
+  const int nodes = problem_.node_count;
+  if (const std::vector<int> cuts = PricedCuts(); cuts.size() + kOldCuts < rows_.size()) {
+    std::vector<int> sets;
+    for (int set : variables_)
+      if (!out[set]) sets.push_back(set);
+    Rebuild(sets, cuts);
+  }
+  // Cuts that the basis does not name are lacking in full: it is a basis with them and without them.
+  LinearProgram::Basis entries;
+  std::vector<char> is_tight(cuts_.size(), 0);
+  for (int cut : basis.tight) {
+    AddRow(cut);
+    is_tight[cut] = 1;
+  }
+  for (int entry : basis.entries) {
+    if (entry >= nodes) AddSet(entry - nodes);
+    entries.push_back(entry >= nodes ? variable_of_[entry - nodes] : entry);
+  }
+  for (int cut : rows_)
+    if (!is_tight[cut]) entries.push_back(~(nodes + row_of_[cut]));
+  program_->GoOnFrom(entries);
 }
 
 bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline) {
-  const size_t nodes = problem_.node_count;
-  if (nodes == 0) return false;
+  if (problem_.node_count == 0) return false;
   if (known_.size() < cuts.size()) AddCuts(cuts);
-  program_->GoOnFrom(std::exchange(next_basis_, {}));
-  if (!SolveProgram(out, deadline)) return false;
-  if (IsConsistent()) return true;
-  // The last solution has led lp_solve astray: from the beginning.
-  program_->Restart();
-  return SolveProgram(out, deadline) && IsConsistent();
+  if (const Basis basis = std::exchange(next_basis_, {}); !basis.entries.empty()) PrepareBasis(basis, out);
+  do {
+    if (!SolveProgram(out, deadline)) return false;
+    if (!IsConsistent()) {
+      // The last solution has led lp_solve astray: from the beginning.
+      program_->Restart();
+      if (!SolveProgram(out, deadline) || !IsConsistent()) return false;
+    }
+  } while (AddBrokenCuts());
+  for (int cut : rows_) unpriced_[cut] = prices_.cuts[cut].second < 0 ? 0 : unpriced_[cut] + 1;
+  return true;
 }
 
 // Duality: what the prices prove is what the solution costs.
@@ -131,13 +211,14 @@ bool Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
       program_->SetClosed(static_cast<int>(nodes + i), out[set]);
     }
     solution = program_->Solve(deadline);
-    if (solution.outcome != ProgramOutcome::kOptimal || solution.row_prices.size() != nodes + cuts_.size())
+    if (solution.outcome != ProgramOutcome::kOptimal || solution.row_prices.size() != nodes + rows_.size())
       return false;
     prices.nodes.assign(solution.row_prices.begin(), solution.row_prices.begin() + problem_.node_count);
     for (double& price : prices.nodes) price /= scale_;
     prices.cuts.clear();
-    for (size_t i = 0; i < cuts_.size(); ++i)
-      prices.cuts.emplace_back(cuts_[i], std::min(0.0, solution.row_prices[nodes + i] / scale_));
+    for (const Cut* cut : cuts_) prices.cuts.emplace_back(cut, 0.0);
+    for (size_t row = 0; row < rows_.size(); ++row)
+      prices.cuts[rows_[row]].second = std::min(0.0, solution.row_prices[nodes + row] / scale_);
   } while (AddSets(prices, out, &missing));
   // Not lp_solve's objective: what the prices prove, each lowered by what any set misses.
   seconds_ = -missing * problem_.node_count;
@@ -171,57 +252,6 @@ bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, dou
   const size_t count = std::min(gains.size(), kSetsAtOnce * problem_.node_count);
   for (size_t i = 0; i < count; ++i) AddSet(gains[i].second);
   return count > 0;
-}
-
-std::vector<Cut> WaitingPairCuts(const SetProblem& problem,
-                                 const std::vector<std::pair<int, double>>& shares) {
-  constexpr double kBroken = 1.02;
-  constexpr size_t kMost = 200;  // in one call
-  std::vector<std::vector<std::pair<int, double>>> parts(problem.node_count);
-  std::vector<std::vector<int>> predecessors(problem.node_count);
-  for (const auto& [set, share] : shares)
-    for (int node : problem.sets[set].members) parts[node].emplace_back(set, share);
-  for (int node = 0; node < problem.node_count; ++node)
-    for (int next : problem.successors[node]) predecessors[next].push_back(node);
-  auto in_group = [&](int set, int exit, int entry, int other_exit, int other_entry) {
-    const NodeSet& nodes = problem.sets[set].nodes;
-    return nodes.Contains(exit) && nodes.Contains(entry) && !nodes.Contains(other_exit) &&
-           !nodes.Contains(other_entry);
-  };
-  std::set<std::array<int, 4>> seen;
-  std::vector<std::pair<double, std::array<int, 4>>> broken;
-  for (int u1 = 0; u1 < problem.node_count; ++u1)
-    for (int v2 : problem.successors[u1])
-      for (const auto& [set, share] : parts[u1]) {
-        if (problem.sets[set].nodes.Contains(v2)) continue;
-        for (int v1 : problem.sets[set].members)
-          for (int u2 : predecessors[v1]) {
-            if (problem.sets[set].nodes.Contains(u2)) continue;
-            const std::array<int, 4> cycle = {u1, v1, u2, v2};
-            // Each cycle has two beginnings.
-            if (!seen.insert(std::min(cycle, std::array<int, 4>{u2, v2, u1, v1})).second) continue;
-            double sum = 0;
-            for (const auto& [other, part] : parts[u1])
-              if (in_group(other, u1, v1, u2, v2)) sum += part;
-            for (const auto& [other, part] : parts[u2])
-              if (in_group(other, u2, v2, u1, v1)) sum += part;
-            if (sum > kBroken) broken.emplace_back(-sum, cycle);
-          }
-      }
-  std::sort(broken.begin(), broken.end());
-  if (broken.size() > kMost) broken.resize(kMost);
-  std::vector<Cut> cuts;
-  for (const auto& [sum, cycle] : broken) {
-    const auto [u1, v1, u2, v2] = cycle;
-    Cut cut{.limit = 1};
-    for (int set : problem.sets_of[u1])
-      if (in_group(set, u1, v1, u2, v2)) cut.sets.push_back(set);
-    for (int set : problem.sets_of[u2])
-      if (in_group(set, u2, v2, u1, v1)) cut.sets.push_back(set);
-    std::sort(cut.sets.begin(), cut.sets.end());
-    cuts.push_back(std::move(cut));
-  }
-  return cuts;
 }
 
 }  // namespace fusion

@@ -30,9 +30,15 @@ class Relaxation {
   // node; the others come again as they are needed. Requires a solution.
   void Shrink(size_t sets_per_node);
 
-  // Where the next Solve goes on from: a LastBasis since the last Shrink, or empty for the last solution.
-  LinearProgram::Basis LastBasis() const { return program_->LastBasis(); }
-  void GoOnFrom(LinearProgram::Basis basis) { next_basis_ = std::move(basis); }
+  // What a solution is made of, whatever the program holds later.
+  struct Basis {
+    std::vector<int>
+        entries;             // ~node for what its row lacks, a node that stays uncovered, or node_count + set
+    std::vector<int> tight;  // cuts that the program held and that lack nothing
+  };
+  // Where the next Solve goes on from: a LastBasis, or empty for the last solution.
+  Basis LastBasis() const;
+  void GoOnFrom(Basis basis) { next_basis_ = std::move(basis); }
 
   double seconds() const { return seconds_; }  // no cover is faster
   bool feasible() const { return feasible_; }  // false: no sets that are left make a cover
@@ -47,10 +53,22 @@ class Relaxation {
   const std::vector<double>& reduced_costs() const { return reduced_costs_; }
   // The sets that are taken, each with how much of it, ascending.
   const std::vector<std::pair<int, double>>& shares() const { return shares_; }
+  // All cuts so far, and per set in which of them it stands, as often as it counts there.
+  const std::vector<const Cut*>& cuts() const { return cuts_; }
+  const std::vector<std::vector<int>>& cuts_of() const { return cuts_of_; }
+  size_t cuts_in_program() const { return rows_.size(); }  // the others hold too, or they would come back
 
  private:
   void AddSet(int set);
+  void AddRow(int cut);
   void AddCuts(const std::set<Cut>& cuts);
+  bool AddBrokenCuts();  // that the program does not hold; false when none is broken
+  // A new program of these sets and cuts alone.
+  void Rebuild(const std::vector<int>& sets, const std::vector<int>& cuts);
+  std::vector<int> PricedCuts() const;  // in the program, but for those that had no price for long
+  // Makes the next solution go on from there. Cuts without a price for long leave the program before, and
+  // sets that are out: programs of fewer rows are solved faster.
+  void PrepareBasis(const Basis& basis, const std::vector<char>& out);
   bool SolveProgram(const std::vector<char>& out, Deadline deadline);
   bool IsConsistent() const;
   // Adds sets that would lower the value at these prices, those that lower it most first; false when there is
@@ -63,21 +81,20 @@ class Relaxation {
   std::vector<char> present_, closed_;  // per set
   std::vector<int>
       variables_;  // sets in order of adding, behind a variable for each node that leaves it uncovered
+  std::vector<int> variable_of_;           // per set that is present: its variable in the program
   std::vector<const Cut*> cuts_;           // in order of adding
   std::set<Cut> known_;                    // what cuts_ points to
   std::vector<std::vector<int>> cuts_of_;  // per set: positions in cuts_
+  std::vector<int> rows_;      // cuts in the program, in order of their rows behind those of the nodes
+  std::vector<int> row_of_;    // per cut: its position there, or -1
+  std::vector<int> unpriced_;  // per cut: the last solutions in which it had no price
   double uncovered_cost_ = 0;
   Prices prices_;
   std::vector<double> reduced_costs_;
   double seconds_ = 0, objective_ = 0;
-  LinearProgram::Basis next_basis_;
+  Basis next_basis_;
   bool feasible_ = true;
   std::vector<std::pair<int, double>> shares_;
 };
-
-// Cuts that the shares break, against two sets that wait for each other: with edges u1 -> v2 and u2 -> v1 at
-// most one set of a schedulable cover holds u1 and v1 without u2 and v2, or u2 and v2 without u1 and v1.
-std::vector<Cut> WaitingPairCuts(const SetProblem& problem,
-                                 const std::vector<std::pair<int, double>>& shares);
 
 }  // namespace fusion

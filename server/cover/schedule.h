@@ -16,7 +16,7 @@ std::optional<std::vector<int>> ScheduleOrder(const SetProblem& problem, const s
 // Each node by itself: always schedulable. Nothing when some node has no set of its own.
 std::optional<Partition> SingleNodes(const SetProblem& problem);
 
-// At most `limit` of `sets` in any schedulable cover.
+// At most `limit` of `sets` in any schedulable cover. One that stands there twice counts twice.
 struct Cut {
   std::vector<int> sets;  // ascending
   int limit = 0;
