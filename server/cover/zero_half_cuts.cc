@@ -42,10 +42,10 @@ class Bits {
 
 // A sum of rows, of which only what is odd matters.
 struct Sum {
-  Bits odd;             // columns that count an odd number of times
-  Bits rows;            // that were added up
-  bool odd_limit;       // without what sets that are taken as a whole count for
-  double slack = 0;     // by which the rows stay below their limits
+  Bits odd;          // columns that count an odd number of times
+  Bits rows;         // that were added up
+  bool odd_limit;    // without what sets that are taken as a whole count for
+  double slack = 0;  // by which the rows stay below their limits
   double odd_shares = 0;
   int count = 1;  // of rows
   // What the shares break is broken by half of what this is below 1.
@@ -127,7 +127,8 @@ class Elimination {
   std::vector<Cut> Cuts(const std::vector<std::pair<int, double>>& shares) const {
     std::vector<std::pair<double, const Bits*>> order;
     for (const auto& [rows, missing] : found_) order.emplace_back(missing, &rows);
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<double> share_of(problem_.sets.size(), 0);
     for (const auto& [set, share] : shares) share_of[set] = share;
     std::vector<int> used(rows_.size(), 0), count(problem_.sets.size(), 0);

@@ -14,6 +14,7 @@ namespace fusion {
 class EventLoop {
  public:
   using Duration = std::chrono::microseconds;
+  static Duration Seconds(double seconds) { return Duration(static_cast<int64_t>(seconds * 1e6)); }
 
   Duration now() const { return now_; }
   // Events of one moment happen in the order in which they were asked for.

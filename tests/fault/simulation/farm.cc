@@ -23,8 +23,6 @@ constexpr std::chrono::minutes kPatience{20};
 // A holder that was not heard of at some time in so long after it began may rightly count as lost.
 constexpr std::chrono::seconds kLeaseWithSlack{40};
 
-Duration Seconds(double seconds) { return Duration(static_cast<int64_t>(seconds * 1e6)); }
-
 class Farm {
  public:
   Farm(const FarmPlan& plan, const std::string& folder)
@@ -38,11 +36,11 @@ class Farm {
     StartServer();
     for (int i = 0; i < plan_.workers; ++i) AddWorker(i);
     for (int i = 0; i < plan_.jobs; ++i)
-      loop_.After(Seconds(Random(0, 0.8 * plan_.seconds_of_faults)), [this, i] { Submit(i); });
+      loop_.After(EventLoop::Seconds(Random(0, 0.8 * plan_.seconds_of_faults)), [this, i] { Submit(i); });
     for (int i = 0; i < plan_.faults; ++i)
-      loop_.After(Seconds(Random(0, plan_.seconds_of_faults)), [this] { Fault(); });
+      loop_.After(EventLoop::Seconds(Random(0, plan_.seconds_of_faults)), [this] { Fault(); });
     Tick();
-    while (loop_.RunOne(Seconds(plan_.seconds_of_faults)) && report_.violations.empty()) {
+    while (loop_.RunOne(EventLoop::Seconds(plan_.seconds_of_faults)) && report_.violations.empty()) {
     }
     Heal();
     const Duration end = loop_.now() + kPatience;
@@ -102,10 +100,10 @@ class Farm {
       Trace(absl::StrCat(name, " begins ", NameOf(assignment), " under fence ", assignment.fence()));
     };
     worker->on_told_to_end = [this](const std::string& name) {
-      disturbed_[name].push_back({loop_.now(), loop_.now() + Seconds(1)});
+      disturbed_[name].push_back({loop_.now(), loop_.now() + EventLoop::Seconds(1)});
     };
     workers_.push_back(std::move(worker));
-    loop_.After(Seconds(Random(0, 2)), [this, i] { workers_[i]->Begin(); });
+    loop_.After(EventLoop::Seconds(Random(0, 2)), [this, i] { workers_[i]->Begin(); });
   }
 
   static std::string NameOf(const v1::Assignment& assignment) {
@@ -215,9 +213,9 @@ class Farm {
     if (!server_.running()) return;
     Trace("server killed");
     server_.Kill();
-    server_down_.push_back({loop_.now(), loop_.now() + Seconds(down_seconds)});
+    server_down_.push_back({loop_.now(), loop_.now() + EventLoop::Seconds(down_seconds)});
     const int kill = ++kills_;
-    loop_.After(Seconds(down_seconds), [this, kill] {
+    loop_.After(EventLoop::Seconds(down_seconds), [this, kill] {
       if (!server_.running() && kill == kills_) StartServer();
     });
   }
@@ -226,8 +224,8 @@ class Farm {
     ++report_.faults;
     SimulatedWorker& worker = *workers_[Pick(static_cast<int>(workers_.size()))];
     const auto disturb = [&](double seconds) {
-      disturbed_[worker.name()].push_back({loop_.now(), loop_.now() + Seconds(seconds)});
-      return Seconds(seconds);
+      disturbed_[worker.name()].push_back({loop_.now(), loop_.now() + EventLoop::Seconds(seconds)});
+      return EventLoop::Seconds(seconds);
     };
     SimulatedNetwork::Trouble trouble;
     const int kind = Pick(12);
@@ -353,7 +351,7 @@ class Farm {
     for (const Attempt& attempt : begun->second) {
       const Interval held{attempt.begun, attempt.begun + kLeaseWithSlack};
       const auto overlaps = [&](const Interval& other) {
-        return other.from < held.to && held.from < other.to + Seconds(10);
+        return other.from < held.to && held.from < other.to + EventLoop::Seconds(10);
       };
       if (std::any_of(server_down_.begin(), server_down_.end(), overlaps)) return true;
       const auto of_worker = disturbed_.find(attempt.worker);

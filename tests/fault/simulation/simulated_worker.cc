@@ -15,10 +15,6 @@ constexpr std::chrono::milliseconds kSoon{50};
 // supervisor starts another.
 constexpr std::chrono::seconds kRestart{1};
 
-EventLoop::Duration Seconds(double seconds) {
-  return EventLoop::Duration(static_cast<int64_t>(seconds * 1e6));
-}
-
 }  // namespace
 
 SimulatedWorker::SimulatedWorker(EventLoop& loop, Traits traits, uint64_t seed, Send send)
@@ -111,7 +107,7 @@ void SimulatedWorker::Handle(const v1::SynchronizeResponse& response) {
   for (const v1::Assignment& assignment : response.assignments()) Begin(assignment);
   const bool finished =
       std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.finished; });
-  const auto next = Seconds(std::min(response.next_contact_seconds(), 5.0));
+  const auto next = EventLoop::Seconds(std::min(response.next_contact_seconds(), 5.0));
   Later(finished ? EventLoop::Duration(kSoon)
                  : std::clamp(next, EventLoop::Duration(kSoon), EventLoop::Duration(kContact)),
         [this] { Call(); });
@@ -129,7 +125,7 @@ void SimulatedWorker::Begin(const v1::Assignment& assignment) {
   held.report.set_running(true);
   if (on_begin) on_begin(traits_.name, assignment);
   const double seconds = std::uniform_real_distribution<double>(0.2, 8)(random_);
-  Later(Seconds(seconds),
+  Later(EventLoop::Seconds(seconds),
         [this, task = assignment.task(), fence = assignment.fence()] { Finish(task, fence); });
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/integration/cli/add_source.h"
 #include "tests/integration/process.h"
 
 namespace fusion::testing {
@@ -10,8 +11,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n";
 
 class ArgumentsTest : public ::testing::Test {
  protected:
@@ -81,7 +80,7 @@ TEST_F(ArgumentsTest, FilesThatCannotBeRead) {
 }
 
 TEST_F(ArgumentsTest, Sizes) {
-  const std::string file = program_.Write("add.fuse", kGood);
+  const std::string file = program_.Write("add.fuse", kAddSource);
   ExpectBad({"check", file, "--size", "n"}, "NAME=VALUE");
   ExpectBad({"check", file, "--size", "n=x"}, "no whole number");
   ExpectBad({"check", file, "--size", "n=-5"}, "error");
@@ -130,7 +129,7 @@ TEST_F(ArgumentsTest, ConfigurationNamesTheServer) {
 }
 
 TEST_F(ArgumentsTest, OutputFolderOfOthersIsRefusedBeforeTheWork) {
-  const std::string file = program_.Write("add.fuse", kGood);
+  const std::string file = program_.Write("add.fuse", kAddSource);
   program_.Write("thesis/chapter1.tex", "text");
   ProcessResult result = program_.Run({"submit", file, "--output", program_.folder() + "/thesis"});
   EXPECT_EQ(result.exit_code, 2);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/integration/cli/add_source.h"
 #include "tests/integration/process.h"
 
 namespace fusion::testing {
@@ -17,28 +18,26 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr char kGood[] = "size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n";
-
 class CommandsTest : public ::testing::Test {
  protected:
   ClientProgram program_;
 };
 
 TEST_F(CommandsTest, CheckPrintsASummary) {
-  ProcessResult result = program_.Run({"check", program_.Write("add.fuse", kGood), "--size", "n=77"});
+  ProcessResult result = program_.Run({"check", program_.Write("add.fuse", kAddSource), "--size", "n=77"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith("OK: add, 1 node, n = 77, sha256:"));
   EXPECT_EQ(result.err, "");
 }
 
 TEST_F(CommandsTest, CheckReadsStdin) {
-  ProcessResult result = program_.Run({"check", "-"}, kGood);
+  ProcessResult result = program_.Run({"check", "-"}, kAddSource);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith("OK: "));
 }
 
 TEST_F(CommandsTest, PrintedFormsAreReadBackAsTheSameGraph) {
-  const std::string file = program_.Write("add.fuse", kGood);
+  const std::string file = program_.Write("add.fuse", kAddSource);
   const json original = json::parse(program_.Run({"check", file, "--json"}).out);
   for (const std::string form : {"fuse", "json", "proto"}) {
     ProcessResult printed = program_.Run({"check", file, "--print", form});
@@ -52,7 +51,7 @@ TEST_F(CommandsTest, PrintedFormsAreReadBackAsTheSameGraph) {
 }
 
 TEST_F(CommandsTest, ExplainNeedsNoDevice) {
-  const std::string file = program_.Write("add.fuse", kGood);
+  const std::string file = program_.Write("add.fuse", kAddSource);
   ProcessResult result = program_.Run({"explain", file, "--target", "cuda", "--arch", "sm_90", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const json explained = json::parse(result.out);
@@ -76,7 +75,7 @@ TEST_F(CommandsTest, ExplainNeedsNoDevice) {
 }
 
 TEST_F(CommandsTest, AnUnknownArchitectureIsTheNearestOlderOneWithAWarning) {
-  const std::string file = program_.Write("add.fuse", kGood);
+  const std::string file = program_.Write("add.fuse", kAddSource);
   const auto explain = [&](const std::string& arch, const std::string& target, const std::string& more) {
     return program_.Run({"explain", file, "--target", target, "--arch", arch, more});
   };
@@ -120,7 +119,7 @@ TEST_F(CommandsTest, LibraryListsAndShows) {
 
 // Such as a variable without a value.
 TEST_F(CommandsTest, EmptyPathsAreBadUsage) {
-  const std::string file = program_.Write("add.fuse", kGood);
+  const std::string file = program_.Write("add.fuse", kAddSource);
   const std::vector<std::vector<std::string>> commands = {
       {"fetch", "jobs/1", "--output", ""},         {"jobs", "watch", "jobs/1", "--output", ""},
       {"jobs", "trace", "jobs/1", "--output", ""}, {"submit", file, "--output", ""},
@@ -146,7 +145,7 @@ TEST_F(CommandsTest, JobsOfAnEmptyDataDirectory) {
 }
 
 TEST_F(CommandsTest, ADetachedJobIsKeptUntilItIsCancelled) {
-  const std::string file = program_.Write("add.fuse", kGood);
+  const std::string file = program_.Write("add.fuse", kAddSource);
   ProcessResult submitted = program_.Run({"submit", file, "--detach"});
   ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
   EXPECT_THAT(submitted.out, StartsWith("jobs/"));

@@ -21,14 +21,14 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Two fusible calls, so that there are several candidates.
-constexpr char kSource[] =
+constexpr char kReportedSource[] =
     "size n = 40003;\nvector[n] x, y, z, s, r;\nscalar a;\ninput a, x, y, z;\n"
     "s = axpy(a, x, y);\nr = vadd(s, z);\nreturn r;\n";
 
 class ModelReportTest : public ::testing::Test {
  protected:
   json Submit(const std::string& cache) {
-    const std::string file = client_.Write("two_calls.fuse", kSource);
+    const std::string file = client_.Write("two_calls.fuse", kReportedSource);
     ProcessResult result = client_.Run({"submit", file, "--target", "host", "--candidates", "3",
                                         "--measure-all", "--cache", cache, "--json"});
     EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -12,13 +12,13 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-constexpr char kSource[] =
+constexpr char kPredictedSource[] =
     "size n = 200003;\nvector[n] x, y, z, s, r;\nscalar a;\ninput a, x, y, z;\n"
     "s = axpy(a, x, y);\nr = vadd(s, z);\nreturn r;\n";
 
 class PredictionTest : public ::testing::Test {
  protected:
-  void SetUp() override { file_ = client_.Write("two_calls.fuse", kSource); }
+  void SetUp() override { file_ = client_.Write("two_calls.fuse", kPredictedSource); }
   json Submit(const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"submit", file_, "--target", "host", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());

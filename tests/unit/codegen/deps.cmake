@@ -1,1 +1,2 @@
 set(DEPS fusion_codegen fusion_search fusion_parse)
+set(COMPILED_TOGETHER 5)

@@ -8,19 +8,16 @@
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
+#include "tests/unit/search/parsed_text.h"
 
 namespace fusion {
 namespace {
 
-std::shared_ptr<const Graph> Parse(const std::string& text) {
-  auto graph = ParseSource(testing::TextSource(text), *Catalog::BuiltIn());
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *graph;
-}
+using testing::ParsedText;
 
 // What all nodes of the graph together are called.
 KernelIdentity Identity(const std::string& text, const SizeValues& sizes) {
-  const auto graph = Parse(text);
+  const auto graph = ParsedText(text);
   NodeSet nodes(graph->node_count());
   for (const Node& node : graph->nodes()) nodes.Add(node.id.value);
   return KernelNames(*graph, sizes).Of(nodes);
@@ -38,7 +35,7 @@ TEST(KernelNames, AreTheSameInEveryGraphThatHasTheKernel) {
   EXPECT_EQ(plain.family, Identity(kAxpy, {{"n", 9}}).family);
   EXPECT_EQ(Identity(kAxpy, {{"n", 9}}).sizes, "9");
   // As part of a larger graph.
-  const auto larger = Parse(
+  const auto larger = ParsedText(
       "size n = 8; vector[n] x, y, z, t; scalar a; input a, x, y; z = axpy(a, x, y); t = vadd(z, z); return "
       "t;");
   NodeSet first(larger->node_count());
@@ -112,8 +109,8 @@ class AllKnown final : public KernelMemory {
 };
 
 TEST(VariantOf, TellsLoadsOfOtherKernelsResultsFromThoseOfInputs) {
-  const auto graph =
-      Parse("size n = 8; vector[n] x, y, z; scalar a; input a, x; y = scal(a, x); z = scal(a, y); return z;");
+  const auto graph = ParsedText(
+      "size n = 8; vector[n] x, y, z; scalar a; input a, x; y = scal(a, x); z = scal(a, y); return z;");
   const SizeValues sizes = {{"n", 8}};
   const KernelNames names(*graph, sizes);
   const auto space = SearchFusions(*graph, sizes, CostModel(DescribedDevice(v1::CUDA)), SearchOptions());

@@ -10,17 +10,12 @@
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
+#include "tests/unit/search/parsed_text.h"
 
 namespace fusion {
 namespace {
 
-std::shared_ptr<const Graph> Parse(const std::string& text) {
-  v1::GraphSource source;
-  source.set_fuse(text);
-  auto graph = ParseSource(source, *Catalog::BuiltIn());
-  EXPECT_TRUE(graph.ok()) << graph.status() << text;
-  return *graph;
-}
+using testing::ParsedText;
 
 v1::RoutineTable Table(const std::string& routine, int threads, int elements, double alone, double together) {
   v1::RoutineTable table;
@@ -37,20 +32,20 @@ v1::RoutineTable Table(const std::string& routine, int threads, int elements, do
 }
 
 TEST(RoutineTimes, SourcesAreEachFunctionAndEachListOnce) {
-  const auto graph = Parse(
+  const auto graph = ParsedText(
       "MATRIX3x3 A, B, C, D, E;\nSCALAR s;\nscalar a;\ninput A, B, a;\n"
       "C = mmul(A, B);\nE = smmul(B, a);\nD = mmul(C, E);\ns = mtrace(D);\nreturn s;\n");
   std::vector<std::string> functions, transfers;
   for (const RoutineSource& source : RoutineSourcesOf(*graph)) {
     (source.transfers ? transfers : functions).push_back(source.text);
-    EXPECT_EQ(Parse(source.text)->node_count(), 1);
+    EXPECT_EQ(ParsedText(source.text)->node_count(), 1);
   }
   EXPECT_EQ(functions.size(), 3u);  // mmul, smmul, mtrace
   EXPECT_EQ(transfers.size(), 2u);  // MATRIX3x3, SCALAR
 }
 
 TEST(RoutineTimes, KernelsAreOfEachWayAndTile) {
-  const auto graph = Parse("MATRIX4x4 A, B, C;\ninput A, B;\nC = mmul(A, B);\nreturn C;\n");
+  const auto graph = ParsedText("MATRIX4x4 A, B, C;\ninput A, B;\nC = mmul(A, B);\nreturn C;\n");
   const CostModel model(DescribedDevice(v1::CUDA));
   std::set<std::string> routines;
   for (const RoutineKernel& kernel : RoutineKernels(*graph, {{kElementsSize, 4096}}, model, false)) {
@@ -64,7 +59,7 @@ TEST(RoutineTimes, KernelsAreOfEachWayAndTile) {
 
 // Equation 4.4 of seed 000 on a table made by hand: a kernel of one thread an element, operands in registers.
 TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
-  const auto graph = Parse("MATRIX2x2 A, B, C;\ninput A, B;\nC = madd(A, B);\nreturn C;\n");
+  const auto graph = ParsedText("MATRIX2x2 A, B, C;\ninput A, B;\nC = madd(A, B);\nreturn C;\n");
   DeviceDescription device = DescribedDevice(v1::CUDA);
   const SizeValues sizes = {{kElementsSize, int64_t{device.multiprocessors()} * 64 * 32 * 10}};
   RoutineTables tables;

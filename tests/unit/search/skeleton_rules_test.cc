@@ -4,20 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "server/parse/parse.h"
+#include "tests/unit/search/parsed_text.h"
 
 namespace fusion {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::shared_ptr<const Graph> Parse(const std::string& text) {
-  v1::GraphSource source;
-  source.set_fuse(text);
-  source.set_file_name("test.fuse");
-  auto graph = ParseSource(source, *Catalog::BuiltIn());
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *graph;
-}
+using testing::ParsedText;
 
 // The fusion of the nodes that compute these variables.
 SkeletonAnswer Ask(const Graph& graph, const std::vector<std::string>& results) {
@@ -30,7 +23,7 @@ SkeletonAnswer Ask(const Graph& graph, const std::vector<std::string>& results) 
 }
 
 TEST(SkeletonRules, BicgkIsOneRowPanel) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size m, n; matrix[m,n] A; vector[n] p, s; vector[m] r, q; input A, p, r;"
       "q = gemv(1.0, A, p); s = gemtv(1.0, A, r); return q, s;");
   const SkeletonAnswer answer = Ask(*graph, {"q", "s"});
@@ -42,7 +35,7 @@ TEST(SkeletonRules, BicgkIsOneRowPanel) {
 }
 
 TEST(SkeletonRules, AtaxUsesTheRowResultOnePhaseLater) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size m, n; matrix[m,n] A; vector[n] x, y; vector[m] t; input A, x;"
       "t = gemv(1.0, A, x); y = gemtv(1.0, A, t); return y;");
   const SkeletonAnswer answer = Ask(*graph, {"t", "y"});
@@ -52,7 +45,7 @@ TEST(SkeletonRules, AtaxUsesTheRowResultOnePhaseLater) {
 }
 
 TEST(SkeletonRules, AColumnResultSplitsTheKernel) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size m, n; matrix[m,n] A; vector[n] x, z; vector[m] y, w; input A, y, z;"
       "x = gemtv(1.0, A, y, 1.0, z); w = gemv(1.0, A, x); return x, w;");
   const SkeletonAnswer answer = Ask(*graph, {"x", "w"});
@@ -61,7 +54,7 @@ TEST(SkeletonRules, AColumnResultSplitsTheKernel) {
 }
 
 TEST(SkeletonRules, AVectorReductionIsFollowedByScalarsAlone) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size n; vector[n] x, y, z; scalar d, r; input x, y;"
       "d = dot(x, y); r = sqrt(d); z = scal(r, x); return z, r;");
   EXPECT_TRUE(Ask(*graph, {"d", "r"}).feasible);
@@ -71,7 +64,7 @@ TEST(SkeletonRules, AVectorReductionIsFollowedByScalarsAlone) {
 }
 
 TEST(SkeletonRules, AVectorReadAlongBothDimensionsIsRefused) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size n; matrix[n,n] A; vector[n] x, t, y; input A, x;"
       "t = gemv(1.0, A, x); y = gemv(1.0, A, t); return y;");
   const SkeletonAnswer answer = Ask(*graph, {"t", "y"});
@@ -80,12 +73,13 @@ TEST(SkeletonRules, AVectorReadAlongBothDimensionsIsRefused) {
 }
 
 TEST(SkeletonRules, MatricesEntryByEntryAreOneLongVector) {
-  auto graph = Parse("size m, n; matrix[m,n] A, B, C, D; input A, B; C = madd(A, B); D = exp(C); return D;");
+  auto graph =
+      ParsedText("size m, n; matrix[m,n] A, B, C, D; input A, B; C = madd(A, B); D = exp(C); return D;");
   EXPECT_EQ(Ask(*graph, {"C", "D"}).skeleton, Skeleton::kVector);
 }
 
 TEST(SkeletonRules, SoftmaxIsOnePassOfThreePhases) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size m, n; matrix[m,n] X, D, E, Y; vector[m] a, s; input X;"
       "a = rowmax(X); D = rowsub(X, a); E = exp(D); s = rowsum(E); Y = rowdiv(E, s); return Y;");
   const SkeletonAnswer answer = Ask(*graph, {"a", "D", "E", "s", "Y"});
@@ -94,14 +88,14 @@ TEST(SkeletonRules, SoftmaxIsOnePassOfThreePhases) {
 }
 
 TEST(SkeletonRules, ListsAndCollectionsDoNotShareALoop) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size n; vector[n] x, y; scalar a; MATRIX3x3 A, B; input x, a, A;"
       "y = scal(a, x); B = scale(a, A); return y, B;");
   EXPECT_FALSE(Ask(*graph, {"y", "B"}).feasible);
 }
 
 TEST(LoadsAndStores, SharedInputsOnceAndInnerResultsNotAtAll) {
-  auto graph = Parse(
+  auto graph = ParsedText(
       "size n; vector[n] x, y, z, w; input x; y = neg(x); z = vmul(x, y); w = vadd(y, z); return w, z;");
   NodeSet nodes;
   nodes.Add(0);
