@@ -127,7 +127,6 @@ void LiveTuning::FollowIfChanged() {
 
 void LiveTuning::Follow() {
   const TuningState& state = parts_.search->state();
-  for (const uint64_t candidate : desk_.Follow(state)) parts_.search->Forget(candidate);
   if (state.generation != known_.generation) {
     generations_.emplace_back(last_candidate_ + 1, state.generation);
     if (generations_.size() > 100) generations_.erase(generations_.begin());
@@ -146,6 +145,8 @@ void LiveTuning::Follow() {
   }
   known_ = state;
   Publish();
+  // A program that is told of a choice finds it wherever else it asks.
+  for (const uint64_t candidate : desk_.Follow(state)) parts_.search->Forget(candidate);
 }
 
 void LiveTuning::Publish() {
