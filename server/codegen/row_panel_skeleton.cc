@@ -138,9 +138,7 @@ class RowPanelLowering {
     EmitPrologue();
     std::vector<ir::Statement> row_body;
     EmitStep(&row_body);
-    ir::Statement loop = ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body));
-    body_.push_back(stages_.in_registers() ? ir::Versions(stages_.FullCondition(), kFull, {std::move(loop)})
-                                           : std::move(loop));
+    body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
     if (stages_.any() && stages_.bulk()) body_.push_back(ir::LanePhase(stages_.EndLines()));
   }
   // Once without the guards, for rows that the lanes' vectors fill exactly.
@@ -313,8 +311,8 @@ class RowPanelLowering {
     return absl::StrCat(type, " ", name, row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "", ";");
   }
   // Uniform statements for each row of the current step.
-  void EmitRowTexts(std::vector<std::string> lines, std::vector<ir::Statement>* body, bool once = false) {
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines), once))
+  void EmitRowTexts(std::vector<std::string> lines, std::vector<ir::Statement>* body) {
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines)))
       body->push_back(ir::Text(std::move(line)));
   }
   void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
@@ -375,11 +373,11 @@ class RowPanelLowering {
   // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers,
   // and others those that it left in shared memory.
   void LoadBatch(std::vector<ir::Statement>* body) {
+    // Rows that there are not become zero: otherwise what a step leaves of the one before would live on
+    // beside it.
     std::vector<std::string> zeros, always, unless_left, keeps;
     for (ValueId value : held_) {
-      // Rows that there are not become zero: otherwise what a step leaves of the one before would live on
-      // beside it.
-      if (!stages_.in_registers()) {
+      if (!StaysInRegisters(value) || !implementation_.kept.filled) {
         zeros.push_back("FUSION_UNROLL");
         zeros.push_back(absl::StrCat("for (int i = 0; i < ", row_count() * parameters_.vector_width,
                                      "; ++i) $", HeldName(value), "[i / ", parameters_.vector_width,
@@ -401,15 +399,14 @@ class RowPanelLowering {
       body->push_back(lanes_.ChunkLoop(std::move(zeros), false));
     }
     if (!always.empty())
-      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always), false), false));
+      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
     if (!unless_left.empty())
       body->push_back(
-          ir::If("step > 0",
-                 {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left), false), false)}));
+          ir::If("step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
     // Behind all loads, so that none waits for one before it.
     if (!keeps.empty()) {
       keeps.insert(keeps.begin(), "(void)j;");
-      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(keeps), false), false));
+      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(keeps)), false));
     }
   }
 
@@ -451,7 +448,7 @@ class RowPanelLowering {
                                                       "[r] = ", monoid, "::identity();")}));
     }
     std::vector<std::string> all = std::move(lines.columns);
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows), false))
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows)))
       all.push_back(std::move(line));
     ir::Statement loop = lanes_.ChunkLoop(std::move(all), false);
     lanes_.FlushFlags(&body_);
@@ -490,7 +487,7 @@ class RowPanelLowering {
     const std::string monoid = context_.MonoidName(node), name = context_.Name(node.result);
     EmitRowTexts({absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
                                ReductionTerm(context_, node, operands), ", row));")},
-                 body, true);
+                 body);
   }
 
   // Makes a value over (row, column) or over columns available as an array of vector_width entries in the
@@ -595,7 +592,6 @@ class RowPanelLowering {
                                                              : absl::StrCat("acc_", name, "[j + v]");
     lines->push_back("FUSION_UNROLL");
     lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
-                                  by_row ? "" : stages_.Once(),
                                   lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "),
                                   accumulator, " = ", monoid, "::combine(", accumulator, ", ", monoid,
                                   "::lift(", ReductionTerm(context_, node, operands), ", ",
