@@ -69,10 +69,15 @@ def with_leading_dimensions(text):
 
 
 def run(arguments, folder):
-    """stdout of a program. RuntimeError: it failed."""
+    """stdout of a program. RuntimeError: it failed, or took too long; with the end of what it said."""
     environment = {"FUSION_NVRTC_PATH": peers_bench.nvrtc_path()} | dict(os.environ) | {"FUSION_DATA_DIR": folder}
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=SUBMIT_SECONDS, env=environment,
-                          stdin=subprocess.DEVNULL)
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=SUBMIT_SECONDS, env=environment,
+                              stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired as late:
+        said = late.stderr or b""
+        said = said if isinstance(said, str) else said.decode(errors="replace")
+        raise RuntimeError(f"{' '.join(arguments)}: not done after {SUBMIT_SECONDS} s: {said.strip()[-600:]}") from late
     if done.returncode != 0:
         output = (done.stdout[:600] if arguments[0] == "compute-sanitizer" else "") + done.stderr.strip()[-300:]
         raise RuntimeError(f"{' '.join(arguments[:3])}: exit code {done.returncode}: {output}")
@@ -103,7 +108,7 @@ def check(options, sequence, sizes):
                     folders.append((candidate["description"], f"{folder}/rank{candidate['rank']}"))
                     run([options.client, "fetch", report["job"], "--rank", str(candidate["rank"]), "--output", folders[-1][1]],
                         folder)
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
+        except RuntimeError as error:
             return [str(error)]
         problems = [f"{candidate['outcome']}: {candidate.get('message', '')[:200]} ({candidate['description'][:120]})"
                     for candidate in report["candidates"] if candidate["outcome"] != "OK"]
@@ -158,7 +163,7 @@ def sanitize_folders(folders):
             run(["nvcc", "-arch=native", "-lineinfo", "-o", f"{path}/example", *sources], path)
             for tool in TOOLS:
                 run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", f"{path}/example", "--once"], path)
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
+        except RuntimeError as error:
             problems.append(f"{description[:160]}: {error}")
     return problems
 
