@@ -145,7 +145,7 @@ void LiveTuning::Follow() {
   }
   known_ = state;
   Publish();
-  // A program that is told of a choice finds it wherever else it asks.
+  // Programs are told last: what they know is on its way to the store, whatever becomes of the server.
   for (const uint64_t candidate : desk_.Follow(state)) parts_.search->Forget(candidate);
 }
 
