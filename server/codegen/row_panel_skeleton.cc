@@ -138,7 +138,9 @@ class RowPanelLowering {
     EmitPrologue();
     std::vector<ir::Statement> row_body;
     EmitStep(&row_body);
-    body_.push_back(ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body)));
+    ir::Statement loop = ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body));
+    body_.push_back(stages_.in_registers() ? ir::Versions(stages_.FullCondition(), kFull, {std::move(loop)})
+                                           : std::move(loop));
     if (stages_.any() && stages_.bulk()) body_.push_back(ir::LanePhase(stages_.EndLines()));
   }
   // Once without the guards, for rows that the lanes' vectors fill exactly.
@@ -311,8 +313,8 @@ class RowPanelLowering {
     return absl::StrCat(type, " ", name, row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "", ";");
   }
   // Uniform statements for each row of the current step.
-  void EmitRowTexts(std::vector<std::string> lines, std::vector<ir::Statement>* body) {
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines)))
+  void EmitRowTexts(std::vector<std::string> lines, std::vector<ir::Statement>* body, bool once = false) {
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines), once))
       body->push_back(ir::Text(std::move(line)));
   }
   void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
@@ -373,11 +375,11 @@ class RowPanelLowering {
   // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers,
   // and others those that it left in shared memory.
   void LoadBatch(std::vector<ir::Statement>* body) {
-    // Rows that there are not become zero: otherwise what a step leaves of the one before would live on
-    // beside it.
     std::vector<std::string> zeros, always, unless_left, keeps;
     for (ValueId value : held_) {
-      if (!StaysInRegisters(value) || !implementation_.kept.filled) {
+      // Rows that there are not become zero: otherwise what a step leaves of the one before would live on
+      // beside it.
+      if (!stages_.in_registers()) {
         zeros.push_back("FUSION_UNROLL");
         zeros.push_back(absl::StrCat("for (int i = 0; i < ", row_count() * parameters_.vector_width,
                                      "; ++i) $", HeldName(value), "[i / ", parameters_.vector_width,
@@ -399,14 +401,15 @@ class RowPanelLowering {
       body->push_back(lanes_.ChunkLoop(std::move(zeros), false));
     }
     if (!always.empty())
-      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always)), false));
+      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always), false), false));
     if (!unless_left.empty())
       body->push_back(
-          ir::If("step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left)), false)}));
+          ir::If("step > 0",
+                 {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left), false), false)}));
     // Behind all loads, so that none waits for one before it.
     if (!keeps.empty()) {
       keeps.insert(keeps.begin(), "(void)j;");
-      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(keeps)), false));
+      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(keeps), false), false));
     }
   }
 
@@ -448,7 +451,7 @@ class RowPanelLowering {
                                                       "[r] = ", monoid, "::identity();")}));
     }
     std::vector<std::string> all = std::move(lines.columns);
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows)))
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows), false))
       all.push_back(std::move(line));
     ir::Statement loop = lanes_.ChunkLoop(std::move(all), false);
     lanes_.FlushFlags(&body_);
@@ -487,7 +490,7 @@ class RowPanelLowering {
     const std::string monoid = context_.MonoidName(node), name = context_.Name(node.result);
     EmitRowTexts({absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
                                ReductionTerm(context_, node, operands), ", row));")},
-                 body);
+                 body, true);
   }
 
   // Makes a value over (row, column) or over columns available as an array of vector_width entries in the
@@ -592,6 +595,7 @@ class RowPanelLowering {
                                                              : absl::StrCat("acc_", name, "[j + v]");
     lines->push_back("FUSION_UNROLL");
     lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
+                                  by_row ? "" : stages_.Once(),
                                   lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "),
                                   accumulator, " = ", monoid, "::combine(", accumulator, ", ", monoid,
                                   "::lift(", ReductionTerm(context_, node, operands), ", ",

@@ -98,8 +98,8 @@ bool RowStages::reversed_rows() const {
   return parameters_.reversed && (parameters_.rows_per_step == 1 || parameters_.stages > 0);
 }
 
-std::vector<std::string> RowStages::ForEachRow(const std::string& step,
-                                               std::vector<std::string> lines) const {
+std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vector<std::string> lines,
+                                               bool once) const {
   const int rows = parameters_.rows_per_step;
   if (rows == 1) return lines;
   const std::string local = reversed_rows() ? "count - 1 - index" : "index",
@@ -107,6 +107,24 @@ std::vector<std::string> RowStages::ForEachRow(const std::string& step,
   // Whole steps are reversed where their rows stay in registers.
   const std::string first =
       parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step;
+  if (in_registers()) {
+    std::vector<std::string> loop = {
+        "{",
+        absl::StrCat("fu_index local = ", first, " * ", rows, ", row = ", first_row(), " + local * ", row_step(),
+                     ", start = row * ", columns_, "; (void)row; (void)start;"),
+        absl::StrCat("const int present = count - local < ", rows, " ? (int)(count - local) : ", rows,
+                     "; (void)present;"),
+        "FUSION_UNROLL",
+        absl::StrCat("for (int r = 0; r < ", rows, "; ++r) {"),
+        absl::StrCat("const bool there = ", kFull, " || r < present; (void)there;")};
+    if (once) loop.push_back("if (there) {");
+    lines.insert(lines.begin(), loop.begin(), loop.end());
+    if (once) lines.push_back("}");
+    lines.insert(lines.end(), {absl::StrCat("if (", kFull, " || r + 1 < present) ++local, row += ", row_step(),
+                                            ", start += ", row_step(), " * ", columns_, ";"),
+                               "}", "}"});
+    return lines;
+  }
   std::vector<std::string> loop = {
       "{",
       absl::StrCat("fu_index index = ", first, " * ", rows, ", row = ", first_row(), " + (", local, ") * ",
