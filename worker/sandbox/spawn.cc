@@ -114,7 +114,9 @@ void Yield() {
   close(group);
 }
 
-[[noreturn]] void RunChild(Plan plan) {
+// Takes the plan itself: a copy would allocate, and so wait for ever for a lock that another thread of the
+// parent had.
+[[noreturn]] void RunChild(Plan& plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != plan.parent) _exit(127);  // it died before that
   setsid();                                  // its own group, and no terminal into which it could type

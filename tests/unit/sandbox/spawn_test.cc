@@ -2,15 +2,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -155,6 +160,42 @@ TEST(SpawnTest, ACompilerWritesInItsFolderAlone) {
   }
   unlink(absl::StrCat(folder, "/inside").c_str());
   rmdir(folder);
+}
+
+// A child that allocates waits for ever for a lock that another thread held when it was forked.
+TEST(SpawnTest, ChildrenNeedNoLockOfThisProcess) {
+  mallopt(M_ARENA_MAX, 1);  // all threads below share locks with the one that forks
+  std::atomic<bool> stop = false, late = false;
+  std::vector<std::thread> allocating;
+  for (int i = 0; i < 8; ++i)
+    allocating.emplace_back([&stop] {
+      // Beyond what threads keep for themselves (1032 bytes).
+      for (size_t bytes = 1100; !stop; bytes = bytes % 50'000 + 1100) std::string(bytes, 'x').clear();
+    });
+  std::future<int> started = std::async(std::launch::async, [&late] {
+    SpawnRequest request;
+    request.command = {"/bin/true"};
+    request.environment.assign(300, "NAME=value");
+    int ended_well = 0;
+    for (int i = 0; i < 300 && !late; ++i) {
+      const absl::StatusOr<pid_t> child = Spawn(request);
+      if (!child.ok()) break;
+      int status = -1;
+      if (waitpid(*child, &status, 0) == *child && status == 0) ++ended_well;
+    }
+    return ended_well;
+  });
+  // One that waits is killed, so that this ends.
+  while (started.wait_for(std::chrono::seconds(20)) != std::future_status::ready) {
+    late = true;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream children(thread.path() / "children");
+      for (pid_t child; children >> child;) kill(child, SIGKILL);
+    }
+  }
+  stop = true;
+  for (std::thread& thread : allocating) thread.join();
+  EXPECT_EQ(started.get(), 300);
 }
 
 }  // namespace
