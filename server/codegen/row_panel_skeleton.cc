@@ -139,7 +139,7 @@ class RowPanelLowering {
     std::vector<ir::Statement> row_body;
     EmitStep(&row_body);
     ir::Statement loop = ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body));
-    body_.push_back(stages_.in_registers() ? ir::Versions(stages_.FullCondition(), kFull, {std::move(loop)})
+    body_.push_back(stages_.repeats_rows() ? ir::Versions(stages_.FullCondition(), kFull, {std::move(loop)})
                                            : std::move(loop));
     if (stages_.any() && stages_.bulk()) body_.push_back(ir::LanePhase(stages_.EndLines()));
   }
@@ -375,17 +375,8 @@ class RowPanelLowering {
   // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers,
   // and others those that it left in shared memory.
   void LoadBatch(std::vector<ir::Statement>* body) {
-    std::vector<std::string> zeros, always, unless_left, keeps;
+    std::vector<std::string> always, unless_left, keeps;
     for (ValueId value : held_) {
-      // Rows that there are not become zero: otherwise what a step leaves of the one before would live on
-      // beside it.
-      if (!stages_.in_registers()) {
-        zeros.push_back("FUSION_UNROLL");
-        zeros.push_back(absl::StrCat("for (int i = 0; i < ", row_count() * parameters_.vector_width,
-                                     "; ++i) $", HeldName(value), "[i / ", parameters_.vector_width,
-                                     "][c][i % ", parameters_.vector_width, "] = ", context_.CType(value),
-                                     "(0);"));
-      }
       if (context_.ProducedHere(value)) continue;
       std::string load = lanes_.Load(HeldText(value), stages_.RowBase(value), value, true);
       if (stages_.Finds(value))
@@ -396,16 +387,11 @@ class RowPanelLowering {
       if (stages_.Keeps(value)) keeps.push_back(stages_.KeepLine(value, HeldText(value)));
     }
     lanes_.FlushFlags(&body_);
-    if (!zeros.empty()) {
-      zeros.insert(zeros.begin(), "(void)j;");
-      body->push_back(lanes_.ChunkLoop(std::move(zeros), false));
-    }
     if (!always.empty())
       body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always), false), false));
     if (!unless_left.empty())
-      body->push_back(
-          ir::If("step > 0",
-                 {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left), false), false)}));
+      body->push_back(ir::If(
+          "step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left), false), false)}));
     // Behind all loads, so that none waits for one before it.
     if (!keeps.empty()) {
       keeps.insert(keeps.begin(), "(void)j;");
@@ -594,12 +580,11 @@ class RowPanelLowering {
                                     : lanes_.static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
                                                              : absl::StrCat("acc_", name, "[j + v]");
     lines->push_back("FUSION_UNROLL");
-    lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
-                                  by_row ? "" : stages_.Once(),
-                                  lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "),
-                                  accumulator, " = ", monoid, "::combine(", accumulator, ", ", monoid,
-                                  "::lift(", ReductionTerm(context_, node, operands), ", ",
-                                  by_row ? "j + v" : "row", "));"));
+    lines->push_back(absl::StrCat(
+        "for (int v = 0; v < ", parameters_.vector_width, "; ++v) ", by_row ? "" : stages_.Once(),
+        lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "), accumulator, " = ",
+        monoid, "::combine(", accumulator, ", ", monoid, "::lift(", ReductionTerm(context_, node, operands),
+        ", ", by_row ? "j + v" : "row", "));"));
   }
 
   // What this group adds to the reductions over the grid.

@@ -107,11 +107,11 @@ std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vec
   // Whole steps are reversed where their rows stay in registers.
   const std::string first =
       parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step;
-  if (in_registers()) {
+  if (repeats_rows()) {
     std::vector<std::string> loop = {
         "{",
-        absl::StrCat("fu_index local = ", first, " * ", rows, ", row = ", first_row(), " + local * ", row_step(),
-                     ", start = row * ", columns_, "; (void)row; (void)start;"),
+        absl::StrCat("fu_index local = ", first, " * ", rows, ", row = ", first_row(), " + local * ",
+                     row_step(), ", start = row * ", columns_, "; (void)row; (void)start;"),
         absl::StrCat("const int present = count - local < ", rows, " ? (int)(count - local) : ", rows,
                      "; (void)present;"),
         "FUSION_UNROLL",
@@ -120,8 +120,8 @@ std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vec
     if (once) loop.push_back("if (there) {");
     lines.insert(lines.begin(), loop.begin(), loop.end());
     if (once) lines.push_back("}");
-    lines.insert(lines.end(), {absl::StrCat("if (", kFull, " || r + 1 < present) ++local, row += ", row_step(),
-                                            ", start += ", row_step(), " * ", columns_, ";"),
+    lines.insert(lines.end(), {absl::StrCat("if (", kFull, " || r + 1 < present) ++local, row += ",
+                                            row_step(), ", start += ", row_step(), " * ", columns_, ";"),
                                "}", "}"});
     return lines;
   }

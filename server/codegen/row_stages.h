@@ -7,8 +7,8 @@
 // columns of a warp are neighbours; its first lane starts one bulk copy of the window of 16-byte units that
 // holds them, and the warp waits at an mbarrier of its own (sm_90).
 //
-// Where rows stay in registers, a step that has fewer rows does its last one again instead, so that no load
-// needs a guard, and only what must happen once for each row has one.
+// Where the rows of a step come to registers at once, a step that has fewer does its last one again instead,
+// so that no load needs a guard, and only what must happen once for each row has one.
 //
 // Names in scope of the lines: `count`, `steps` (rows and steps of the group); `step`, and those of
 // IndexLine.
@@ -24,7 +24,7 @@ namespace fusion {
 
 // Constant in the rows' code: all lanes have whole vectors, and these are aligned.
 inline constexpr char kWhole[] = "fu_whole";
-// Constant there, where rows stay in registers: all steps have all of their rows.
+// Constant there, where steps repeat rows: all steps have all of their rows.
 inline constexpr char kFull[] = "fu_full";
 
 class RowStages {
@@ -50,18 +50,18 @@ class RowStages {
   // `count` on), local (which of the group's rows it is), row, and start, the position of its first entry in
   // a matrix without leading dimension.
   std::string IndexLine(const std::string& step) const;
-  // Whether rows stay in registers; then all steps are full under FullCondition.
-  bool in_registers() const { return kept_.register_rows > 0; }
+  // Whether a step with fewer rows does its last one again; all steps are full under FullCondition.
+  bool repeats_rows() const { return parameters_.stages == 0 && parameters_.rows_per_step > 1; }
   std::string FullCondition() const {
     return absl::StrCat(kWhole, " && count % ", parameters_.rows_per_step, " == 0");
   }
   // `lines` for each row of the step; if more than one, in a loop over `r` that declares the same, only for
-  // rows that there are. Not `once`: where rows stay in registers, again for the last row in place of those that
+  // rows that there are. Not `once`: where steps repeat rows, again for the last row in place of those that
   // there are not.
   std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines,
                                       bool once = true) const;
   // The condition of what stands in lines that are not `once`, and must happen once; "" for none.
-  std::string Once() const { return in_registers() ? "if (there) " : ""; }
+  std::string Once() const { return repeats_rows() ? "if (there) " : ""; }
   // Of a matrix: entries from one row to the next; where the row of the current step begins, as entries and
   // as a pointer.
   std::string RowStride(ValueId value) const;
