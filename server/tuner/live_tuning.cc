@@ -13,6 +13,11 @@ namespace {
 
 constexpr size_t kMostReady = 16;
 
+size_t Unproposed(const std::vector<TuningMeasurement>& measured) {
+  return std::count_if(measured.begin(), measured.end(),
+                       [](const TuningMeasurement& measurement) { return measurement.proposal == 0; });
+}
+
 }  // namespace
 
 uint64_t PublishedTuning::GenerationOf(uint64_t candidate) const {
@@ -42,6 +47,11 @@ std::shared_ptr<const PublishedTuning> LiveTuning::published() const {
   return published_;
 }
 
+size_t LiveTuning::most_configurations() const {
+  std::lock_guard lock(mutex_);
+  return published_->configurations + unproposed_;
+}
+
 void LiveTuning::Join(const TuningMember& member, std::shared_ptr<ProgramOutbox> outbox) {
   desk_.Join(member, std::move(outbox));
 }
@@ -68,15 +78,9 @@ std::future<uint64_t> LiveTuning::Reset() {
   return future;
 }
 
-void LiveTuning::Settle() {
-  auto promise = std::make_shared<std::promise<uint64_t>>();
-  std::future<uint64_t> future = promise->get_future();
-  Post({.settled = std::move(promise)});
-  future.wait();
-}
-
 void LiveTuning::Post(Event event) {
   std::lock_guard lock(mutex_);
+  unproposed_ += Unproposed(event.measured);
   inbox_.push_back(std::move(event));
   if (scheduled_) return;
   scheduled_ = true;
@@ -94,9 +98,8 @@ void LiveTuning::Run() {
   for (const Event& event : events) Handle(event);
   if (!events.empty()) Follow();
   const bool more = MakeProposal();
-  if (!more)
-    for (const auto& promise : std::exchange(settling_, {})) promise->set_value(0);
   std::lock_guard lock(mutex_);
+  for (const Event& event : events) unproposed_ -= Unproposed(event.measured);
   if (inbox_.empty() && !more) {
     scheduled_ = false;
     return;
@@ -117,7 +120,6 @@ void LiveTuning::Handle(const Event& event) {
     Follow();
     event.reset->set_value(search.state().generation);
   }
-  if (event.settled) settling_.push_back(event.settled);
 }
 
 void LiveTuning::FollowIfChanged() {

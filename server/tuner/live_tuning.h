@@ -63,6 +63,9 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   int64_t number() const { return parts_.number; }
   const ParameterSpace& space() const { return *space_; }
   std::shared_ptr<const PublishedTuning> published() const;
+  // How many the search may know when it has seen all that was reported: each run that was not proposed may
+  // be of another.
+  size_t most_configurations() const;
 
   // The program is told what is best, and then of every change.
   void Join(const TuningMember& member, std::shared_ptr<ProgramOutbox> outbox);
@@ -77,15 +80,12 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   // Forgets what was measured. Ready when the search has begun anew, with the new generation, and that is on
   // its way to the store.
   std::future<uint64_t> Reset();
-  // For tests: until the inbox is empty and no proposals are being made.
-  void Settle();
 
  private:
   struct Event {
     std::vector<TuningMeasurement> measured;
     std::vector<uint64_t> forgotten;
-    // Of what is asked for, at most one.
-    std::shared_ptr<std::promise<uint64_t>> reset, settled;
+    std::shared_ptr<std::promise<uint64_t>> reset;  // null: not asked for
   };
 
   void Post(Event event);
@@ -113,12 +113,12 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   std::vector<std::pair<uint64_t, uint64_t>> generations_;
   std::vector<TuningConvergenceRecord> new_points_;
   size_t points_ = 0;  // of this generation
-  std::vector<std::shared_ptr<std::promise<uint64_t>>> settling_;
 
   mutable std::mutex mutex_;
   std::vector<Event> inbox_;                          // guarded by mutex_
   bool scheduled_ = false;                            // guarded by mutex_
   std::shared_ptr<const PublishedTuning> published_;  // guarded by mutex_
+  size_t unproposed_ = 0;                             // reported, and not in published_; guarded by mutex_
 };
 
 }  // namespace fusion

@@ -352,6 +352,7 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
     stored.reports.reserve(static_cast<size_t>(batch.reports_size()));
     struct Measured {
       std::shared_ptr<const PublishedTuning> published;
+      size_t configurations = 0;  // that there may be with those of this batch
       std::vector<TuningMeasurement> measured;
       std::vector<uint64_t> done;
     };
@@ -374,7 +375,10 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
         continue;
       }
       Measured& of_section = by_section[report.section()];
-      if (!of_section.published) of_section.published = live.published();
+      if (!of_section.published) {
+        of_section.published = live.published();
+        of_section.configurations = live.most_configurations();
+      }
       const PublishedTuning& published = *of_section.published;
       TuningMeasurement measurement{
           .proposal = report.proposal(),
@@ -386,11 +390,12 @@ absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatc
           .minimum = report.count() > 0 ? report.minimum() : 0,
           .failures = report.failures()};
       // Nobody may fill the memory with configurations that were never proposed.
-      if (measurement.proposal == 0 && published.configurations >= options_.live.configurations &&
+      if (measurement.proposal == 0 && of_section.configurations >= options_.live.configurations &&
           measurement.point != published.state.best && measurement.point != live.space().defaults()) {
         ++refused;
         continue;
       }
+      if (measurement.proposal == 0) ++of_section.configurations;
       TuningReportRecord& record = stored.reports.emplace_back();
       record.tuning = live.number();
       record.generation = static_cast<int64_t>(published.state.generation);
