@@ -91,6 +91,13 @@ def main():
                         "--job-threads", str(options.jobs_at_once)], options.data)]
     failed = done = 0
 
+    def end(*_):
+        options.time_limit = 0  # no job is started
+        for process in processes:
+            process.terminate()
+        sys.exit(143)
+    signal.signal(signal.SIGTERM, end)
+
     def submit(name, size_arguments):
         if time.monotonic() - began > options.time_limit:
             return None

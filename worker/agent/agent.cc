@@ -108,11 +108,20 @@ absl::Status Agent::Run() {
   Backoff backoff;
   bool connected = true;  // so that the first failure is told
   bool known = false;     // the server has answered once
+  bool draining = false;
+  auto reached = std::chrono::steady_clock::now();  // when the server last answered, or draining began
   absl::Status refused;
   while (!stop_.stop_requested()) {
     {
       std::lock_guard lock(mutex_);
       if (draining_ && held_.empty()) break;
+      if (draining_ && !std::exchange(draining, true)) reached = std::chrono::steady_clock::now();
+    }
+    if (draining &&
+        std::chrono::steady_clock::now() - reached > std::chrono::duration<double>(options_.drain_seconds)) {
+      spdlog::warn("the server has not answered for {:.0f} s: {} tasks are left to their leases",
+                   options_.drain_seconds, held_.Reports().size());
+      break;
     }
     std::chrono::duration<double> next_contact{0};
     const absl::Status status = Synchronize(&next_contact);
@@ -120,6 +129,7 @@ absl::Status Agent::Run() {
     if (status.ok()) {
       if (!connected) spdlog::info("the server is back");
       connected = known = true;
+      reached = std::chrono::steady_clock::now();
       backoff.Reset();
       std::unique_lock lock(mutex_);
       // A new result is told at once, unless the last one was not accepted: then the server needs a moment.

@@ -26,7 +26,10 @@ struct AgentOptions {
   WorkplaceOptions workplace;
   // Instead of what this machine has; null: LocalWorkplace with the options above.
   std::function<absl::StatusOr<std::unique_ptr<Workplace>>(BlobTransfer*)> open_workplace;
-  double wait_seconds = 10;                  // how long the server may hold a call of an idle worker
+  double wait_seconds = 10;  // how long the server may hold a call of an idle worker
+  // How long a worker that drains tries to reach a server that is away. What it holds is then left to the
+  // leases, and done again elsewhere.
+  double drain_seconds = 120;
   int64_t cache_bytes = int64_t{256} << 20;  // of device code kept in memory
   WorkerMetrics* metrics = nullptr;          // may be null; outlives the agent
 };
@@ -41,7 +44,8 @@ class Agent {
   // Aborted: a newer process uses its name. Call once.
   absl::Status Run();
 
-  // Takes no more tasks; Run returns when all results have been accepted. Thread safe, as Stop.
+  // Takes no more tasks; Run returns when all results have been accepted, or the server has been away for
+  // drain_seconds. Thread safe, as Stop.
   void Drain();
   // Ends running tasks, gives them back to the server if it answers within 2 s, and makes Run return.
   void Stop();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <map>
 #include <set>
 #include <thread>
@@ -149,6 +150,15 @@ class FakeServer : public v1::WorkerService::Service {
   bool shut_ = false;
 };
 
+// Whether the worker holds the task, by its last call.
+std::function<bool(FakeServer&)> Running(const std::string& task) {
+  return [task](FakeServer& server) {
+    for (const v1::TaskReport& report : server.last_.tasks())
+      if (report.task() == task) return true;
+    return false;
+  };
+}
+
 class AgentTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -163,6 +173,7 @@ class AgentTest : public ::testing::Test {
     options.metrics = &metrics_;
     options.workplace.allow_unconfined_host_code = true;  // these tests are about other things
     options.wait_seconds = wait_seconds_;
+    options.drain_seconds = drain_seconds_;
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -263,6 +274,7 @@ class AgentTest : public ::testing::Test {
 
   WorkerMetrics metrics_;
   double wait_seconds_ = 1;  // for which the server holds calls
+  double drain_seconds_ = 120;
   int port_ = 0;
   std::unique_ptr<FakeServer> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -383,16 +395,9 @@ TEST_F(AgentTest, CallsAtOnceWhenItsResultIsAccepted) {
 
 TEST_F(AgentTest, ACancelledTimingEndsAndTheNextOneRuns) {
   service_->Assign(Time("endless", "while (*(volatile T*)&x[i] < 100) {}"));
-  auto running = [](const char* task) {
-    return [task](FakeServer& server) {
-      for (const v1::TaskReport& report : server.last_.tasks())
-        if (report.task() == task) return true;
-      return false;
-    };
-  };
-  ASSERT_TRUE(service_->WaitUntil(running("endless")));
+  ASSERT_TRUE(service_->WaitUntil(Running("endless")));
   service_->Cancel("endless");
-  ASSERT_TRUE(service_->WaitUntil([&](FakeServer& server) { return !running("endless")(server); }));
+  ASSERT_TRUE(service_->WaitUntil([&](FakeServer& server) { return !Running("endless")(server); }));
   // Builds wait while the host is timed, so this needs the endless run to be over.
   service_->Assign(Build("after", "extern \"C\" void f() {}"));
   EXPECT_EQ(service_->WaitFor("after").build().outcome(), v1::OK);
@@ -422,13 +427,27 @@ TEST_F(AgentTest, DrainsWhenTheServerSaysSo) {
   EXPECT_EQ(service_->WaitFor("last").build().outcome(), v1::OK);
 }
 
+class HurriedAgentTest : public AgentTest {
+ protected:
+  HurriedAgentTest() { drain_seconds_ = 1; }
+};
+
+TEST_F(HurriedAgentTest, DrainsWithoutAServerThatStaysAway) {
+  service_->Assign(Time("endless", "while (*(volatile T*)&x[i] < 100) {}"));
+  ASSERT_TRUE(service_->WaitUntil(Running("endless")));
+  StopServer();
+  agent_->Drain();
+  std::future<void> ended = std::async(std::launch::async, [this] { thread_.join(); });
+  const bool in_time = ended.wait_for(seconds(60)) == std::future_status::ready;
+  EXPECT_TRUE(in_time);
+  if (!in_time) agent_->Stop();
+  ended.get();
+  EXPECT_TRUE(status_.ok()) << status_;
+}
+
 TEST_F(AgentTest, GivesRunningTasksBackWhenStopped) {
   service_->Assign(Time("endless", "while (*(volatile T*)&x[i] < 100) {}"));
-  ASSERT_TRUE(service_->WaitUntil([](FakeServer& server) {
-    for (const v1::TaskReport& report : server.last_.tasks())
-      if (report.task() == "endless") return true;
-    return false;
-  }));
+  ASSERT_TRUE(service_->WaitUntil(Running("endless")));
   agent_->Stop();
   thread_.join();
   EXPECT_TRUE(status_.ok());
