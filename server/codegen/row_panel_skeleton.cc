@@ -304,7 +304,7 @@ class RowPanelLowering {
     for (ValueId value : inputs)
       lines.push_back(
           absl::StrCat(OfRow("next_" + context_.Name(value)), " = ", context_.Pointer(value), "[row];"));
-    lines = stages_.ForEachRow(step, std::move(lines));
+    lines = stages_.ForEachRow(step, std::move(lines), StepRows::kPresent);
     std::vector<ir::Statement> texts;
     for (std::string& line : lines) texts.push_back(ir::Text(std::move(line)));
     body->push_back(ir::If(absl::StrCat(step, " < steps"), std::move(texts)));
@@ -313,14 +313,15 @@ class RowPanelLowering {
     return absl::StrCat(type, " ", name, row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "", ";");
   }
   // Uniform statements for each row of the current step.
-  void EmitRowTexts(std::vector<std::string> lines, std::vector<ir::Statement>* body, bool once = false) {
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines), once))
+  void EmitRowTexts(std::vector<std::string> lines, StepRows which, std::vector<ir::Statement>* body) {
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines), which))
       body->push_back(ir::Text(std::move(line)));
   }
   void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
     if (context_.Stored(node.result))
       body->push_back(ir::Leader(stages_.ForEachRow(
-          "step", {absl::StrCat(context_.Pointer(node.result), "[row] = ", RowText(node.result), ";")})));
+          "step", {absl::StrCat(context_.Pointer(node.result), "[row] = ", RowText(node.result), ";")},
+          StepRows::kPresent)));
   }
 
   void EmitPrologue() {
@@ -388,14 +389,17 @@ class RowPanelLowering {
     }
     lanes_.FlushFlags(&body_);
     if (!always.empty())
-      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always), false), false));
+      body->push_back(
+          lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(always), StepRows::kRepeated), false));
     if (!unless_left.empty())
       body->push_back(ir::If(
-          "step > 0", {lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(unless_left), false), false)}));
+          "step > 0", {lanes_.ChunkLoop(
+                          stages_.ForEachRow("step", std::move(unless_left), StepRows::kRepeated), false)}));
     // Behind all loads, so that none waits for one before it.
     if (!keeps.empty()) {
       keeps.insert(keeps.begin(), "(void)j;");
-      body->push_back(lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(keeps), false), false));
+      body->push_back(
+          lanes_.ChunkLoop(stages_.ForEachRow("step", std::move(keeps), StepRows::kRepeated), false));
     }
   }
 
@@ -437,7 +441,7 @@ class RowPanelLowering {
                                                       "[r] = ", monoid, "::identity();")}));
     }
     std::vector<std::string> all = std::move(lines.columns);
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows), false))
+    for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows), StepRows::kRepeated))
       all.push_back(std::move(line));
     ir::Statement loop = lanes_.ChunkLoop(std::move(all), false);
     lanes_.FlushFlags(&body_);
@@ -456,7 +460,7 @@ class RowPanelLowering {
       body->push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " ", name, " = ", text, ";")));
     } else {
       body->push_back(ir::Text(RowDeclaration(context_.CType(node), name)));
-      EmitRowTexts({absl::StrCat(name, "[r] = ", text, ";")}, body);
+      EmitRowTexts({absl::StrCat(name, "[r] = ", text, ";")}, StepRows::kRepeated, body);
     }
     StoreRowResult(node, body);
   }
@@ -476,7 +480,7 @@ class RowPanelLowering {
     const std::string monoid = context_.MonoidName(node), name = context_.Name(node.result);
     EmitRowTexts({absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
                                ReductionTerm(context_, node, operands), ", row));")},
-                 body, true);
+                 StepRows::kPresent, body);
   }
 
   // Makes a value over (row, column) or over columns available as an array of vector_width entries in the

@@ -99,43 +99,46 @@ bool RowStages::reversed_rows() const {
 }
 
 std::vector<std::string> RowStages::ForEachRow(const std::string& step, std::vector<std::string> lines,
-                                               bool once) const {
+                                               StepRows which) const {
   const int rows = parameters_.rows_per_step;
   if (rows == 1) return lines;
-  const std::string local = reversed_rows() ? "count - 1 - index" : "index",
-                    sign = reversed_rows() ? " -= " : " += ";
   // Whole steps are reversed where their rows stay in registers.
   const std::string first =
-      parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step;
+      absl::StrCat(parameters_.reversed && !reversed_rows() ? absl::StrCat("(steps - 1 - ", step, ")") : step,
+                   " * ", rows);
+  const auto row = [&](const std::string& local) {
+    return absl::StrCat("row = ", first_row(), " + ", local, " * ", row_step(), ", start = row * ", columns_,
+                        "; (void)row; (void)start;");
+  };
+  const auto next = [&](const char* sign) {
+    return absl::StrCat("row", sign, row_step(), ", start", sign, row_step(), " * ", columns_);
+  };
+  const bool guarded = which == StepRows::kPresent || !repeats_rows();
+  std::vector<std::string> loop;
   if (repeats_rows()) {
-    std::vector<std::string> loop = {
-        "{",
-        absl::StrCat("fu_index local = ", first, " * ", rows, ", row = ", first_row(), " + local * ",
-                     row_step(), ", start = row * ", columns_, "; (void)row; (void)start;"),
-        absl::StrCat("const int present = count - local < ", rows, " ? (int)(count - local) : ", rows,
-                     "; (void)present;"),
-        "FUSION_UNROLL",
-        absl::StrCat("for (int r = 0; r < ", rows, "; ++r) {"),
-        absl::StrCat("const bool there = ", kFull, " || r < present; (void)there;")};
-    if (once) loop.push_back("if (there) {");
-    lines.insert(lines.begin(), loop.begin(), loop.end());
-    if (once) lines.push_back("}");
-    lines.insert(lines.end(), {absl::StrCat("if (", kFull, " || r + 1 < present) ++local, row += ",
-                                            row_step(), ", start += ", row_step(), " * ", columns_, ";"),
-                               "}", "}"});
-    return lines;
+    loop = {"{",
+            absl::StrCat("fu_index local = ", first, ", ", row("local")),
+            absl::StrCat("const int present = count - local < ", rows, " ? (int)(count - local) : ", rows,
+                         "; (void)present;"),
+            "FUSION_UNROLL",
+            absl::StrCat("for (int r = 0; r < ", rows, "; ++r) {"),
+            absl::StrCat("const bool there = ", kFull, " || r < present; (void)there;")};
+    if (guarded) loop.push_back("if (there) {");
+  } else {
+    const std::string local = reversed_rows() ? "count - 1 - index" : "index";
+    loop = {"{",
+            absl::StrCat("fu_index index = ", first, ", ", row(absl::StrCat("(", local, ")"))),
+            "FUSION_UNROLL",
+            absl::StrCat("for (int r = 0; r < ", rows, "; ++r, ++index, ",
+                         next(reversed_rows() ? " -= " : " += "), ") {"),
+            "if (index < count) {",
+            absl::StrCat("const fu_index local = ", local, "; (void)local;")};
   }
-  std::vector<std::string> loop = {
-      "{",
-      absl::StrCat("fu_index index = ", first, " * ", rows, ", row = ", first_row(), " + (", local, ") * ",
-                   row_step(), ", start = row * ", columns_, "; (void)row; (void)start;"),
-      "FUSION_UNROLL",
-      absl::StrCat("for (int r = 0; r < ", rows, "; ++r, ++index, row", sign, row_step(), ", start", sign,
-                   row_step(), " * ", columns_, ") {"),
-      "if (index < count) {",
-      absl::StrCat("const fu_index local = ", local, "; (void)local;")};
   lines.insert(lines.begin(), loop.begin(), loop.end());
-  lines.insert(lines.end(), {"}", "}", "}"});
+  if (guarded) lines.push_back("}");
+  if (repeats_rows())
+    lines.push_back(absl::StrCat("if (", kFull, " || r + 1 < present) ++local, ", next(" += "), ";"));
+  lines.insert(lines.end(), {"}", "}"});
   return lines;
 }
 
@@ -223,7 +226,7 @@ std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::stri
                                            LaneChunk(value, slot), ", ", pointer, " + ", RowStart(value),
                                            ", j, ", columns_, ", ", aligned.at(value), ", ", kWhole, ");"));
   }
-  copies = ForEachRow(step, std::move(copies));
+  copies = ForEachRow(step, std::move(copies), StepRows::kPresent);
   if (!bulk()) return copies;
   std::vector<std::string> lines = {
       "fu_warp_barrier();", "if (lane % 32 == 0) {",

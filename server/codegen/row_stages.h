@@ -27,6 +27,12 @@ inline constexpr char kWhole[] = "fu_whole";
 // Constant there, where steps repeat rows: all steps have all of their rows.
 inline constexpr char kFull[] = "fu_full";
 
+// Which rows of a step that has fewer than a whole one lines are for.
+enum class StepRows {
+  kPresent,  // each that there is, once
+  kRepeated  // where steps repeat rows, the last again in place of those that there are not
+};
+
 class RowStages {
  public:
   // `rows`, `columns`: text of the extents.
@@ -55,12 +61,11 @@ class RowStages {
   std::string FullCondition() const {
     return absl::StrCat(kWhole, " && count % ", parameters_.rows_per_step, " == 0");
   }
-  // `lines` for each row of the step; if more than one, in a loop over `r` that declares the same, only for
-  // rows that there are. Not `once`: where steps repeat rows, again for the last row in place of those that
-  // there are not.
+  // `lines` for each row of the step; if more than one, in a loop over `r` that declares local, row and
+  // start.
   std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines,
-                                      bool once = true) const;
-  // The condition of what stands in lines that are not `once`, and must happen once; "" for none.
+                                      StepRows which) const;
+  // In lines for StepRows::kRepeated: the condition of what must happen once for each row; "" for none.
   std::string Once() const { return repeats_rows() ? "if (there) " : ""; }
   // Of a matrix: entries from one row to the next; where the row of the current step begins, as entries and
   // as a pointer.
