@@ -25,8 +25,7 @@ class SystemClock final : public Clock {
 
  private:
   const std::chrono::steady_clock::time_point steady_begin_ = std::chrono::steady_clock::now();
-  const Timestamp begin_ =
-      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  const Timestamp begin_ = TimeOfDay();
 };
 
 }  // namespace fusion

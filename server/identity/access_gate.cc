@@ -33,11 +33,7 @@ AccessGate::AccessGate(TokenRegistry& tokens, RevokedCertificates& revoked, Audi
                        AccessOptions options)
     : tokens_(tokens), revoked_(revoked), audit_(audit), options_(std::move(options)) {}
 
-Timestamp AccessGate::Now() const {
-  return options_.now
-             ? options_.now()
-             : std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
+Timestamp AccessGate::Now() const { return options_.now ? options_.now() : TimeOfDay(); }
 
 absl::StatusOr<Principal> AccessGate::Authenticate(const ShownCredentials& shown) {
   // There is no listener without TLS beside the one with it; should there ever be one, it opens nothing.

@@ -24,9 +24,8 @@ absl::StatusOr<TlsMaterial> Load(const ClientCredentials& shown) {
   if (shown.certificate.empty() != shown.key.empty())
     return absl::InvalidArgumentError("--tls-cert and --tls-key are given together or not at all");
   if (!shown.certificate.empty()) {
-    absl::StatusOr<TlsMaterial> material = LoadTlsMaterial(
-        {shown.certificate, shown.key, shown.authorities, ""},
-        std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now()));
+    absl::StatusOr<TlsMaterial> material =
+        LoadTlsMaterial({shown.certificate, shown.key, shown.authorities, ""}, TimeOfDay());
     if (absl::IsFailedPrecondition(material.status()))
       return absl::UnauthenticatedError(material.status().message());
     if (!material.ok()) return absl::InvalidArgumentError(material.status().message());

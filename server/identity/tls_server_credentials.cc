@@ -15,10 +15,6 @@
 namespace fusion {
 namespace {
 
-Timestamp Now() {
-  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
 std::string Property(const grpc_auth_context* context, const char* name) {
   grpc_auth_property_iterator iterator = grpc_auth_context_find_properties_by_name(context, name);
   const grpc_auth_property* property = grpc_auth_property_iterator_next(&iterator);
@@ -40,7 +36,7 @@ void DestroyDoor(void* door) { delete static_cast<Door*>(door); }
 // gRPC asks at each handshake. What is wrong with new files stands in the log, and the old ones stay in use.
 grpc_ssl_certificate_config_reload_status FetchCertificates(void* door,
                                                             grpc_ssl_server_certificate_config** config) {
-  std::optional<TlsMaterial> material = static_cast<Door*>(door)->source.TakeNew(Now());
+  std::optional<TlsMaterial> material = static_cast<Door*>(door)->source.TakeNew(TimeOfDay());
   if (!material) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair{material->key.c_str(), material->certificate.c_str()};
   *config = grpc_ssl_server_certificate_config_create(material->authorities.c_str(), &pair, 1);
@@ -92,7 +88,7 @@ class ReloadingServerCredentials final : public grpc::ServerCredentials {
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsServerCredentials(const TlsFiles& files,
                                                                                   AccessGate& gate) {
-  if (absl::Status status = LoadTlsMaterial(files, Now()).status(); !status.ok()) return status;
+  if (absl::Status status = LoadTlsMaterial(files, TimeOfDay()).status(); !status.ok()) return status;
   return std::make_shared<ReloadingServerCredentials>(files, gate);
 }
 

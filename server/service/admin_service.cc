@@ -58,7 +58,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::CreateToken(grpc::CallbackServerCont
                      if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
                      absl::StatusOr<CreatedToken> created =
                          tokens_.Create(request->principal(), *role,
-                                        std::chrono::duration<double>(request->seconds()), Now());
+                                        std::chrono::duration<double>(request->seconds()), TimeOfDay());
                      if (!created.ok()) return created.status();
                      admitted.subject = created->record.id;
                      *response->mutable_token() = ToMessage(created->record);
@@ -87,7 +87,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::RevokeToken(grpc::CallbackServerCont
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->name();
-                     absl::StatusOr<TokenRecord> token = tokens_.Revoke(request->name(), Now());
+                     absl::StatusOr<TokenRecord> token = tokens_.Revoke(request->name(), TimeOfDay());
                      if (!token.ok()) return token.status();
                      *response = ToMessage(*token);
                      return absl::OkStatus();
@@ -116,14 +116,15 @@ grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* 
                                                    v1::BackUpResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/BackUp", *request};
   // On the pool for longer work: a large database takes a while.
-  return RunOnPool(
-      context_.searches, context_.gate, incoming, [this, response](AdmittedCall& admitted) -> absl::Status {
-        absl::StatusOr<v1::BackUpResponse> written = BackUpStore(context_.store, data_directory_, Now());
-        if (!written.ok()) return written.status();
-        admitted.subject = written->path();
-        *response = *std::move(written);
-        return absl::OkStatus();
-      });
+  return RunOnPool(context_.searches, context_.gate, incoming,
+                   [this, response](AdmittedCall& admitted) -> absl::Status {
+                     absl::StatusOr<v1::BackUpResponse> written =
+                         BackUpStore(context_.store, data_directory_, TimeOfDay());
+                     if (!written.ok()) return written.status();
+                     admitted.subject = written->path();
+                     *response = *std::move(written);
+                     return absl::OkStatus();
+                   });
 }
 
 }  // namespace fusion

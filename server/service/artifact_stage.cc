@@ -40,7 +40,7 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
   if (!exporter.ok()) return exporter.status();
   v1::Session buffers;
   DescribeBuffers(graph, submission.sizes, &buffers);
-  const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  const auto now = TimeOfDay();
   for (const v1::Candidate& candidate : ranked) {
     if (candidate.outcome() != v1::OK) continue;
     const int position = candidate.predicted_rank() - 1;

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "server/service/job_messages.h"
 #include "server/service/server_metrics.h"
 
 namespace fusion {
@@ -56,7 +55,7 @@ void BuildCacheKeeper::Look() {
   int64_t evicted = 0, evicted_bytes = 0;
   while (true) {
     const absl::StatusOr<BuildCacheTrim> trim =
-        store_.TrimBuildCache(most, Now() - options_.unreported, kMostAtATime);
+        store_.TrimBuildCache(most, TimeOfDay() - options_.unreported, kMostAtATime);
     if (!trim.ok()) {
       spdlog::error("the build cache is not kept within its size: {}", trim.status().ToString());
       return;

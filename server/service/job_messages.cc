@@ -4,10 +4,6 @@
 
 namespace fusion {
 
-Timestamp Now() {
-  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
 google::protobuf::Timestamp ToMessage(Timestamp time) {
   google::protobuf::Timestamp message;
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);

@@ -11,7 +11,5 @@ v1::Job ToMessage(const JobRecord& record);
 // With sequence and time filled in.
 v1::JobEvent ToMessage(const EventRecord& record);
 google::protobuf::Timestamp ToMessage(Timestamp time);
-// Time of day.
-Timestamp Now();
 
 }  // namespace fusion

@@ -111,7 +111,7 @@ absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, co
   record.graph_summary = graph.SerializeAsString();
   record.request = request.SerializeAsString();
   record.traceparent = traceparent;
-  absl::StatusOr<CreatedJob> created = store_.CreateJob(record, Now());
+  absl::StatusOr<CreatedJob> created = store_.CreateJob(record, TimeOfDay());
   if (!created.ok()) return created.status();
   if (absl::Status same = CheckSameRequest(created->job, request, graph); !same.ok()) return same;
   if (created->created) {
@@ -149,7 +149,7 @@ void JobRunner::Start(const JobRecord& record) {
   request.ParseFromString(record.request);
   if (const double seconds = request.time_limit_seconds(); seconds > 0) {
     // From the submission on, also over a restart.
-    const std::chrono::duration<double> spent = Now() - record.created;
+    const std::chrono::duration<double> spent = TimeOfDay() - record.created;
     active->time_limit.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::max(std::chrono::duration<double>(seconds) - spent, std::chrono::duration<double>(0))));
     active->time_limit.async_wait(
@@ -230,7 +230,7 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, con
   if (record->state == JobState::kQueued) {
     JobUpdate update;
     update.state = JobState::kRunning;
-    if (auto updated = store_.UpdateJob(job, update, Now()); !updated.ok()) return updated.status();
+    if (auto updated = store_.UpdateJob(job, update, TimeOfDay()); !updated.ok()) return updated.status();
   }
   v1::SubmitRequest request;
   if (!request.ParseFromString(record->request))
@@ -268,7 +268,7 @@ void JobRunner::Emit(const std::string& job, v1::JobEvent event) {
     if (active == active_.end() || active->second->cancellation.cancelled()) return;
   }
   // Progress is for people: a disk that is full is reported by the results, not by it.
-  absl::StatusOr<int64_t> sequence = store_.AppendEvent(job, event.SerializeAsString(), Now());
+  absl::StatusOr<int64_t> sequence = store_.AppendEvent(job, event.SerializeAsString(), TimeOfDay());
   if (!sequence.ok()) {
     spdlog::warn("{}: an event was not stored: {}", job, sequence.status().ToString());
     return;
@@ -304,7 +304,7 @@ absl::Status JobRunner::StoreEnd(const std::string& job, JobUpdate update) {
   absl::StatusOr<JobRecord> record = store_.GetJob(job);
   if (!record.ok()) return record.status();
   if (IsTerminal(record->state)) return absl::OkStatus();
-  const Timestamp now = Now();
+  const Timestamp now = TimeOfDay();
   record->state = *update.state;
   record->updated = now;
   if (update.result) record->result = *update.result;

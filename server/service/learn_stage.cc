@@ -33,10 +33,6 @@ KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState 
           .toolkit = device.toolkit_version()};
 }
 
-Timestamp Now() {
-  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
 // Rows of the store.
 class StoredKernels final : public KernelMemory {
  public:
@@ -182,7 +178,7 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
     }
   };
   return context.store.UpdateKernelTimes(KernelTimesKeyOf(model.device(), cache, *context.catalog),
-                                         std::move(records), change, kMostKernelTimes, Now());
+                                         std::move(records), change, kMostKernelTimes, TimeOfDay());
 }
 
 // What a job has measured so far, in front of what was known before it.
@@ -294,7 +290,7 @@ absl::Status LearnFromCandidates(const Submission& submission, const CostModel& 
         AddJob(observations, &statistics);
         return statistics.SerializeAsString();
       },
-      Now());
+      TimeOfDay());
   return learned.ok() ? remembered : learned;
 }
 

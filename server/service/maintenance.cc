@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "db/store/database_file.h"
 #include "server/service/data_directory.h"
-#include "server/service/job_messages.h"
 
 namespace fusion {
 namespace {
@@ -39,7 +38,7 @@ int BackUp(const MaintenanceOptions& options) {
 int Restore(const MaintenanceOptions& options) {
   if (absl::Status status = PrepareDataDirectory(options.data); !status.ok()) return Report(status);
   const absl::StatusOr<RestoredDatabase> restored =
-      RestoreDatabase(options.file, DatabasePath(options.data), Now());
+      RestoreDatabase(options.file, DatabasePath(options.data), TimeOfDay());
   if (!restored.ok()) return Report(restored.status());
   std::cout << "restored " << options.file << " to " << DatabasePath(options.data) << ": "
             << Describe(restored->facts) << "\n";

@@ -308,16 +308,14 @@ class Timer final : public CandidateTimer {
     record.high_seconds = Ranking(measurement).high();
     record.raw = measurement.SerializeAsString();
     record.conditions = conditions.SerializeAsString();
-    record.created =
-        std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+    record.created = TimeOfDay();
     return record;
   }
 
   // The measurements, and what the device itself was measured to reach: its benchmark table.
   absl::Status StoreMeasurements() {
     if (auto status = context_.store.AddMeasurements(measurements_); !status.ok()) return status;
-    const auto now =
-        std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+    const auto now = TimeOfDay();
     const struct {
       const char* quantity;
       double value;

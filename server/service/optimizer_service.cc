@@ -216,17 +216,17 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::TraceJob(grpc::CallbackServerCon
                                                          const v1::TraceJobRequest* request,
                                                          v1::TraceJobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/TraceJob", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
-                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     // Others' jobs are not there.
-                     if (absl::Status known = GetJobFor(admitted, context_.store, request->name()).status();
-                         !known.ok())
-                       return known;
-                     absl::StatusOr<std::string> trace = TraceOfJob(context_.store, request->name(), Now());
-                     if (!trace.ok()) return trace.status();
-                     response->set_trace_json(*std::move(trace));
-                     return absl::OkStatus();
-                   });
+  return RunOnPool(
+      context_.requests, context_.gate, incoming,
+      [this, request, response](AdmittedCall& admitted) -> absl::Status {
+        // Others' jobs are not there.
+        if (absl::Status known = GetJobFor(admitted, context_.store, request->name()).status(); !known.ok())
+          return known;
+        absl::StatusOr<std::string> trace = TraceOfJob(context_.store, request->name(), TimeOfDay());
+        if (!trace.ok()) return trace.status();
+        response->set_trace_json(*std::move(trace));
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace fusion

@@ -54,7 +54,7 @@ absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,
   if (!measured.ok()) return measured.status();
   v1::RoutineTables result;
   result.set_known(measured->known);
-  const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  const auto now = TimeOfDay();
   for (v1::RoutineTable& table : measured->tables) {
     table.set_version(kRoutineTableVersion);
     table.set_device_class(key.device_class);

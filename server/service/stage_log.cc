@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
-#include "server/service/job_messages.h"
 #include "server/service/server_metrics.h"
 
 namespace fusion {
@@ -15,8 +14,8 @@ void StageLog::Begin(const std::string& name, int round) {
   if (context_.job.empty()) return;
   stage_ = name;
   start_ = std::chrono::steady_clock::now();
-  absl::StatusOr<int64_t> number =
-      context_.store.BeginStage(context_.job, round > 0 ? absl::StrCat(name, " round ", round) : name, Now());
+  absl::StatusOr<int64_t> number = context_.store.BeginStage(
+      context_.job, round > 0 ? absl::StrCat(name, " round ", round) : name, TimeOfDay());
   if (!number.ok()) spdlog::warn("{}: a stage was not noted: {}", context_.job, number.status().ToString());
   number_ = number.value_or(0);
 }
@@ -24,7 +23,7 @@ void StageLog::Begin(const std::string& name, int round) {
 void StageLog::End() {
   if (stage_.empty()) return;
   if (number_ > 0)
-    if (absl::Status ended = context_.store.EndStage(number_, Now()); !ended.ok())
+    if (absl::Status ended = context_.store.EndStage(number_, TimeOfDay()); !ended.ok())
       spdlog::warn("{}: the end of a stage was not noted: {}", context_.job, ended.ToString());
   if (context_.metrics != nullptr)
     context_.metrics->stage_seconds.With({stage_}).Observe(

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/chunk_stream.h"
-#include "server/service/job_messages.h"
 #include "server/service/pooled_call.h"
 #include "server/service/status_conversion.h"
 
@@ -92,7 +91,7 @@ grpc::ServerReadReactor<v1::Chunk>* WorkerServiceImpl::WriteBlob(grpc::CallbackS
   const IncomingCall incoming{*call, "/fusion.v1.WorkerService/WriteBlob", *response};
   return ReceiveBlob(context_.workers, context_.gate, incoming, response,
                      [this](const Blob& blob) -> absl::Status {
-                       return context_.store.PutBlob(blob.bytes, blob.digest, Now()).status();
+                       return context_.store.PutBlob(blob.bytes, blob.digest, TimeOfDay()).status();
                      });
 }
 

@@ -14,10 +14,6 @@ constexpr std::chrono::milliseconds kProgressDelay{20};
 // Other changes of the store wait behind a transaction.
 constexpr size_t kMostBatches = 4096;
 
-Timestamp Now() {
-  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
 }  // namespace
 
 TuningCommitter::TuningCommitter(Store& store, Committed committed, TunerMetrics* metrics)
@@ -97,7 +93,7 @@ void TuningCommitter::Commit(Group group, bool last) {
   for (auto& [tuning, update] : group.progress) progress.push_back(std::move(update));
   for (bool failed = false;; failed = true) {
     const auto begin = std::chrono::steady_clock::now();
-    const absl::Status status = store_.CommitTunings(group.batches, progress, Now());
+    const absl::Status status = store_.CommitTunings(group.batches, progress, TimeOfDay());
     if (status.ok()) {
       if (failed) spdlog::info("tuning: reports are stored again");
       if (metrics_ != nullptr)

@@ -87,4 +87,12 @@ v1::StoredTuningReport ReportMessage(const TuningReportRecord& record) {
   return stored;
 }
 
+v1::Declared DeclaredMessage(uint32_t section, const absl::Status& status) {
+  v1::Declared declared;
+  declared.set_section(section);
+  declared.mutable_status()->set_code(static_cast<int>(status.code()));
+  declared.mutable_status()->set_message(std::string(status.message()));
+  return declared;
+}
+
 }  // namespace fusion

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/tuner/declared_section.h"
-#include "server/tuner/report_check.h"
+#include "server/tuner/tuning_messages.h"
 #include "server/tuner/tuning_registry_parts.h"
 #include "server/tuner/warm_start.h"
 
@@ -17,18 +17,6 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMostProcessBytes = 128;
-
-Timestamp Now() {
-  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
-v1::Declared DeclaredMessage(uint32_t section, const absl::Status& status) {
-  v1::Declared declared;
-  declared.set_section(section);
-  declared.mutable_status()->set_code(static_cast<int>(status.code()));
-  declared.mutable_status()->set_message(std::string(status.message()));
-  return declared;
-}
 
 }  // namespace
 
@@ -234,7 +222,7 @@ absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(
   opened.declaration = declaration.SerializeAsString();
   opened.strategy = declaration.strategy();
   opened.defaults = EncodePoint(space->defaults());
-  absl::StatusOr<TuningRecord> record = store_.OpenTuning(opened, *known && !same, Now());
+  absl::StatusOr<TuningRecord> record = store_.OpenTuning(opened, *known && !same, TimeOfDay());
   if (!record.ok()) return record.status();
 
   // Each load has numbers of its own, so that none is used twice however a server ends.
@@ -304,145 +292,6 @@ void TuningRegistry::Release(TuningProgram& program, uint32_t handle, TuningProg
   section.slot.reset();
   DropSlotIfUnused(key);
   if (changed_) changed_(id);
-}
-
-// What a report says of a section makes no sense: none of the program's reports of it is believed any more.
-void TuningRegistry::Refuse(TuningProgram& program, uint32_t handle, absl::Status why) {
-  auto found = program.sections_.find(handle);
-  if (found == program.sections_.end()) {
-    if (program.sections_.size() >= options_.sections_of_program) return;
-    found = program.sections_.try_emplace(handle).first;
-  }
-  TuningProgram::Section& section = found->second;
-  Release(program, handle, section);
-  section.answer = DeclaredMessage(handle, why);
-  program.outbox().AddDeclared(section.answer);
-}
-
-absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatch& batch) {
-  std::lock_guard lock(program.mutex_);
-  if (program.detached_) return absl::AbortedError("the process has connected again");
-  const uint64_t sequence = batch.sequence();
-  if (sequence == 0 || sequence > static_cast<uint64_t>(INT64_MAX))
-    return absl::InvalidArgumentError(
-        "reports.sequence: 1 for the first batch of a process, then one more each");
-  // The first of a connection may be any: the store may be older than the process.
-  if (program.last_sequence_ != 0 && sequence > program.last_sequence_ + 1)
-    return absl::InvalidArgumentError(absl::StrCat("reports.sequence: after batch ", program.last_sequence_,
-                                                   " comes batch ", program.last_sequence_ + 1, ", not ",
-                                                   sequence));
-  if (static_cast<size_t>(batch.reports_size()) > options_.reports_of_batch)
-    return absl::ResourceExhaustedError(absl::StrCat("a batch has at most ", options_.reports_of_batch,
-                                                     " reports; this one ", batch.reports_size()));
-  program.last_sequence_ = std::max(program.last_sequence_, sequence);
-
-  Process& process = *program.state_;
-  bool repeated = false;
-  uint64_t stored_to = 0;
-  {
-    std::lock_guard process_lock(process.mutex);
-    repeated = sequence <= process.accepted;
-    stored_to = process.stored;
-  }
-  if (repeated && metrics_ != nullptr) metrics_->batches_repeated->Add();
-  // One that is on its way to the disk is acknowledged when it is there.
-  if (repeated && sequence <= stored_to) program.outbox().AddAcknowledged(stored_to);
-  if (!repeated) {
-    TuningBatch stored{process.name, static_cast<int64_t>(sequence), {}};
-    stored.reports.reserve(static_cast<size_t>(batch.reports_size()));
-    struct Measured {
-      std::shared_ptr<const PublishedTuning> published;
-      size_t configurations = 0;  // that there may be with those of this batch
-      std::vector<TuningMeasurement> measured;
-      std::vector<uint64_t> done;
-    };
-    std::map<uint32_t, Measured> by_section;
-    const Timestamp now = Now();
-    uint64_t refused = 0;
-    for (const v1::TuningReport& report : batch.reports()) {
-      auto found = program.sections_.find(report.section());
-      if (found == program.sections_.end() || !found->second.live) {
-        ++refused;
-        if (found == program.sections_.end())
-          Refuse(program, report.section(),
-                 absl::NotFoundError("reported, but not declared on this connection"));
-        continue;
-      }
-      LiveTuning& live = *found->second.live;
-      if (absl::Status status = CheckReport(report, live.space()); !status.ok()) {
-        ++refused;
-        Refuse(program, report.section(), status);
-        continue;
-      }
-      Measured& of_section = by_section[report.section()];
-      if (!of_section.published) {
-        of_section.published = live.published();
-        of_section.configurations = live.most_configurations();
-      }
-      const PublishedTuning& published = *of_section.published;
-      TuningMeasurement measurement{
-          .proposal = report.proposal(),
-          .point =
-              TuningPoint(report.configuration().values().begin(), report.configuration().values().end()),
-          .count = report.count(),
-          .mean = report.count() > 0 ? report.mean() : 0,
-          .squared_deviations = report.count() > 0 ? report.squared_deviations() : 0,
-          .minimum = report.count() > 0 ? report.minimum() : 0,
-          .failures = report.failures()};
-      // Nobody may fill the memory with configurations that were never proposed.
-      if (measurement.proposal == 0 && of_section.configurations >= options_.live.configurations &&
-          measurement.point != published.state.best && measurement.point != live.space().defaults()) {
-        ++refused;
-        continue;
-      }
-      if (measurement.proposal == 0) ++of_section.configurations;
-      TuningReportRecord& record = stored.reports.emplace_back();
-      record.tuning = live.number();
-      record.generation = static_cast<int64_t>(published.state.generation);
-      record.time = now;
-      record.proposal = static_cast<int64_t>(measurement.proposal);
-      record.runs = {EncodePoint(measurement.point),
-                     static_cast<int64_t>(measurement.count),
-                     measurement.mean,
-                     measurement.squared_deviations,
-                     measurement.minimum,
-                     static_cast<int64_t>(measurement.failures)};
-      if (measurement.proposal != 0) {
-        const bool maximize = live.space().declaration().objective().maximize();
-        const double worse =
-            maximize ? published.state.value - measurement.mean : measurement.mean - published.state.value;
-        if (published.state.value > 0 && measurement.count > 0)
-          record.exploration_excess = std::max(worse, 0.0) * static_cast<double>(measurement.count);
-        if (const uint64_t generation = published.GenerationOf(measurement.proposal);
-            generation != published.state.generation) {
-          // Measured of what has changed since: history.
-          record.generation = static_cast<int64_t>(generation);
-          of_section.done.push_back(measurement.proposal);
-          continue;
-        }
-      }
-      of_section.measured.push_back(std::move(measurement));
-    }
-    if (metrics_ != nullptr) {
-      metrics_->reports->Add(static_cast<double>(stored.reports.size()));
-      if (refused > 0) metrics_->reports_refused->Add(static_cast<double>(refused));
-    }
-    {
-      std::lock_guard process_lock(process.mutex);
-      process.accepted = sequence;
-      committer_->Add(std::move(stored));
-    }
-    for (auto& [handle, of_section] : by_section)
-      if (auto found = program.sections_.find(handle); found != program.sections_.end() && found->second.live)
-        found->second.live->Report({program.number_, handle}, std::move(of_section.measured),
-                                   std::move(of_section.done));
-  }
-  for (const v1::ProposalDemand& demand : batch.demands())
-    if (auto found = program.sections_.find(demand.section());
-        found != program.sections_.end() && found->second.live)
-      found->second.live->SetDemand({program.number_, demand.section()},
-                                    std::min(demand.wanted(), options_.proposals_wanted));
-  return absl::OkStatus();
 }
 
 // Its sections are let go; its connection may still be there.

@@ -116,7 +116,12 @@ class TuningRegistry {
   void Release(TuningProgram& program, uint32_t handle, TuningProgram::Section& section);
   absl::StatusOr<std::shared_ptr<Slot>> SlotOf(const TuningKey& key);
   void DropSlotIfUnused(const TuningKey& key);
+  // What a report says of a section makes no sense: none of the program's reports of it is believed any more.
   void Refuse(TuningProgram& program, uint32_t handle, absl::Status why);
+  // The section of a report that can be true; null, and it is refused.
+  LiveTuning* Believe(TuningProgram& program, const v1::TuningReport& report);
+  // A batch that has not come before: to the disk, and to the searches.
+  void Take(TuningProgram& program, const v1::ReportBatch& batch);
   void OnCommitted(const std::vector<TuningBatch>& batches,
                    const std::vector<TuningProgressUpdate>& progress);
   v1::Tuning ToMessage(const TuningRecord& record) const;

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "server/service/data_directory.h"
-#include "server/service/job_messages.h"
 #include "server/service/server_metrics.h"
 
 namespace fusion {
@@ -77,9 +76,9 @@ TEST_F(BuildCacheKeeperTest, RemovesWhatIsTooMuchAndCountsIt) {
 }
 
 TEST_F(BuildCacheKeeperTest, SaysOnceThatWhatIsLeftIsInUse) {
-  const std::string job = store_->CreateJob(JobRecord{}, Now())->job.id;
+  const std::string job = store_->CreateJob(JobRecord{}, TimeOfDay())->job.id;
   for (const char* key : {"a", "b", "c", "d"}) Put(key, key[0]);
-  ASSERT_TRUE(store_->UseBuilds(job, {"a", "b", "c"}, Now()).ok());
+  ASSERT_TRUE(store_->UseBuilds(job, {"a", "b", "c"}, TimeOfDay()).ok());
   BuildCacheKeeper keeper(*store_, pool_.get_executor(), options_, &metrics_);
   keeper.Look();
   std::string log = TakeLog();
@@ -92,7 +91,7 @@ TEST_F(BuildCacheKeeperTest, SaysOnceThatWhatIsLeftIsInUse) {
 
   JobUpdate ended;
   ended.state = JobState::kCancelled;
-  ASSERT_TRUE(store_->UpdateJob(job, ended, Now()).ok());
+  ASSERT_TRUE(store_->UpdateJob(job, ended, TimeOfDay()).ok());
   keeper.Look();
   EXPECT_EQ(metrics_.build_cache_bytes->value(), 200);
   EXPECT_THAT(TakeLog(), Not(HasSubstr("more than")));
