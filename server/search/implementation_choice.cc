@@ -105,6 +105,8 @@ Structure StructureOf(const FusionImplementation& implementation) {
       .load_path = parameters.load_path,
       .one_shot = parameters.blocks_per_multiprocessor == 0,
       .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
+      .in_groups =
+          implementation.skeleton == Skeleton::kRowPanel && parameters.threads_per_row < parameters.threads,
       .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
       .keeps_rows = keeps_rows,
       .in_both = in_both,

@@ -31,6 +31,7 @@ struct Structure {
   LoadPath load_path = LoadPath::kDirect;
   bool one_shot = false;
   bool reads_again = false;  // rows in a run-time loop, from memory or the caches in each phase
+  bool in_groups = false;    // a row by a part of a block's threads, with more of it in the registers of each
   bool in_batches = false;   // rows of matrices, several at once into registers
   bool keeps_rows = false;
   bool in_both = false;  // these in registers and in shared memory
