@@ -16,10 +16,11 @@ Race Contest::RaceOf(double unseen_seconds, const CostModel& model) const {
   for (const WaitingCandidate& candidate : waiting_)
     candidates.push_back(
         {.predicted_seconds = candidate.seconds, .deviation = candidate.deviation, .group = candidate.group});
+  const bool first = searches_ == 1 && options_.most_searches > 1;
   return Race(candidates, {.deviation = model.residual().deviation(),
                            .floor_seconds = options_.floor_seconds,
                            .unseen_seconds = unseen_seconds,
-                           .least = options_.least - tried_,
+                           .least = (first ? options_.first : options_.least) - tried_,
                            .most = left(),
                            .all = options_.all,
                            .best_seconds = best_seconds_});
@@ -46,7 +47,7 @@ void Contest::EndRound(const std::vector<PlannedCandidate>& candidates) {
 }
 
 bool Contest::SearchesAgain() const {
-  return !options_.all && timed_ > 0 && tried_ >= options_.least && left() > 0 &&
+  return !options_.all && timed_ > 0 && tried_ >= options_.first && left() > 0 &&
          searches_ < options_.most_searches;
 }
 

@@ -14,7 +14,8 @@ namespace fusion {
 
 struct ContestOptions {
   int most = 0;   // candidates of the job
-  int least = 0;  // see RaceOptions
+  int first = 0;  // so many of the first search are timed before another one
+  int least = 0;  // so many are timed, as far as there are, whatever the bounds say
   int most_searches = 1;
   bool all = false;          // times all of the first search, and makes no other
   double floor_seconds = 0;  // see RaceOptions

@@ -103,9 +103,10 @@ v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSour
   return result;
 }
 
-// On a GPU two rounds take a second, and the worst predictions are off by more than any bound: softmax in f64
-// lost 5 % to the 11th candidate. On the host each build takes a compiler a second.
-constexpr int kLeastTimed = 16;
+// On a GPU two rounds take a second, and the worst predictions are off by more than any bound, so that
+// another search comes after so many candidates, and the bounds end no race before the usual number of them
+// is timed. On the host each build takes a compiler a second.
+constexpr int kFirstTimed = 16, kLeastTimed = kDefaultCandidates;
 
 // After so many searches what is measured is the answer.
 constexpr int kMostSearches = 4;
@@ -192,6 +193,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
   result.set_floor_seconds(result.floor_bytes() / model->device().copy_bytes_per_second());
   Contest contest({.most = CandidateCount(request.candidates()),
+                   .first = device->target() == v1::CUDA ? kFirstTimed : 0,
                    .least = device->target() == v1::CUDA ? kLeastTimed : 0,
                    .most_searches = IsSmall(plans->space) ? kMostSearches : 1,
                    .all = request.measure_all(),

@@ -67,7 +67,7 @@ TEST_F(ContestTest, TimesAllOnRequestAndSearchesOnce) {
 }
 
 TEST_F(ContestTest, SearchesAgainUntilItsCandidatesAreUsed) {
-  Contest contest({.most = 12, .least = 4, .most_searches = 4}, Waiting(12, 1), 1, model_);
+  Contest contest({.most = 12, .first = 4, .most_searches = 4}, Waiting(12, 1), 1, model_);
   const int first = DoRound(contest, 2);
   ASSERT_LT(first, 12);
   ASSERT_TRUE(contest.SearchesAgain());
@@ -82,6 +82,16 @@ TEST_F(ContestTest, SearchesAgainUntilItsCandidatesAreUsed) {
   EXPECT_EQ(contest.left(), 0);
   EXPECT_FALSE(contest.SearchesAgain());
   EXPECT_THAT(contest.NotTimed(42), HasSubstr("30 candidates of 42 were not timed: --candidates permits 12"));
+}
+
+TEST_F(ContestTest, TimesSoManyWhateverTheBoundsSay) {
+  Contest contest({.most = 30, .first = 4, .least = 14, .most_searches = 2}, Waiting(12, 1), 1, model_);
+  // The first is much faster than predicted, so that the others cannot be faster.
+  ASSERT_LT(DoRound(contest, 1e-3), 12);
+  ASSERT_TRUE(contest.SearchesAgain());
+  contest.Continue(Waiting(20, 1, 12), 1, model_);
+  while (DoRound(contest, 1) > 0) EXPECT_FALSE(contest.SearchesAgain());
+  EXPECT_EQ(tried_.size(), 14u);
 }
 
 TEST_F(ContestTest, SearchesAgainSoOften) {
