@@ -6,7 +6,6 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
-#include <cmath>
 #include <future>
 #include <random>
 #include <utility>
@@ -27,9 +26,17 @@ using std::chrono::steady_clock;
 // A host that says nothing gets the longer time; one that refuses the connection may be starting its server.
 constexpr seconds kConnectTime{5};
 constexpr seconds kRefusedTime{1};
-constexpr int kSubmitAttempts = 5;
 // However long a server says.
 constexpr double kLongestRetryDelaySeconds = 60;
+
+// Between calls of a server that does not answer: 0.1 s, then twice as long each time, 2 s at most.
+class Pauses {
+ public:
+  milliseconds Next() { return std::exchange(next_, std::min(next_ * 2, milliseconds(2000))); }
+
+ private:
+  milliseconds next_{100};
+};
 
 // 128 random bits in hex.
 std::string RandomId() {
@@ -188,27 +195,34 @@ absl::StatusOr<Response> Client::Unary(Stub& stub,
 }
 
 absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request,
-                                       const std::function<void(const absl::Status&)>& on_wait) {
+                                       const std::function<void(const absl::Status&)>& on_wait,
+                                       seconds patience) {
   if (request.request_id().empty()) request.set_request_id(RandomId());
   const double limit = request.time_limit_seconds();
   const auto start = steady_clock::now();
-  for (int attempt = 1, refusals = 0;;) {
+  steady_clock::time_point last_contact = start;
+  Pauses pauses;
+  for (int refusals = 0;;) {
     auto job = Unary(*optimizer_, &v1::OptimizerService::Stub::Submit, request);
-    if (absl::IsUnavailable(job.status()) && attempt < kSubmitAttempts) {
-      if (!WaitUnlessInterrupted(milliseconds(200) * attempt++)) return absl::CancelledError("interrupted");
-      continue;
+    std::chrono::duration<double> delay{0};
+    if (absl::IsUnavailable(job.status()) && steady_clock::now() - last_contact < patience) {
+      delay = pauses.Next();
+    } else if (absl::IsResourceExhausted(job.status()) && refusals++ < kRefusals) {
+      delay = std::chrono::duration<double>(RetryDelay(job.status()));
+      last_contact = steady_clock::now();
+      pauses = {};
     }
-    const double delay = absl::IsResourceExhausted(job.status()) ? RetryDelay(job.status()) : 0;
-    if (delay == 0 || ++refusals > kRefusals) return job;
-    const double spent = std::chrono::duration<double>(steady_clock::now() - start).count();
-    if (limit > 0 && spent + delay >= limit)
+    if (delay.count() == 0) return job;
+    const std::chrono::duration<double> spent = steady_clock::now() - start;
+    if (limit > 0 && (spent + delay).count() >= limit)
       return absl::DeadlineExceededError(absl::StrCat(
-          "the time limit of ", limit, " s ends before the server has room: ", job.status().message()));
+          "the time limit of ", limit, " s ends before the server ",
+          absl::IsUnavailable(job.status()) ? "answers: " : "has room: ", job.status().message()));
     if (on_wait) on_wait(job.status());
-    if (!WaitUnlessInterrupted(milliseconds(static_cast<int64_t>(std::ceil(delay * 1e3)))))
+    if (!WaitUnlessInterrupted(std::chrono::ceil<milliseconds>(delay)))
       return absl::CancelledError("interrupted");
     // The server counts from the submission on.
-    if (limit > 0) request.set_time_limit_seconds(limit - spent - delay);
+    if (limit > 0) request.set_time_limit_seconds(limit - (spent + delay).count());
   }
 }
 
@@ -238,7 +252,7 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
   request.set_name(name);
   request.set_after_sequence(after_sequence);
   steady_clock::time_point last_contact = steady_clock::now();
-  milliseconds delay{100};
+  Pauses pauses;
   for (;;) {
     absl::Status status;
     {
@@ -248,7 +262,7 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
       v1::JobEvent event;
       while (reader->Read(&event)) {
         last_contact = steady_clock::now();
-        delay = milliseconds(100);
+        pauses = {};
         if (event.sequence() <= request.after_sequence()) continue;
         request.set_after_sequence(event.sequence());
         on_event(event);
@@ -270,8 +284,7 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
         status = absl::UnavailableError("the server ended the stream before the job ended");
     }
     if (!absl::IsUnavailable(status) || steady_clock::now() - last_contact > patience) return status;
-    if (!WaitUnlessInterrupted(delay)) return absl::CancelledError("interrupted");
-    delay = std::min(delay * 2, milliseconds(2000));
+    if (!WaitUnlessInterrupted(pauses.Next())) return absl::CancelledError("interrupted");
   }
 }
 

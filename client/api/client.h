@@ -48,13 +48,17 @@ class Client {
     if (backend_) backend_->StartWorker(target);
   }
 
-  // Repeated on a lost connection; request_id (filled in when empty) makes that safe. A server that has no
-  // room and says when to try again (google.rpc.RetryInfo) is asked again then, kRefusals times at most;
-  // on_wait, if given, is called before each wait. Waiting is part of the request's time limit:
-  // DeadlineExceeded when that would end first, ResourceExhausted when the server still has no room.
+  // How long a server that was there may be away, as while it is started again.
+  static constexpr std::chrono::seconds kPatience{60};
+  // Repeated on a lost connection, for up to `patience`; request_id (filled in when empty) makes that safe. A
+  // server that has no room and says when to try again (google.rpc.RetryInfo) is asked again then, kRefusals
+  // times at most; on_wait, if given, is called before each wait, with the Unavailable or ResourceExhausted
+  // that is the reason. Waiting is part of the request's time limit: DeadlineExceeded when that would end
+  // first; Unavailable and ResourceExhausted when nothing has changed in the end.
   static constexpr int kRefusals = 20;
   absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request,
-                                 const std::function<void(const absl::Status& refusal)>& on_wait = nullptr);
+                                 const std::function<void(const absl::Status& reason)>& on_wait = nullptr,
+                                 std::chrono::seconds patience = kPatience);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
   // One page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int page_size, const std::string& page_token);
@@ -62,7 +66,6 @@ class Client {
   // Calls `on_event` for every event after `after_sequence`, each once and in order, until the job has ended;
   // gives the ended job. A broken stream is taken up again after the last event seen for up to `patience`
   // without any contact.
-  static constexpr std::chrono::seconds kPatience{60};
   absl::StatusOr<v1::Job> WatchJob(const std::string& name, int64_t after_sequence,
                                    const std::function<void(const v1::JobEvent&)>& on_event,
                                    std::chrono::seconds patience = kPatience);

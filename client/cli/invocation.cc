@@ -103,11 +103,15 @@ absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation,
   return Client::Embedded(options);
 }
 
-std::function<void(const absl::Status&)> SayOnceThatTheServerIsFull() {
-  return [said = false](const absl::Status& refusal) mutable {
-    if (std::exchange(said, true)) return;
-    std::cerr << "note: the server has no room (" << refusal.message()
-              << "); waiting, and trying again up to " << Client::kRefusals << " times\n";
+std::function<void(const absl::Status&)> SayOnceWhyItWaits() {
+  return [away = false, full = false](const absl::Status& reason) mutable {
+    if (std::exchange(absl::IsUnavailable(reason) ? away : full, true)) return;
+    if (absl::IsUnavailable(reason))
+      std::cerr << "note: the server does not answer (" << reason.message() << "); trying again for up to "
+                << Client::kPatience.count() << " s\n";
+    else
+      std::cerr << "note: the server has no room (" << reason.message()
+                << "); waiting, and trying again up to " << Client::kRefusals << " times\n";
   };
 }
 

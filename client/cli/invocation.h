@@ -47,8 +47,8 @@ void AddCommonOptions(CLI::App* command, Invocation* invocation);
 // A client for the address that is configured; without one, embedded with these options.
 absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options);
 
-// For Client::Submit: a note on stderr, before the first wait alone.
-std::function<void(const absl::Status& refusal)> SayOnceThatTheServerIsFull();
+// For Client::Submit: a note on stderr, before the first wait of each kind alone.
+std::function<void(const absl::Status& reason)> SayOnceWhyItWaits();
 
 // While it lives, SIGINT and SIGTERM interrupt the client instead of ending the process. On the first,
 // `on_interrupt` is called in another thread, then Client::Interrupt(). After another signal, or 10 s, the

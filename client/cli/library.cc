@@ -55,7 +55,7 @@ ExitCode Bench(const Invocation& invocation, const BenchOptions& options) {
   request.mutable_benchmark()->set_again(options.again);
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, EmbeddedOptions());
   if (!client.ok()) return invocation.Report(client.status());
-  absl::StatusOr<v1::Job> job = (*client)->Submit(request, SayOnceThatTheServerIsFull());
+  absl::StatusOr<v1::Job> job = (*client)->Submit(request, SayOnceWhyItWaits());
   if (!job.ok()) return ReportWithSource(invocation, job.status(), file);
   (*client)->StartEmbeddedWorker(options.target);
   WatchOptions watch;

@@ -79,7 +79,7 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   limits->set_build_seconds(options.build_limit_seconds);
   limits->set_run_seconds(options.run_limit_seconds);
   request.set_request_id(options.request_id);
-  absl::StatusOr<v1::Job> job = (*client)->Submit(request, SayOnceThatTheServerIsFull());
+  absl::StatusOr<v1::Job> job = (*client)->Submit(request, SayOnceWhyItWaits());
   if (!job.ok()) return ReportWithSource(invocation, job.status(), *file);
   if (!options.detach) {
     // Not earlier: a graph that is refused should be refused at once.

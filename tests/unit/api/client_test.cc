@@ -208,6 +208,31 @@ TEST_F(ClientTest, SubmitIsRepeatedUnderOneRequestId) {
   EXPECT_EQ(service_.request_ids.size(), 2u);
 }
 
+TEST_F(ClientTest, SubmitOutlastsAServerThatIsAwayForSeconds) {
+  service_.failures_before_success = 5;
+  int waits = 0;
+  const absl::StatusOr<v1::Job> job = client_->Submit({}, [&](const absl::Status& reason) {
+    EXPECT_TRUE(absl::IsUnavailable(reason)) << reason;
+    ++waits;
+  });
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(waits, 5);
+}
+
+TEST_F(ClientTest, SubmitGivesUpWhenPatienceOrItsTimeLimitEnds) {
+  service_.failures_before_success = 1000;
+  const absl::Status status = client_->Submit({}, nullptr, std::chrono::seconds(0)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(service_.time_limits.size(), 1u);
+
+  v1::SubmitRequest request;
+  request.set_time_limit_seconds(0.25);
+  const absl::Status late = client_->Submit(request).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(std::string(late.message()), HasSubstr("before the server answers: starting"));
+  EXPECT_LE(service_.time_limits.size(), 3u);
+}
+
 TEST_F(ClientTest, LongErrorsArriveWhole) {
   v1::SubmitRequest request;
   request.mutable_source()->set_fuse("bad");
