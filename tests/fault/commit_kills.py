@@ -104,7 +104,7 @@ def findings(farm, acknowledged):
     wrong += [f"{task} is {state}" for task, state in farm.query("SELECT id, state FROM tasks WHERE state <> 'DONE'")]
     begun = farm.begun()
     wrong += [f"{task} was begun {begun[task]} times" for task in tasks if begun[task] != 1]
-    wrong += [f"{task} was begun and is not in the database" for task in begun if task not in tasks]
+    wrong += [f"{task} was begun and is not among those that are done" for task in begun if task not in tasks]
     attempts = dict(farm.query("SELECT ended_how, count(*) FROM task_attempts GROUP BY ended_how"))
     if attempts != {"DONE": len(tasks)}:
         wrong.append(f"attempts ended as {attempts}, and there are {len(tasks)} tasks")
