@@ -4,6 +4,9 @@
 // Nodes of thread granularity run with one thread per element. Others (SUB_WARP) spread the threads of the
 // block over (element, thread of element) pairs and exchange operands through shared memory. Consecutive
 // nodes of thread granularity share a lane phase; every change of phase is a barrier.
+//
+// LoadPath::kExchanged: threads of a warp load and store the elements of all of them together and exchange
+// their parts by shuffles, so that all of them take part to the end, also those that have no element.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -18,16 +21,21 @@ class ElementLowering {
       : context_(context),
         graph_(context.graph),
         implementation_(context.implementation),
-        parameters_(context.implementation.parameters) {}
+        parameters_(context.implementation.parameters),
+        exchanged_units_(parameters_.load_path == LoadPath::kExchanged
+                             ? ExchangedUnits(context.graph, context.implementation)
+                             : 0) {}
 
   absl::StatusOr<FusionCode> Lower() {
     const int tile = parameters_.elements_per_block;
+    if (exchanges() && (tile != parameters_.threads || tile % 32 != 0))
+      return absl::InternalError("element skeleton: elements are exchanged by whole warps");
     if (tile <= 0 || tile > parameters_.threads)
       return absl::InternalError("element skeleton: elements per block must be between 1 and the threads");
     EmitScalars();
     std::vector<ir::Statement> body;
     body.push_back(ir::Text("const fu_index first = tile * tile_elements;"));
-    body.push_back(ir::Text(ActiveOfTile()));
+    if (!exchanges()) body.push_back(ir::Text(ActiveOfTile()));
     EmitLoads(&body);
     EmitPhases(&body);
     EmitStores(&body);
@@ -54,6 +62,12 @@ class ElementLowering {
   }
 
  private:
+  bool exchanges() const { return exchanged_units_ > 0; }
+  bool Exchanged(ValueId value) const {
+    return exchanges() && ExchangeableUnits(graph_.value(value)) == exchanged_units_;
+  }
+  // The element of the tile that a thread holds.
+  const char* ElementOfLane() const { return exchanges() ? "element" : "lane"; }
   int WidestEntryBytes() const {
     int bytes = 4;
     for (const PlacedValue& placed : implementation_.placement)
@@ -248,8 +262,46 @@ class ElementLowering {
     constexpr int kMostEntries = 256;
     return Entries(value) > kMostEntries ? "FUSION_NO_UNROLL" : "FUSION_UNROLL";
   }
+  // Between device memory and the registers of the thread that holds an element.
+  void EmitLoad(ValueId value, std::vector<std::string>* lines) {
+    const std::string name = "r_" + context_.Name(value), pointer = context_.Pointer(value);
+    if (Exchanged(value)) {
+      lines->push_back(absl::StrCat("fu_load_exchanged<", exchanged_units_, ">(", name, ", ", pointer,
+                                    ", first, count, lane, ", Aligned(value), ");"));
+      return;
+    }
+    lines->push_back(Unroll(value));
+    if (const int width = VectorWidth(value); width > 1 || exchanges())
+      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<",
+                                    width, ">(", Part(value, name), ", ", pointer, ", (first + ",
+                                    ElementOfLane(), ") * ", Entries(value), " + k, count * ", Entries(value),
+                                    ", ", Aligned(value), ");"));
+    else
+      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) ", name,
+                                    "[k] = ", pointer, "[(first + lane) * ", Entries(value), " + k];"));
+  }
+  void EmitStore(ValueId value, const std::string& name, std::vector<std::string>* lines) {
+    const std::string pointer = context_.Pointer(value);
+    if (Exchanged(value)) {
+      lines->push_back(absl::StrCat("fu_store_exchanged<", exchanged_units_, ">(", pointer, ", ", name,
+                                    ", first, count, lane, ", Aligned(value), ");"));
+      return;
+    }
+    lines->push_back(Unroll(value));
+    if (const int width = VectorWidth(value); width > 1 || exchanges())
+      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_store<",
+                                    width, ">(", pointer, ", ", Part(value, name), ", (first + ",
+                                    ElementOfLane(), ") * ", Entries(value), " + k, count * ", Entries(value),
+                                    ", ", Aligned(value), ");"));
+    else
+      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) ", pointer,
+                                    "[(first + lane) * ", Entries(value), " + k] = ", name, "[k];"));
+  }
   void EmitThreadPhase(const Phase& phase, std::vector<ir::Statement>* body) {
     std::vector<std::string> lines;
+    if (exchanges())
+      lines.push_back(
+          absl::StrCat("const int element = fu_exchanged_element<", exchanged_units_, ">(lane);"));
     std::set<ValueId> loaded;
     const bool load_again = parameters_.load_repeats > 1, compute_again = parameters_.compute_repeats > 1;
     for (size_t position : phase.positions) {
@@ -269,16 +321,7 @@ class ElementLowering {
           lines.push_back(LoadLoop() + " {");
           lines.push_back(OtherTile());
         }
-        lines.push_back(Unroll(value));
-        if (const int width = VectorWidth(value); width > 1)
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<",
-                                       width, ">(", Part(value, "r_" + context_.Name(value)), ", ",
-                                       context_.Pointer(value), ", (first + lane) * ", Entries(value),
-                                       " + k, count * ", Entries(value), ", ", Aligned(value), ");"));
-        else
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) r_",
-                                       context_.Name(value), "[k] = ", context_.Pointer(value),
-                                       "[(first + lane) * ", Entries(value), " + k];"));
+        EmitLoad(value, &lines);
         if (load_again) {
           lines.push_back(
               absl::StrCat("if (again > count) fu_disturb(", spoil, ", r_", context_.Name(value), ");"));
@@ -317,20 +360,9 @@ class ElementLowering {
                 absl::StrCat("if (again > count) fu_disturb(r_", context_.Name(value), ", ", target, ");"));
         lines.push_back("}");
       }
-      if (context_.Stored(result) && !Shared(result)) {
-        lines.push_back(Unroll(result));
-        if (const int width = VectorWidth(result); width > 1)
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; k += ", width,
-                                       ") fu_store<", width, ">(", context_.Pointer(result), ", ",
-                                       Part(result, target), ", (first + lane) * ", Entries(result),
-                                       " + k, count * ", Entries(result), ", ", Aligned(result), ");"));
-        else
-          lines.push_back(absl::StrCat("for (int k = 0; k < ", Entries(result), "; ++k) ",
-                                       context_.Pointer(result), "[(first + lane) * ", Entries(result),
-                                       " + k] = ", target, "[k];"));
-      }
+      if (context_.Stored(result) && !Shared(result)) EmitStore(result, target, &lines);
     }
-    body->push_back(ir::LanePhase(std::move(lines), "active"));
+    body->push_back(ir::LanePhase(std::move(lines), exchanges() ? "tile_elements" : "active"));
   }
 
   // Entry `entry` of each operand of an entry-by-entry node; scalars and SCALAR elements are broadcast.
@@ -381,6 +413,7 @@ class ElementLowering {
   const Graph& graph_;
   const FusionImplementation& implementation_;
   const SkeletonParameters& parameters_;
+  const int exchanged_units_;  // 0: nothing is exchanged
   std::vector<ir::Statement> body_;
   std::vector<ir::LaneVariable> lane_variables_;
   std::vector<ValueId> carried_;

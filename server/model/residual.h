@@ -23,9 +23,9 @@ namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test
 // notices.
-inline constexpr int kCostModelVersion = 6;
+inline constexpr int kCostModelVersion = 7;
 
-inline constexpr int kResidualFeatures = 67;
+inline constexpr int kResidualFeatures = 68;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 // What each says, for people: "bulk copies".
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();

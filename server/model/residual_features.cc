@@ -39,7 +39,7 @@ const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
       "elements: several threads each", "elements: computation", "elements: launches",
       "elements: low occupancy", "elements: threads a block", "elements: registers",
       "elements: short kernels", "elements: tile", "elements: shared memory", "elements: measured routines",
-      "elements: one after the other"};
+      "elements: one after the other", "elements: exchanged"};
   return kNames;
 }
 
@@ -74,7 +74,8 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
                                   Logarithm(p.elements_per_block, 32) / 3,
                                   shared,
                                   double(e.measured_routines),
-                                  total > 0 ? e.alone_seconds / total : 0};
+                                  total > 0 ? e.alone_seconds / total : 0,
+                                  double(p.load_path == LoadPath::kExchanged)};
     static_assert(kOfOthers + std::size(of_elements) == kResidualFeatures);
     std::copy(std::begin(of_elements), std::end(of_elements), features.begin() + kOfOthers);
     return features;

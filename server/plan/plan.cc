@@ -65,6 +65,7 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   }
   if (parameters.load_path == LoadPath::kStaged) absl::StrAppend(&text, " staged");
   if (parameters.load_path == LoadPath::kBulk) absl::StrAppend(&text, " bulk");
+  if (parameters.load_path == LoadPath::kExchanged) absl::StrAppend(&text, " exchanged");
   if (parameters.hold_columns) absl::StrAppend(&text, " holds");
   if (parameters.reversed) absl::StrAppend(&text, " reversed");
   if (parameters.atomic) absl::StrAppend(&text, " atomic");
@@ -100,6 +101,18 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
 int64_t SharedElementStride(int entries, int entry_bytes) {
   const int64_t bytes = int64_t{entries} * entry_bytes;
   return bytes % 32 == 0 ? entries + 16 / entry_bytes : entries;
+}
+
+int ExchangeableUnits(const Value& value) {
+  const int bytes = value.type.element_entries() * DataTypeBytes(value.type.data_type), units = bytes / 16;
+  return value.type.mapped && bytes % 16 == 0 && (units == 2 || units == 4 || units == 8) ? units : 1;
+}
+
+int ExchangedUnits(const Graph& graph, const FusionImplementation& implementation) {
+  int units = 1;
+  for (ValueId id : implementation.loads) units = std::max(units, ExchangeableUnits(graph.value(id)));
+  for (ValueId id : implementation.stores) units = std::max(units, ExchangeableUnits(graph.value(id)));
+  return units;
 }
 
 bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel) {

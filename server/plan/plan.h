@@ -39,6 +39,9 @@ struct PlacedValue {
 // Entries from one element to the next in shared memory. Elements of a multiple of 16 bytes are an odd
 // multiple apart, so that neighbouring lanes which read 16 bytes of different elements meet in no bank.
 int64_t SharedElementStride(int entries, int entry_bytes);
+// Units of 16 bytes of an element whose units neighbouring lanes of a warp can exchange
+// (LoadPath::kExchanged): 2, 4 or 8. 1: the element is no such.
+int ExchangeableUnits(const Value& value);
 
 // How a row-panel fusion uses the two dimensions of its matrices. Set for kRowPanel.
 struct RowPanelRoles {
@@ -68,6 +71,9 @@ enum class LoadPath {
   kDirect,  // each thread loads what it needs
   kStaged,  // asynchronous copies to shared memory first (sm_80), and tiles of results back from it
   kBulk,    // the same by bulk copies that complete at an mbarrier (sm_90)
+  // kElement: a warp loads the elements of its lanes 512 bytes at a time, and lanes exchange what they got;
+  // results likewise.
+  kExchanged,
 };
 
 // Parameters of a skeleton. Unused ones keep their default.
@@ -152,6 +158,10 @@ struct FusionImplementation {
   // Deterministic, for people and logs: "{M1,v1} element T128 E128 staged [thread,thread]".
   std::string Describe(const Graph& graph) const;
 };
+
+// Of an element fusion that reads and writes by exchange: the largest ExchangeableUnits of its loads and
+// stores. Those with as many are exchanged; others are small enough to be accessed directly.
+int ExchangedUnits(const Graph& graph, const FusionImplementation& implementation);
 
 // Whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the grid to
 // the stored result itself: a sum of parts, which begins as a value that is at hand when the kernel starts.

@@ -39,6 +39,17 @@ std::optional<RoutineTime> OfBlocks(const CostModel& model, const std::string& r
   return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
 }
 
+// How a value gets to an element fusion, and from it.
+LoadPath PathOf(const Graph& graph, const FusionImplementation& implementation, const Value& value) {
+  const LoadPath path = implementation.parameters.load_path;
+  const bool direct =
+      path == LoadPath::kExchanged && ExchangeableUnits(value) < ExchangedUnits(graph, implementation);
+  return direct ? LoadPath::kDirect : path;
+}
+const char* PathText(LoadPath path) {
+  return path == LoadPath::kStaged ? " shared" : path == LoadPath::kExchanged ? " exchanged" : " registers";
+}
+
 // Times of a block for one tile.
 struct PassSeconds {
   double loads = 0, stores = 0, computes = 0;
@@ -50,7 +61,7 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
                                          const FusionImplementation& implementation, double resident,
                                          double working, std::string* missing) {
   const SkeletonParameters& parameters = implementation.parameters;
-  const bool staged = parameters.load_path == LoadPath::kStaged;
+  const bool of_lanes = parameters.load_path != LoadPath::kStaged;  // no other warp takes part
   PassSeconds pass;
   const auto ask = [&](const std::string& routine, bool of_threads) -> std::optional<double> {
     const auto time = of_threads ? OfThreads(model, routine, parameters, resident)
@@ -68,7 +79,7 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
   for (ValueId id : implementation.loads) {
     const Value& value = graph.value(id);
     if (!value.type.mapped) continue;
-    const auto seconds = ask(LoadRoutine(value, staged), !staged);
+    const auto seconds = ask(LoadRoutine(value, PathOf(graph, implementation, value)), of_lanes);
     if (!seconds) return std::nullopt;
     const double transfer = parameters.elements_per_block * value.type.element_entries() *
                             DataTypeBytes(value.type.data_type) / rate;
@@ -79,7 +90,7 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
   for (ValueId id : implementation.stores) {
     const Value& value = graph.value(id);
     if (!value.type.mapped) continue;
-    const auto seconds = ask(StoreRoutine(value, staged), !staged);
+    const auto seconds = ask(StoreRoutine(value, PathOf(graph, implementation, value)), of_lanes);
     if (!seconds) return std::nullopt;
     pass.stores += *seconds;
   }
@@ -122,11 +133,11 @@ std::string ComputeRoutine(const Graph& graph, const Node& node, int choice, boo
   return absl::StrCat(name, shared ? " shared" : " registers");
 }
 
-std::string LoadRoutine(const Value& value, bool shared) {
-  return absl::StrCat("load ", EntriesText(value), shared ? " shared" : " registers");
+std::string LoadRoutine(const Value& value, LoadPath path) {
+  return absl::StrCat("load ", EntriesText(value), PathText(path));
 }
-std::string StoreRoutine(const Value& value, bool shared) {
-  return absl::StrCat("store ", EntriesText(value), shared ? " shared" : " registers");
+std::string StoreRoutine(const Value& value, LoadPath path) {
+  return absl::StrCat("store ", EntriesText(value), PathText(path));
 }
 
 std::optional<RoutineSeconds> RoutineSecondsOf(const Graph& graph, const CostModel& model,
@@ -192,7 +203,8 @@ std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& 
     const bool shared = parameters.load_path == LoadPath::kStaged, one_thread = ByOneThread(node, choice);
     std::string routine = ComputeRoutine(graph, node, choice, shared);
     if (transfers) {
-      routine = LoadRoutine(graph.value(node.operands.front()), shared);
+      const Value& operand = graph.value(node.operands.front());
+      routine = LoadRoutine(operand, PathOf(graph, implementation, operand));
       if (!shared && !one_thread) continue;
     }
     // What no blocks make a difference to.

@@ -13,11 +13,11 @@
 namespace fusion {
 
 // Routines as tables name them. `shared`: operands and result in shared memory (a staged kernel), else in
-// registers.
+// registers. Transfers are to and from shared memory, registers, or registers by exchange.
 std::string ComputeRoutine(const Graph& graph, const Node& node, int choice,
-                           bool shared);                   // "mmul_tile<f32,3,3,3> shared"
-std::string LoadRoutine(const Value& value, bool shared);  // "load f32[9] shared"
-std::string StoreRoutine(const Value& value, bool shared);
+                           bool shared);                     // "mmul_tile<f32,3,3,3> shared"
+std::string LoadRoutine(const Value& value, LoadPath path);  // "load f32[9] shared"
+std::string StoreRoutine(const Value& value, LoadPath path);
 
 // The routines of an implementation of an element fusion with `resident` blocks on each multiprocessor and
 // `tiles` tiles in all, on a device whose tables the model has. Nothing when a table is missing or does not

@@ -108,8 +108,7 @@ class RoutineMeasurement {
  private:
   static std::string StoreName(const Bench& bench, const RoutineKernel& kernel) {
     const Graph& graph = *bench.submission.graph;
-    return StoreRoutine(graph.value(graph.outputs().front()),
-                        kernel.implementation.parameters.load_path == LoadPath::kStaged);
+    return StoreRoutine(graph.value(graph.outputs().front()), kernel.implementation.parameters.load_path);
   }
 
   // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here;

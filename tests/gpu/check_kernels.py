@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks of generated CUDA kernels on a GPU beyond what every submission checks itself. From the package:
 
-    python3 tests/gpu/check_kernels.py [--only atax,softmax] [--sizes 3] [--candidates 30]
+    python3 tests/gpu/check_kernels.py [--only atax,softmax] [--types f32,f64] [--sizes 3] [--candidates 30]
     python3 tests/gpu/check_kernels.py --leading-dimensions
     python3 tests/gpu/check_kernels.py --sanitize [--leading-dimensions]
     python3 tests/gpu/check_kernels.py --wide [--sanitize] --match cluster
@@ -18,6 +18,7 @@ Exit status: 0 all good, 1 something is wrong or was left out, 2 bad usage.
 import argparse
 import concurrent.futures
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -37,8 +38,8 @@ import sequences
 RUNS = 20
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # What the description of a candidate says of its structure.
-STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "one-shot", "keeps", "in shared memory", "tiles", "atomic",
-                   "cluster")
+STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "exchanged", "one-shot", "keeps", "in shared memory", "tiles",
+                   "atomic", "cluster")
 SUBMIT_SECONDS = 300
 # No size is a multiple of anything; rows longer and shorter than blocks and vectors.
 SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
@@ -84,11 +85,11 @@ def run(arguments, folder):
     return done.stdout
 
 
-def check(options, sequence, sizes):
-    """Problems of one example at one size, as texts; None when no candidate has what --match asks for."""
+def check(options, sequence, data_type, sizes):
+    """Problems of one example of one type at one size, as texts; None when no candidate has what --match asks for."""
     with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
         source = pathlib.Path(folder) / f"{sequence.name}.fuse"
-        text = sequence.fuse(ROOT / "examples")
+        text = sequences.fuse_text(sequence.fuse(ROOT / "examples"), data_type)
         source.write_text(with_leading_dimensions(text) if options.leading_dimensions else text, encoding="utf-8")
         command = [options.client, "submit", str(source), "--target", "cuda", "--json", "--candidates", str(options.candidates)]
         for name, value in sequence.size_options(sizes).items():
@@ -121,16 +122,16 @@ def check(options, sequence, sizes):
         if options.leading_dimensions:
             return problems
         with THIS_PROCESS:
-            return problems + check_folders(sequence, sizes, folders)
+            return problems + check_folders(sequence, data_type, sizes, folders)
 
 
-def check_folders(sequence, sizes, folders):
+def check_folders(sequence, data_type, sizes, folders):
     """Problems of exported folders, given as (description, path)."""
     import implementations
     import timing
     import torch
     problems = []
-    data = implementations.Data(sequences.Case(sequence.name, "small", "f32", sizes))
+    data = implementations.Data(sequences.Case(sequence.name, "small", data_type, sizes))
     reference = data.reference()
     for place in (data.inputs, data.outputs):
         for name, tensor in place.items():
@@ -144,7 +145,7 @@ def check_folders(sequence, sizes, folders):
             outputs = [tensor.clone() for tensor in ours()]
             if first is None:
                 first, found = outputs, timing.errors(outputs, reference)
-                if not timing.within_bounds(found, "f32"):
+                if not timing.within_bounds(found, data_type):
                     problems.append(f"misaligned: relative errors {found}: {description[:160]}")
             elif "atomic" not in description and not all(torch.equal(a, b) for a, b in zip(first, outputs)):
                 problems.append(f"run {number + 1} gave other bits: {description[:160]}")
@@ -172,6 +173,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--client", default=str(ROOT / "bin/fusion-client"))
     parser.add_argument("--only", type=peers_bench.names(sequences.BY_NAME), default=list(sequences.BY_NAME), help="sequences")
+    parser.add_argument("--types", type=peers_bench.names(sequences.TYPES), default=["f32"], help="f32, f64 (default f32)")
     parser.add_argument("--candidates", type=int, default=12)
     parser.add_argument("--sizes", type=int, default=1, help="how many of a sequence's sizes (default 1, the largest)")
     parser.add_argument("--match", default="", help="only candidates whose description holds this text, as 'bulk'")
@@ -190,9 +192,9 @@ def main():
         sequence = sequences.BY_NAME[name]
         if options.leading_dimensions and sequence.kind != "matrix":
             continue
-        for sizes in sizes_of(sequence, options)[-options.sizes:]:
+        for data_type, sizes in itertools.product(options.types, sizes_of(sequence, options)[-options.sizes:]):
             text = " ".join(f"{size}={value}" for size, value in sequence.size_options(sizes).items())
-            cases[f"{name} {text}"] = functools.partial(check, options, sequence, sizes)
+            cases[f"{name} {data_type} {text}"] = functools.partial(check, options, sequence, data_type, sizes)
     bad = unmatched = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = {pool.submit(case): name for name, case in cases.items()}

@@ -73,6 +73,11 @@ def function2(A, B, C, D):
     return (product(A, B) + product(A, C) + product(A, D),)
 
 
+def joint_poses(P, L, x):
+    G = product(P, L)
+    return G, (G * x[:, None, :]).sum(2)
+
+
 def softmax(X):
     return (jax.nn.softmax(X, axis=1),)
 
@@ -125,8 +130,8 @@ def mapped_product(A, B):
 
 
 SEQUENCES = {f.__name__: f for f in (
-    axpydot, vadd, waxpby, sscal, atax, bicgk, sgemv, sgemvt, gemver, gesummv, madd, function1, function2, softmax,
-    layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff, mapped_product)}
+    axpydot, vadd, waxpby, sscal, atax, bicgk, sgemv, sgemvt, gemver, gesummv, madd, function1, function2, joint_poses,
+    softmax, layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff, mapped_product)}
 
 
 def compiled(name, scalars):

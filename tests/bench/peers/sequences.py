@@ -90,7 +90,7 @@ def _mapped_product(n):
                     text=f"MATRIX{n}x{n} A, B, C;\ninput A, B;\nC = mmul(A, B);\nreturn C;\n")
 
 
-M33, M55 = "e 3 3", "e 5 5"
+M33, M44, M55 = "e 3 3", "e 4 4", "e 5 5"
 SEQUENCES = [
     Sequence("axpydot", "AXPYDOT", "vector", {"w": "n", "v": "n", "u": "n"}, {"z": "n", "r": ""}, {"a": 1.25}, positive=True,
              cublas={}),
@@ -111,6 +111,8 @@ SEQUENCES = [
              size_names=("elements",), products=True),
     Sequence("function2", "Function II", "elements", {"A": M55, "B": M55, "C": M55, "D": M55}, {"F": M55},
              size_names=("elements",), products=True, cublas={}),
+    Sequence("joint_poses", "joint poses", "elements", {"P": M44, "L": M44, "x": "e 4"}, {"G": M44, "y": "e 4"},
+             size_names=("elements",), products=True),
     _matrix("softmax", "softmax", {"X": "m n"}, {"Y": "m n"}),
     _matrix("layer_norm", "layer norm", {"X": "m n", "gain": "n", "bias": "n"}, {"Y": "m n"}),
     _matrix("rms_norm", "RMS norm", {"X": "m n", "R": "m n", "gain": "n"}, {"H": "m n", "Y": "m n"}),

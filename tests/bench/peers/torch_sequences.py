@@ -66,6 +66,11 @@ def function2(A, B, C, D):
     return (torch.baddbmm(torch.baddbmm(torch.bmm(A, B), A, C), A, D),)
 
 
+def joint_poses(P, L, x):
+    G = torch.bmm(P, L)
+    return G, torch.bmm(G, x.unsqueeze(2)).squeeze(2)
+
+
 def softmax(X):
     return (torch.softmax(X, dim=1),)
 
@@ -138,6 +143,11 @@ def function2_products(A, B, C, D):
     return (product(A, B) + product(A, C) + product(A, D),)
 
 
+def joint_poses_products(P, L, x):
+    G = product(P, L)
+    return G, (G * x[:, None, :]).sum(2)
+
+
 def st_venant_kirchhoff_products(F, lambda_, mu):
     identity = torch.eye(3, dtype=F.dtype, device=F.device)
     E = 0.5 * (product(F.transpose(1, 2), F) - identity)
@@ -146,10 +156,10 @@ def st_venant_kirchhoff_products(F, lambda_, mu):
 
 
 SEQUENCES = {f.__name__: f for f in (
-    axpydot, vadd, waxpby, sscal, atax, bicgk, sgemv, sgemvt, gemver, gesummv, madd, function1, function2, softmax,
-    layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff, mapped_product)}
-PRODUCTS = {"function1": function1_products, "function2": function2_products, "mapped_product": mapped_product_products,
-            "st_venant_kirchhoff": st_venant_kirchhoff_products}
+    axpydot, vadd, waxpby, sscal, atax, bicgk, sgemv, sgemvt, gemver, gesummv, madd, function1, function2, joint_poses,
+    softmax, layer_norm, rms_norm, cg_step, adam_step, black_scholes, st_venant_kirchhoff, mapped_product)}
+PRODUCTS = {"function1": function1_products, "function2": function2_products, "joint_poses": joint_poses_products,
+            "mapped_product": mapped_product_products, "st_venant_kirchhoff": st_venant_kirchhoff_products}
 
 
 def keywords(scalars):

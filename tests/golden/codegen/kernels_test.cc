@@ -107,6 +107,8 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenCase{"bicgk_stages", "bicgk", v1::CUDA, Skeleton::kRowPanel, 2, true, true},
         GoldenCase{"softmax", "softmax", v1::HOST, Skeleton::kRowPanel, 5},
         GoldenCase{"gemver", "gemver", v1::CUDA, Skeleton::kRowPanel, 3, true, true},
+        Special("joint_poses_exchanged", "joint_poses", 2,
+                {.skeleton = Skeleton::kElement, .load_path = LoadPath::kExchanged, .one_shot = true}),
         Special("bicgk_bulk", "bicgk", 2, {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk}),
         Special("layer_norm_one_shot", "layer_norm", 9,
                 {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_groups = true}),

@@ -136,8 +136,9 @@ TEST_F(RoutineBenchmarkTest, PredictionsUseTables) {
   {
     auto store = OpenSqliteStore(folder_ + "/fusion.db");
     ASSERT_TRUE(store.ok()) << store.status();
-    for (const std::string& routine : {LoadRoutine(value, false), StoreRoutine(value, false),
-                                       ComputeRoutine(**graph, (*graph)->nodes().front(), 0, false)}) {
+    for (const std::string& routine :
+         {LoadRoutine(value, LoadPath::kDirect), StoreRoutine(value, LoadPath::kDirect),
+          ComputeRoutine(**graph, (*graph)->nodes().front(), 0, false)}) {
       v1::RoutineTable table;
       table.set_version(kRoutineTableVersion);
       table.set_device_class(key_.device_class);

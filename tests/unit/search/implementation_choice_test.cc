@@ -4,10 +4,12 @@
 
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
+#include "tests/unit/search/parsed_text.h"
 
 namespace fusion {
 namespace {
@@ -50,6 +52,49 @@ TEST(StructureOf, SetsRowsByAPartOfABlockApart) {
   EXPECT_FALSE(by_blocks.empty());
   EXPECT_FALSE(by_groups.empty());
   for (const Structure& structure : by_groups) EXPECT_FALSE(by_blocks.contains(structure));
+}
+
+// Accesses of 16 bytes that are 64 bytes apart reach 0.72 of the copy rate for lists of 4 x 4 matrices,
+// exchanged ones 0.93 (H200).
+TEST(ChooseElement, ExchangesElementsOfTwoFourOrEightTimes16Bytes) {
+  for (const auto& [type, exchanged] :
+       {std::pair("MATRIX4x4", true), std::pair("f64 MATRIX4x4", true), std::pair("f64 MATRIX2x2", true),
+        std::pair("MATRIX2x2", false), std::pair("MATRIX3x3", false), std::pair("MATRIX8x8", false),
+        std::pair("MATRIX6x4", false)}) {
+    const auto graph = testing::ParsedText(absl::StrCat(type, " A, B;\ninput A;\nB = neg(A);\nreturn B;\n"));
+    for (const v1::Target target : {v1::CUDA, v1::HOST}) {
+      auto space =
+          SearchFusions(*graph, {{"elements", 100'000}}, CostModel(DescribedDevice(target)), SearchOptions());
+      ASSERT_TRUE(space.ok()) << space.status();
+      int found = 0;
+      for (const FusionImplementation& implementation : space->implementations)
+        if (implementation.parameters.load_path == LoadPath::kExchanged) {
+          ++found;
+          EXPECT_EQ(implementation.shared_entries, 0);
+        }
+      EXPECT_EQ(found > 0, exchanged && target == v1::CUDA) << type;
+    }
+  }
+}
+
+// Products of 32 x 32 matrices: 1.09 times the floor with four of them for 128 threads, 1.06 with two for 64
+// (H200).
+TEST(ChooseElement, OffersSmallBlocksWithTwoItemsAThread) {
+  for (const auto& [side, elements] : {std::pair(32, 2), std::pair(16, 8), std::pair(8, 32)}) {
+    const std::string type = absl::StrCat("MATRIX", side, "x", side);
+    const auto graph =
+        testing::ParsedText(absl::StrCat(type, " A, B, C;\ninput A, B;\nC = mmul(A, B);\nreturn C;\n"));
+    SearchOptions options;
+    options.implementation.keep = 60;
+    auto space = SearchFusions(*graph, {{"elements", 65'536}}, CostModel(DescribedDevice(v1::CUDA)), options);
+    ASSERT_TRUE(space.ok()) << space.status();
+    bool found = false;
+    for (const FusionImplementation& implementation : space->implementations)
+      found |= implementation.parameters.threads == 64 &&
+               implementation.parameters.elements_per_block == elements &&
+               absl::StrContains(implementation.Describe(*graph), "mmul_tile");
+    EXPECT_TRUE(found) << type;
+  }
 }
 
 class AtomicSumsTest : public ::testing::TestWithParam<std::string> {};
