@@ -32,6 +32,10 @@ class ElementLowering {
       return absl::InternalError("element skeleton: elements are exchanged by whole warps");
     if (tile <= 0 || tile > parameters_.threads)
       return absl::InternalError("element skeleton: elements per block must be between 1 and the threads");
+    for (const PlacedValue& placed : implementation_.placement)
+      if (placed.storage == StorageClass::kShared && placed.offset * tile * WidestEntryBytes() % 16 != 0)
+        return absl::InternalError(
+            "element skeleton: values in shared memory begin at multiples of 16 bytes");
     EmitScalars();
     std::vector<ir::Statement> body;
     body.push_back(ir::Text("const fu_index first = tile * tile_elements;"));

@@ -90,11 +90,11 @@ class Dispatcher {
                                                   CancellationToken token,
                                                   const BuildProgress& progress = nullptr);
 
-  // reused: the timing had been made for this job before, by an earlier process of the server.
   // Queues work without waiting for it; a later Build or Time of the same tasks finds it. Statuses as
   // Store::EnsureTasks.
   absl::Status Enqueue(const std::string& job, const std::vector<TaskSpec>& specs);
 
+  // reused: the timing had been made for this job before, by an earlier process of the server.
   using TimeResultCallback = std::function<void(int index, const v1::TimeResult& result, bool reused)>;
   // Queues all for the device and hands over results as they come, in the calling thread. A timing given up
   // because workers failed or were lost says so in TimeResult.failure. Statuses as Build. ABORTED: the device

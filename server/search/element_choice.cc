@@ -39,6 +39,20 @@ int ChoiceCount(const Node& node) {
   return 2;  // entry by entry: a thread per element, or a thread per entry
 }
 
+// The largest number of elements up to `most`, or else the smallest, with which each value in shared memory
+// begins at a multiple of 16 bytes.
+int AlignedTile(const FusionImplementation& implementation, int most, int entry_bytes) {
+  const auto aligned = [&](int elements) {
+    return std::all_of(
+        implementation.placement.begin(), implementation.placement.end(), [&](const PlacedValue& placed) {
+          return placed.storage != StorageClass::kShared || placed.size * elements * entry_bytes % 16 == 0;
+        });
+  };
+  for (int elements = most; elements > 0; --elements)
+    if (aligned(elements)) return elements;
+  return 16 / entry_bytes;
+}
+
 }  // namespace
 
 int PlaceElementValues(const FusionShape& shape, FusionImplementation* implementation) {
@@ -212,7 +226,9 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
         sizes.insert(sizes.end(), {{128, 4}, {256, 4}, {128, 8}, {256, 8}});
       // Two items a thread of small blocks, of which a multiprocessor holds many: products of 32 x 32
       // matrices at 1.06 times the floor, 1.09 with twice the threads (H200).
-      if (shape.cuda() && !all_thread) sizes.push_back({64, std::clamp(128 / items_per_element, 1, 64)});
+      if (shape.cuda() && !all_thread)
+        sizes.push_back(
+            {64, AlignedTile(placed, std::clamp(128 / items_per_element, 1, 64), shape.entry_bytes)});
       for (const Tile& tile : sizes)
         for (bool one_shot : one_shots) {
           FusionImplementation implementation = placed;

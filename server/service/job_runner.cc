@@ -296,6 +296,10 @@ void JobRunner::Finish(const std::string& job, const absl::StatusOr<v1::JobResul
     stored = StoreEnd(job, failure);
   }
   if (!stored.ok()) spdlog::error("{}: its end could not be stored: {}", job, stored.ToString());
+  // What it asked for and does not want any more: after a restart a job plans with what was learned
+  // meanwhile.
+  if (absl::Status status = dispatcher_.CancelJob(job); !status.ok())
+    spdlog::warn("{}: tasks that it left are not cancelled: {}", job, status.ToString());
   watchers_.Notify(job);
 }
 

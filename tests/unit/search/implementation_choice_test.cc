@@ -97,6 +97,31 @@ TEST(ChooseElement, OffersSmallBlocksWithTwoItemsAThread) {
   }
 }
 
+// Rows of 7 entries are copied by 16 bytes all the same, and a tile of each operand begins at such.
+TEST(ChooseElement, ValuesInSharedMemoryBeginAtMultiplesOf16Bytes) {
+  const auto graph = testing::ParsedText(
+      "MATRIX7x7 A, B, C;\nMATRIX32x32 D, E, M, F;\nSCALAR s;\nf64 MATRIX3x3 G, H;\ninput A, B, D, E, G;\n"
+      "C = mmul(A, B);\ns = mtrace(C);\nM = mmul(D, E);\nF = smmul(M, s);\nH = mmul(G, G);\n"
+      "return F, H;\n");
+  SearchOptions options;
+  options.implementation.keep = 1000;
+  auto space = SearchFusions(*graph, {{"elements", 65'536}}, CostModel(DescribedDevice(v1::CUDA)), options);
+  ASSERT_TRUE(space.ok()) << space.status();
+  int checked = 0;
+  for (const FusionImplementation& implementation : space->implementations) {
+    int64_t bytes = 4;
+    for (const PlacedValue& placed : implementation.placement)
+      bytes = std::max<int64_t>(bytes, DataTypeBytes(graph->value(placed.value).type.data_type));
+    for (const PlacedValue& placed : implementation.placement) {
+      if (placed.storage != StorageClass::kShared) continue;
+      EXPECT_EQ(placed.offset * implementation.parameters.elements_per_block * bytes % 16, 0)
+          << implementation.Describe(*graph);
+      checked += placed.offset > 0;
+    }
+  }
+  EXPECT_GT(checked, 100);
+}
+
 class AtomicSumsTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(AtomicSumsTest, AreAmongTheImplementationsOfCooperativeFusionsAlone) {

@@ -220,5 +220,25 @@ TEST_F(JobRunnerTest, ACancelledJobThatWaitedTakesNoRoomAndItsTimeLimitEndsNothi
   EXPECT_EQ(store_->GetJob(limited->id)->state, JobState::kCancelled);
 }
 
+// A job that goes on after a restart plans with what was learned meanwhile, and may want other timings than
+// before.
+TEST_F(JobRunnerTest, TasksThatAJobNoLongerWantsAreCancelledWithItsEnd) {
+  options_.pipeline = [](const v1::SubmitRequest&,
+                         const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+    TaskSpec spec{.key = "timing", .kind = TaskKind::kTime, .requirements = {.target = "CUDA"}};
+    EXPECT_TRUE(context.dispatcher.Enqueue(context.job, {spec}).ok());
+    return v1::JobResult();
+  };
+  StartRunner();
+  const absl::StatusOr<JobRecord> job = Submit();
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(Ended(job->id).state, JobState::kSucceeded);
+  runner_.reset();  // its threads have ended
+  const absl::StatusOr<JobTraceRecord> trace = store_->JobTrace(job->id);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  ASSERT_EQ(trace->tasks.size(), 1u);
+  EXPECT_EQ(trace->tasks[0].state, TaskState::kCancelled);
+}
+
 }  // namespace
 }  // namespace fusion
