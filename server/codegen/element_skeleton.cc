@@ -387,9 +387,7 @@ class ElementLowering {
     const bool element_form = node.overload->form == v1::ELEMENT;
     const Implementation* choice =
         element_form ? &node.overload->implementations[implementation_.implementations[position]] : nullptr;
-    const int per_element = element_form
-                                ? ThreadsPerElement(*choice, graph_.value(node.result).type.element_shape)
-                                : Entries(node.result);
+    const int per_element = ItemsPerElement(graph_, node, implementation_.implementations[position]);
     std::vector<std::string> lines = {absl::StrCat("const int element = (int)(item / ", per_element, ");"),
                                       absl::StrCat("const int part = (int)(item % ", per_element, ");")};
     const std::string target = ElementPointer(node.result, "element");

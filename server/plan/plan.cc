@@ -115,6 +115,12 @@ int ExchangedUnits(const Graph& graph, const FusionImplementation& implementatio
   return units;
 }
 
+int ItemsPerElement(const Graph& graph, const Node& node, int choice) {
+  const Type& type = graph.value(node.result).type;
+  if (node.overload->form != v1::ELEMENT) return type.element_entries();
+  return ThreadsPerElement(node.overload->implementations[choice], type.element_shape);
+}
+
 bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel) {
   const Overload& overload = *reduction.overload;
   if (overload.monoid != v1::SUM) return false;

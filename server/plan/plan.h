@@ -160,8 +160,12 @@ struct FusionImplementation {
 };
 
 // Of an element fusion that reads and writes by exchange: the largest ExchangeableUnits of its loads and
-// stores. Those with as many are exchanged; others are small enough to be accessed directly.
+// stores. Those with as many are exchanged, others accessed directly.
 int ExchangedUnits(const Graph& graph, const FusionImplementation& implementation);
+
+// Into how many a function of sub-warp granularity divides each element. `choice`: position in
+// Overload::implementations, which means nothing where the function goes entry by entry.
+int ItemsPerElement(const Graph& graph, const Node& node, int choice);
 
 // Whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the grid to
 // the stored result itself: a sum of parts, which begins as a value that is at hand when the kernel starts.

@@ -26,13 +26,6 @@ bool TiledResult(const Node& node, int choice) {
          node.overload->implementations[choice].threads == v1::PER_RESULT_TILE;
 }
 
-// Into which a function of sub-warp granularity divides an element.
-int ItemsPerElement(const Graph& graph, const Node& node, int choice) {
-  const Type& type = graph.value(node.result).type;
-  if (node.overload->form != v1::ELEMENT) return type.element_entries();
-  return ThreadsPerElement(node.overload->implementations[choice], type.element_shape);
-}
-
 int ChoiceCount(const Node& node) {
   if (node.dimensions.empty()) return 1;  // scalar node
   if (node.overload->form == v1::ELEMENT) return static_cast<int>(node.overload->implementations.size());
