@@ -266,6 +266,23 @@ class ElementLowering {
     constexpr int kMostEntries = 256;
     return Entries(value) > kMostEntries ? "FUSION_NO_UNROLL" : "FUSION_UNROLL";
   }
+  // The loop over the accesses of a thread to its element of a value, by V entries each.
+  std::string AccessLoop(ValueId value) const {
+    const int width = VectorWidth(value);
+    return absl::StrCat("for (int k = 0; k < ", Entries(value), "; ",
+                        width > 1 ? absl::StrCat("k += ", width) : "++k", ") ");
+  }
+  // Where access k begins in device memory; of accesses by functions also where the value ends, and whether
+  // it is aligned.
+  std::string AccessIndex(ValueId value) const {
+    return absl::StrCat("(first + ", ElementOfLane(), ") * ", Entries(value), " + k");
+  }
+  std::string BoundedIndex(ValueId value) {
+    return absl::StrCat(AccessIndex(value), ", count * ", Entries(value), ", ", Aligned(value));
+  }
+  // Functions are for vectors, and for lanes that may have no element.
+  bool ByFunction(ValueId value) const { return VectorWidth(value) > 1 || exchanges(); }
+
   // Between device memory and the registers of the thread that holds an element.
   void EmitLoad(ValueId value, std::vector<std::string>* lines) {
     const std::string name = "r_" + context_.Name(value), pointer = context_.Pointer(value);
@@ -275,14 +292,11 @@ class ElementLowering {
       return;
     }
     lines->push_back(Unroll(value));
-    if (const int width = VectorWidth(value); width > 1 || exchanges())
-      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_load<",
-                                    width, ">(", Part(value, name), ", ", pointer, ", (first + ",
-                                    ElementOfLane(), ") * ", Entries(value), " + k, count * ", Entries(value),
-                                    ", ", Aligned(value), ");"));
-    else
-      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) ", name,
-                                    "[k] = ", pointer, "[(first + lane) * ", Entries(value), " + k];"));
+    const std::string access = ByFunction(value)
+                                   ? absl::StrCat("fu_load<", VectorWidth(value), ">(", Part(value, name),
+                                                  ", ", pointer, ", ", BoundedIndex(value), ");")
+                                   : absl::StrCat(name, "[k] = ", pointer, "[", AccessIndex(value), "];");
+    lines->push_back(AccessLoop(value) + access);
   }
   void EmitStore(ValueId value, const std::string& name, std::vector<std::string>* lines) {
     const std::string pointer = context_.Pointer(value);
@@ -292,14 +306,11 @@ class ElementLowering {
       return;
     }
     lines->push_back(Unroll(value));
-    if (const int width = VectorWidth(value); width > 1 || exchanges())
-      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; k += ", width, ") fu_store<",
-                                    width, ">(", pointer, ", ", Part(value, name), ", (first + ",
-                                    ElementOfLane(), ") * ", Entries(value), " + k, count * ", Entries(value),
-                                    ", ", Aligned(value), ");"));
-    else
-      lines->push_back(absl::StrCat("for (int k = 0; k < ", Entries(value), "; ++k) ", pointer,
-                                    "[(first + lane) * ", Entries(value), " + k] = ", name, "[k];"));
+    const std::string access = ByFunction(value)
+                                   ? absl::StrCat("fu_store<", VectorWidth(value), ">(", pointer, ", ",
+                                                  Part(value, name), ", ", BoundedIndex(value), ");")
+                                   : absl::StrCat(pointer, "[", AccessIndex(value), "] = ", name, "[k];");
+    lines->push_back(AccessLoop(value) + access);
   }
   void EmitThreadPhase(const Phase& phase, std::vector<ir::Statement>* body) {
     std::vector<std::string> lines;

@@ -218,7 +218,8 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       if (shape.cuda() && !all_thread && placed.shared_entries * shape.entry_bytes > kLargeElementBytes)
         sizes.insert(sizes.end(), {{128, 4}, {256, 4}, {128, 8}, {256, 8}});
       // Two items a thread of small blocks, of which a multiprocessor holds many: products of 32 x 32
-      // matrices at 1.06 times the floor, 1.09 with twice the threads (H200).
+      // matrices at 1.06 times the floor, 1.09 with twice the threads (H200,
+      // kernels by hand).
       if (shape.cuda() && !all_thread)
         sizes.push_back(
             {64, AlignedTile(placed, std::clamp(128 / items_per_element, 1, 64), shape.entry_bytes)});

@@ -201,7 +201,8 @@ def run(farm, kills, self_test):
     tasks = farm.query("SELECT count(*) FROM tasks WHERE state = 'DONE'")[0][0]
     jobs = farm.query("SELECT count(*) FROM jobs")[0][0]
     print(f"server killed {sum(died.values())} times at a commit, {died['before']} right before and {died['after']} right after one: "
-          f"{len(acknowledged)} submissions acknowledged, {jobs} jobs, all succeeded; {tasks} tasks, each begun once; {len(dropped_timings(farm))} timings dropped by jobs that planned anew")
+          f"{len(acknowledged)} submissions acknowledged, {jobs} jobs, all succeeded; {tasks} tasks, each begun once; "
+          f"{len(dropped_timings(farm))} timings dropped by jobs that planned anew")
     if wrong:
         raise RuntimeError(f"{len(wrong)} findings")
 
