@@ -261,10 +261,11 @@ class ElementLowering {
   }
 
   // How a loop over the entries of a value is printed: those of elements that no registers hold in any case
-  // are not unrolled, which took compilers minutes.
+  // (a thread has 255 of 4 bytes) are not unrolled, which took compilers half a minute for 16 x 16 of f64.
   std::string Unroll(ValueId value) const {
-    constexpr int kMostEntries = 256;
-    return Entries(value) > kMostEntries ? "FUSION_NO_UNROLL" : "FUSION_UNROLL";
+    constexpr int kMostRegisters = 255;
+    return Entries(value) * context_.TypeBytes(value) / 4 > kMostRegisters ? "FUSION_NO_UNROLL"
+                                                                           : "FUSION_UNROLL";
   }
   // The loop over the accesses of a thread to its element of a value, by V entries each.
   std::string AccessLoop(ValueId value) const {

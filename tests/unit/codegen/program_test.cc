@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/printer.h"
 #include "server/parse/parse.h"
@@ -46,6 +48,25 @@ TEST(GridBlocks, EachPartHasBlocksOfItsOwnInOneGroup) {
 TEST(Printer, LaneVariablesAreIndexedOnTheHostOnly) {
   EXPECT_EQ(SubstituteLaneVariables("$acc_y[c][v] += $x;", "[lane]"), "acc_y[lane][c][v] += x[lane];");
   EXPECT_EQ(SubstituteLaneVariables("$acc_y[c] += x;", ""), "acc_y[c] += x;");
+}
+
+TEST(Lowering, LoopsOverWhatNoRegistersHoldAreNotUnrolled) {
+  const CostModel model(DescribedDevice(v1::CUDA));
+  const auto loops = [&](int side, const std::string& pragma) {
+    auto graph =
+        Parse(absl::StrCat("MATRIX", side, "x", side, " A, B, C; input A, B; C = mmul(A, B); return C;"));
+    const FusionImplementation implementation =
+        ReferenceImplementation(*graph, NodeId{0}, {{"elements", 1000}}, model);
+    auto reference = LowerFusion(*graph, implementation, {.force_f64 = true, .cuda = true});
+    EXPECT_TRUE(reference.ok()) << reference.status();
+    const std::string source = PrintSource(*reference, Language::kCuda, false);
+    return std::vector<std::string>(absl::StrSplit(source.substr(source.find("__global__")), pragma)).size() -
+           1;
+  };
+  EXPECT_EQ(loops(4, "FUSION_UNROLL"), 3) << "two operands and the result";
+  EXPECT_EQ(loops(4, "FUSION_NO_UNROLL"), 0);
+  EXPECT_EQ(loops(16, "FUSION_UNROLL"), 0);
+  EXPECT_EQ(loops(16, "FUSION_NO_UNROLL"), 3);
 }
 
 TEST(Program, ResolvesBuffersScalarsSizesAndTemporaries) {
