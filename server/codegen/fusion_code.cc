@@ -77,7 +77,7 @@ absl::StatusOr<FusionCode> LowerLoop(LoweringContext& context) {
       break;
     case Skeleton::kVector:
     case Skeleton::kScalar:
-      code = LowerVector(context);
+      code = context.implementation.parameters.chunks > 0 ? LowerBlockVector(context) : LowerVector(context);
       break;
     case Skeleton::kRowPanel:
       code = LowerRowPanel(context);

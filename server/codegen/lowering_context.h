@@ -113,6 +113,7 @@ absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context,
 
 absl::StatusOr<FusionCode> LowerElement(LoweringContext& context);
 absl::StatusOr<FusionCode> LowerVector(LoweringContext& context);
+absl::StatusOr<FusionCode> LowerBlockVector(LoweringContext& context);
 absl::StatusOr<FusionCode> LowerRowPanel(LoweringContext& context);
 
 }  // namespace fusion

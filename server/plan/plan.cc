@@ -52,8 +52,8 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (skeleton == Skeleton::kElement) absl::StrAppend(&text, " E", parameters.elements_per_block);
   if (parameters.vector_width > 1) absl::StrAppend(&text, " V", parameters.vector_width);
   if (parameters.unroll > 1) absl::StrAppend(&text, " U", parameters.unroll);
+  if (parameters.chunks > 0) absl::StrAppend(&text, " C", parameters.chunks);
   if (skeleton == Skeleton::kRowPanel) {
-    if (parameters.chunks > 0) absl::StrAppend(&text, " C", parameters.chunks);
     if (parameters.cluster_blocks > 1)
       absl::StrAppend(&text, " cluster ", parameters.cluster_blocks);
     else if (parameters.threads_per_row != parameters.threads)

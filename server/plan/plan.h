@@ -81,8 +81,10 @@ struct SkeletonParameters {
   int threads = 128;           // per block
   int elements_per_block = 0;  // kElement: elements of one tile
   int vector_width = 1;        // kVector, kRowPanel: consecutive entries per thread and load
-  int chunks =
-      0;  // kRowPanel: columns / (threads_per_row * vector_width) held in registers; 0: run-time loop
+  // kRowPanel: columns / (threads_per_row * vector_width) held in registers; 0: run-time loop.
+  // kVector: one block alone has the whole vectors in registers, so many vectors of a lane; 0: the grid walks
+  // over them.
+  int chunks = 0;
   int threads_per_row = 0;  // kRowPanel: 32 (a warp), `threads` (the block) or those of the cluster
   int cluster_blocks =
       1;           // kRowPanel with chunks: blocks that hold one row together, each a part of it (sm_90)

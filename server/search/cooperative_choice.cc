@@ -16,8 +16,6 @@ constexpr double kGridBarrierSeconds = 1.0e-6;
 // A finish between two barriers waits for device memory and for its own block: fitted by hand to BiCGK, 2048
 // square, on an H200.
 constexpr double kFinishSeconds = 0.8e-6;
-// A grid of one block waits for itself alone, and finds in its caches what it wrote: assumed.
-constexpr double kBlockBarrierSeconds = 0.1e-6;
 
 bool Holds(const std::vector<ValueId>& values, ValueId value) {
   return std::find(values.begin(), values.end(), value) != values.end();

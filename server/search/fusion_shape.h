@@ -58,6 +58,9 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
 // their own. `deterministic`: no sums whose order may differ from run to run.
 void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
                        bool deterministic, std::vector<FusionImplementation>* out);
+// The same where all sweeps are over vectors, short enough for the registers of one block.
+void ChooseBlockVector(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
+                       std::vector<FusionImplementation>* out);
 
 // Compute efficiency of loops of fused multiply-adds with loads between, as a share of the peak: assumed.
 inline constexpr double kLoopComputeEfficiency = 0.5;
@@ -67,6 +70,12 @@ inline constexpr double kLoopComputeEfficiency = 0.5;
 // (tests/bench/device, results/h200-device.txt). Vectors of generated kernels do not lose: 19 ways to make
 // MADD of 8192 square, and WAXPBY of 2^26, are within 0.5 % of their pair.
 inline constexpr double kPersistentEfficiency = 0.94;
+
+// Of a vector fusion: most values of one entry that are live at once, in the order of the nodes: what is
+// loaded until it was read last, results until they were; what is only stored, at once; accumulators always.
+int MostLiveVectors(const FusionShape& shape);
+// A barrier of a block alone, and what its lanes then find in the caches: assumed.
+inline constexpr double kBlockBarrierSeconds = 0.1e-6;
 
 // One implementation with the parameters given, where blocks_per_multiprocessor is the most wanted and
 // becomes what fits; none when not even one block fits. *out: what its estimate was made from.

@@ -113,6 +113,7 @@ Structure StructureOf(const FusionImplementation& implementation) {
       .in_clusters = parameters.cluster_blocks > 1,
       .several_threads = std::any_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; }),
       .in_tiles = parameters.tile_rows > 0,
+      .in_one_block = implementation.skeleton == Skeleton::kVector && parameters.chunks > 0,
       .atomic = parameters.atomic};
 }
 
@@ -175,7 +176,10 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
     std::vector<FusionShape> sweeps;
     for (auto& [sweep, answer] : SplitIntoSweeps(graph, nodes))
       sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(answer)));
-    if (!sweeps.empty()) ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all);
+    if (!sweeps.empty()) {
+      ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all);
+      ChooseBlockVector(graph, nodes, sweeps, &all);
+    }
   }
   const FamilyTimes measured = options.measured && !all.empty() ? options.measured(nodes) : FamilyTimes();
   for (FusionImplementation& implementation : all) {

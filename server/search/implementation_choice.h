@@ -38,6 +38,7 @@ struct Structure {
   bool in_clusters = false;
   bool several_threads = false;  // of elements, with a function that several threads compute for one of them
   bool in_tiles = false;         // blocks with a part of the columns of some rows
+  bool in_one_block = false;     // vectors, in the registers of one block
   bool atomic = false;
   friend auto operator<=>(const Structure&, const Structure&) = default;
 };

@@ -8,11 +8,8 @@
 #include "server/search/fusion_shape.h"
 
 namespace fusion {
-namespace {
 
-// Most values of one entry that are live at once, in the order of the nodes: what is loaded until it was read
-// last, results until they were; what is only stored, at once; accumulators always.
-int MostLive(const FusionShape& shape) {
+int MostLiveVectors(const FusionShape& shape) {
   std::map<ValueId, size_t> last;
   for (size_t i = 0; i < shape.members.size(); ++i)
     for (ValueId operand : shape.node(shape.members[i]).operands) last[operand] = i;
@@ -35,8 +32,6 @@ int MostLive(const FusionShape& shape) {
   return most;
 }
 
-}  // namespace
-
 std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const SkeletonParameters& given,
                                                KernelTraits* out) {
   double length = 1;
@@ -56,7 +51,7 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   KernelTraits traits = shape.Traits();
   const int threads = traits.threads = parameters.threads, width = parameters.vector_width,
             unroll = parameters.unroll;
-  traits.registers = 24 + MostLive(shape) * width * unroll * shape.entry_bytes / 4;
+  traits.registers = 24 + MostLiveVectors(shape) * width * unroll * shape.entry_bytes / 4;
   traits.compute_efficiency = kLoopComputeEfficiency;
   // Address, load or store, guard.
   int stored = 0;

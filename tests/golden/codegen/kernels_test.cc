@@ -116,6 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk, .in_clusters = true}, 16384),
         Special("gemver_tiles", "gemver", 3,
                 {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_batches = true, .in_tiles = true}),
+        Special("cg_step_one_block", "cg_step", 8, {.skeleton = Skeleton::kVector, .in_one_block = true}),
         Special("axpydot_atomic", "axpydot", 3, {.skeleton = Skeleton::kCooperative, .atomic = true}),
         Special("bicgk_atomic", "bicgk", 2,
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .atomic = true}),

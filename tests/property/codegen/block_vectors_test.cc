@@ -1,0 +1,105 @@
+// Vectors in the registers of one block: chains of reductions and maps agree with the unfused f64 reference,
+// up to the last length that the block holds, at ragged lengths and at none.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "server/model/cost_model.h"
+#include "server/parse/parse.h"
+#include "server/search/search.h"
+#include "tests/example_source.h"
+#include "tests/property/codegen/host_execution.h"
+
+namespace fusion::testing {
+namespace {
+
+// Of all nodes in one kernel, as they are chosen for `length` entries.
+std::vector<FusionImplementation> InOneBlock(const Graph& graph, int64_t length) {
+  SearchOptions options;
+  options.implementation.keep = 1000;
+  auto space = SearchFusions(graph, {{"n", length}}, CostModel(DescribedDevice(v1::CUDA)), options);
+  EXPECT_TRUE(space.ok()) << space.status();
+  std::vector<FusionImplementation> chosen;
+  for (const FusionImplementation& implementation : space->implementations)
+    if (implementation.fusion.nodes.Size() == graph.node_count() && StructureOf(implementation).in_one_block)
+      chosen.push_back(implementation);
+  return chosen;
+}
+
+void ExpectTheReference(const std::string& text) {
+  auto parsed = ParseSource(TextSource(text), *Catalog::BuiltIn());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Graph& graph = **parsed;
+  std::vector<FusionCode> codes;
+  std::vector<std::string> descriptions;
+  std::set<int> chunks;
+  for (const int64_t length : {1500, 6000})
+    for (const FusionImplementation& implementation : InOneBlock(graph, length)) {
+      auto code = LowerFusion(graph, implementation, {.cuda = true});
+      ASSERT_TRUE(code.ok()) << code.status();
+      ASSERT_EQ(code->launches.size(), 1u) << implementation.Describe(graph);
+      ASSERT_EQ(code->limits.size(), 1u);
+      EXPECT_GE(code->limits[0].limit, length) << implementation.Describe(graph);
+      chunks.insert(implementation.parameters.chunks);
+      codes.push_back(*std::move(code));
+      descriptions.push_back(implementation.Describe(graph));
+    }
+  EXPECT_GE(chunks.size(), 3u);
+  auto references = LowerReference(graph, {{"n", 1500}});
+  ASSERT_TRUE(references.ok()) << references.status();
+  std::vector<const FusionCode*> all, reference;
+  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
+  for (const FusionCode& code : codes) all.push_back(&code);
+  auto module = HostModule::Compile(all);
+  ASSERT_TRUE(module.ok()) << module.status();
+  std::set<int64_t> lengths = {0, 1, 2, 31, 33, 1000, 1500, 2047, 6000};
+  for (const FusionCode& code : codes) lengths.insert(code.limits[0].limit);
+  for (const int64_t n : lengths) {
+    const SizeValues sizes = {{"n", n}};
+    Values inputs;
+    RandomInputs(graph, sizes, 11, &inputs);
+    Values expected = inputs;
+    auto status = RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t c = 0; c < codes.size(); ++c) {
+      if (n > codes[c].limits[0].limit) continue;
+      Values values = inputs;
+      auto run = RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      ASSERT_TRUE(run.ok()) << run << descriptions[c];
+      for (ValueId id : graph.outputs())
+        EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)
+            << graph.value(id).name << ", n = " << n << ": " << descriptions[c];
+    }
+  }
+}
+
+TEST(BlockVectors, AReductionIsUsedByLaterMapsAndReductions) {
+  ExpectTheReference(
+      "size n = 1500; vector[n] x, y, s, t, u, v; scalar a, d, e, f; input x, y, a; d = dot(x, y); e = mul(a, d);"
+      "s = axpy(e, x, y); f = nrm2(s); t = scal(f, s); u = vadd(t, x); v = scal(d, u); return d, s, f, t, v;");
+}
+
+TEST(BlockVectors, SeveralReductionsAreCompleteAtOnce) {
+  ExpectTheReference(
+      "size n = 1500; vector[n] x, y, z; scalar big, small, range, total; input x, y; big = vmax(x); small = vmin(x);"
+      "range = sub(big, small); total = asum(y); z = axpby(range, x, total, y); return z, total;");
+}
+
+TEST(BlockVectors, OfF64) {
+  ExpectTheReference(
+      "size n = 1500; f64 vector[n] x, y; f64 scalar s, t; input x; s = nrm2(x); y = scal(s, x); t = sum(y);"
+      "return y, t;");
+}
+
+TEST(BlockVectors, LongOnesAreLeftToTheGrid) {
+  auto graph = ParseSource(ExampleSource("axpydot"), *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_FALSE(InOneBlock(**graph, 4096).empty());
+  EXPECT_TRUE(InOneBlock(**graph, 16385).empty());
+}
+
+}  // namespace
+}  // namespace fusion::testing
