@@ -125,24 +125,25 @@ class BlockVectorLowering {
       return;
     }
     Declare(context_.CType(node), "r_" + name);
-    lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) $r_", name, "[c][v] = ",
-                                  context_.Call(node, node.overload->routine, operands), ";"));
+    lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) $r_", name,
+                                  "[c][v] = ", context_.Call(node, node.overload->routine, operands), ";"));
     if (context_.Stored(node.result))
       lines->push_back(absl::StrCat("fu_store<", width, ">(", context_.Pointer(node.result), ", $r_", name,
                                     "[c], i, extent, ", Aligned(node.result), ");"));
   }
 
   void Declare(std::string type, std::string name) {
-    lane_variables_.push_back({.type = std::move(type),
-                               .name = std::move(name),
-                               .extents = absl::StrCat("[", parameters_.chunks, "][", parameters_.vector_width, "]"),
-                               .entries = parameters_.chunks * parameters_.vector_width});
+    lane_variables_.push_back(
+        {.type = std::move(type),
+         .name = std::move(name),
+         .extents = absl::StrCat("[", parameters_.chunks, "][", parameters_.vector_width, "]"),
+         .entries = parameters_.chunks * parameters_.vector_width});
   }
   void EmitChunks(std::vector<std::string> lines) {
-    lines.insert(lines.begin(),
-                 {"FUSION_UNROLL", absl::StrCat("for (int c = 0; c < ", parameters_.chunks, "; ++c) {"),
-                  absl::StrCat("const fu_index i = ((fu_index)c * lanes + lane) * ", parameters_.vector_width,
-                               ";")});
+    lines.insert(
+        lines.begin(),
+        {"FUSION_UNROLL", absl::StrCat("for (int c = 0; c < ", parameters_.chunks, "; ++c) {"),
+         absl::StrCat("const fu_index i = ((fu_index)c * lanes + lane) * ", parameters_.vector_width, ";")});
     lines.push_back("}");
     body_.push_back(ir::LanePhase(std::move(lines)));
   }

@@ -109,6 +109,19 @@ std::string LoweringContext::ScalarInput(ValueId id, const std::string& c_type) 
   return absl::StrCat(Pointer(id), "[0]");
 }
 
+std::string LoweringContext::LoadName(ValueId value) const {
+  const SkeletonParameters& parameters = implementation.parameters;
+  if (parameters.l2_percent == 0 || !KeptInL2(graph.value(value), implementation.skeleton))
+    return absl::StrCat("fu_load<", parameters.vector_width, ">");
+  return absl::StrCat("fu_load_kept<", parameters.vector_width, ", ", parameters.l2_percent, ">");
+}
+
+std::string LoweringContext::StoreName() const {
+  const SkeletonParameters& parameters = implementation.parameters;
+  return absl::StrCat(parameters.l2_percent > 0 ? "fu_store_once<" : "fu_store<", parameters.vector_width,
+                      ">");
+}
+
 std::string LoweringContext::Call(const Node& node, const std::string& routine,
                                   const std::vector<std::string>& arguments) {
   functions_.insert(node.function);

@@ -46,6 +46,10 @@ class LoweringContext {
   // casts.
   std::string ScalarInput(ValueId value, const std::string& c_type);
 
+  // "fu_load<4>", or with what the L2 cache is asked to do with the value or with what is written.
+  std::string LoadName(ValueId value) const;
+  std::string StoreName() const;
+
   // routine<T>(arguments...)
   std::string Call(const Node& node, const std::string& routine, const std::vector<std::string>& arguments);
   // "fu_sum<float>"

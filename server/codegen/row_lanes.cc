@@ -76,7 +76,7 @@ void RowLanes::FlushFlags(std::vector<ir::Statement>* body) {
 std::string RowLanes::Load(const std::string& target, const std::string& base, ValueId value, bool matrix) {
   const int width = parameters_.vector_width;
   if (width == 1 && !static_chunks()) return absl::StrCat(target, "[0] = ", base, "[j];");
-  return absl::StrCat("fu_load<", width, ">(", target, ", ", base, ", j, ", columns_, ", ",
+  return absl::StrCat(context_.LoadName(value), "(", target, ", ", base, ", j, ", columns_, ", ",
                       Aligned(value, matrix), WholeArgument(), ");");
 }
 

@@ -571,9 +571,9 @@ class RowPanelLowering {
         if (parameters_.vector_width == 1 && !lanes_.static_chunks())
           lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
         else
-          lines->push_back(absl::StrCat("fu_store<", parameters_.vector_width, ">(", base, ", ", source,
-                                        ", j, ", columns_, ", ", lanes_.Aligned(node.result, true),
-                                        lanes_.WholeArgument(), ");"));
+          lines->push_back(absl::StrCat(context_.StoreName(), "(", base, ", ", source, ", j, ", columns_,
+                                        ", ", lanes_.Aligned(node.result, true), lanes_.WholeArgument(),
+                                        ");"));
       }
       return;
     }

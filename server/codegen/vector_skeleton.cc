@@ -112,7 +112,7 @@ class VectorLowering {
       if (simple)
         lines.push_back(absl::StrCat("r_", name, "[0] = ", pointer, "[i];"));
       else
-        lines.push_back(absl::StrCat("fu_load<", width, ">(r_", name, ", ", pointer, ", i, extent, ",
+        lines.push_back(absl::StrCat(context_.LoadName(value), "(r_", name, ", ", pointer, ", i, extent, ",
                                      Aligned(value), ");"));
     }
     for (NodeId id : vector_nodes_) EmitNode(graph_.node(id), simple, &lines);
@@ -122,7 +122,7 @@ class VectorLowering {
       if (simple)
         lines.push_back(absl::StrCat(pointer, "[i] = r_", name, "[0];"));
       else
-        lines.push_back(absl::StrCat("fu_store<", width, ">(", pointer, ", r_", name, ", i, extent, ",
+        lines.push_back(absl::StrCat(context_.StoreName(), "(", pointer, ", r_", name, ", i, extent, ",
                                      Aligned(value), ");"));
     }
     if (unroll > 1) lines.push_back("}");

@@ -69,6 +69,7 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
   if (parameters.hold_columns) absl::StrAppend(&text, " holds");
   if (parameters.reversed) absl::StrAppend(&text, " reversed");
   if (parameters.atomic) absl::StrAppend(&text, " atomic");
+  if (parameters.l2_percent > 0) absl::StrAppend(&text, " L2 ", parameters.l2_percent, "%");
   if (kept.any()) {
     absl::StrAppend(&text, " keeps ", kept.register_rows > 0 ? kept.register_rows : kept.shared_rows,
                     " rows");
@@ -101,6 +102,11 @@ std::string FusionImplementation::Describe(const Graph& graph) const {
 int64_t SharedElementStride(int entries, int entry_bytes) {
   const int64_t bytes = int64_t{entries} * entry_bytes;
   return bytes % 32 == 0 ? entries + 16 / entry_bytes : entries;
+}
+
+bool KeptInL2(const Value& value, Skeleton skeleton) {
+  const size_t least = skeleton == Skeleton::kVector ? 1 : 2;
+  return value.is_input && !value.type.mapped && value.type.extents.size() >= least;
 }
 
 int ExchangeableUnits(const Value& value) {

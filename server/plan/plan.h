@@ -109,6 +109,9 @@ struct SkeletonParameters {
   // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other
   // last bits on every run. In cooperative fusions, whose blocks can wait until the sums are zero.
   bool atomic = false;
+  // kVector, kRowPanel, plain loads of 16 bytes: that share of the inputs (KeptInL2) the L2 cache is asked to
+  // keep for the next run; the rest of them, and results, it may give up first. 0: nothing is asked.
+  int l2_percent = 0;
   // kElement, to measure routines, not for users: how often a block loads and computes each tile, with the
   // same results. Loads are of other tiles first; the elements must be a multiple of the tile.
   int load_repeats = 1, compute_repeats = 1;
@@ -164,6 +167,9 @@ struct FusionImplementation {
 // Of an element fusion that reads and writes by exchange: the largest ExchangeableUnits of its loads and
 // stores. Those with as many are exchanged, others accessed directly.
 int ExchangedUnits(const Graph& graph, const FusionImplementation& implementation);
+
+// Whether loads of the value say what the L2 cache is to do with it, where parameters.l2_percent is set.
+bool KeptInL2(const Value& value, Skeleton skeleton);
 
 // Into how many a function of sub-warp granularity divides each element. `choice`: position in
 // Overload::implementations, which means nothing where the function goes entry by entry.

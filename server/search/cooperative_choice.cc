@@ -109,6 +109,7 @@ class CooperativeChooser {
         own.load_path = LoadPath::kDirect;
         own.hold_columns = false;
         own.unroll = 1;
+        own.l2_percent = 0;
       }
       KernelTraits traits;
       const auto made = MakeSweep(sweep, own, 0, &traits);
@@ -172,6 +173,8 @@ class CooperativeChooser {
     whole.parameters.stages = parameters[0].stages;
     whole.parameters.rows_per_step = parameters[0].rows_per_step;
     whole.parameters.atomic = parameters[0].atomic;
+    for (const SkeletonParameters& own : parameters)
+      whole.parameters.l2_percent = std::max(whole.parameters.l2_percent, own.l2_percent);
     FindLoadsAndStores(graph_, nodes_, &whole.loads, &whole.stores);
     RunTimeEstimate& total = whole.estimate;
     total.launch_seconds = sweeps_[0].model.device().launch_seconds();
@@ -269,6 +272,7 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
   std::vector<int> in_registers = {1};
   if (panels)
     in_registers.insert(in_registers.end(), std::begin(kRowsInRegisters), std::end(kRowsInRegisters));
+  const int l2_percent = panels && vector_width * sweeps[0].entry_bytes == 16 ? L2Percent(sweeps[0]) : 0;
   const bool sums = !deterministic && std::any_of(sweeps.begin(), sweeps.end(), HasSums);
   std::vector<std::pair<LoadPath, int>> paths = {{LoadPath::kDirect, 0}};
   if (panels)
@@ -302,11 +306,15 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
                 common.blocks_per_multiprocessor = blocks;
                 if (keep == Keep::kShared && stages == 0 && together != most_in_registers[{atomic, blocks}])
                   continue;
-                if (auto made = chooser.Make(common, panels ? vector_width : 1, keep)) {
-                  if (keep == Keep::kRegisters)
+                for (int percent : {0, l2_percent}) {
+                  if (percent > 0 && stages > 0) continue;
+                  common.l2_percent = percent;
+                  auto made = chooser.Make(common, panels ? vector_width : 1, keep);
+                  if (made && keep == Keep::kRegisters)
                     most_in_registers[{atomic, blocks}] =
                         std::max(most_in_registers[{atomic, blocks}], together);
-                  out->push_back(*std::move(made));
+                  if (made) out->push_back(*std::move(made));
+                  if (l2_percent == 0) break;
                 }
               }
           }

@@ -49,6 +49,11 @@ inline bool ByOneThread(const Node& node, int choice) {
                                             : choice == 0;
 }
 
+// SkeletonParameters::l2_percent for kernels of the graph that may use it; 0: asking the cache is of no use.
+int L2Percent(const FusionShape& shape);
+// What a kernel with that share then finds in the cache.
+void ReadFromL2(const FusionShape& shape, int percent, KernelTraits* traits);
+
 // Append every legal choice of parameters to *out; *reason says what did not fit when there is none.
 void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<FusionImplementation>* out,
                    std::string* reason);

@@ -40,6 +40,7 @@ struct Structure {
   bool in_tiles = false;         // blocks with a part of the columns of some rows
   bool in_one_block = false;     // vectors, in the registers of one block
   bool atomic = false;
+  bool in_l2 = false;  // asks the L2 cache to keep inputs
   friend auto operator<=>(const Structure&, const Structure&) = default;
 };
 Structure StructureOf(const FusionImplementation& implementation);

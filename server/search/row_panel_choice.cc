@@ -251,6 +251,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
         AtomicSeconds(parts, double(columns) * needs.accumulator_bytes, shape.entry_bytes);
   else
     traits.bytes_read += parts * columns * needs.accumulator_bytes;
+  ReadFromL2(shape, parameters.l2_percent, &traits);
   implementation.estimate = shape.model.Estimate(traits);
   *out = traits;
   return implementation;
@@ -259,8 +260,16 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
 void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, std::string* reason) {
   const RowPanelNeeds needs = NeedsOfRowPanel(shape);
   const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.row_panel.columns));
-  auto add = [&](const SkeletonParameters& parameters) {
+  const int l2_percent = L2Percent(shape);
+  auto add = [&](SkeletonParameters parameters) {
     KernelTraits traits;
+    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason))
+      out->push_back(*std::move(made));
+    // Not rows that are read again in each phase, for which L2 is there.
+    if (l2_percent == 0 || parameters.stages > 0 || parameters.vector_width * shape.entry_bytes != 16 ||
+        needs.matrices == 0 || (parameters.chunks == 0 && needs.held_inputs > 0))
+      return;
+    parameters.l2_percent = l2_percent;
     if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason))
       out->push_back(*std::move(made));
   };

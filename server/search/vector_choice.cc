@@ -75,6 +75,7 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   if (parameters.atomic)
     traits.barrier_seconds =
         AtomicSeconds(double(traits.blocks), shape.grid_reductions * shape.entry_bytes, shape.entry_bytes);
+  ReadFromL2(shape, parameters.l2_percent, &traits);
   implementation.estimate = shape.model.Estimate(traits);
   *out = traits;
   return implementation;
@@ -82,6 +83,7 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
 
 void ChooseVector(const FusionShape& shape, std::vector<FusionImplementation>* out) {
   constexpr int kAllThatFit = 1 << 20;
+  const int l2_percent = L2Percent(shape);
   auto add = [&](int threads, int width, int unroll, int blocks) {
     KernelTraits traits;
     SkeletonParameters parameters;
@@ -89,6 +91,9 @@ void ChooseVector(const FusionShape& shape, std::vector<FusionImplementation>* o
     parameters.vector_width = width;
     parameters.unroll = unroll;
     parameters.blocks_per_multiprocessor = blocks;
+    if (auto made = MakeVector(shape, parameters, &traits)) out->push_back(*std::move(made));
+    parameters.l2_percent = width * shape.entry_bytes == 16 ? l2_percent : 0;
+    if (parameters.l2_percent == 0) return;
     if (auto made = MakeVector(shape, parameters, &traits)) out->push_back(*std::move(made));
   };
   if (shape.skeleton.skeleton == Skeleton::kScalar) {

@@ -29,7 +29,8 @@ struct GoldenCase {
   bool sub_warp = false;
   // Set: exactly this structure; the fields above but for `nodes` are not looked at.
   std::optional<Structure> structure = std::nullopt;
-  int64_t size = 4096;  // of every extent
+  int64_t size = 4096;    // of every extent
+  double warm_bytes = 0;  // of runs back to back; 0: with cold caches
 };
 
 std::string ReadFile(const std::string& path) {
@@ -39,15 +40,16 @@ std::string ReadFile(const std::string& path) {
 }
 
 // A structure that only CUDA has.
-GoldenCase Special(std::string name, std::string example, int nodes, Structure structure,
-                   int64_t size = 4096) {
+GoldenCase Special(std::string name, std::string example, int nodes, Structure structure, int64_t size = 4096,
+                   double warm_bytes = 0) {
   return {.name = std::move(name),
           .example = std::move(example),
           .target = v1::CUDA,
           .skeleton = structure.skeleton,
           .nodes = nodes,
           .structure = structure,
-          .size = size};
+          .size = size,
+          .warm_bytes = warm_bytes};
 }
 
 class KernelGolden : public ::testing::TestWithParam<GoldenCase> {};
@@ -60,7 +62,7 @@ TEST_P(KernelGolden, TextIsUnchanged) {
   for (const Size& size : (*graph)->sizes()) sizes[size.name] = test.size;
   SearchOptions options;
   options.implementation.keep = 60;
-  const CostModel model(DescribedDevice(test.target));
+  const CostModel model(DescribedDevice(test.target), test.warm_bytes);
   auto space = SearchFusions(**graph, sizes, model, options);
   ASSERT_TRUE(space.ok()) << space.status();
   const FusionImplementation* chosen = nullptr;
@@ -117,6 +119,15 @@ INSTANTIATE_TEST_SUITE_P(
         Special("gemver_tiles", "gemver", 3,
                 {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_batches = true, .in_tiles = true}),
         Special("cg_step_one_block", "cg_step", 8, {.skeleton = Skeleton::kVector, .in_one_block = true}),
+        Special("gemver_l2", "gemver", 3,
+                {.skeleton = Skeleton::kRowPanel,
+                 .one_shot = true,
+                 .in_batches = true,
+                 .in_tiles = true,
+                 .in_l2 = true},
+                4096, 1e9),
+        Special("madd_l2", "madd", 1, {.skeleton = Skeleton::kVector, .one_shot = true, .in_l2 = true}, 4096,
+                1e9),
         Special("axpydot_atomic", "axpydot", 3, {.skeleton = Skeleton::kCooperative, .atomic = true}),
         Special("bicgk_atomic", "bicgk", 2,
                 {.skeleton = Skeleton::kCooperative, .load_path = LoadPath::kStaged, .atomic = true}),

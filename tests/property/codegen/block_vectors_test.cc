@@ -62,12 +62,14 @@ void ExpectTheReference(const std::string& text) {
     Values inputs;
     RandomInputs(graph, sizes, 11, &inputs);
     Values expected = inputs;
-    auto status = RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+    auto status =
+        RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
     ASSERT_TRUE(status.ok()) << status;
     for (size_t c = 0; c < codes.size(); ++c) {
       if (n > codes[c].limits[0].limit) continue;
       Values values = inputs;
-      auto run = RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run =
+          RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run << descriptions[c];
       for (ValueId id : graph.outputs())
         EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)
@@ -78,13 +80,16 @@ void ExpectTheReference(const std::string& text) {
 
 TEST(BlockVectors, AReductionIsUsedByLaterMapsAndReductions) {
   ExpectTheReference(
-      "size n = 1500; vector[n] x, y, s, t, u, v; scalar a, d, e, f; input x, y, a; d = dot(x, y); e = mul(a, d);"
-      "s = axpy(e, x, y); f = nrm2(s); t = scal(f, s); u = vadd(t, x); v = scal(d, u); return d, s, f, t, v;");
+      "size n = 1500; vector[n] x, y, s, t, u, v; scalar a, d, e, f; input x, y, a; d = dot(x, y); e = "
+      "mul(a, d);"
+      "s = axpy(e, x, y); f = nrm2(s); t = scal(f, s); u = vadd(t, x); v = scal(d, u); return d, s, f, t, "
+      "v;");
 }
 
 TEST(BlockVectors, SeveralReductionsAreCompleteAtOnce) {
   ExpectTheReference(
-      "size n = 1500; vector[n] x, y, z; scalar big, small, range, total; input x, y; big = vmax(x); small = vmin(x);"
+      "size n = 1500; vector[n] x, y, z; scalar big, small, range, total; input x, y; big = vmax(x); small = "
+      "vmin(x);"
       "range = sub(big, small); total = asum(y); z = axpby(range, x, total, y); return z, total;");
 }
 

@@ -1,11 +1,14 @@
 #include "server/search/implementation_choice.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
@@ -120,6 +123,44 @@ TEST(ChooseElement, ValuesInSharedMemoryBeginAtMultiplesOf16Bytes) {
     }
   }
   EXPECT_GT(checked, 100);
+}
+
+// Which shares of inputs kernels of an example ask the L2 cache to keep, over matrices of 2048 square of f64.
+std::set<int> L2Shares(const std::string& example, const DeviceDescription& device, double warm_bytes) {
+  std::string text = testing::ExampleSource(example).fuse();
+  text = absl::StrReplaceAll(
+      text, {{"matrix[", "f64 matrix["}, {"vector[", "f64 vector["}, {"scalar ", "f64 scalar "}});
+  const auto graph = testing::ParsedText(text);
+  SizeValues sizes;
+  for (const Size& size : graph->sizes()) sizes[size.name] = 2048;
+  SearchOptions options;
+  options.implementation.keep = 60;
+  auto space = SearchFusions(*graph, sizes, CostModel(device, warm_bytes), options);
+  EXPECT_TRUE(space.ok()) << space.status();
+  std::set<int> shares;
+  for (const FusionImplementation& implementation : space->implementations) {
+    const SkeletonParameters& parameters = implementation.parameters;
+    shares.insert(parameters.l2_percent);
+    EXPECT_EQ(StructureOf(implementation).in_l2, parameters.l2_percent > 0);
+    if (parameters.l2_percent == 0) continue;
+    EXPECT_EQ(parameters.stages, 0) << implementation.Describe(*graph);
+    EXPECT_EQ(parameters.vector_width * 8 % 16, 0) << implementation.Describe(*graph);
+  }
+  return shares;
+}
+
+TEST(L2Share, IsWhatTheCacheHoldsOfInputsThatRunAfterRunReads) {
+  DeviceDescription device = DescribedDevice(v1::CUDA);
+  ASSERT_EQ(device.l2_bytes(), 50 << 20);
+  // Two matrices of 33.5 MB; 0.45 * 50 MiB are 35 % of them.
+  constexpr double kBytes = 67e6;
+  EXPECT_THAT(L2Shares("gesummv", device, kBytes), ::testing::ElementsAre(0, 35));
+  EXPECT_THAT(L2Shares("madd", device, kBytes * 1.5), ::testing::ElementsAre(0, 35));
+  EXPECT_THAT(L2Shares("gesummv", device, 0), ::testing::ElementsAre(0)) << "cold";
+  device.set_l2_bytes(100 << 20);
+  EXPECT_THAT(L2Shares("gesummv", device, kBytes), ::testing::ElementsAre(0)) << "all of it stays anyway";
+  device = DescribedCudaDevice("sm_75");
+  EXPECT_THAT(L2Shares("gesummv", device, kBytes), ::testing::ElementsAre(0)) << "sm_75 cannot say so";
 }
 
 class AtomicSumsTest : public ::testing::TestWithParam<std::string> {};
