@@ -559,7 +559,7 @@ FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], type
   Acc value = M::identity();
   FUSION_UNROLL
   for (int warp = 0; warp < warps; warp += kLanes)
-    if (kLanes <= warps || part < warps) value = M::combine(value, scratch[result * warps + (warp + part + result) % warps]);
+    if (warps % kLanes == 0 || warp + part < warps) value = M::combine(value, scratch[result * warps + (warp + part + result) % warps]);
   FUSION_UNROLL
   for (int mask = kLanes / 2; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
   FUSION_UNROLL

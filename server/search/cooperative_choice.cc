@@ -257,10 +257,15 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
   if (sweeps.size() == 1 && sweeps[0].grid_reductions == 0) return;  // one section: an ordinary launch
   const CooperativeChooser chooser(graph, nodes, sweeps);
   int vector_width = 16;
-  bool panels = false;
+  bool panels = false, three_quarters = false;
   for (const FusionShape& sweep : sweeps) {
     if (sweep.skeleton.skeleton != Skeleton::kRowPanel) continue;
     panels = true;
+    // Rows that blocks of 768 threads fill, where all others leave a quarter of their lanes idle or, with few
+    // threads, have too few warps: SGEMVT of 3072 square.
+    const int64_t columns = sweep.Size(sweep.skeleton.row_panel.columns);
+    const int64_t lanes = columns / RowVectorWidths(sweep).front();
+    three_quarters |= lanes % 768 == 0 && lanes % 1024 != 0;
     vector_width = std::min(vector_width, RowVectorWidths(sweep).front());
   }
   std::vector<int> all_together = {1};
@@ -281,7 +286,9 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
     // were slower in all that was measured.
     for (const auto& path : StagedPaths(sweeps[0]))
       if (sweeps.size() == 1 || path.first != LoadPath::kBulk) paths.push_back(path);
-  for (int threads : {512, 1024, 256})
+  std::vector<int> thread_counts = {512, 1024, 256};
+  if (three_quarters) thread_counts.push_back(768);
+  for (int threads : thread_counts)
     for (const auto& [path, stages] : paths)
       for (bool hold : {true, false}) {
         if (hold && !panels) continue;

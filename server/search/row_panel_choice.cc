@@ -109,8 +109,9 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   KernelTraits traits = shape.Traits();
   traits.threads = threads;
   traits.compute_efficiency = kLoopComputeEfficiency;
+  // Registers are given to warps by eights for each thread.
   const int most_registers = std::min(
-      255, device.registers_per_multiprocessor() / std::max(1, threads * parameters.resident_blocks));
+      255, device.registers_per_multiprocessor() / std::max(1, threads * parameters.resident_blocks) / 8 * 8);
   // Few of the values of a chunk live at once.
   traits.registers =
       28 + width * words * std::min(4, static_cast<int>(shape.members.size() + shape.loads.size()));
