@@ -106,8 +106,9 @@ int L2Percent(const FusionShape& shape) {
     if (KeptInL2(shape.graph.value(input), Skeleton::kVector))
       bytes += shape.graph.value(input).type.Bytes(shape.sizes);
   if (bytes == 0) return 0;
-  const int percent = static_cast<int>(20 * kShare * shape.model.device().l2_bytes() / bytes) * 5;
-  return percent < 10 ? 0 : std::min(percent, 100);
+  const double share = std::min(1.0, kShare * shape.model.device().l2_bytes() / bytes);
+  const int percent = static_cast<int>(20 * share) * 5;
+  return percent < 10 ? 0 : percent;
 }
 
 void ReadFromL2(const FusionShape& shape, int percent, KernelTraits* traits) {
