@@ -48,13 +48,8 @@ void ExpectTheReference(const std::string& text) {
       descriptions.push_back(implementation.Describe(graph));
     }
   EXPECT_GE(chunks.size(), 3u);
-  auto references = LowerReference(graph, {{"n", 1500}});
-  ASSERT_TRUE(references.ok()) << references.status();
-  std::vector<const FusionCode*> all, reference;
-  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
-  for (const FusionCode& code : codes) all.push_back(&code);
-  auto module = HostModule::Compile(all);
-  ASSERT_TRUE(module.ok()) << module.status();
+  const auto compared = ComparedCodes::Compile(graph, {{"n", 1500}}, codes);
+  ASSERT_TRUE(compared.ok()) << compared.status();
   std::set<int64_t> lengths = {0, 1, 2, 31, 33, 1000, 1500, 2047, 6000};
   for (const FusionCode& code : codes) lengths.insert(code.limits[0].limit);
   for (const int64_t n : lengths) {
@@ -62,14 +57,13 @@ void ExpectTheReference(const std::string& text) {
     Values inputs;
     RandomInputs(graph, sizes, 11, &inputs);
     Values expected = inputs;
-    auto status =
-        RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+    auto status = (*compared)->RunReference(sizes, graph.outputs(), &expected);
     ASSERT_TRUE(status.ok()) << status;
     for (size_t c = 0; c < codes.size(); ++c) {
       if (n > codes[c].limits[0].limit) continue;
       Values values = inputs;
-      auto run =
-          RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[c]}, 3, false, graph.inputs(),
+                           graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run << descriptions[c];
       for (ValueId id : graph.outputs())
         EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)

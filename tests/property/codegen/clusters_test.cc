@@ -58,13 +58,8 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
   }
   EXPECT_EQ(paths.size(), 3u);
   EXPECT_EQ(one_shot.size(), GetParam().grid_results ? 1u : 2u);
-  const auto references = LowerReference(graph, generated);
-  ASSERT_TRUE(references.ok()) << references.status();
-  std::vector<const FusionCode*> all, reference;
-  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
-  for (const FusionCode& code : codes) all.push_back(&code);
-  auto module = HostModule::Compile(all);
-  ASSERT_TRUE(module.ok()) << module.status();
+  const auto compared = ComparedCodes::Compile(graph, generated, codes);
+  ASSERT_TRUE(compared.ok()) << compared.status();
 
   for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
            {21, 16384}, {5, 9001}, {9, 16380}, {3, 33}, {1, 1}, {0, 40}}) {
@@ -72,14 +67,13 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
     Values inputs;
     RandomInputs(graph, sizes, 7, &inputs);
     Values expected = inputs;
-    auto status =
-        RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+    auto status = (*compared)->RunReference(sizes, graph.outputs(), &expected);
     ASSERT_TRUE(status.ok()) << status;
     for (size_t c = 0; c < codes.size(); ++c) {
       Values values = inputs;
       // Three multiprocessors: an odd number, of which clusters of two leave one.
-      auto run =
-          RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[c]}, 3, false, graph.inputs(),
+                           graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run << descriptions[c];
       for (ValueId id : graph.outputs())
         EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)

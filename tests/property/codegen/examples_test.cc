@@ -86,13 +86,8 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
     ASSERT_TRUE(code.ok()) << code.status() << implementation->Describe(*graph);
     codes.push_back(*std::move(code));
   }
-  const auto references = LowerReference(*graph, generated);
-  ASSERT_TRUE(references.ok()) << references.status();
-  std::vector<const FusionCode*> all, reference;
-  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
-  for (const FusionCode& code : codes) all.push_back(&code);
-  auto module = HostModule::Compile(all);
-  ASSERT_TRUE(module.ok()) << module.status();
+  const auto compared = ComparedCodes::Compile(*graph, generated, codes);
+  ASSERT_TRUE(compared.ok()) << compared.status();
 
   std::vector<SizeValues> runs = {generated};
   for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{33}}) {
@@ -113,14 +108,13 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
     Values inputs;
     RandomInputs(*graph, sizes, 7, &inputs);
     Values expected = inputs;
-    auto status =
-        RunOnHost(*graph, sizes, **module, reference, 2, true, graph->inputs(), produced, &expected);
+    auto status = (*compared)->RunReference(sizes, produced, &expected);
     ASSERT_TRUE(status.ok()) << status;
     for (size_t i = 0; i < codes.size(); ++i) {
       // The fusion under test reads what the reference computed: only its own errors show.
       const FusionImplementation& implementation = *chosen[i];
       Values values = expected;
-      auto run = RunOnHost(*graph, sizes, **module, {&codes[i]}, 3, false, implementation.loads,
+      auto run = RunOnHost(*graph, sizes, (*compared)->module(), {&codes[i]}, 3, false, implementation.loads,
                            implementation.stores, &values);
       ASSERT_TRUE(run.ok()) << run << " " << implementation.Describe(*graph);
       for (ValueId id : implementation.stores) {

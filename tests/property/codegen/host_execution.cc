@@ -181,6 +181,28 @@ absl::StatusOr<std::vector<FusionCode>> LowerReference(const Graph& graph, const
   return codes;
 }
 
+absl::StatusOr<std::unique_ptr<ComparedCodes>> ComparedCodes::Compile(const Graph& graph,
+                                                                      const SizeValues& sizes,
+                                                                      const std::vector<FusionCode>& codes) {
+  auto reference = LowerReference(graph, sizes);
+  if (!reference.ok()) return reference.status();
+  std::unique_ptr<ComparedCodes> compared(new ComparedCodes(graph, *std::move(reference)));
+  std::vector<const FusionCode*> all;
+  for (const FusionCode& code : compared->reference_) all.push_back(&code);
+  for (const FusionCode& code : codes) all.push_back(&code);
+  auto module = HostModule::Compile(all);
+  if (!module.ok()) return module.status();
+  compared->module_ = *std::move(module);
+  return compared;
+}
+
+absl::Status ComparedCodes::RunReference(const SizeValues& sizes, const std::vector<ValueId>& wanted,
+                                         Values* values) const {
+  std::vector<const FusionCode*> codes;
+  for (const FusionCode& code : reference_) codes.push_back(&code);
+  return RunOnHost(graph_, sizes, *module_, codes, 2, true, graph_.inputs(), wanted, values);
+}
+
 void RandomInputs(const Graph& graph, const SizeValues& sizes, unsigned seed, Values* values) {
   v1::Session session;
   DescribeBuffers(graph, sizes, &session);

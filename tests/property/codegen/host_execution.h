@@ -42,6 +42,25 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
 // Each node by itself in f64, for the host: what generated code is compared with.
 absl::StatusOr<std::vector<FusionCode>> LowerReference(const Graph& graph, const SizeValues& sizes);
 
+// Kernels under test, compiled together with the reference of their graph.
+class ComparedCodes {
+ public:
+  // `graph` and `codes` must outlive it; the reference is lowered for `sizes`, and runs at any.
+  static absl::StatusOr<std::unique_ptr<ComparedCodes>> Compile(const Graph& graph, const SizeValues& sizes,
+                                                                const std::vector<FusionCode>& codes);
+  const HostModule& module() const { return *module_; }
+  // Runs the reference: from the inputs in *values to those of `wanted`.
+  absl::Status RunReference(const SizeValues& sizes, const std::vector<ValueId>& wanted,
+                            Values* values) const;
+
+ private:
+  ComparedCodes(const Graph& graph, std::vector<FusionCode> reference)
+      : graph_(graph), reference_(std::move(reference)) {}
+  const Graph& graph_;
+  const std::vector<FusionCode> reference_;
+  std::unique_ptr<HostModule> module_;
+};
+
 // Random inputs: fills the values of all inputs of the graph.
 void RandomInputs(const Graph& graph, const SizeValues& sizes, unsigned seed, Values* values);
 

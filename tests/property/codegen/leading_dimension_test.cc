@@ -100,13 +100,8 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
   }
   ASSERT_FALSE(codes.empty());
   for (LoadPath path : paths) EXPECT_TRUE(seen_paths.count(path)) << static_cast<int>(path);
-  const auto references = LowerReference(**dense, generated);
-  ASSERT_TRUE(references.ok()) << references.status();
-  std::vector<const FusionCode*> all, reference;
-  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
-  for (const FusionCode& code : codes) all.push_back(&code);
-  auto module = HostModule::Compile(all);
-  ASSERT_TRUE(module.ok()) << module.status();
+  const auto compared = ComparedCodes::Compile(**dense, generated, codes);
+  ASSERT_TRUE(compared.ok()) << compared.status();
 
   // Rows that are neighbours in memory after all, aligned and unaligned ones, and a single column.
   for (const auto& [rows, columns, pad] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{516, 516, 0},
@@ -122,8 +117,7 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
     for (const Size& size : (*dense)->sizes()) sizes[size.name] = size.name == "m" ? rows : columns;
     Values plain, inputs;
     RandomInputs(**dense, sizes, 11, &plain);
-    auto status = RunOnHost(**dense, sizes, **module, reference, 2, true, (*dense)->inputs(),
-                            (*dense)->outputs(), &plain);
+    auto status = (*compared)->RunReference(sizes, (*dense)->outputs(), &plain);
     ASSERT_TRUE(status.ok()) << status;
     std::map<std::string, ValueId> by_name;
     for (const Value& value : (*dense)->values()) by_name[value.name] = value.id;
@@ -136,8 +130,8 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
     for (ValueId id : graph.inputs()) inputs[id.value] = padded(graph.value(id));
     for (size_t c = 0; c < codes.size(); ++c) {
       Values values = inputs;
-      auto run =
-          RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+      auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[c]}, 3, false, graph.inputs(),
+                           graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run << descriptions[c];
       for (ValueId id : graph.outputs())
         EXPECT_LE(RelativeError(values[id.value], padded(graph.value(id))), 2e-4)

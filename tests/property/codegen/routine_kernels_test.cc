@@ -36,23 +36,17 @@ void CheckSourceOf(const RoutineSource& source, bool cuda) {
       names.push_back(kernel.routine);
     }
   ASSERT_FALSE(codes.empty()) << source.text;
-  const auto references = LowerReference(graph, sizes);
-  ASSERT_TRUE(references.ok()) << references.status();
-  std::vector<const FusionCode*> all, reference;
-  for (const FusionCode& code : *references) reference.push_back(&code), all.push_back(&code);
-  for (const FusionCode& code : codes) all.push_back(&code);
-  auto module = HostModule::Compile(all);
-  ASSERT_TRUE(module.ok()) << module.status();
+  const auto compared = ComparedCodes::Compile(graph, sizes, codes);
+  ASSERT_TRUE(compared.ok()) << compared.status();
   Values inputs;
   RandomInputs(graph, sizes, 11, &inputs);
   Values expected = inputs;
-  auto status =
-      RunOnHost(graph, sizes, **module, reference, 2, true, graph.inputs(), graph.outputs(), &expected);
+  auto status = (*compared)->RunReference(sizes, graph.outputs(), &expected);
   ASSERT_TRUE(status.ok()) << status;
   for (size_t c = 0; c < codes.size(); ++c) {
     Values values = inputs;
-    auto run =
-        RunOnHost(graph, sizes, **module, {&codes[c]}, 3, false, graph.inputs(), graph.outputs(), &values);
+    auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[c]}, 3, false, graph.inputs(),
+                         graph.outputs(), &values);
     ASSERT_TRUE(run.ok()) << run << names[c];
     for (ValueId id : graph.outputs())
       EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-5) << names[c];
