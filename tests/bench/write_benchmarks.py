@@ -153,7 +153,7 @@ MOST_ROWS = 3  # of one kind of graph, each by itself
 def search_table(document, name):
     """Google Benchmark's JSON of tests/bench/search."""
     context = document["context"]
-    lines = ["## The search", "", f"{context['date'][:10]}; {context['num_cpus']} CPUs, one thread.", "",
+    lines = ["## The search", "", f"{context['date'][:10]}; {context['num_cpus']} CPUs, {context['mhz_per_cpu']} MHz, one thread.", "",
              f"    build/release/tests/search_bench --benchmark_out=tests/bench/results/{name} --benchmark_out_format=json", "",
              "| what | time | gap | covers | target |", "| --- | ---: | ---: | ---: | ---: |"]
     for prefix, words, target in SEARCH_ROWS:
