@@ -159,7 +159,7 @@ FUSION_FN void fu_store(T* base, const T (&in)[V], fu_index index, fu_index limi
 }
 
 // As fu_load, of something that the kernel only reads: the L2 cache is asked to keep PERCENT of its lines for the next run of
-// the kernel, always the same ones, and to give up the others first (createpolicy, sm_80). What is larger than the cache and
+// the kernel, and to give up the others first (createpolicy.fractional, sm_80). What is larger than the cache and
 // read in the same order each time would otherwise push itself out before it is read again.
 template <int V, int PERCENT, class T>
 FUSION_FN void fu_load_kept(T (&out)[V], const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned,

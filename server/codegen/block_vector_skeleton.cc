@@ -149,7 +149,6 @@ class BlockVectorLowering {
   }
   // A uniform flag: whether vector accesses to the value are aligned. Each value is accessed in one place.
   std::string Aligned(ValueId value) {
-    if (parameters_.vector_width == 1) return "true";
     std::string flag = "a_" + context_.Name(value);
     flags_.push_back(
         ir::Text(absl::StrCat("const bool ", flag, " = fu_aligned(", context_.Pointer(value), ");")));

@@ -261,7 +261,8 @@ class ElementLowering {
   }
 
   // How a loop over the entries of a value is printed: those of elements that no registers hold in any case
-  // (a thread has 255 of 4 bytes) are not unrolled, which took compilers half a minute for 16 x 16 of f64.
+  // (a thread has 255 of 4 bytes) are not unrolled. The f64 reference of products of 16 x 16 took nvcc 15.4 s
+  // with these loops and those of its routine unrolled, 4.8 and 1.7 s with either, 0.5 s with neither.
   std::string Unroll(ValueId value) const {
     constexpr int kMostRegisters = 255;
     return Entries(value) * context_.TypeBytes(value) / 4 > kMostRegisters ? "FUSION_NO_UNROLL"

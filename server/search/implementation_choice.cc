@@ -95,10 +95,10 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
 }
 
 int L2Percent(const FusionShape& shape) {
-  // What of inputs and results of more than the cache can stay: 27 MB of 60 on an H200, where loads of a
-  // processor find in its own half of the cache what the other half has too. GESUMMV f64 of 2048 square, 67
-  // MB, took 12.7, 12.8, 14.1 and 16.3 us with 40, 50, 60 and 70 %, 16.9 without; SGEMV f64 of 3072 square,
-  // 75 MB, 16.2, 17.0, 19.7 and 21.8, 21.9 (by hand).
+  // What can stay of inputs and results that are larger than the cache: 27 MB of 60 on an H200, perhaps
+  // because lines that both halves of the chip read are in both halves of the cache; set by hand. GESUMMV f64
+  // of 2048 square, 67 MB, took 12.7, 12.8, 14.1 and 16.3 us with 40, 50, 60 and 70 %, 16.9 without; SGEMV
+  // f64 of 3072 square, 75 MB, 16.2, 17.0, 19.7 and 21.8, 21.9 (by hand).
   constexpr double kShare = 0.45;
   if (!shape.cuda() || shape.compute_capability() < 80 || !shape.model.too_large_for_cache()) return 0;
   double bytes = 0;

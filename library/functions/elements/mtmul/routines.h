@@ -13,7 +13,7 @@ FUSION_FN void mtmul_row(int thread, const T* a, const T* b, T* result) {
 
 template <class T, int k, int r, int c>
 FUSION_FN void mtmul_thread(const T* a, const T* b, T* result) {
-  if (r * k * c * (int)sizeof(T) > 16384) {  // unrolled, compilers would take half a minute for 16 x 16 of f64
+  if (r * k * c * (int)sizeof(T) > 16384) {  // 16 x 16 of f64 and more: code that compilers take long for
     FUSION_NO_UNROLL
     for (int i = 0; i < r; ++i) mtmul_row<T, k, r, c>(i, a, b, result);
   } else {
