@@ -56,7 +56,6 @@ class CostModel {
       : device_(WithDefaults(std::move(device))),
         cold_(warm_bytes <= 0),
         warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
-        too_large_(!cold_ && !warm_),
         residual_(std::move(residual)),
         routines_(std::make_shared<const RoutineTables>(std::move(routines))),
         memory_(std::move(memory)) {}
@@ -76,8 +75,8 @@ class CostModel {
     model.memory_ = std::move(memory);
     return model;
   }
-  // Whether kernels run back to back over more data than the L2 cache holds.
-  bool too_large_for_cache() const { return too_large_; }
+  // Whether kernels run back to back, and may find in the L2 cache what the run before left there.
+  bool back_to_back() const { return !cold_; }
   const DeviceDescription& device() const { return device_; }
   const Residual& residual() const { return residual_; }
   const RoutineTables& routines() const { return *routines_; }
@@ -85,7 +84,7 @@ class CostModel {
 
  private:
   DeviceDescription device_;
-  bool cold_, warm_, too_large_;
+  bool cold_, warm_;
   Residual residual_;
   std::shared_ptr<const RoutineTables> routines_;
   std::shared_ptr<const KernelMemory> memory_;

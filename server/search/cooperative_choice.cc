@@ -64,8 +64,8 @@ bool FinishNeeded(const Graph& graph, const NodeSet& kernel, const FusionShape& 
   return false;
 }
 
-// Where rows stay that a later sweep reads again.
-enum class Keep { kNothing, kRegisters, kShared };
+// Where rows stay that a later sweep reads again. kAll: as kShared, where no row stays behind.
+enum class Keep { kNothing, kRegisters, kShared, kAll };
 
 class CooperativeChooser {
  public:
@@ -73,8 +73,8 @@ class CooperativeChooser {
       : graph_(graph), nodes_(nodes), sweeps_(sweeps), reused_(Reused(sweeps)) {}
 
   // `common`: threads, stages, load_path, hold_columns, rows_per_step, atomic and blocks_per_multiprocessor.
-  // In batches of rows (no stages) those of the last step stay in registers, and with kShared others beside
-  // them.
+  // In batches of rows (no stages) those of the last step stay in registers, and with kShared and kAll others
+  // beside them.
   std::optional<FusionImplementation> Make(const SkeletonParameters& common, int vector_width,
                                            Keep keep) const {
     std::vector<SkeletonParameters> parameters;
@@ -135,7 +135,7 @@ class CooperativeChooser {
     const int64_t others =
         in_batches ? (rows_of_block - 1) / common.rows_per_step * common.rows_per_step : rows_of_block;
     kept.shared_rows = static_cast<int>(std::min(others, shared_limit / row_bytes));
-    if (kept.shared_rows == 0) return std::nullopt;
+    if (kept.shared_rows == 0 || (keep == Keep::kAll && kept.shared_rows < others)) return std::nullopt;
     return Assemble(parameters, kept, kept.shared_rows * row_bytes, rows_of_block);
   }
 
@@ -257,15 +257,10 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
   if (sweeps.size() == 1 && sweeps[0].grid_reductions == 0) return;  // one section: an ordinary launch
   const CooperativeChooser chooser(graph, nodes, sweeps);
   int vector_width = 16;
-  bool panels = false, three_quarters = false;
+  bool panels = false;
   for (const FusionShape& sweep : sweeps) {
     if (sweep.skeleton.skeleton != Skeleton::kRowPanel) continue;
     panels = true;
-    // Rows that blocks of 768 threads fill, where all others leave a quarter of their lanes idle or, with few
-    // threads, have too few warps: SGEMVT of 3072 square.
-    const int64_t columns = sweep.Size(sweep.skeleton.row_panel.columns);
-    const int64_t lanes = columns / RowVectorWidths(sweep).front();
-    three_quarters |= lanes % 768 == 0 && lanes % 1024 != 0;
     vector_width = std::min(vector_width, RowVectorWidths(sweep).front());
   }
   std::vector<int> all_together = {1};
@@ -286,19 +281,17 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
     // were slower in all that was measured.
     for (const auto& path : StagedPaths(sweeps[0]))
       if (sweeps.size() == 1 || path.first != LoadPath::kBulk) paths.push_back(path);
-  std::vector<int> thread_counts = {512, 1024, 256};
-  if (three_quarters) thread_counts.push_back(768);
-  for (int threads : thread_counts)
+  for (int threads : {512, 1024, 256})
     for (const auto& [path, stages] : paths)
       for (bool hold : {true, false}) {
         if (hold && !panels) continue;
-        // By atomic and blocks: as many rows of a step as registers hold. Others in shared memory beside them
-        // make sense when these are all that fit.
-        std::map<std::pair<bool, int>, int> most_in_registers;
-        for (Keep keep : {Keep::kRegisters, Keep::kShared, Keep::kNothing})
+        // By atomic and blocks: as many rows of a step as registers hold, and the fewest beside which shared
+        // memory holds all others: registers are short where the estimate says that they are just enough.
+        std::map<std::pair<bool, int>, int> most_in_registers, fewest_with_all;
+        for (Keep keep : {Keep::kRegisters, Keep::kAll, Keep::kShared, Keep::kNothing})
           for (int together : stages == 0 ? in_registers : all_together) {
             if (keep != Keep::kNothing && (!chooser.reuses() || (stages == 0 && together == 1))) continue;
-            if (keep == Keep::kRegisters && stages > 0) continue;
+            if ((keep == Keep::kRegisters || keep == Keep::kAll) && stages > 0) continue;
             if (!hold && stages == 0 && together > 1) continue;
             SkeletonParameters common;
             common.threads = threads;
@@ -311,15 +304,18 @@ void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vect
                 if ((atomic && !sums) || (blocks == 2 && threads == 1024)) continue;
                 common.atomic = atomic;
                 common.blocks_per_multiprocessor = blocks;
-                if (keep == Keep::kShared && stages == 0 && together != most_in_registers[{atomic, blocks}])
+                const std::pair<bool, int> kind = {atomic, blocks};
+                if (keep == Keep::kAll && fewest_with_all.count(kind) > 0) continue;
+                if (keep == Keep::kShared && stages == 0 &&
+                    (together != most_in_registers[kind] || together == fewest_with_all[kind]))
                   continue;
                 for (int percent : {0, l2_percent}) {
                   if (percent > 0 && stages > 0) continue;
                   common.l2_percent = percent;
                   auto made = chooser.Make(common, panels ? vector_width : 1, keep);
                   if (made && keep == Keep::kRegisters)
-                    most_in_registers[{atomic, blocks}] =
-                        std::max(most_in_registers[{atomic, blocks}], together);
+                    most_in_registers[kind] = std::max(most_in_registers[kind], together);
+                  if (made && keep == Keep::kAll) fewest_with_all[kind] = together;
                   if (made) out->push_back(*std::move(made));
                   if (l2_percent == 0) break;
                 }

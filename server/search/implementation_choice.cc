@@ -95,18 +95,21 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
 }
 
 int L2Percent(const FusionShape& shape) {
-  // What can stay of inputs and results that are larger than the cache: 27 MB of 60 on an H200, perhaps
-  // because lines that both halves of the chip read are in both halves of the cache; set by hand. GESUMMV f64
-  // of 2048 square, 67 MB, took 12.7, 12.8, 14.1 and 16.3 us with 40, 50, 60 and 70 %, 16.9 without; SGEMV
-  // f64 of 3072 square, 75 MB, 16.2, 17.0, 19.7 and 21.8, 21.9 (by hand).
-  constexpr double kShare = 0.45;
-  if (!shape.cuda() || shape.compute_capability() < 80 || !shape.model.too_large_for_cache()) return 0;
-  double bytes = 0;
+  // Set by hand, on an H200 (DECISIONS 108 and 111). Not all of the cache, perhaps because lines that both
+  // halves of the chip read are in both halves of the cache; less where results pass through it too. Results
+  // beside inputs that do not nearly fit are slower with any share: MADD f64 of 2048 square, 100 MB.
+  constexpr double kShare = 0.45, kShareBesideResults = 0.3, kLeastData = 0.5, kMostDataWithResults = 1.4;
+  if (!shape.cuda() || shape.compute_capability() < 80 || !shape.model.back_to_back()) return 0;
+  double inputs = 0, results = 0;
   for (ValueId input : shape.graph.inputs())
     if (KeptInL2(shape.graph.value(input), Skeleton::kVector))
-      bytes += shape.graph.value(input).type.Bytes(shape.sizes);
-  if (bytes == 0) return 0;
-  const double share = std::min(1.0, kShare * shape.model.device().l2_bytes() / bytes);
+      inputs += shape.graph.value(input).type.Bytes(shape.sizes);
+  for (ValueId output : shape.graph.outputs()) results += shape.graph.value(output).type.Bytes(shape.sizes);
+  const double cache = shape.model.device().l2_bytes();
+  if (inputs == 0 || inputs + results < kLeastData * cache) return 0;
+  const bool beside_results = results >= inputs / 4;
+  if (beside_results && inputs + results > kMostDataWithResults * cache) return 0;
+  const double share = std::min(1.0, (beside_results ? kShareBesideResults : kShare) * cache / inputs);
   const int percent = static_cast<int>(20 * share) * 5;
   return percent < 10 ? 0 : percent;
 }

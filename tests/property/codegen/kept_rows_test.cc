@@ -39,17 +39,15 @@ Vector Outer(const Vector& u, const Vector& v) {
 
 // The fusions of all nodes as `sweeps` sweeps that keep rows, at sizes of one step and of several, with and
 // without a ragged end (three blocks). `compute`: inputs -> outputs. `storages`: how many of shared memory,
-// registers and both must occur. As they are generated for `generated` rows and columns; with `threads` a
-// block, if not 0.
+// registers and both must occur.
 void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> catalog, size_t sweeps,
-                     size_t storages, const std::function<Named(const Named&)>& compute,
-                     int64_t generated = 2048, int threads = 0) {
+                     size_t storages, const std::function<Named(const Named&)>& compute) {
   auto parsed = ParseSource(TextSource(text), std::move(catalog));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Graph& graph = **parsed;
   SearchOptions options;
   options.implementation.keep = 1000;
-  auto space = SearchFusions(graph, {{"n", generated}}, CostModel(DescribedDevice(v1::CUDA)), options);
+  auto space = SearchFusions(graph, {{"n", 2048}}, CostModel(DescribedDevice(v1::CUDA)), options);
   ASSERT_TRUE(space.ok()) << space.status();
 
   std::vector<FusionCode> codes;
@@ -59,7 +57,6 @@ void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> cat
   for (const FusionImplementation& implementation : space->implementations) {
     if (implementation.fusion.nodes.Size() != graph.node_count() || implementation.sweeps.size() != sweeps)
       continue;
-    if (threads > 0 && implementation.parameters.threads != threads) continue;
     const KeptRows& kept = implementation.sweeps.back().kept;
     const std::pair storage(kept.shared_rows > 0, kept.register_rows > 0);
     if (!kept.any() || ++seen[storage][implementation.parameters.atomic] > 2) continue;
@@ -104,19 +101,6 @@ TEST(KeptRows, ThreeSweepsOverOneMatrixReadTheirOwnRows) {
         const Vector x = Product(in.at("A"), in.at("y")), w = Product(in.at("A"), x);
         return Named{{"x", x}, {"w", w}, {"v", Product(in.at("A"), w)}};
       });
-}
-
-TEST(KeptRows, BlocksOf768ThreadsWhereRowsFillThem) {
-  ExpectPlainSums(
-      "size n = 3072; matrix[n,n] A; vector[n] x, y, w; input A, y; x = gemtv(1.0, A, y); w = gemtv(1.0, A, "
-      "x);"
-      "return x, w;",
-      *Catalog::BuiltIn(), 2, 3,
-      [](const Named& in) {
-        const Vector x = Product(in.at("A"), in.at("y"));
-        return Named{{"x", x}, {"w", Product(in.at("A"), x)}};
-      },
-      3072, 768);
 }
 
 TEST(KeptRows, AMatrixThatOnlyALaterSweepReadsIsFoundThere) {
