@@ -76,6 +76,7 @@ class CudaBackend : public ExecutionBackend {
   absl::StatusOr<double> EventSeconds();
   // Queues the launches on our stream.
   absl::Status Launch(const std::vector<PreparedLaunch>& launches);
+  absl::Status Lead(const std::vector<PreparedLaunch>& launches, int runs);
   // The launches `repeat` times as one CUDA graph; the caller destroys it.
   absl::StatusOr<CudaGraphExec> Capture(const std::vector<PreparedLaunch>& launches, int repeat);
   // Seconds of all of them.

@@ -87,7 +87,8 @@ struct RunOptions {
   absl::Span<const MemoryRange> guards;  // these with what guard zones hold
   bool flush_cache = false;              // afterwards, and before the run: nothing of the data is in cache
   int repeat = 1;                        // runs back to back, on a GPU as one CUDA graph; the mean counts
-  std::function<void()> before_launch;   // called when only the launches are left
+  int lead = 0;                          // runs before those, outside the timed region
+  std::function<void()> before_launch;   // called when only the launches are left, the lead's among them
   // Of the same launches, from run to run; null: nothing is kept.
   std::unique_ptr<RepeatedLaunches>* kept = nullptr;
   std::function<void()> after_run;           // called when the launches have ended well, before what follows

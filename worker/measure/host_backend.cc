@@ -171,10 +171,15 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
     if (absl::Status flushed = FlushCache(); !flushed.ok()) return flushed;
   }
   if (options.before_launch) options.before_launch();
+  const auto run = [&launches](int times) {
+    for (int i = 0; i < times; ++i)
+      for (const PreparedLaunch& launch : launches)
+        if (launch.grid > 0)
+          reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
+  };
+  run(options.lead);
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < options.repeat; ++i)
-    for (const PreparedLaunch& launch : launches)
-      if (launch.grid > 0) reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
+  run(options.repeat);
   const auto end = std::chrono::steady_clock::now();
   if (options.after_run) options.after_run();
   if (!options.inspections.empty()) {

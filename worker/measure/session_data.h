@@ -71,8 +71,10 @@ class SessionData {
   struct RunCalls {
     std::function<void()> before_launch, after_run;  // as RunOptions
   };
-  // `repeat` runs with outputs, temporaries and workspace poisoned before. Seconds of one.
-  absl::StatusOr<double> Run(PreparedProgram& program, bool flush_cache, int repeat, RunCalls calls);
+  // `repeat` runs after `lead` that are not timed, with outputs, temporaries and workspace poisoned before.
+  // Seconds of one.
+  absl::StatusOr<double> Run(PreparedProgram& program, bool flush_cache, int repeat, int lead,
+                             RunCalls calls);
   // A run with flushed caches that is looked at afterwards: with guards of this program's layout.
   absl::StatusOr<double> RunInspected(PreparedProgram& program, RunCalls calls);
   // Seconds that the last such run waited for what was found.

@@ -10,12 +10,13 @@
 
 namespace fusion {
 
-absl::StatusOr<double> SessionData::Run(PreparedProgram& program, bool flush_cache, int repeat,
+absl::StatusOr<double> SessionData::Run(PreparedProgram& program, bool flush_cache, int repeat, int lead,
                                         RunCalls calls) {
   RunOptions options;
   options.poison = program.poison;
   options.flush_cache = flush_cache;
   options.repeat = repeat;
+  options.lead = lead;
   options.kept = &program.repeated;
   options.before_launch = std::move(calls.before_launch);
   options.after_run = std::move(calls.after_run);

@@ -116,6 +116,29 @@ TEST_P(RepeatedRunsTest, WhatIsKeptRunsAsOftenAsAskedForToo) {
   }
 }
 
+TEST_P(RepeatedRunsTest, WhatLeadsRunsBeforeAndIsNotTimed) {
+  for (int repeat : {1, 4}) {
+    const double zero = 0;
+    ASSERT_TRUE(backend_->CopyIn(data_, &zero, 8).ok());
+    RunOptions options;
+    options.repeat = repeat;
+    options.lead = 3;
+    int called = 0;
+    options.before_launch = [&] { ++called; };
+    const auto start = std::chrono::steady_clock::now();
+    absl::StatusOr<double> seconds = backend_->Run(launches_, options);
+    const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ASSERT_TRUE(seconds.ok()) << seconds.status();
+    double expected = 0;
+    for (int i = 0; i < 3 + repeat; ++i) expected = 2 * (2 * expected + 0) + 1;
+    EXPECT_EQ(Entry(), expected) << repeat;
+    EXPECT_EQ(called, 1);
+    // Two launches that each take a millisecond; those of the lead are in what the call took alone.
+    EXPECT_GE(*seconds, 1.9e-3);
+    EXPECT_LE(repeat * *seconds + 3 * 1.9e-3, all);
+  }
+}
+
 TEST_P(RepeatedRunsTest, TheTimeIsThatOfOneRun) {
   RunOptions options;
   options.repeat = 8;

@@ -31,6 +31,7 @@ class ScriptedBackend : public ExecutionBackend {
     std::string kernel;
     bool flush_cache = false;
     int repeat = 0;
+    int lead = 0;
   };
   // `round`: 0 for the first run and those that warm up, then that of the sample.
   using Seconds = std::function<double(const std::string& kernel, bool flush_cache, int round)>;
@@ -41,7 +42,7 @@ class ScriptedBackend : public ExecutionBackend {
                              const RunOptions& options) override {
     if (absl::StatusOr<double> run = host_->Run(launches, options); !run.ok()) return run.status();
     const std::string& kernel = launches[0].name;
-    runs_.push_back({kernel, options.flush_cache, options.repeat});
+    runs_.push_back({kernel, options.flush_cache, options.repeat, options.lead});
     // In a round, the run with flushed caches comes first.
     int& flushed = flushed_[kernel];
     flushed += options.flush_cache;
@@ -219,6 +220,19 @@ TEST_F(TimingTest, AWarmSampleIsASeriesAsLongAsTheRunIsShort) {
         EXPECT_EQ(run.repeat, 1) << run.kernel;
       }
     }
+  }
+}
+
+TEST_F(TimingTest, WhereWarmTimesRankRunsThatAreNotTimedLeadEachSample) {
+  for (bool warm : {false, true}) {
+    task_.mutable_method()->set_warm(warm);
+    const v1::TimeResult result = Measure([](const std::string&, bool, int) { return 1e-5; });
+    int led = 0;
+    for (const ScriptedBackend::NotedRun& run : backend_->runs()) {
+      EXPECT_TRUE(run.lead == 0 || (run.lead == 2 && !run.flush_cache)) << run.lead;
+      led += run.kernel == "fast" && run.lead > 0;
+    }
+    EXPECT_EQ(led, warm ? result.programs(0).warm_samples_size() : 0);
   }
 }
 
