@@ -115,6 +115,8 @@ class CooperativeChooser {
       const auto made = MakeSweep(sweep, own, 0, &traits);
       if (!made || made->parameters.blocks_per_multiprocessor < common.blocks_per_multiprocessor)
         return std::nullopt;
+      if (keep != Keep::kNothing && in_batches && !RoomForComputedRows(sweep, own, traits.registers))
+        return std::nullopt;
       other_shared = std::max(other_shared, traits.shared_bytes);
       parameters.push_back(own);
     }
@@ -142,6 +144,20 @@ class CooperativeChooser {
   bool reuses() const { return !reused_.empty(); }
 
  private:
+  // Rows that are kept and were computed from others are in registers beside those, all of a step at once;
+  // half of them take the others' place. `registers`: the estimate, which has room for the loaded ones alone.
+  // GEMVER f64 of 2048 square with 256 threads spills with 8 rows (35 us), with 4 it does not (23.5; H200).
+  bool RoomForComputedRows(const FusionShape& sweep, const SkeletonParameters& own, int registers) const {
+    constexpr int kSlack = 16;
+    int computed = 0;
+    for (ValueId value : reused_) computed += Holds(sweep.stores, value);
+    if (computed == 0 || !sweep.cuda()) return true;
+    const int more =
+        computed * own.rows_per_step * own.chunks * own.vector_width * (sweep.entry_bytes / 4) / 2;
+    const int threads = own.threads * own.blocks_per_multiprocessor;
+    return registers + more <=
+           std::min(255, sweep.model.device().registers_per_multiprocessor() / threads / 8 * 8) + kSlack;
+  }
   int64_t RowsOfBlock(const FusionShape& sweep, const SkeletonParameters& parameters) const {
     const int64_t rows = sweep.Size(sweep.skeleton.row_panel.rows),
                   blocks =
