@@ -128,7 +128,7 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
                              const PipelineContext& context, BuiltCode* built);
 
 // Raise when the meaning of a measured time changes: it is part of the key of stored measurements.
-inline constexpr int kMethodVersion = 2;
+inline constexpr int kMethodVersion = 3;
 // What programs for the submission are measured with: data, the reference in f64 and the unfused cover. Of
 // one job always the same.
 v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::Program unfused,
