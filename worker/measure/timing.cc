@@ -36,6 +36,7 @@ constexpr int kWarmSeriesSlack = 3;
 // Where warm times rank, runs before the series: until the cache holds what such runs leave there. A series
 // of five without them had GEMVER of 3072 square in f32 at 27.5 us, which takes 24.3 in a loop (H200).
 constexpr int kWarmLead = 2;
+constexpr double kMostLedSeconds = 0.01;  // of a run: longer ones need no lead, and have deadlines
 // Of the cold runs that are timed, besides the first and the last, those whose results are compared too.
 constexpr double kJudgedShare = 0.25;
 // All of them, where that has once taken no longer than this: a busy machine makes it slower, not dearer.
@@ -248,6 +249,12 @@ class ProtocolRun {
     return longest - std::uniform_int_distribution<int>(0, std::min(kWarmSeriesSlack, longest - 1))(random_);
   }
 
+  // Runs before those of a warm sample.
+  int WarmLead(const Subject& subject) const {
+    const auto cold = subject.cold.find(round_);
+    return method_.warm() && cold != subject.cold.end() && cold->second <= kMostLedSeconds ? kWarmLead : 0;
+  }
+
   absl::Status SampleRounds() {
     // The last sample is the run that is judged at the end.
     for (; round_ + 1 < method_.maximum_samples(); ++round_) {
@@ -270,11 +277,10 @@ class ProtocolRun {
           // Nobody knows which of the runs that are timed will be looked at.
           const bool judged = flush_cache && (least_inspection_seconds_ < kCheapJudgement ||
                                               std::bernoulli_distribution(kJudgedShare)(random_));
-          FUSION_ASSIGN_OR_RETURN(
-              const bool ran,
-              judged ? RunAndJudge(subject, "a timed run", &seconds)
-                     : RunOnce(subject, flush_cache, &seconds, flush_cache ? 1 : WarmSeries(*subject),
-                               !flush_cache && method_.warm() ? kWarmLead : 0));
+          FUSION_ASSIGN_OR_RETURN(const bool ran, judged ? RunAndJudge(subject, "a timed run", &seconds)
+                                                         : RunOnce(subject, flush_cache, &seconds,
+                                                                   flush_cache ? 1 : WarmSeries(*subject),
+                                                                   flush_cache ? 0 : WarmLead(*subject)));
           if (ran) (flush_cache ? subject->cold : subject->warm)[round_] = seconds;
         }
       }
