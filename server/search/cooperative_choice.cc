@@ -148,15 +148,13 @@ class CooperativeChooser {
   // half of them take the others' place. `registers`: the estimate, which has room for the loaded ones alone.
   // GEMVER f64 of 2048 square with 256 threads spills with 8 rows (35 us), with 4 it does not (23.5; H200).
   bool RoomForComputedRows(const FusionShape& sweep, const SkeletonParameters& own, int registers) const {
-    constexpr int kSlack = 16;
     int computed = 0;
     for (ValueId value : reused_) computed += Holds(sweep.stores, value);
     if (computed == 0 || !sweep.cuda()) return true;
     const int more =
         computed * own.rows_per_step * own.chunks * own.vector_width * (sweep.entry_bytes / 4) / 2;
-    const int threads = own.threads * own.blocks_per_multiprocessor;
     return registers + more <=
-           std::min(255, sweep.model.device().registers_per_multiprocessor() / threads / 8 * 8) + kSlack;
+           MostRegisters(sweep.model.device(), own.threads * own.blocks_per_multiprocessor) + kRegisterSlack;
   }
   int64_t RowsOfBlock(const FusionShape& sweep, const SkeletonParameters& parameters) const {
     const int64_t rows = sweep.Size(sweep.skeleton.row_panel.rows),

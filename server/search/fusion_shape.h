@@ -112,6 +112,12 @@ std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& need
 // `entries_per_row`: of a lane.
 inline constexpr int kRowsInRegisters[] = {4, 8, 16};
 std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& needs, int entries_per_row);
+// Registers that a thread may have where so many threads are on a multiprocessor, at least one: they are
+// given by eights. Estimates are coarse, and the compiler keeps to the limit of the launch bounds whatever
+// they are: up to kRegisterSlack more may fit without spilling (RMS norm: 60 estimated, 59 used) or not, and
+// what spills loses when it is timed.
+int MostRegisters(const DeviceDescription& device, int threads);
+inline constexpr int kRegisterSlack = 16;
 // Bytes of static shared memory with which the threads of a block reduce `count` values at once.
 inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }
 // Of `blocks` blocks that all add to the same `bytes`: additions to one line of the cache wait for each

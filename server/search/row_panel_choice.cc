@@ -109,9 +109,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   KernelTraits traits = shape.Traits();
   traits.threads = threads;
   traits.compute_efficiency = kLoopComputeEfficiency;
-  // Registers are given to warps by eights for each thread.
-  const int most_registers = std::min(
-      255, device.registers_per_multiprocessor() / std::max(1, threads * parameters.resident_blocks) / 8 * 8);
+  const int most_registers = MostRegisters(device, std::max(1, threads * parameters.resident_blocks));
   // Few of the values of a chunk live at once.
   traits.registers =
       28 + width * words * std::min(4, static_cast<int>(shape.members.size() + shape.loads.size()));
@@ -144,10 +142,6 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
                            " bytes of shared memory; the device has ", device.shared_bytes_per_block());
     return std::nullopt;
   }
-  // The estimate is coarse, and the compiler keeps to the limit of the launch bounds whatever it is: slightly
-  // more may fit without spilling (RMS norm: 60 estimated, 59 used) or not, and what spills loses when it is
-  // timed.
-  constexpr int kRegisterSlack = 16;
   if (shape.cuda() && traits.registers > most_registers &&
       traits.registers <= most_registers + kRegisterSlack)
     traits.registers = most_registers;
@@ -385,6 +379,10 @@ std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& need
   for (int together : {2, 4, 8})
     if (together * row_bytes <= 65536 && needs.matrices > 0) choices.push_back(together);
   return choices;
+}
+
+int MostRegisters(const DeviceDescription& device, int threads) {
+  return std::min(255, device.registers_per_multiprocessor() / threads / 8 * 8);
 }
 
 std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& needs, int entries_per_row) {

@@ -74,9 +74,8 @@ class CudaBackend : public ExecutionBackend {
   absl::Status LaunchTable(CudaFunction function, InspectionTable* table, CudaPointer results);
   absl::Status Synchronize(const char* what);
   absl::StatusOr<double> EventSeconds();
-  // Queues the launches on our stream.
-  absl::Status Launch(const std::vector<PreparedLaunch>& launches);
-  absl::Status Lead(const std::vector<PreparedLaunch>& launches, int runs);
+  // Queues the launches on our stream, all of them so many times.
+  absl::Status Launch(const std::vector<PreparedLaunch>& launches, int times = 1);
   // The launches `repeat` times as one CUDA graph; the caller destroys it.
   absl::StatusOr<CudaGraphExec> Capture(const std::vector<PreparedLaunch>& launches, int repeat);
   // Seconds of all of them.

@@ -81,7 +81,7 @@ absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launc
     seconds = RunGraph(launches, options);
   } else {
     if (options.before_launch) options.before_launch();
-    FUSION_RETURN_IF_ERROR(Lead(launches, options.lead));
+    FUSION_RETURN_IF_ERROR(Launch(launches, options.lead));
     // While the device waits the host queues everything behind: the time between the events holds no launch
     // latency of the host. About 3 us a launch on a slow host.
     seconds = Time([&] { return Launch(launches); }, 10000 + 5000 * static_cast<int64_t>(launches.size()),
@@ -116,7 +116,7 @@ absl::StatusOr<double> CudaBackend::RunGraph(const std::vector<PreparedLaunch>& 
   } else if (options.before_launch) {
     options.before_launch();
   }
-  FUSION_RETURN_IF_ERROR(Lead(launches, options.lead));
+  FUSION_RETURN_IF_ERROR(Launch(launches, options.lead));
   return Time([&] { return driver_.Check(driver_.GraphLaunch(graph, stream_), "cuGraphLaunch"); }, 50000);
 }
 
@@ -130,32 +130,28 @@ absl::StatusOr<double> CudaBackend::Time(const std::function<absl::Status()>& wo
   return EventSeconds();
 }
 
-absl::Status CudaBackend::Lead(const std::vector<PreparedLaunch>& launches, int runs) {
-  for (int i = 0; i < runs; ++i) FUSION_RETURN_IF_ERROR(Launch(launches));
-  return absl::OkStatus();
-}
-
-absl::Status CudaBackend::Launch(const std::vector<PreparedLaunch>& launches) {
-  for (const PreparedLaunch& launch : launches) {
-    if (launch.grid <= 0) continue;
-    auto* function = static_cast<CudaFunction>(launch.kernel);
-    CudaLaunchAttribute attributes[2];
-    CudaLaunchConfig config;
-    config.grid_x = static_cast<unsigned int>(launch.grid);
-    config.block_x = static_cast<unsigned int>(launch.threads);
-    config.shared_bytes = static_cast<unsigned int>(launch.shared_bytes);
-    config.stream = stream_;
-    config.attributes = attributes;
-    auto set = [&](CudaLaunchAttributeId id) {
-      attributes[config.attribute_count].id = id;
-      attributes[config.attribute_count++].value[0] = 1;
-    };
-    if (launch.cooperative) set(kLaunchCooperative);
-    if (launch.programmatic) set(kLaunchProgrammaticSerialization);
-    FUSION_RETURN_IF_ERROR(driver_.Check(
-        driver_.LaunchKernelEx(&config, function, const_cast<void**>(launch.arguments.data()), nullptr),
-        absl::StrCat("launching ", launch.name).c_str()));
-  }
+absl::Status CudaBackend::Launch(const std::vector<PreparedLaunch>& launches, int times) {
+  for (int i = 0; i < times; ++i)
+    for (const PreparedLaunch& launch : launches) {
+      if (launch.grid <= 0) continue;
+      auto* function = static_cast<CudaFunction>(launch.kernel);
+      CudaLaunchAttribute attributes[2];
+      CudaLaunchConfig config;
+      config.grid_x = static_cast<unsigned int>(launch.grid);
+      config.block_x = static_cast<unsigned int>(launch.threads);
+      config.shared_bytes = static_cast<unsigned int>(launch.shared_bytes);
+      config.stream = stream_;
+      config.attributes = attributes;
+      auto set = [&](CudaLaunchAttributeId id) {
+        attributes[config.attribute_count].id = id;
+        attributes[config.attribute_count++].value[0] = 1;
+      };
+      if (launch.cooperative) set(kLaunchCooperative);
+      if (launch.programmatic) set(kLaunchProgrammaticSerialization);
+      FUSION_RETURN_IF_ERROR(driver_.Check(
+          driver_.LaunchKernelEx(&config, function, const_cast<void**>(launch.arguments.data()), nullptr),
+          absl::StrCat("launching ", launch.name).c_str()));
+    }
   return absl::OkStatus();
 }
 
@@ -163,8 +159,7 @@ absl::StatusOr<CudaGraphExec> CudaBackend::Capture(const std::vector<PreparedLau
   constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
   FUSION_RETURN_IF_ERROR(
       driver_.Check(driver_.StreamBeginCapture(stream_, kThreadLocal), "cuStreamBeginCapture"));
-  absl::Status captured;
-  for (int i = 0; i < repeat && captured.ok(); ++i) captured = Launch(launches);
+  absl::Status captured = Launch(launches, repeat);
   CudaGraph graph = nullptr;
   const absl::Status ended = driver_.Check(driver_.StreamEndCapture(stream_, &graph), "cuStreamEndCapture");
   captured.Update(ended);
