@@ -25,7 +25,7 @@ namespace fusion {
 // notices.
 inline constexpr int kCostModelVersion = 7;
 
-inline constexpr int kResidualFeatures = 68;
+inline constexpr int kResidualFeatures = 70;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 // What each says, for people: "bulk copies".
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();

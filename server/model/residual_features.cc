@@ -8,7 +8,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kOfOthers = 53;  // features of kernels that are not over elements; those of elements follow
+constexpr size_t kOfOthers = 55;  // features of kernels that are not over elements; those of elements follow
 
 double Logarithm(double value, double of_one) { return value > 0 ? std::log2(value / of_one) : 0; }
 
@@ -33,7 +33,7 @@ const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
       "one tile a block of single entries", "staged copies of single entries", "chunks of single entries",
       "registers bounded", "registers bounded: registers", "one warp a row", "partial results",
       "bulk copies: threads", "bulk copies of single entries: threads",
-      "bulk copies of several rows of single entries",
+      "bulk copies of several rows of single entries", "vectors in one block", "share kept in L2",
       // Of kernels over elements.
       "every element kernel", "elements: staged", "elements: one tile a block",
       "elements: several threads each", "elements: computation", "elements: launches",
@@ -145,7 +145,9 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
                               double(kernel.skeleton == Skeleton::kCooperative && !p.atomic),
                               bulk ? threads : 0,
                               bulk && single ? threads : 0,
-                              bulk && single ? Logarithm(rows.rows_per_step, 1) / 3 : 0};
+                              bulk && single ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
+                              double(kernel.skeleton == Skeleton::kVector && p.chunks > 0),
+                              p.l2_percent / 100.0};
   static_assert(std::size(of_others) == kOfOthers);
   std::copy(std::begin(of_others), std::end(of_others), features.begin());
   return features;

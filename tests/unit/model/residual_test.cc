@@ -145,6 +145,23 @@ TEST(Residual, FiniteSumsWithoutSenseCorrectNothing) {
   EXPECT_TRUE(std::isfinite(residual.Correction(kernels[0]))) << residual.Correction(kernels[0]);
 }
 
+// What is kept in the L2 cache, and vectors that one block keeps, are choices of the search: each is learned
+// of by itself.
+TEST(Residual, ChoicesOfTheSearchAreToldApart) {
+  FusionImplementation kept = Kernel(LoadPath::kDirect), one_block = kept, vectors = kept;
+  kept.parameters.l2_percent = 40;
+  one_block.skeleton = vectors.skeleton = Skeleton::kVector;
+  vectors.parameters.chunks = 0;
+  const std::vector<std::vector<FusionImplementation>> pairs = {{Kernel(LoadPath::kDirect), kept},
+                                                                {vectors, one_block}};
+  for (const std::vector<FusionImplementation>& pair : pairs) {
+    v1::ResidualStatistics statistics;
+    for (int i = 0; i < 50; ++i) AddJob({Observe({pair[0]}, 1e-3), Observe({pair[1]}, 0.8e-3)}, &statistics);
+    const Residual residual(statistics);
+    EXPECT_NEAR(residual.Correction(pair[1]) / residual.Correction(pair[0]), 0.8, 0.05);
+  }
+}
+
 TEST(Residual, OlderJobsCountLess) {
   v1::ResidualStatistics statistics;
   for (int i = 0; i < 300; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 2e-3)}, &statistics);
