@@ -4,8 +4,43 @@
 #ifndef FUSION_MATH_H_
 #define FUSION_MATH_H_
 
+// f32 on a GPU: not rounded correctly, but within 2 ulp (PTX ISA: div.full, sqrt.approx). The instructions are named, so
+// that the options of the compiler that translates an exported kernel change nothing.
+#if FUSION_CUDA
+FUSION_FN float fu_div(float x, float y) {
+  float quotient;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(quotient) : "f"(x), "f"(y));
+  return quotient;
+}
+FUSION_FN float fu_sqrt(float x) {
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+#else
+FUSION_FN float fu_div(float x, float y) { return x / y; }
 FUSION_FN float fu_sqrt(float x) { return sqrtf(x); }
+#endif
+FUSION_FN double fu_div(double x, double y) { return x / y; }
 FUSION_FN double fu_sqrt(double x) { return sqrt(x); }
+
+// x / y within 2 ulp, where many x have one y: what y alone decides the compiler computes once, and two products are left
+// for each x. y is scaled to [1, 2) before its reciprocal is taken, in two steps that neither overflow nor underflow.
+#if FUSION_CUDA
+FUSION_FN float fu_div_by(float x, float y) {
+  const int scale = 127 - (int)(__float_as_uint(y) >> 23 & 255), half = scale >> 1;
+  const float first = __int_as_float((half + 127) << 23), second = __int_as_float((scale - half + 127) << 23);
+  return x * first * (1.0f / (y * first * second) * second);
+}
+FUSION_FN double fu_div_by(double x, double y) {
+  const long long scale = 1023 - (__double_as_longlong(y) >> 52 & 2047), half = scale >> 1;
+  const double first = __longlong_as_double((half + 1023) << 52), second = __longlong_as_double((scale - half + 1023) << 52);
+  return x * first * (1.0 / (y * first * second) * second);
+}
+#else
+FUSION_FN float fu_div_by(float x, float y) { return x / y; }
+FUSION_FN double fu_div_by(double x, double y) { return x / y; }
+#endif
 
 // 1 / sqrt(x)
 #if FUSION_CUDA

@@ -33,7 +33,7 @@ FUSION_FN void minv_thread(const T* a, T* result) {
   T determinant = a[0] * result[0];
   FUSION_UNROLL
   for (int j = 1; j < n; ++j) determinant += a[j * n] * result[j];
-  const T inverse = T(1) / determinant;
+  const T inverse = fu_div(T(1), determinant);
   FUSION_UNROLL
   for (int e = 0; e < n * n; ++e) result[e] *= inverse;
 }
@@ -48,7 +48,7 @@ FUSION_FN void minv_entry(int thread, const T* a, T* result) {
     determinant += a[l * n + i] * cofactor;
     own = l == j ? cofactor : own;
   }
-  result[thread] = own / determinant;
+  result[thread] = fu_div(own, determinant);
 }
 
 template <class T, int n>
@@ -61,7 +61,7 @@ FUSION_FN void minv_row(int thread, const T* a, T* result) {
     cofactors[j] = minv_cofactor<T, n>(a, j, i);
     determinant += a[j * n + i] * cofactors[j];
   }
-  const T inverse = T(1) / determinant;
+  const T inverse = fu_div(T(1), determinant);
   FUSION_UNROLL
   for (int j = 0; j < n; ++j) result[i * n + j] = cofactors[j] * inverse;
 }
