@@ -178,9 +178,11 @@ def nvrtc_path():
 
 def conditions():
     """Driver, clocks and temperature by nvidia-smi, as it names them; {} where it is not."""
+    device = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]  # as nvidia-smi takes it: a number or a UUID
     fields = ["driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem", "temperature.gpu", "power.draw"]
     for more in (["clocks_event_reasons.active"], ["clocks_throttle_reasons.active"], []):  # by the age of the driver
         command = ["nvidia-smi", f"--query-gpu={','.join(fields + more)}", "--format=csv,noheader"]
+        command += ["-i", device] if device else []
         try:
             done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30)
         except (OSError, subprocess.TimeoutExpired):
