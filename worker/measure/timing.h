@@ -1,10 +1,11 @@
-// The timing protocol (method version 2). Each program is first judged: one run with poisoned outputs,
+// The timing protocol (method version 3). Each program is first judged: one run with poisoned outputs,
 // compared with the reference. Good ones are warmed up, then sampled in rounds: in every round each program
 // runs once with flushed caches, and in a series of up to 20 runs with warm ones, whose mean is a sample; the
 // unfused program among them, in an order that rotates, so that drift of the clocks hits all alike and
 // speed-ups are paired. A program takes part until the 95 % interval of its cold median (or, if the method
 // says so, warm one) is narrow enough, or its samples or seconds are used up; the unfused one as long as any
-// other. At last every program runs once more, timed, and is judged on that run.
+// other. At last every program runs once more, timed, and is judged on that run and on a few that follow it
+// without any between: what rests in a turn is found.
 #pragma once
 
 #include <functional>

@@ -18,8 +18,8 @@ namespace {
 
 constexpr long double kMostUlp = 2;
 
-// The distance from `found` to the exact result in units of the last place of a T there. 0 where both are the same infinity
-// or both are no number; beyond the largest number either it or infinity will do.
+// The distance from `found` to the exact result in units of the last place of a T there. 0 where both are the
+// same infinity or both are no number; beyond the largest number either it or infinity will do.
 template <class T>
 long double Ulps(T found, long double exact) {
   using Limits = std::numeric_limits<T>;
@@ -79,7 +79,8 @@ extern "C" __global__ void compute(const T* x, const T* y, T* quotients, T* by, 
     launch.name = "compute";
     launch.grid = static_cast<int64_t>(x.size()) / kThreads;
     launch.threads = kThreads;
-    for (size_t i = 0; i < 2 + std::size(results); ++i) launch.values.push_back(backend_->Allocate(bytes).value());
+    for (size_t i = 0; i < 2 + std::size(results); ++i)
+      launch.values.push_back(backend_->Allocate(bytes).value());
     const std::vector<uint64_t> data = launch.values;
     for (uint64_t& value : launch.values) launch.arguments.push_back(&value);
     ASSERT_TRUE(backend_->CopyIn(data[0], x.data(), bytes).ok());
@@ -96,7 +97,8 @@ extern "C" __global__ void compute(const T* x, const T* y, T* quotients, T* by, 
     for (size_t i = 0; i < x.size(); ++i) {
       const long double quotient = static_cast<long double>(x[i]) / y[i];
       ASSERT_LE(Ulps(results[0][i], quotient), kMostUlp) << x[i] << " / " << y[i] << " = " << results[0][i];
-      ASSERT_LE(Ulps(results[1][i], quotient), kMostUlp) << x[i] << " / " << y[i] << " by = " << results[1][i];
+      ASSERT_LE(Ulps(results[1][i], quotient), kMostUlp)
+          << x[i] << " / " << y[i] << " by = " << results[1][i];
       ASSERT_LE(Ulps(results[2][i], std::sqrt(static_cast<long double>(x[i]))), kMostUlp)
           << "sqrt(" << x[i] << ") = " << results[2][i];
     }
@@ -130,12 +132,24 @@ TYPED_TEST(DeviceMathTest, UsualNumbers) {
 TYPED_TEST(DeviceMathTest, ZerosInfinitiesNaNAndTheEndsOfTheRange) {
   using Limits = std::numeric_limits<TypeParam>;
   const TypeParam largest_power = std::ldexp(TypeParam{1}, Limits::max_exponent - 1);
-  const TypeParam some[] = {0, 1, 3, Limits::infinity(), Limits::quiet_NaN(), Limits::max(), Limits::min(), Limits::denorm_min(),
-                            3 * Limits::denorm_min(), Limits::min() / 3, largest_power, largest_power / 2, largest_power / 3};
+  const TypeParam some[] = {0,
+                            1,
+                            3,
+                            Limits::infinity(),
+                            Limits::quiet_NaN(),
+                            Limits::max(),
+                            Limits::min(),
+                            Limits::denorm_min(),
+                            3 * Limits::denorm_min(),
+                            Limits::min() / 3,
+                            largest_power,
+                            largest_power / 2,
+                            largest_power / 3};
   std::vector<TypeParam> x, y;
   for (TypeParam a : some)
     for (TypeParam b : some)
-      for (int signs = 0; signs < 4; ++signs) x.push_back(signs & 1 ? -a : a), y.push_back(signs & 2 ? -b : b);
+      for (int signs = 0; signs < 4; ++signs)
+        x.push_back(signs & 1 ? -a : a), y.push_back(signs & 2 ? -b : b);
   this->Check(x, y);
 }
 

@@ -84,6 +84,24 @@ TEST_P(DishonestCandidateTest, EveryCheatIsCaught) {
   }
 }
 
+// What does nothing in one of up to eight runs is found, whatever its period and with whichever run it
+// begins.
+TEST_P(DishonestCandidateTest, RestsInATurnAreFound) {
+  for (int period = 2; period <= 8; ++period) {
+    for (int rest = 0; rest < period; ++rest) {
+      AddProgram(absl::StrCat("rests_in_", rest, "_of_", period),
+                 absl::StrCat("if (runs % ", period, " != ", rest,
+                              ") z[i] = x[i] + y[i]; if (i == n - 1) runs = runs + 1;"),
+                 "STATE int runs = 0;");
+    }
+  }
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const v1::ProgramMeasurement& program : result->programs())
+    EXPECT_EQ(program.outcome(), v1::WRONG_RESULT) << program.name() << ": " << program.message();
+  ExpectGood(result->unfused());
+}
+
 class HonestCandidateTest : public TimeTaskTest {};
 
 TEST_P(HonestCandidateTest, NoneIsAccused) {
