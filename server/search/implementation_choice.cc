@@ -28,8 +28,8 @@ namespace {
 // two, corrections, ranges. Others take one for each operation.
 double EntryInstructions(const std::string& function, double flops) {
   static const std::map<std::string, double> kInstructions = {
-      {"exp", 10},    {"log", 18},  {"tanh", 20}, {"erf", 25},     {"div", 10}, {"coldiv", 10},
-      {"rowdiv", 10}, {"vdiv", 10}, {"recip", 8}, {"sigmoid", 20}, {"sqrt", 8}, {"rsqrt", 6}};
+      {"exp", 10},   {"log", 18}, {"tanh", 20}, {"erf", 25},     {"div", 5},  {"coldiv", 5},
+      {"rowdiv", 2}, {"vdiv", 5}, {"recip", 5}, {"sigmoid", 16}, {"sqrt", 4}, {"rsqrt", 6}};
   const auto known = kInstructions.find(function);
   return known == kInstructions.end() ? flops : std::max(flops, known->second);
 }

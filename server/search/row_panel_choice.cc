@@ -90,6 +90,37 @@ int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& paramet
          (parameters.load_path == LoadPath::kBulk ? int64_t{16} * parameters.threads / 32 : 0);
 }
 
+// What the loads of a kernel take where they do not keep memory busy: KernelTraits::latency_seconds. Fitted
+// to kernels of 4093 x 5001 (f32) on two H200 and an H100, whose memory has 0.7 of the rate: their times are
+// alike in this part alone (model_replay --dump of measured candidates).
+double LatencySeconds(const FusionShape& shape, const RowPanelNeeds& needs,
+                      const SkeletonParameters& parameters, int resident, int64_t rows, int64_t columns) {
+  const double multiprocessors = shape.model.device().multiprocessors();
+  const int width = parameters.vector_width, threads = parameters.threads,
+            groups = threads / parameters.threads_per_row;
+  const bool one_shot = parameters.blocks_per_multiprocessor == 0;
+  if (parameters.chunks > 0) {
+    // Rows that vectors do not divide go entry by entry, each load path at nearly the same rate, however many
+    // matrices.
+    if (width * shape.entry_bytes >= 16) return 0;
+    const bool in_batches = parameters.stages == 0 && parameters.rows_per_step > 1;
+    const double entries_per_second = in_batches ? 4.2e9 : one_shot ? 4.5e9 : 6.0e9;  // of a multiprocessor
+    return double(rows) * columns / width / (entries_per_second * multiprocessors);
+  }
+  // A loop over the row waits in each step for the loads of that step.
+  constexpr double kStep = 0.25e-6, kLoad = 0.1e-6, kStepAgain = 0.2e-6, kStore = 0.15e-6,
+                   kReduction = 1.9e-6, kStart = 2.3e-6;
+  const int phases = std::max(1, shape.skeleton.row_panel.phase_count);
+  const double steps = std::ceil(double(columns) / (parameters.threads_per_row * width));
+  const double of_step =
+      kStep + kLoad * needs.matrices + kStepAgain * (phases - 1) + kStore * needs.stored_matrices;
+  const double of_row =
+      steps * of_step + (kReduction * needs.row_reductions + (one_shot ? kStart : 0)) * threads / 1024;
+  const double blocks_at_once =
+      multiprocessors * (one_shot ? resident : std::min(resident, parameters.blocks_per_multiprocessor));
+  return std::max(1.0, double(rows) / groups / blocks_at_once) * of_row;
+}
+
 std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const RowPanelNeeds& needs,
                                                  const SkeletonParameters& given, int64_t kept_bytes,
                                                  KernelTraits* out, std::string* reason) {
@@ -173,14 +204,11 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
       double(columns) * needs.matrices * shape.entry_bytes / (cluster * column_parts);  // of a block
   // Of what each thread loads at once, all: SGEMV and BiCGK of 8192 square on an H200 by plain loads are as
   // fast as by others, where half of it would not do.
-  if (chunks == 0)
-    traits.bytes_in_flight_per_block =
-        std::min(row_bytes * groups, double(threads) * width * shape.entry_bytes * needs.matrices);
-  else if (stages > 0)
+  if (stages > 0)
     traits.bytes_in_flight_per_block = row_bytes * groups * (stages - 1) * together;
   else if (in_batches)
     traits.bytes_in_flight_per_block = row_bytes * groups * together;
-  else {  // as many loads as registers hold
+  else if (chunks > 0) {  // as many loads as registers hold
     const int under_way = needs.held_inputs == needs.matrices ? chunks : std::min(chunks, 4);
     traits.bytes_in_flight_per_block = std::min(
         row_bytes * groups, double(threads) * under_way * width * shape.entry_bytes * needs.matrices);
@@ -191,15 +219,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
                              : 1;
   traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
   if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
-  // Rows that vectors do not divide are loaded entry by entry, which no load path does at the rate. Set by
-  // hand, so that medians of predicted over measured times come near 1 for the kernels of 4093 x 5001 on two
-  // H200 (model_replay --dump of tests/bench/results/candidates); some were predicted four times too fast.
-  if (shape.cuda() && width * shape.entry_bytes < 16 && chunks > 0) {
-    const bool several = together > 1;
-    traits.access_efficiency *= stages == 0                               ? (several ? 0.5 : 0.68)
-                                : parameters.load_path == LoadPath::kBulk ? (several ? 0.45 : 0.7)
-                                                                          : (several ? 0.36 : 0.64);
-  }
+  if (shape.cuda())
+    traits.latency_seconds = LatencySeconds(shape, needs, parameters, resident, rows, columns);
   // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight; 256
   // threads can (SGEMV of 8192 square on an H200, four rows of each at once in registers, as fast as any).
   if (shape.cuda()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 256));

@@ -53,6 +53,20 @@ TEST(CostModel, FewBytesInFlightLeaveBandwidthUnused) {
   EXPECT_GE(fed, 1e9 / 3.0e12) << "never faster than the copy rate";
 }
 
+// Waiting for loads adds to the memory's own time, less than all of it; memory of any rate is no faster than
+// that.
+TEST(CostModel, LoadsThatWaitOverlapBadlyWithMemory) {
+  DeviceDescription fast = Gpu();
+  fast.set_copy_bytes_per_second(1e6 * fast.copy_bytes_per_second());
+  KernelTraits traits{.bytes_read = 1e9, .threads = 256, .blocks = 132 * 8};
+  const double memory = CostModel(Gpu()).Estimate(traits).memory_seconds;
+  traits.latency_seconds = memory;
+  const double both = CostModel(Gpu()).Estimate(traits).memory_seconds;
+  EXPECT_GT(both, 1.3 * memory);
+  EXPECT_LT(both, 2 * memory);
+  EXPECT_NEAR(CostModel(fast).Estimate(traits).memory_seconds, traits.latency_seconds, 1e-3 * memory);
+}
+
 TEST(CostModel, AGridSmallerThanTheDeviceIsSlower) {
   const CostModel model(Gpu());
   KernelTraits traits{.bytes_read = 1e8, .threads = 1024, .blocks = 13, .bytes_in_flight_per_block = 1 << 20};

@@ -33,7 +33,7 @@ std::pair<double, double> Predicted(const std::string& example, double warm_byte
 TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   constexpr char kAdvice[] =
       "predictions have changed: raise kCostModelVersion, then put the new figures here";
-  EXPECT_EQ(kCostModelVersion, 7) << "put the new figures here";
+  EXPECT_EQ(kCostModelVersion, 8) << "put the new figures here";
   const auto expect = [&](const std::string& example, double warm_bytes, double unfused, double fused,
                           int64_t size = 2048) {
     const auto [now_unfused, now_fused] = Predicted(example, warm_bytes, size);
@@ -46,7 +46,7 @@ TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   expect("softmax", 0, 5.72508e-05, 1.36848e-05);
   expect("gemver", 0, 4.58763e-05, 1.82979e-05);
   expect("cg_step", 34e6, 2.78795e-05, 1.28390e-05);
-  expect("atax", 0, 2.35094e-05, 1.32079e-05, 2047);  // loaded entry by entry
+  expect("atax", 0, 2.45159e-05, 1.34580e-05, 2047);  // loaded entry by entry
 }
 
 }  // namespace
