@@ -220,7 +220,7 @@ def replay_table(document, path):
     percent = lambda share: f"{100 * share:.1f} %"
     ways = {way["name"]: way for way in document["ways"]}
     graphs = ways["nothing left out"]["graphs"]
-    lines = ["## Predictions", "", f"{document['date']}; {document['device']}; {ways['nothing left out']['candidates']:,} candidates of {len(graphs)} graphs "
+    lines = [f"## Predictions of graphs from measurements: {document['device']}", "", f"{document['date']}; {document['device']}; {ways['nothing left out']['candidates']:,} candidates of {len(graphs)} graphs "
              "and sizes, cold, all timed. Predicted from stored measurements by the model of this tree.", "", f"    {document['command']}",
              "", "| what was known | graphs | median absolute error | Kendall's tau, median (least) | best, or a tie, in first 5 "
              "| first 3 within 2 % | loss of first 1, 3, median | largest |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
