@@ -35,8 +35,8 @@ struct KernelTraits {
   int64_t shared_bytes = 0;  // per block
   double cache_bytes = 0;    // read from the L2 cache, beside what comes from device memory through it
   double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
-  double latency_seconds =
-      0;  // of loads that wait for each other or go entry by entry; overlaps badly with the rest
+  // Of loads that wait for each other or go entry by entry; overlaps badly with the memory's own time.
+  double latency_seconds = 0;
   double access_efficiency = 1;   // share of the bytes moved that is asked for (strided accesses fetch more)
   double barrier_seconds = 0;     // of all blocks waiting, not overlapped with memory
   double compute_efficiency = 1;  // share of the peak that the routine reaches when alone

@@ -42,8 +42,8 @@ constexpr double kJudgedShare = 0.25;
 // All of them, where that has once taken no longer than this: a busy machine makes it slower, not dearer.
 constexpr double kCheapJudgement = 3e-3;
 // So many runs are judged in a row at the end, so that no program can do nothing in a turn of so many:
-// between the runs that are judged before lie series that are not, and one that rested in every third run
-// came through in one of ten tasks.
+// between the runs that are judged before lie series of nearly equal length that are not, and one that rested
+// in every third run came through in about one of ten tasks.
 constexpr int kJudgedInARow = 8;
 constexpr int kDearJudgedInARow = 3;  // where a run and its judgement take longer than kCheapJudgement
 
@@ -77,8 +77,9 @@ class ProtocolRun {
     FUSION_RETURN_IF_ERROR(WarmUp());
     FUSION_RETURN_IF_ERROR(SampleRounds());
     NoteConditions();  // while the device is still at work's clocks
-    for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeLastRuns(&subject));
+    for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeLastRun(&subject));
     if (sampled_) sampled_();
+    for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeRunsInARow(&subject));
     FUSION_RETURN_IF_ERROR(JudgeOnOtherInputs(binaries));
     backend_->HasWorked();
     for (Subject& subject : subjects_) Summarize(&subject, copy_bytes_per_second);
@@ -293,16 +294,23 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
-  // The first of them is the last sample.
-  absl::Status JudgeLastRuns(Subject* subject) {
+  // The last sample.
+  absl::Status JudgeLastRun(Subject* subject) {
+    if (subject->prepared == nullptr) return absl::OkStatus();
+    const InPhase cold(phases_, v1::TIMING_COLD);
+    double seconds = 0;
+    FUSION_ASSIGN_OR_RETURN(const bool good, RunAndJudge(subject, "last timed run", &seconds));
+    if (good) subject->cold[round_] = seconds;
+    return absl::OkStatus();
+  }
+
+  // Those that follow the last sample, with no run between that is not judged.
+  absl::Status JudgeRunsInARow(Subject* subject) {
     const InPhase cold(phases_, v1::TIMING_COLD);
     int runs = kJudgedInARow;
-    for (int i = 0; i < runs && subject->prepared != nullptr; ++i) {
+    for (int i = 1; i < runs && subject->prepared != nullptr; ++i) {
       double seconds = 0;
-      FUSION_ASSIGN_OR_RETURN(
-          const bool good,
-          RunAndJudge(subject, i == 0 ? "last timed run" : "a run after the timed ones", &seconds));
-      if (good && i == 0) subject->cold[round_] = seconds;
+      FUSION_RETURN_IF_ERROR(RunAndJudge(subject, "a run after the last timed one", &seconds).status());
       if (seconds + least_inspection_seconds_ > kCheapJudgement) runs = kDearJudgedInARow;
     }
     return absl::OkStatus();
