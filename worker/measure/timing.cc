@@ -391,7 +391,7 @@ class ProtocolRun {
 
 v1::MeasurementMethod CompleteMethod(const v1::MeasurementMethod& method) {
   v1::MeasurementMethod complete = method;
-  if (complete.version() == 0) complete.set_version(2);
+  if (complete.version() == 0) complete.set_version(3);
   if (complete.minimum_samples() <= 0) complete.set_minimum_samples(5);
   if (complete.maximum_samples() <= 0) complete.set_maximum_samples(50);
   complete.set_maximum_samples(std::max(complete.maximum_samples(), 2));

@@ -1,8 +1,10 @@
 // Quotients and square roots as generated kernels compute them on a GPU: what fusion_math.h promises of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <type_traits>
@@ -10,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "library/catalog/embedded_files.h"
+#include "tests/gpu/first_cuda_device.h"
 #include "worker/build/builder.h"
-#include "worker/measure/cuda_backend.h"
 
 namespace fusion {
 namespace {
@@ -39,18 +41,15 @@ class DeviceMathTest : public ::testing::Test {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
   void SetUp() override {
-    absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
-    if (!uuids.ok()) GTEST_SKIP() << "SKIP: " << uuids.status().message();
-    if (uuids->empty()) GTEST_SKIP() << "SKIP: the CUDA driver sees no device";
+    const absl::StatusOr<std::string> uuid = FirstCudaDevice();
+    if (!uuid.ok()) GTEST_SKIP() << "SKIP: " << uuid.status().message();
     absl::StatusOr<std::unique_ptr<Builder>> builder = MakeBuilder(v1::CUDA);
     if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
-    absl::StatusOr<std::unique_ptr<ExecutionBackend>> backend = CudaBackend::Open(uuids->front());
+    absl::StatusOr<std::unique_ptr<ExecutionBackend>> backend = CudaBackend::Open(*uuid);
     ASSERT_TRUE(backend.ok()) << backend.status();
-    const auto& cuda = static_cast<const CudaBackend&>(**backend);
     v1::BuildTask build;
     build.set_target(v1::CUDA);
-    build.set_arch(absl::StrCat("sm_", cuda.Attribute(kComputeCapabilityMajor),
-                                cuda.Attribute(kComputeCapabilityMinor)));
+    build.set_arch(CudaArch(**backend));
     build.set_source(absl::StrCat("#define FUSION_CUDA 1\n#define FUSION_FN __device__ __forceinline__\n",
                                   EmbeddedFiles().at("device/fusion_math.h"), "typedef ",
                                   sizeof(T) == 4 ? "float" : "double", R"( T;

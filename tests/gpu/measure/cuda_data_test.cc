@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "worker/measure/cuda_backend.h"
+#include "tests/gpu/first_cuda_device.h"
 #include "worker/measure/host_data.h"
 
 namespace fusion {
@@ -15,10 +15,9 @@ constexpr int64_t kCount = 1000003;
 class CudaDataTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
-    if (!uuids.ok()) GTEST_SKIP() << "SKIP: " << uuids.status().message();
-    if (uuids->empty()) GTEST_SKIP() << "SKIP: the CUDA driver sees no device";
-    absl::StatusOr<std::unique_ptr<ExecutionBackend>> backend = CudaBackend::Open(uuids->front());
+    const absl::StatusOr<std::string> uuid = FirstCudaDevice();
+    if (!uuid.ok()) GTEST_SKIP() << "SKIP: " << uuid.status().message();
+    absl::StatusOr<std::unique_ptr<ExecutionBackend>> backend = CudaBackend::Open(*uuid);
     ASSERT_TRUE(backend.ok()) << backend.status();
     backend_ = std::move(*backend);
   }
