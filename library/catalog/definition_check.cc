@@ -257,9 +257,22 @@ class Checker {
           }
           status = CheckRoutine("implementations", implementation.routine(), i);
           if (!status.ok()) return status;
-          out->implementations.push_back(
-              {implementation.granularity(), implementation.threads(), implementation.routine()});
+          Implementation made{.granularity = implementation.granularity(),
+                              .threads = implementation.threads(),
+                              .routine = implementation.routine(),
+                              .constraint = implementation.constraint()};
+          for (int type : implementation.data_types()) {
+            if (type != v1::F32 && type != v1::F64)
+              return Error("implementations", "data_types must be F32 or F64", i);
+            made.data_types.push_back(static_cast<v1::DataType>(type));
+          }
+          out->implementations.push_back(std::move(made));
         }
+        if (std::none_of(out->implementations.begin(), out->implementations.end(),
+                         [](const Implementation& implementation) {
+                           return implementation.constraint.empty() && implementation.data_types.empty();
+                         }))
+          return Error("implementations", "one implementation must be without constraint and data_types");
         return absl::OkStatus();
       default:
         return CheckRoutine("routine", out->routine);
@@ -311,6 +324,13 @@ class Checker {
             ? EvaluateConstraint(overload.constraint, overload.static_parameters, values).status()
             : ParseEqualDimensions(overload.constraint, overload.dimensions).status();
     if (!constraint.ok()) return Error("constraint", absl::StrCat("constraint: ", constraint.message()));
+    for (size_t i = 0; i < overload.implementations.size(); ++i) {
+      const absl::Status status =
+          EvaluateConstraint(overload.implementations[i].constraint, overload.static_parameters, values)
+              .status();
+      if (!status.ok())
+        return Error("implementations", absl::StrCat("constraint: ", status.message()), static_cast<int>(i));
+    }
     absl::StatusOr<int64_t> flops = EvaluateExpression(overload.flops, overload.static_parameters, values);
     if (!flops.ok()) return Error("flops", absl::StrCat("flops: ", flops.status().message()));
     if (*flops < 0) return Error("flops", "flops must not be negative");

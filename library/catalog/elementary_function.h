@@ -38,6 +38,8 @@ struct Implementation {
   v1::Granularity granularity = v1::THREAD;
   v1::ThreadsPerElement threads = v1::ONE;
   std::string routine;
+  std::string constraint;                // over the static parameters; empty: none
+  std::vector<v1::DataType> data_types;  // empty: any
 };
 
 // One signature of a function.
@@ -81,8 +83,14 @@ absl::StatusOr<int64_t> EvaluateExpression(const std::string& expression,
 absl::StatusOr<bool> EvaluateConstraint(const std::string& constraint, const std::vector<std::string>& names,
                                         const StaticParameters& values);
 
+// Whether an implementation of an ELEMENT overload is offered for elements with these static parameters.
+bool Offered(const Overload& overload, const Implementation& implementation, const StaticParameters& values,
+             v1::DataType data_type);
+
 // Threads that share one element for an implementation, given the shape of the result element.
-inline constexpr int kResultTile = 4;  // PER_RESULT_TILE: rows and columns of a tile
+inline constexpr int kResultTile =
+    4;                               // PER_RESULT_TILE: rows and columns of a tile; PER_RESULT_QUAD: columns
+inline constexpr int kWarpRows = 8;  // WARP_PER_8_ROWS
 int ThreadsPerElement(const Implementation& implementation, const std::vector<int>& result_shape);
 
 }  // namespace fusion

@@ -1,5 +1,6 @@
 // Integer expressions over static parameters: flops and constraints of function descriptions. They may come
 // with a submission, so depth and overflow are checked.
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <limits>
@@ -164,6 +165,14 @@ absl::StatusOr<bool> EvaluateConstraint(const std::string& constraint, const std
   return all;
 }
 
+bool Offered(const Overload& overload, const Implementation& implementation, const StaticParameters& values,
+             v1::DataType data_type) {
+  const auto& types = implementation.data_types;
+  if (!types.empty() && std::find(types.begin(), types.end(), data_type) == types.end()) return false;
+  // Checked with the definition: no error.
+  return EvaluateConstraint(implementation.constraint, overload.static_parameters, values).value_or(false);
+}
+
 int ThreadsPerElement(const Implementation& implementation, const std::vector<int>& result_shape) {
   int entries = 1;
   for (int extent : result_shape) entries *= extent;
@@ -177,6 +186,13 @@ int ThreadsPerElement(const Implementation& implementation, const std::vector<in
       for (int extent : result_shape) tiles *= (extent + kResultTile - 1) / kResultTile;
       return tiles;
     }
+    case v1::PER_RESULT_QUAD: {
+      if (result_shape.empty()) return 1;
+      const int columns = result_shape.back();
+      return entries / columns * ((columns + kResultTile - 1) / kResultTile);
+    }
+    case v1::WARP_PER_8_ROWS:
+      return result_shape.empty() ? 32 : (result_shape[0] + kWarpRows - 1) / kWarpRows * 32;
     default:
       return 1;
   }

@@ -24,6 +24,12 @@
 #include "fusion_math.h"
 
 typedef long long fu_index;
+// Counts tiles of 256 bytes and more: of all that a GPU has, fewer than 2^31.
+#if FUSION_CUDA
+typedef unsigned fu_tile;
+#else
+typedef fu_index fu_tile;
+#endif
 
 // ---- Monoids of reductions ---------------------------------------------------------------------------------------
 
@@ -224,32 +230,69 @@ FUSION_FN void fu_atomic_add(T* base, const T (&in)[V], fu_index index, fu_index
     if (index + v < limit) fu_atomic_add(base + index + v, in[v]);
 }
 
-// out[v] = from[v]; `from` is in shared memory and aligned to V entries.
-template <int V, class T>
-FUSION_FN void fu_load_shared(T (&out)[V], const T* from) {
-#if FUSION_CUDA
-  float4 x;
-  if (V * sizeof(T) == 16) {
-    x = *reinterpret_cast<const float4*>(from);
-    from = reinterpret_cast<const T*>(&x);
-  }
-#endif
-  FUSION_UNROLL
-  for (int v = 0; v < V; ++v) out[v] = from[v];
+// `pointer`, of which the compiler is to know that it permits 16-byte accesses.
+template <bool ALIGNED, class T>
+FUSION_FN T* fu_placed(T* pointer) {
+  return ALIGNED ? static_cast<T*>(__builtin_assume_aligned(pointer, 16)) : pointer;
 }
 
-// to[v] = in[v]; `to` is in shared memory, aligned to an entry at least.
+// out[v] = base[index + v]; index is a multiple of V. `base` is in shared memory and aligned to V entries, or in device memory.
 template <int V, class T>
-FUSION_FN void fu_keep(T* to, const T (&in)[V]) {
+FUSION_FN void fu_take(T (&out)[V], const T* base, int index = 0) {
 #if FUSION_CUDA
-  if (V * sizeof(T) == 16 && fu_aligned(to)) {
-    fu_vector<T, V>::store(to, in);
+  // The compiler knows the first, and behind fu_placed<true> the second: of the base, of what follows from it often not.
+  if (V * sizeof(T) == 16 && (__isShared(base) || fu_aligned(base))) {
+    fu_vector<T, V>::load(out, base + index);
     return;
   }
 #endif
   FUSION_UNROLL
-  for (int v = 0; v < V; ++v) to[v] = in[v];
+  for (int v = 0; v < V; ++v) out[v] = base[index + v];
 }
+
+// base[index + v] = in[v]; `base` is aligned to an entry at least, index a multiple of V.
+template <int V, class T>
+FUSION_FN void fu_keep(T* base, const T (&in)[V], int index = 0) {
+#if FUSION_CUDA
+  if (V * sizeof(T) == 16 && fu_aligned(base)) {
+    if (__isShared(base)) {
+      fu_vector<T, V>::store(base + index, in);
+    } else {  // in so many words: compilers take plain stores of 16 bytes apart
+      uint4 x;
+      memcpy(&x, in, 16);
+      asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+                   :
+                   : "l"(__cvta_generic_to_global(base + index)), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                   : "memory");
+    }
+    return;
+  }
+#endif
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v) base[index + v] = in[v];
+}
+
+// Whether fu_tensor_8x8x4 is there for T: f64 from sm_80 on.
+template <class T>
+FUSION_FN constexpr bool fu_has_tensor() {
+#if FUSION_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return sizeof(T) == 8;
+#else
+  return false;
+#endif
+}
+// By all lanes of a warp: the 8 x 8 matrix `sum` += x * y with x of 8 x 4, y of 4 x 8. Lane 4 i + j holds x[i][j], y[j][i] and
+// sum[i][2 j], sum[i][2 j + 1].
+FUSION_FN void fu_tensor_8x8x4(double (&sum)[2], double x, double y) {
+#if FUSION_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+d"(sum[0]), "+d"(sum[1])
+               : "d"(x), "d"(y));
+#else
+  (void)sum, (void)x, (void)y;
+#endif
+}
+FUSION_FN void fu_tensor_8x8x4(float (&)[2], float, float) {}
 
 // ---- Staging: asynchronous copies to shared memory (sm_80), plain ones elsewhere -----------------------------------
 
@@ -335,47 +378,91 @@ FUSION_FN void fu_tile_out(T* to, const T* from, fu_index count, int lane) {
 #endif
 }
 
-// The same for elements of ENTRIES entries that lie STRIDE entries apart in shared memory. Unless these are equal, elements are
+// Of a tile of ELEMENTS elements of ENTRIES entries that lie STRIDE entries apart in shared memory, side by side in device
+// memory: its units of 16 bytes. THREADS lanes take one each in a step.
+template <int THREADS, int ENTRIES, int STRIDE, int ELEMENTS, class T>
+struct fu_tile_units {
+  static constexpr int kVector = 16 / (int)sizeof(T), kUnits = ENTRIES / kVector > 0 ? ENTRIES / kVector : 1;  // of an element
+  static constexpr int kAll = ELEMENTS * ENTRIES / kVector, kSteps = (kAll + THREADS - 1) / THREADS;
+  // Few enough for code without a loop. Kernels that run for a few microseconds are bound by their instructions.
+  static constexpr bool kFew = ELEMENTS * ENTRIES % kVector == 0 && kSteps <= 16;
+  static FUSION_FN bool present(int lane, int step) { return kAll % THREADS == 0 || lane + step * THREADS < kAll; }
+  // Where the unit of a lane lies in shared memory, in entries.
+  static FUSION_FN int place(int lane, int step) {
+    if (ENTRIES == STRIDE) return (lane + step * THREADS) * kVector;
+    if (THREADS % kUnits == 0)
+      return lane / kUnits * STRIDE + lane % kUnits * kVector + step * (THREADS / kUnits) * STRIDE;
+    if (kUnits % THREADS == 0)
+      return lane * kVector + step * THREADS % kUnits * kVector + step * THREADS / kUnits * STRIDE;
+    const int unit = lane + step * THREADS;
+    return unit / kUnits * STRIDE + unit % kUnits * kVector;
+  }
+};
+
+// fu_tile_in and fu_tile_out for the first `elements` elements of such a tile. Unless ENTRIES and STRIDE are equal, elements are
 // multiples of 16 bytes.
-template <int THREADS, int ENTRIES, int STRIDE, class T>
+template <int THREADS, int ENTRIES, int STRIDE, int ELEMENTS, class T>
 FUSION_FN void fu_elements_in(T* to, const T* FUSION_RESTRICT from, int elements, int lane) {
-  if (ENTRIES == STRIDE) {
-    fu_tile_in<THREADS>(to, from, (fu_index)elements * ENTRIES, lane);
+#if FUSION_CUDA
+  typedef fu_tile_units<THREADS, ENTRIES, STRIDE, ELEMENTS, T> units;
+  const bool aligned = fu_aligned(from);
+  if (units::kFew && aligned && elements == ELEMENTS) {
+    FUSION_UNROLL
+    for (int step = 0; step < units::kSteps; ++step)
+      if (units::present(lane, step))
+        fu_copy_async<16>(to + units::place(lane, step), from + (lane + step * THREADS) * units::kVector);
     return;
   }
-#if FUSION_CUDA
-  constexpr int kVector = 16 / (int)sizeof(T), kUnits = ENTRIES / kVector > 0 ? ENTRIES / kVector : 1;
-  if (fu_aligned(from)) {
-    for (int i = lane; i < elements * kUnits; i += THREADS)
-      fu_copy_async<16>(to + i / kUnits * STRIDE + i % kUnits * kVector, from + (fu_index)i * kVector);
-  } else {
+  if (ENTRIES != STRIDE && aligned) {
+    FUSION_NO_UNROLL
+    for (int i = lane; i < elements * units::kUnits; i += THREADS)
+      fu_copy_async<16>(to + i / units::kUnits * STRIDE + i % units::kUnits * units::kVector, from + (fu_index)i * units::kVector);
+    return;
+  }
+  if (ENTRIES != STRIDE) {
+    FUSION_NO_UNROLL
     for (int i = lane; i < elements * ENTRIES; i += THREADS)
       fu_copy_async<sizeof(T)>(to + i / ENTRIES * STRIDE + i % ENTRIES, from + i);
-  }
-#else
-  if (lane == 0)
-    for (int e = 0; e < elements; ++e) std::memcpy(to + e * STRIDE, from + (fu_index)e * ENTRIES, ENTRIES * sizeof(T));
-#endif
-}
-template <int THREADS, int ENTRIES, int STRIDE, class T>
-FUSION_FN void fu_elements_out(T* to, const T* from, int elements, int lane) {
-  if (ENTRIES == STRIDE) {
-    fu_tile_out<THREADS>(to, from, (fu_index)elements * ENTRIES, lane);
     return;
   }
+#else
+  if (lane == 0)
+    for (int e = 0; ENTRIES != STRIDE && e < elements; ++e)
+      std::memcpy(to + e * STRIDE, from + (fu_index)e * ENTRIES, ENTRIES * sizeof(T));
+#endif
+  if (ENTRIES == STRIDE) fu_tile_in<THREADS>(to, from, (fu_index)elements * ENTRIES, lane);
+}
+template <int THREADS, int ENTRIES, int STRIDE, int ELEMENTS, class T>
+FUSION_FN void fu_elements_out(T* to, const T* from, int elements, int lane) {
 #if FUSION_CUDA
-  constexpr int kVector = 16 / (int)sizeof(T), kUnits = ENTRIES / kVector > 0 ? ENTRIES / kVector : 1;
-  if (fu_aligned(to)) {
-    for (int i = lane; i < elements * kUnits; i += THREADS)
-      *reinterpret_cast<float4*>(to + (fu_index)i * kVector) =
-          *reinterpret_cast<const float4*>(from + i / kUnits * STRIDE + i % kUnits * kVector);
-  } else {
+  typedef fu_tile_units<THREADS, ENTRIES, STRIDE, ELEMENTS, T> units;
+  const bool aligned = fu_aligned(to);
+  if (units::kFew && aligned && elements == ELEMENTS) {
+    FUSION_UNROLL
+    for (int step = 0; step < units::kSteps; ++step)
+      if (units::present(lane, step))
+        *reinterpret_cast<float4*>(to + (lane + step * THREADS) * units::kVector) =
+            *reinterpret_cast<const float4*>(from + units::place(lane, step));
+    return;
+  }
+  if (ENTRIES != STRIDE && aligned) {
+    FUSION_NO_UNROLL
+    for (int i = lane; i < elements * units::kUnits; i += THREADS)
+      *reinterpret_cast<float4*>(to + (fu_index)i * units::kVector) =
+          *reinterpret_cast<const float4*>(from + i / units::kUnits * STRIDE + i % units::kUnits * units::kVector);
+    return;
+  }
+  if (ENTRIES != STRIDE) {
+    FUSION_NO_UNROLL
     for (int i = lane; i < elements * ENTRIES; i += THREADS) to[i] = from[i / ENTRIES * STRIDE + i % ENTRIES];
+    return;
   }
 #else
   if (lane == 0)
-    for (int e = 0; e < elements; ++e) std::memcpy(to + (fu_index)e * ENTRIES, from + e * STRIDE, ENTRIES * sizeof(T));
+    for (int e = 0; ENTRIES != STRIDE && e < elements; ++e)
+      std::memcpy(to + (fu_index)e * ENTRIES, from + e * STRIDE, ENTRIES * sizeof(T));
 #endif
+  if (ENTRIES == STRIDE) fu_tile_out<THREADS>(to, from, (fu_index)elements * ENTRIES, lane);
 }
 
 // For code that does something again to be timed: what compilers must not find to be the same every time, because it would change
@@ -404,7 +491,7 @@ template <int V, class T>
 FUSION_FN void fu_window_read(T (&out)[V], const T* from) {
 #if FUSION_CUDA
   if (V * sizeof(T) == 16 && fu_aligned(from)) {
-    fu_load_shared<V>(out, from);
+    fu_take<V>(out, from);
     return;
   }
 #endif
@@ -629,12 +716,13 @@ FUSION_FN char* fu_block_shared(char* shared, int, fu_index) {
   return shared;
 }
 FUSION_FN void fu_warp_barrier() { __syncwarp(); }
-// First in every kernel, by all threads (sm_90). A launch with the attribute of programmatic stream serialization begins as soon
-// as all blocks of the one before have come here; nothing of device memory is touched before that one is complete. In other
-// launches it does nothing.
+// First in every kernel, by all threads (sm_90). Nothing of device memory is touched before the launch before this one is
+// complete. With the attribute of programmatic stream serialization the blocks of this one may have come here before: when all
+// of the one before have ended or, if that is called so with EARLY, have come here. In other launches it does nothing.
+template <bool EARLY>
 FUSION_FN void fu_launch_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  if (EARLY) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }

@@ -57,7 +57,9 @@ class CudaPrinter {
     for (const ir::LaneVariable& variable : kernel_.lane_variables)
       Line(1, absl::StrCat(variable.type, " ", variable.name, variable.extents, ";"));
     if (clusters()) Line(1, "fu_cluster_begin();");
-    Line(1, "fu_launch_begin();");
+    // All blocks of a cooperative launch are on the device at once: those of the next one take no places
+    // away.
+    Line(1, kernel_.cooperative() ? "fu_launch_begin<true>();" : "fu_launch_begin<false>();");
     PrintZeros();
     for (const ir::Section& section : kernel_.sections) {
       if (kernel_.sections.size() == 1) {
@@ -169,8 +171,7 @@ class CudaPrinter {
         break;
       case ir::Statement::Kind::kLanePhase:
         if (statement.strided)
-          Line(depth,
-               absl::StrCat("for (fu_index item = lane; item < ", statement.items, "; item += lanes) {"));
+          Line(depth, absl::StrCat("for (int item = lane; item < ", statement.items, "; item += lanes) {"));
         else
           Line(depth, statement.items.empty() ? "{" : absl::StrCat("if (lane < ", statement.items, ") {"));
         Lines(depth + 1, statement.lines);

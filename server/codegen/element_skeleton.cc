@@ -3,13 +3,15 @@
 //
 // Nodes of thread granularity run with one thread per element. Others (SUB_WARP) spread the threads of the
 // block over (element, thread of element) pairs and exchange operands through shared memory. Consecutive
-// nodes of thread granularity share a lane phase; every change of phase is a barrier.
+// nodes of thread granularity share a lane phase; every change of phase is a barrier. Inputs and results that
+// only such threads touch may stay in device memory (StorageClass::kDevice): they are read and written there.
 //
 // LoadPath::kExchanged: threads of a warp load and store the elements of all of them together and exchange
 // their parts by shuffles, so that all of them take part to the end, also those that have no element.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/codegen/lowering_context.h"
 
 namespace fusion {
@@ -38,16 +40,21 @@ class ElementLowering {
             "element skeleton: values in shared memory begin at multiples of 16 bytes");
     EmitScalars();
     std::vector<ir::Statement> body;
-    body.push_back(ir::Text("const fu_index first = tile * tile_elements;"));
+    body.push_back(ir::Text("const fu_index first = (fu_index)tile * tile_elements;"));
     if (!exchanges()) body.push_back(ir::Text(ActiveOfTile()));
     EmitLoads(&body);
     EmitPhases(&body);
     EmitStores(&body);
     body_.push_back(
         ir::Text(absl::StrCat("const fu_index count = ", context_.Size(Extent{.name = kElementsSize}), ";")));
-    body_.push_back(ir::Text(absl::StrCat("const fu_index tile_elements = ", tile, ";")));
-    body_.push_back(ir::Text("const fu_index tiles = (count + tile_elements - 1) / tile_elements;"));
-    body_.push_back(ir::Loop("for (fu_index tile = block; tile < tiles; tile += grid)", std::move(body)));
+    const char* const number = WidestTileBytes() >= 256 ? "fu_tile" : "fu_index";
+    body_.push_back(ir::Text(absl::StrCat("const int tile_elements = ", tile, ";")));
+    body_.push_back(
+        ir::Text(absl::StrCat("const ", number, " tiles = (", number,
+                              ")((unsigned long long)(count + tile_elements - 1) / ", tile, ");")));
+    body_.push_back(ir::Loop(absl::StrCat("for (", number, " tile = (", number,
+                                          ")block; tile < tiles; tile += (", number, ")grid)"),
+                             std::move(body)));
 
     ir::Kernel kernel{
         .name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads};
@@ -78,6 +85,16 @@ class ElementLowering {
       bytes = std::max(bytes, context_.TypeBytes(placed.value));
     return bytes;
   }
+  // Of the largest list that the kernel reads or writes.
+  int64_t WidestTileBytes() const {
+    int64_t bytes = 0;
+    for (const auto* values : {&implementation_.loads, &implementation_.stores})
+      for (ValueId value : *values)
+        if (Mapped(value))
+          bytes = std::max<int64_t>(
+              bytes, int64_t{parameters_.elements_per_block} * Entries(value) * context_.TypeBytes(value));
+    return bytes;
+  }
   int64_t SharedTileBytes() const {
     return implementation_.shared_entries * parameters_.elements_per_block * WidestEntryBytes();
   }
@@ -86,10 +103,12 @@ class ElementLowering {
       if (placed.value == value) return &placed;
     return nullptr;
   }
-  bool Shared(ValueId value) const {
+  bool Stands(ValueId value, StorageClass storage) const {
     const PlacedValue* placed = Placement(value);
-    return placed != nullptr && placed->storage == StorageClass::kShared;
+    return placed != nullptr && placed->storage == storage;
   }
+  bool Shared(ValueId value) const { return Stands(value, StorageClass::kShared); }
+  bool InDevice(ValueId value) const { return Stands(value, StorageClass::kDevice); }
   int64_t Stride(ValueId value) const { return Placement(value)->size; }
   int Entries(ValueId value) const { return graph_.value(value).type.element_entries(); }
   // Of accesses to device memory by a thread that holds the element: 16 bytes, where elements are made of
@@ -116,8 +135,17 @@ class ElementLowering {
     return absl::StrCat("((", context_.CType(value), "*)(shared + ",
                         Placement(value)->offset * parameters_.elements_per_block * WidestEntryBytes(), "))");
   }
-  // The entries of element `element` of a value, as a pointer (const for reading).
-  std::string ElementPointer(ValueId value, const std::string& element) {
+  // Of a value in device memory: whether 16-byte accesses to its elements are possible, if it begins aligned.
+  bool InUnits(ValueId value) const { return Entries(value) * context_.TypeBytes(value) % 16 == 0; }
+  // The entries of element `element` of a value, as a pointer (const for reading). `by_units`: the constant
+  // `placed` says whether what is in device memory permits 16-byte accesses.
+  std::string ElementPointer(ValueId value, const std::string& element, bool by_units = false) {
+    if (InDevice(value)) {
+      const std::string pointer =
+          absl::StrCat(context_.Pointer(value), " + (first + ", element, ") * ", Entries(value));
+      return by_units && InUnits(value) ? absl::StrCat("fu_placed<placed>(", pointer, ")")
+                                        : absl::StrCat("(", pointer, ")");
+    }
     if (Shared(value)) return absl::StrCat("(", SharedTile(value), " + ", element, " * ", Stride(value), ")");
     return "$r_" + context_.Name(value);
   }
@@ -162,8 +190,9 @@ class ElementLowering {
     for (ValueId value : implementation_.loads) {
       if (!Mapped(value) || !Shared(value)) continue;
       copies.push_back(absl::StrCat("fu_elements_in<", parameters_.threads, ", ", Entries(value), ", ",
-                                    Stride(value), ">(", SharedTile(value), ", ", context_.Pointer(value),
-                                    " + first * ", Entries(value), ", active, lane);"));
+                                    Stride(value), ", ", parameters_.elements_per_block, ">(",
+                                    SharedTile(value), ", ", context_.Pointer(value), " + first * ",
+                                    Entries(value), ", active, lane);"));
     }
     if (copies.empty()) return;
     copies.push_back("fu_copy_commit();");
@@ -197,8 +226,9 @@ class ElementLowering {
     for (ValueId value : implementation_.stores) {
       if (!Mapped(value) || !Shared(value)) continue;
       copies.push_back(absl::StrCat("fu_elements_out<", parameters_.threads, ", ", Entries(value), ", ",
-                                    Stride(value), ">(", context_.Pointer(value), " + first * ",
-                                    Entries(value), ", ", SharedTile(value), ", active, lane);"));
+                                    Stride(value), ", ", parameters_.elements_per_block, ">(",
+                                    context_.Pointer(value), " + first * ", Entries(value), ", ",
+                                    SharedTile(value), ", active, lane);"));
     }
     if (!copies.empty()) {
       body->push_back(ir::Barrier());
@@ -253,10 +283,11 @@ class ElementLowering {
   }
 
   // One operand as the routine wants it: a pointer to entries, or a value for scalars.
-  std::string OperandText(const Node& node, size_t k, const std::string& element) {
+  std::string OperandText(const Node& node, size_t k, const std::string& element, bool by_units = false) {
     const ValueId value = node.operands[k];
     if (!Mapped(value)) return Scalar(value, context_.CType(node));
-    std::string pointer = Shared(value) ? ElementPointer(value, element) : RegisterName(value);
+    std::string pointer =
+        Shared(value) || InDevice(value) ? ElementPointer(value, element, by_units) : RegisterName(value);
     return graph_.value(value).type.element_shape.empty() ? pointer + "[0]" : pointer;
   }
 
@@ -395,18 +426,31 @@ class ElementLowering {
     return texts;
   }
 
+  // The values that a node reads and writes, each once.
+  static std::set<ValueId> Touched(const Node& node) {
+    std::set<ValueId> values(node.operands.begin(), node.operands.end());
+    values.insert(node.result);
+    return values;
+  }
+
   void EmitSubWarpPhase(size_t position, std::vector<ir::Statement>* body) {
     const Node& node = graph_.node(implementation_.order[position]);
     const bool element_form = node.overload->form == v1::ELEMENT;
     const Implementation* choice =
         element_form ? &node.overload->implementations[implementation_.implementations[position]] : nullptr;
     const int per_element = ItemsPerElement(graph_, node, implementation_.implementations[position]);
-    std::vector<std::string> lines = {absl::StrCat("const int element = (int)(item / ", per_element, ");"),
-                                      absl::StrCat("const int part = (int)(item % ", per_element, ");")};
-    const std::string target = ElementPointer(node.result, "element");
+    // One item a lane: no loop over them.
+    const bool once = parameters_.elements_per_block * per_element <= parameters_.threads;
+    const std::string item = once ? "lane" : "item", items = absl::StrCat("active * ", per_element);
+    std::vector<std::string> lines = {absl::StrCat("const int element = ", item, " / ", per_element, ";"),
+                                      absl::StrCat("const int part = ", item, " % ", per_element, ";")};
+    // Of routines that go by single entries one version is enough.
+    const bool by_units = element_form && choice->threads != v1::PER_RESULT_ENTRY;
+    const std::string target = ElementPointer(node.result, "element", by_units);
     if (element_form) {
       std::vector<std::string> arguments = {"part"};
-      for (size_t k = 0; k < node.operands.size(); ++k) arguments.push_back(OperandText(node, k, "element"));
+      for (size_t k = 0; k < node.operands.size(); ++k)
+        arguments.push_back(OperandText(node, k, "element", by_units));
       arguments.push_back(target);
       lines.push_back(context_.Call(node, choice->routine, arguments) + ";");
     } else {
@@ -415,7 +459,11 @@ class ElementLowering {
           context_.Call(node, node.overload->routine, EntryOperands(node, "element", "part")), ";"));
     }
     ir::Statement phase =
-        ir::StridedPhase(std::move(lines), absl::StrCat("(fu_index)active * ", per_element));
+        once ? ir::LanePhase(std::move(lines), items) : ir::StridedPhase(std::move(lines), items);
+    std::vector<std::string> aligned;
+    for (ValueId value : Touched(node))
+      if (by_units && InDevice(value) && InUnits(value)) aligned.push_back(Aligned(value));
+    if (!aligned.empty()) phase = ir::Versions(absl::StrJoin(aligned, " && "), "placed", {std::move(phase)});
     if (parameters_.compute_repeats == 1) {
       body->push_back(std::move(phase));
       return;

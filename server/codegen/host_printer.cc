@@ -146,7 +146,7 @@ class HostPrinter {
         } else {
           Line(depth, "#pragma GCC ivdep");
           if (statement.strided)
-            Line(depth, absl::StrCat("for (fu_index item = 0, item_end = ", statement.items,
+            Line(depth, absl::StrCat("for (int item = 0, item_end = ", statement.items,
                                      "; item < item_end; ++item) {"));
           else
             Line(depth, absl::StrCat("for (int lane = 0, lane_end = (int)(",

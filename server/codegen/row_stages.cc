@@ -251,8 +251,7 @@ std::string RowStages::ReadLine(ValueId value, const std::string& target) {
   if (bulk())
     return absl::StrCat("fu_window_read<", parameters_.vector_width, ">(", target, ", ",
                         WarpChunk(value, slot), ");");
-  return absl::StrCat("fu_load_shared<", parameters_.vector_width, ">(", target, ", ", LaneChunk(value, slot),
-                      ");");
+  return absl::StrCat("fu_take<", parameters_.vector_width, ">(", target, ", ", LaneChunk(value, slot), ");");
 }
 
 std::string RowStages::KeepLine(ValueId value, const std::string& source) {

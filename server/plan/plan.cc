@@ -121,6 +121,15 @@ int ExchangedUnits(const Graph& graph, const FusionImplementation& implementatio
   return units;
 }
 
+bool ReadsInPlace(const FusionImplementation& implementation) {
+  const std::vector<ValueId>& loads = implementation.loads;
+  return std::any_of(implementation.placement.begin(), implementation.placement.end(),
+                     [&](const PlacedValue& placed) {
+                       return placed.storage == StorageClass::kDevice &&
+                              std::binary_search(loads.begin(), loads.end(), placed.value);
+                     });
+}
+
 int ItemsPerElement(const Graph& graph, const Node& node, int choice) {
   const Type& type = graph.value(node.result).type;
   if (node.overload->form != v1::ELEMENT) return type.element_entries();

@@ -27,9 +27,13 @@ enum class Skeleton {
 const char* SkeletonName(Skeleton skeleton);  // "element", "vector", "row_panel", "cooperative", "scalar"
 
 // Where a variable of a fusion lives.
-enum class StorageClass { kRegisters, kShared };
+enum class StorageClass {
+  kRegisters,
+  kShared,
+  kDevice,  // kElement: not on chip; the functions that several threads compute read or write it in place
+};
 
-// Where one value lives on chip. offset and size in entries of the shared array, for kShared.
+// Where one value lives. offset and size in entries of the shared array, for kShared.
 struct PlacedValue {
   ValueId value;
   StorageClass storage = StorageClass::kRegisters;
@@ -68,7 +72,8 @@ struct KeptRows {
 };
 
 enum class LoadPath {
-  kDirect,  // each thread loads what it needs
+  // Each thread loads what it needs; kElement: several threads of an element read it where it is.
+  kDirect,
   kStaged,  // asynchronous copies to shared memory first (sm_80), and tiles of results back from it
   kBulk,    // the same by bulk copies that complete at an mbarrier (sm_90)
   // kElement: a warp loads the elements of its lanes 512 bytes at a time, and lanes exchange what they got;
@@ -167,6 +172,9 @@ struct FusionImplementation {
 // Of an element fusion that reads and writes by exchange: the largest ExchangeableUnits of its loads and
 // stores. Those with as many are exchanged, others accessed directly.
 int ExchangedUnits(const Graph& graph, const FusionImplementation& implementation);
+
+// Of an element fusion: whether several threads of an element read some input where it is, in device memory.
+bool ReadsInPlace(const FusionImplementation& implementation);
 
 // Whether loads of the value say what the L2 cache is to do with it, where parameters.l2_percent is set.
 bool KeptInL2(const Value& value, Skeleton skeleton);

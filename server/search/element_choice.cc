@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "server/search/allocate.h"
@@ -15,21 +16,51 @@ namespace {
 // Unrolled code of a thread-per-element routine beyond this many operations per element takes long to compile
 // and does not fit the instruction cache.
 constexpr double kMaxUnrolledFlops = 20000;
-// Compute efficiency, as shares of the peak: assumed, not measured. Routines are chains of short loops, and
-// sub-warp ones read their operands from shared memory. They order candidates only where arithmetic, not
-// memory, decides.
-constexpr double kThreadEfficiencyCuda = 0.35, kSubWarpEfficiencyCuda = 0.12, kTileEfficiencyCuda = 0.3;
-constexpr double kThreadEfficiencyHost = 0.12, kSubWarpEfficiencyHost = 0.02;
-
-bool TiledResult(const Node& node, int choice) {
-  return node.overload->form == v1::ELEMENT &&
-         node.overload->implementations[choice].threads == v1::PER_RESULT_TILE;
+// Compute efficiency, as shares of the peak. Routines are chains of short loops, and sub-warp ones read their
+// operands from shared memory: assumed; or, in place, from the L1 cache: of products of 2^26 entries on an
+// H100 (kernels by hand), 0.18 by tiles of 32 x 32 f32 and f64, 0.105 by quads of 16 x 16 f32, 0.05 by
+// entries of 8 x 8 f64. Tensor cores have twice the peak of f64; memory hides what they take. They order
+// candidates only where arithmetic, not memory, decides.
+double EfficiencyOf(const Node& node, int choice, bool cuda, bool in_place) {
+  const bool thread = ByOneThread(node, choice);
+  if (!cuda) return thread ? 0.12 : 0.02;
+  if (thread) return 0.35;
+  if (node.overload->form != v1::ELEMENT) return in_place ? 0.05 : 0.12;
+  switch (node.overload->implementations[choice].threads) {
+    case v1::PER_RESULT_TILE:
+      return in_place ? 0.18 : 0.3;
+    case v1::PER_RESULT_QUAD:
+      return in_place ? 0.105 : 0.12;
+    case v1::WARP_PER_8_ROWS:
+      return 0.6;
+    default:
+      return in_place ? 0.05 : 0.12;
+  }
 }
 
 int ChoiceCount(const Node& node) {
   if (node.dimensions.empty()) return 1;  // scalar node
   if (node.overload->form == v1::ELEMENT) return static_cast<int>(node.overload->implementations.size());
   return 2;  // entry by entry: a thread per element, or a thread per entry
+}
+
+// Whether the threads that compute an element of the result read operands and write it side by side, 32 bytes
+// and more at once: then in device memory as well as in shared memory. Products of 8 x 8 f32 by tiles, with
+// rows of 32 bytes, took 4.09 us so and 3.13 through shared memory; of 16 x 16, 2.72 and 2.83; of 32 x
+// 32, 3.27 and 3.36 (507,904 entries on an H100, kernels by hand).
+bool SideBySide(const Graph& graph, const Node& node, int choice) {
+  if (node.overload->form != v1::ELEMENT) return true;  // entry by entry
+  const std::vector<int>& shape = graph.value(node.result).type.element_shape;
+  switch (node.overload->implementations[choice].threads) {
+    case v1::PER_RESULT_TILE:
+      return !shape.empty() && shape.back() % 4 == 0 && shape.back() >= 16;
+    case v1::PER_RESULT_QUAD:
+    case v1::PER_RESULT_ENTRY:
+    case v1::WARP_PER_8_ROWS:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // The largest number of elements up to `most`, or else the smallest, with which each value in shared memory
@@ -48,14 +79,20 @@ int AlignedTile(const FusionImplementation& implementation, int most, int entry_
 
 }  // namespace
 
-int PlaceElementValues(const FusionShape& shape, FusionImplementation* implementation) {
+bool ChoiceOffered(const Graph& graph, const Node& node, int choice) {
+  if (node.dimensions.empty() || node.overload->form != v1::ELEMENT) return true;
+  return Offered(*node.overload, node.overload->implementations[choice], node.static_parameters,
+                 graph.value(node.result).type.data_type);
+}
+
+int PlaceElementValues(const FusionShape& shape, FusionImplementation* implementation, bool stores_in_place) {
   const Graph& graph = shape.graph;
   const bool staged = implementation->parameters.load_path == LoadPath::kStaged;
   // Phases as the code generator makes them: consecutive nodes of thread granularity share one.
   std::map<NodeId, int> phase_of;
   int phases = 0;
   bool previous_thread = false;
-  std::map<ValueId, bool> touched_by_sub_warp;
+  std::set<ValueId> touched_by_sub_warp, touched_by_thread;
   for (size_t i = 0; i < implementation->order.size(); ++i) {
     const Node& node = graph.node(implementation->order[i]);
     if (node.dimensions.empty()) continue;
@@ -63,18 +100,19 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
     if (!(thread && previous_thread)) ++phases;
     previous_thread = thread;
     phase_of[node.id] = phases - 1;
-    if (thread) continue;
-    touched_by_sub_warp[node.result] = true;
-    for (ValueId operand : node.operands) touched_by_sub_warp[operand] = true;
+    std::set<ValueId>& touched = thread ? touched_by_thread : touched_by_sub_warp;
+    touched.insert(node.result);
+    touched.insert(node.operands.begin(), node.operands.end());
   }
   std::vector<ActiveInterval> intervals;
   std::vector<size_t> shared;
   implementation->placement.clear();
   int register_words = 0;
-  auto place = [&](ValueId id, int first, int last, bool in_shared) {
+  auto place = [&](ValueId id, int first, int last, StorageClass storage) {
     const Value& value = graph.value(id);
+    const bool in_shared = storage == StorageClass::kShared;
     PlacedValue placed{.value = id,
-                       .storage = in_shared ? StorageClass::kShared : StorageClass::kRegisters,
+                       .storage = storage,
                        .size = in_shared ? SharedElementStride(value.type.element_entries(),
                                                                DataTypeBytes(value.type.data_type))
                                          : value.type.element_entries()};
@@ -90,16 +128,30 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
       if (auto it = phase_of.find(consumer); it != phase_of.end()) last = std::max(last, it->second);
     return last;
   };
+  const auto storage_of = [&](ValueId id, bool in_place) {
+    const bool several = touched_by_sub_warp.contains(id);
+    if (several && in_place && !touched_by_thread.contains(id)) return StorageClass::kDevice;
+    return several || staged ? StorageClass::kShared : StorageClass::kRegisters;
+  };
   for (ValueId id : shape.loads)
-    if (graph.value(id).type.mapped) place(id, 0, last_use(id), staged || touched_by_sub_warp.count(id));
-  for (NodeId node_id : implementation->order) {
-    const Node& node = graph.node(node_id);
+    if (graph.value(id).type.mapped) place(id, 0, last_use(id), storage_of(id, !staged));
+  for (size_t i = 0; i < implementation->order.size(); ++i) {
+    const Node& node = graph.node(implementation->order[i]);
     if (node.dimensions.empty()) continue;
     const bool stored = std::binary_search(shape.stores.begin(), shape.stores.end(), node.result);
-    const int first = phase_of[node_id];
+    const bool read_again =
+        std::any_of(graph.value(node.result).consumers.begin(), graph.value(node.result).consumers.end(),
+                    [&](NodeId consumer) { return phase_of.contains(consumer); });
+    const int first = phase_of[node.id];
+    if (!stored && !touched_by_sub_warp.contains(node.result)) {
+      place(node.result, first, std::max(first, last_use(node.result)), StorageClass::kRegisters);
+      continue;
+    }
+    const bool in_place = stores_in_place && shape.cuda() && stored && !read_again &&
+                          SideBySide(graph, node, implementation->implementations[i]);
     // Stored tiles leave after the last phase.
     place(node.result, first, stored ? phases : std::max(first, last_use(node.result)),
-          touched_by_sub_warp.count(node.result) || (stored && staged));
+          storage_of(node.result, in_place));
   }
   const Allocation allocation = AllocateExact(intervals);
   for (size_t i = 0; i < shared.size(); ++i)
@@ -145,6 +197,11 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
   for (NodeId id : base.order)
     combinations = std::min<int64_t>(combinations * ChoiceCount(graph.node(id)), 1 << 30);
 
+  const auto offered = [&](const std::vector<int>& choice) {
+    for (size_t i = 0; i < choice.size(); ++i)
+      if (!ChoiceOffered(graph, graph.node(base.order[i]), choice[i])) return false;
+    return true;
+  };
   std::vector<std::vector<int>> choices;
   if (combinations <= max_combinations) {
     for (int64_t c = 0; c < combinations; ++c) {
@@ -170,20 +227,21 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
     int threads, elements;
   };
   for (const std::vector<int>& choice : choices) {
-    bool all_thread = true, any_thread = false;
+    if (!offered(choice)) continue;
+    bool all_thread = true, any_thread = false, side_by_side = true;
     int items_per_element = 1;  // of the function that divides them most
-    double sub_warp_flops = 0, tile_flops = 0;
+    double sub_warp_flops = 0;
     for (size_t i = 0; i < choice.size(); ++i) {
       const Node& node = graph.node(base.order[i]);
       if (node.dimensions.empty()) continue;
       const bool thread = ByOneThread(node, choice[i]);
       all_thread &= thread;
       any_thread |= thread;
+      side_by_side &= thread || SideBySide(graph, node, choice[i]);
       if (!thread) {
         sub_warp_flops += NodeFlops(graph, node, shape.sizes);
         items_per_element = std::max(items_per_element, ItemsPerElement(graph, node, choice[i]));
       }
-      if (TiledResult(node, choice[i])) tile_flops += NodeFlops(graph, node, shape.sizes);
     }
     if (any_thread && flops_per_element - sub_warp_flops / elements > kMaxUnrolledFlops) {
       *reason = absl::StrCat("a thread would do ", flops_per_element,
@@ -191,9 +249,10 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       continue;
     }
     std::vector<LoadPath> paths = {LoadPath::kStaged};
-    if (all_thread)
-      paths =
-          shape.cuda() ? std::vector{LoadPath::kStaged, LoadPath::kDirect} : std::vector{LoadPath::kDirect};
+    if (!shape.cuda() && all_thread)
+      paths = {LoadPath::kDirect};
+    else if (shape.cuda() && (all_thread || (!any_thread && side_by_side)))
+      paths.push_back(LoadPath::kDirect);
     if (all_thread && shape.cuda() && ExchangedUnits(graph, base) > 1) paths.push_back(LoadPath::kExchanged);
     std::vector<Tile> tiles;
     if (shape.cuda())
@@ -211,6 +270,15 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       placed.implementations = choice;
       placed.parameters.load_path = path;
       const int value_words = PlaceElementValues(shape, &placed);
+      // Inputs that the threads of an element read where they are.
+      const bool in_place = ReadsInPlace(placed);
+      if (path == LoadPath::kDirect && !all_thread && !in_place) continue;
+      double at_peak = 0;  // operations that take the same time at the peak rate
+      for (size_t i = 0; i < choice.size(); ++i) {
+        const Node& node = graph.node(base.order[i]);
+        at_peak +=
+            NodeFlops(graph, node, shape.sizes) / EfficiencyOf(node, choice[i], shape.cuda(), in_place);
+      }
       // Large elements: smaller tiles, so that several blocks of a multiprocessor load, compute and store at
       // different times.
       constexpr int64_t kLargeElementBytes = 1024;
@@ -223,7 +291,24 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       if (shape.cuda() && !all_thread)
         sizes.push_back(
             {64, AlignedTile(placed, std::clamp(128 / items_per_element, 1, 64), shape.entry_bytes)});
-      for (const Tile& tile : sizes)
+      // One item a thread, where lists are too short for two: of 16 x 16, 2.72 us with 64 threads and 2.83
+      // with two items each (507,904 entries on an H100, kernels by hand).
+      if (shape.cuda() && !any_thread) {
+        if (in_place) sizes.clear();
+        for (const int threads : in_place ? std::vector<int>{256, 128} : std::vector<int>{64}) {
+          const Tile tile = {threads, AlignedTile(placed, std::clamp(threads / items_per_element, 1, threads),
+                                                  shape.entry_bytes)};
+          if (std::none_of(sizes.begin(), sizes.end(), [&](const Tile& other) {
+                return other.threads == tile.threads && other.elements == tile.elements;
+              }))
+            sizes.push_back(tile);
+        }
+      }
+      for (const Tile& tile : sizes) {
+        // All functions by several threads of an element: some of them would have nothing to do.
+        if (shape.cuda() && !any_thread && tile.elements > 1 &&
+            tile.elements * items_per_element < tile.threads - tile.threads / 4)
+          continue;
         for (bool one_shot : one_shots) {
           FusionImplementation implementation = placed;
           SkeletonParameters& parameters = implementation.parameters;
@@ -259,22 +344,17 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
           } else {
             traits.bytes_in_flight_per_block = std::min(tile_bytes, 128.0 * tile.threads);
             // Neighbouring threads read addresses far apart; sectors are shared through the L1 cache, mostly.
-            if (shape.cuda() && path == LoadPath::kDirect && shape.bytes_read / elements > 16)
+            if (shape.cuda() && path == LoadPath::kDirect && all_thread && shape.bytes_read / elements > 16)
               traits.access_efficiency = 0.7;
           }
-          const double sub_warp_share = shape.flops > 0 ? sub_warp_flops / shape.flops : 0;
-          const double thread_efficiency = shape.cuda() ? kThreadEfficiencyCuda : kThreadEfficiencyHost;
-          const double sub_warp_efficiency = shape.cuda() ? kSubWarpEfficiencyCuda : kSubWarpEfficiencyHost;
-          const double tile_share = shape.cuda() && shape.flops > 0 ? tile_flops / shape.flops : 0;
-          traits.compute_efficiency =
-              1 / ((1 - sub_warp_share) / thread_efficiency + tile_share / kTileEfficiencyCuda +
-                   (sub_warp_share - tile_share) / sub_warp_efficiency);
+          if (at_peak > 0) traits.compute_efficiency = shape.flops / at_peak;
           std::string missing;
           traits.routines = RoutineSecondsOf(graph, shape.model, implementation, resident,
                                              std::ceil(elements / tile.elements), &missing);
           implementation.estimate = shape.model.Estimate(traits);
           out->push_back(std::move(implementation));
         }
+      }
     }
   }
 }

@@ -49,6 +49,9 @@ inline bool ByOneThread(const Node& node, int choice) {
                                             : choice == 0;
 }
 
+// Whether a function that several threads compute for an element can be computed by choice `choice`.
+bool ChoiceOffered(const Graph& graph, const Node& node, int choice);
+
 // SkeletonParameters::l2_percent for kernels of the graph that may use it; 0: asking the cache is of no use.
 int L2Percent(const FusionShape& shape);
 // What a kernel with that share then finds in the cache.
@@ -137,6 +140,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
 
 // Places the values of an element fusion for given implementations and load path (order, implementations and
 // parameters.load_path are set). Returns the registers that a thread needs for values, in 32-bit words.
-int PlaceElementValues(const FusionShape& shape, FusionImplementation* implementation);
+// `stores_in_place`: results of several threads may be written by these, not through shared memory.
+int PlaceElementValues(const FusionShape& shape, FusionImplementation* implementation,
+                       bool stores_in_place = true);
 
 }  // namespace fusion

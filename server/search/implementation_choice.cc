@@ -129,22 +129,24 @@ Structure StructureOf(const FusionImplementation& implementation) {
   for (const FusionImplementation& sweep : implementation.sweeps)
     keeps_rows |= sweep.kept.any(), in_both |= sweep.kept.register_rows > 0 && sweep.kept.shared_rows > 0;
   const auto& choices = implementation.implementations;
-  return {
-      .skeleton = implementation.skeleton,
-      .load_path = parameters.load_path,
-      .one_shot = parameters.blocks_per_multiprocessor == 0,
-      .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
-      .in_groups =
-          implementation.skeleton == Skeleton::kRowPanel && parameters.threads_per_row < parameters.threads,
-      .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
-      .keeps_rows = keeps_rows,
-      .in_both = in_both,
-      .in_clusters = parameters.cluster_blocks > 1,
-      .several_threads = std::any_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; }),
-      .in_tiles = parameters.tile_rows > 0,
-      .in_one_block = implementation.skeleton == Skeleton::kVector && parameters.chunks > 0,
-      .atomic = parameters.atomic,
-      .in_l2 = parameters.l2_percent > 0};
+  const bool several = std::any_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; }),
+             all_several = std::all_of(choices.begin(), choices.end(), [](int choice) { return choice > 0; });
+  const int most_choice = several ? *std::max_element(choices.begin(), choices.end()) : 0;
+  return {.skeleton = implementation.skeleton,
+          .load_path = parameters.load_path,
+          .one_shot = parameters.blocks_per_multiprocessor == 0,
+          .reads_again = implementation.skeleton == Skeleton::kRowPanel && parameters.chunks == 0,
+          .in_groups = implementation.skeleton == Skeleton::kRowPanel &&
+                       parameters.threads_per_row < parameters.threads,
+          .in_batches = parameters.stages == 0 && parameters.rows_per_step > 1,
+          .keeps_rows = keeps_rows,
+          .in_both = in_both,
+          .in_clusters = parameters.cluster_blocks > 1,
+          .several_threads = several ? all_several ? most_choice : 1 : 0,
+          .in_tiles = parameters.tile_rows > 0,
+          .in_one_block = implementation.skeleton == Skeleton::kVector && parameters.chunks > 0,
+          .atomic = parameters.atomic,
+          .in_l2 = parameters.l2_percent > 0};
 }
 
 namespace {

@@ -36,9 +36,11 @@ struct Structure {
   bool keeps_rows = false;
   bool in_both = false;  // these in registers and in shared memory
   bool in_clusters = false;
-  bool several_threads = false;  // of elements, with a function that several threads compute for one of them
-  bool in_tiles = false;         // blocks with a part of the columns of some rows
-  bool in_one_block = false;     // vectors, in the registers of one block
+  // Of elements: 0 when a thread computes each; else which of its ways, if all functions have several threads
+  // for an element; else 1.
+  int several_threads = 0;
+  bool in_tiles = false;      // blocks with a part of the columns of some rows
+  bool in_one_block = false;  // vectors, in the registers of one block
   bool atomic = false;
   bool in_l2 = false;  // asks the L2 cache to keep inputs
   friend auto operator<=>(const Structure&, const Structure&) = default;

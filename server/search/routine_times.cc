@@ -61,6 +61,8 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
                                          const FusionImplementation& implementation, double resident,
                                          double working, std::string* missing) {
   const SkeletonParameters& parameters = implementation.parameters;
+  // Tables have no functions that read device memory themselves.
+  if (ReadsInPlace(implementation)) return std::nullopt;
   const bool of_lanes = parameters.load_path != LoadPath::kStaged;  // no other warp takes part
   PassSeconds pass;
   const auto ask = [&](const std::string& routine, bool of_threads) -> std::optional<double> {
@@ -96,7 +98,7 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
   }
   const auto in_shared = [&](ValueId id) {
     for (const PlacedValue& placed : implementation.placement)
-      if (placed.value == id) return placed.storage == StorageClass::kShared;
+      if (placed.value == id) return placed.storage != StorageClass::kRegisters;
     return false;
   };
   for (size_t i = 0; i < implementation.order.size(); ++i) {
@@ -202,10 +204,12 @@ std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& 
     const int choice = implementation.implementations.front();
     const bool shared = parameters.load_path == LoadPath::kStaged, one_thread = ByOneThread(node, choice);
     std::string routine = ComputeRoutine(graph, node, choice, shared);
+    if (!shared && !one_thread) continue;
+    // Computed without the stores, which are measured apart.
+    PlaceElementValues(shape, &implementation, false);
     if (transfers) {
       const Value& operand = graph.value(node.operands.front());
       routine = LoadRoutine(operand, PathOf(graph, implementation, operand));
-      if (!shared && !one_thread) continue;
     }
     // What no blocks make a difference to.
     if (shape.cuda() && (transfers ? !shared : one_thread) && parameters.threads != kThreadsOfTable) continue;

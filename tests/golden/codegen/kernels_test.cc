@@ -111,6 +111,8 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenCase{"gemver", "gemver", v1::CUDA, Skeleton::kRowPanel, 3, true, true},
         Special("joint_poses_exchanged", "joint_poses", 2,
                 {.skeleton = Skeleton::kElement, .load_path = LoadPath::kExchanged, .one_shot = true}),
+        Special("joint_poses_in_place", "joint_poses", 1,
+                {.skeleton = Skeleton::kElement, .one_shot = true, .several_threads = 4}),
         Special("bicgk_bulk", "bicgk", 2, {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk}),
         Special("layer_norm_one_shot", "layer_norm", 9,
                 {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_groups = true}),

@@ -99,6 +99,8 @@ Table* MakeTable() {
   INSTANCES_OF_THREE(mmul_entry);
   INSTANCES_OF_THREE(mmul_row);
   INSTANCES_OF_THREE(mmul_tile);
+  INSTANCES_OF_THREE(mmul_quad);
+  INSTANCES_OF_THREE(mmul_warp);
   INSTANCES_OF_THREE(mtmul_thread);
   INSTANCES_OF_THREE(mtmul_entry);
   INSTANCES_OF_THREE(mtmul_row);

@@ -167,6 +167,23 @@ const Mistake kMistakes[] = {
      "granularity THREAD goes with threads ONE"},
     {"NoImplementations", kNorm, [](F* f) { f->mutable_overloads(0)->clear_implementations(); },
      "an ELEMENT needs implementations"},
+    {"ConditionsEverywhere", kNorm,
+     [](F* f) { f->mutable_overloads(0)->mutable_implementations(0)->add_data_types(v1::F64); },
+     "one implementation must be without constraint and data_types"},
+    {"ConstraintOfImplementation", kNorm,
+     [](F* f) {
+       auto* overload = f->mutable_overloads(0);
+       *overload->add_implementations() = overload->implementations(0);
+       overload->mutable_implementations(1)->set_constraint("n >=");
+     },
+     "constraint: "},
+    {"DataTypeOfImplementation", kNorm,
+     [](F* f) {
+       auto* overload = f->mutable_overloads(0);
+       *overload->add_implementations() = overload->implementations(0);
+       overload->mutable_implementations(1)->add_data_types(v1::DATA_TYPE_UNSPECIFIED);
+     },
+     "data_types must be F32 or F64"},
     {"UndeclaredParameter", kNorm, [](F* f) { f->mutable_overloads(0)->clear_static_parameters(); },
      "\"n\" is missing from static_parameters"},
     {"UnusedParameter", kNorm, [](F* f) { f->mutable_overloads(0)->add_static_parameters("k"); },

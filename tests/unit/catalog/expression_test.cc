@@ -68,12 +68,31 @@ TEST(ConstraintTest, Errors) {
   EXPECT_FALSE(EvaluateConstraint("r < 3 || k < 3", kNames, kValues).ok());
 }
 
+TEST(OfferedTest, ByStaticParametersAndDataType) {
+  const Overload overload{.static_parameters = {"r", "c"}};
+  const Implementation any, wide{.constraint = "c >= 4 && r < c"}, f64{.data_types = {v1::F64}};
+  EXPECT_TRUE(Offered(overload, any, {1, 1}, v1::F32));
+  EXPECT_TRUE(Offered(overload, wide, {3, 4}, v1::F32));
+  EXPECT_FALSE(Offered(overload, wide, {4, 4}, v1::F32));
+  EXPECT_FALSE(Offered(overload, wide, {1, 3}, v1::F64));
+  EXPECT_TRUE(Offered(overload, f64, {1, 1}, v1::F64));
+  EXPECT_FALSE(Offered(overload, f64, {1, 1}, v1::F32));
+}
+
 TEST(ThreadsPerElementTest, FollowsTheResult) {
   Implementation one{.threads = v1::ONE}, entry{.threads = v1::PER_RESULT_ENTRY},
       row{.threads = v1::PER_RESULT_ROW}, tile{.threads = v1::PER_RESULT_TILE};
   EXPECT_EQ(ThreadsPerElement(tile, {3, 5}), 2);
   EXPECT_EQ(ThreadsPerElement(tile, {8, 17}), 10);
   EXPECT_EQ(ThreadsPerElement(tile, {9}), 3);
+  const Implementation quad{.threads = v1::PER_RESULT_QUAD}, warp{.threads = v1::WARP_PER_8_ROWS};
+  EXPECT_EQ(ThreadsPerElement(quad, {3, 5}), 6);
+  EXPECT_EQ(ThreadsPerElement(quad, {3, 4}), 3);
+  EXPECT_EQ(ThreadsPerElement(quad, {9}), 3);
+  EXPECT_EQ(ThreadsPerElement(quad, {}), 1);
+  EXPECT_EQ(ThreadsPerElement(warp, {8, 5}), 32);
+  EXPECT_EQ(ThreadsPerElement(warp, {17, 5}), 96);
+  EXPECT_EQ(ThreadsPerElement(warp, {}), 32);
   EXPECT_EQ(ThreadsPerElement(one, {3, 5}), 1);
   EXPECT_EQ(ThreadsPerElement(entry, {3, 5}), 15);
   EXPECT_EQ(ThreadsPerElement(row, {3, 5}), 3);
