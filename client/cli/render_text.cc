@@ -153,6 +153,15 @@ std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const
 
 std::string CodeText(int code) { return absl::StatusCodeToString(static_cast<absl::StatusCode>(code)); }
 
+// Where an implementation is of use, if not everywhere.
+std::string ConditionText(const v1::ImplementationDefinition& implementation) {
+  std::vector<std::string> conditions;
+  if (!implementation.constraint().empty()) conditions.push_back(implementation.constraint());
+  for (int type : implementation.data_types())
+    conditions.push_back(v1::DataType_Name(static_cast<v1::DataType>(type)));
+  return conditions.empty() ? "" : absl::StrCat(", where ", absl::StrJoin(conditions, ", "));
+}
+
 }  // namespace
 
 std::string TargetName(v1::Target target) {
@@ -280,7 +289,7 @@ std::string FunctionText(const v1::FunctionDefinition& function) {
     for (const v1::ImplementationDefinition& implementation : overload.implementations())
       absl::StrAppend(&text, "  implementation: ", v1::Granularity_Name(implementation.granularity()), ", ",
                       v1::ThreadsPerElement_Name(implementation.threads()), ", ", implementation.routine(),
-                      "\n");
+                      ConditionText(implementation), "\n");
   }
   return text;
 }

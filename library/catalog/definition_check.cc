@@ -268,11 +268,10 @@ class Checker {
           }
           out->implementations.push_back(std::move(made));
         }
-        if (std::none_of(out->implementations.begin(), out->implementations.end(),
-                         [](const Implementation& implementation) {
-                           return implementation.constraint.empty() && implementation.data_types.empty();
-                         }))
-          return Error("implementations", "one implementation must be without constraint and data_types");
+        if (!out->implementations.front().constraint.empty() ||
+            !out->implementations.front().data_types.empty())
+          return Error("implementations",
+                       "the first implementation must be without constraint and data_types", 0);
         return absl::OkStatus();
       default:
         return CheckRoutine("routine", out->routine);

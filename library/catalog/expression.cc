@@ -169,7 +169,8 @@ bool Offered(const Overload& overload, const Implementation& implementation, con
              v1::DataType data_type) {
   const auto& types = implementation.data_types;
   if (!types.empty() && std::find(types.begin(), types.end(), data_type) == types.end()) return false;
-  // Checked with the definition: no error.
+  // Its text was checked with the definition; where it has no value here ("8 / (n - 3) > 0"), it does not
+  // hold.
   return EvaluateConstraint(implementation.constraint, overload.static_parameters, values).value_or(false);
 }
 

@@ -155,7 +155,7 @@ class LaunchPrinter {
     Text(
         "// From sm_90 on the kernels wait themselves for what is before them in the stream "
         "(fu_launch_begin), so that each may be\n"
-        "// brought to the device while the one before still runs.\n"
+        "// brought to the device before the one before has ended.\n"
         "static constexpr bool fused_kernels_wait() {\n"
         "#ifdef __CUDA_ARCH_LIST__\n"
         "  for (int arch : {__CUDA_ARCH_LIST__})\n"

@@ -38,6 +38,12 @@ double EfficiencyOf(const Node& node, int choice, bool cuda, bool in_place) {
   }
 }
 
+// Who computes an element by a choice of a node, ENTRY for what goes entry by entry.
+v1::ThreadsPerElement ThreadsOf(const Node& node, int choice) {
+  if (node.overload->form != v1::ELEMENT) return choice == 0 ? v1::ONE : v1::PER_RESULT_ENTRY;
+  return node.overload->implementations[choice].threads;
+}
+
 int ChoiceCount(const Node& node) {
   if (node.dimensions.empty()) return 1;  // scalar node
   if (node.overload->form == v1::ELEMENT) return static_cast<int>(node.overload->implementations.size());
@@ -61,6 +67,37 @@ bool SideBySide(const Graph& graph, const Node& node, int choice) {
     default:
       return false;
   }
+}
+
+// Of too many combinations: all of the first choice; one node at a time with each of its others; and all with
+// several threads for an element, those of one kind where a node has it, else one an entry. `offered`: of
+// each node.
+std::vector<std::vector<int>> FewChoices(const Graph& graph, const std::vector<NodeId>& order,
+                                         const std::vector<std::vector<int>>& offered) {
+  std::vector<std::vector<int>> choices = {std::vector<int>(order.size(), 0)};
+  for (size_t i = 0; i < order.size(); ++i)
+    for (int k : offered[i]) {
+      if (k == 0) continue;
+      choices.emplace_back(order.size(), 0);
+      choices.back()[i] = k;
+    }
+  for (const v1::ThreadsPerElement kind : {v1::PER_RESULT_ENTRY, v1::PER_RESULT_ROW, v1::PER_RESULT_TILE,
+                                           v1::PER_RESULT_QUAD, v1::WARP_PER_8_ROWS}) {
+    std::vector<int> choice;
+    bool has_kind = false;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Node& node = graph.node(order[i]);
+      int chosen = 0;
+      for (int k : offered[i]) {
+        if (ThreadsOf(node, k) == kind) chosen = k, has_kind = true;
+        if (ThreadsOf(node, k) == v1::PER_RESULT_ENTRY && ThreadsOf(node, chosen) != kind) chosen = k;
+      }
+      choice.push_back(chosen);
+    }
+    if (has_kind && std::find(choices.begin(), choices.end(), choice) == choices.end())
+      choices.push_back(std::move(choice));
+  }
+  return choices;
 }
 
 // The largest number of elements up to `most`, or else the smallest, with which each value in shared memory
@@ -193,41 +230,34 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
 
   const double elements = std::max<double>(1, static_cast<double>(shape.Size(Extent{.name = kElementsSize})));
   const double flops_per_element = shape.flops / elements;
+  // Of each node the choices that are there. The first always is.
+  std::vector<std::vector<int>> offered;
   int64_t combinations = 1;
-  for (NodeId id : base.order)
-    combinations = std::min<int64_t>(combinations * ChoiceCount(graph.node(id)), 1 << 30);
-
-  const auto offered = [&](const std::vector<int>& choice) {
-    for (size_t i = 0; i < choice.size(); ++i)
-      if (!ChoiceOffered(graph, graph.node(base.order[i]), choice[i])) return false;
-    return true;
-  };
+  for (NodeId id : base.order) {
+    std::vector<int>& own = offered.emplace_back();
+    for (int k = 0; k < ChoiceCount(graph.node(id)); ++k)
+      if (ChoiceOffered(graph, graph.node(id), k)) own.push_back(k);
+    combinations = std::min<int64_t>(combinations * static_cast<int64_t>(own.size()), 1 << 30);
+  }
   std::vector<std::vector<int>> choices;
   if (combinations <= max_combinations) {
     for (int64_t c = 0; c < combinations; ++c) {
       std::vector<int> choice;
       int64_t rest = c;
-      for (NodeId id : base.order) {
-        const int count = ChoiceCount(graph.node(id));
-        choice.push_back(static_cast<int>(rest % count));
-        rest /= count;
+      for (const std::vector<int>& own : offered) {
+        choice.push_back(own[rest % own.size()]);
+        rest /= static_cast<int64_t>(own.size());
       }
       choices.push_back(std::move(choice));
     }
-  } else {  // all of the first choice, then one node at a time with each of its others
-    choices.emplace_back(base.order.size(), 0);
-    for (size_t i = 0; i < base.order.size(); ++i)
-      for (int k = 1; k < ChoiceCount(graph.node(base.order[i])); ++k) {
-        choices.emplace_back(base.order.size(), 0);
-        choices.back()[i] = k;
-      }
+  } else {
+    choices = FewChoices(graph, base.order, offered);
   }
 
   struct Tile {
     int threads, elements;
   };
   for (const std::vector<int>& choice : choices) {
-    if (!offered(choice)) continue;
     bool all_thread = true, any_thread = false, side_by_side = true;
     int items_per_element = 1;  // of the function that divides them most
     double sub_warp_flops = 0;
@@ -304,11 +334,16 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
             sizes.push_back(tile);
         }
       }
+      // All functions by several threads of an element: where some of them would have nothing to do, only if
+      // no other tile fits.
+      const auto idle = [&](const Tile& tile) {
+        return shape.cuda() && !any_thread && tile.elements > 1 &&
+               tile.elements * items_per_element < tile.threads - tile.threads / 4;
+      };
+      std::stable_partition(sizes.begin(), sizes.end(), [&](const Tile& tile) { return !idle(tile); });
+      const size_t before = out->size();
       for (const Tile& tile : sizes) {
-        // All functions by several threads of an element: some of them would have nothing to do.
-        if (shape.cuda() && !any_thread && tile.elements > 1 &&
-            tile.elements * items_per_element < tile.threads - tile.threads / 4)
-          continue;
+        if (idle(tile) && out->size() > before) continue;
         for (bool one_shot : one_shots) {
           FusionImplementation implementation = placed;
           SkeletonParameters& parameters = implementation.parameters;

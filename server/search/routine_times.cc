@@ -207,6 +207,9 @@ std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& 
     if (!shared && !one_thread) continue;
     // Computed without the stores, which are measured apart.
     PlaceElementValues(shape, &implementation, false);
+    if (implementation.shared_entries * parameters.elements_per_block * shape.entry_bytes >
+        model.device().shared_bytes_per_block())
+      continue;
     if (transfers) {
       const Value& operand = graph.value(node.operands.front());
       routine = LoadRoutine(operand, PathOf(graph, implementation, operand));

@@ -169,7 +169,7 @@ const Mistake kMistakes[] = {
      "an ELEMENT needs implementations"},
     {"ConditionsEverywhere", kNorm,
      [](F* f) { f->mutable_overloads(0)->mutable_implementations(0)->add_data_types(v1::F64); },
-     "one implementation must be without constraint and data_types"},
+     "the first implementation must be without constraint and data_types"},
     {"ConstraintOfImplementation", kNorm,
      [](F* f) {
        auto* overload = f->mutable_overloads(0);

@@ -174,6 +174,29 @@ TEST(ChooseElement, ValuesInSharedMemoryBeginAtMultiplesOf16Bytes) {
   EXPECT_GT(checked, 100);
 }
 
+// Too many combinations of functions to try them all: those in which all elements are shared by several
+// threads remain. One thread would do too much for matrices of 32 x 32.
+TEST(ChooseElement, OfManyCombinationsThoseOfSeveralThreadsRemain) {
+  for (const std::string type : {"", "f64 "}) {
+    const auto graph = testing::ParsedText(
+        type +
+        "MATRIX32x32 A, B, C, D, M, N, E;\ninput A, B, C, D;\nM = mmul(A, B);\nN = mmul(M, C);\n"
+        "E = madd(N, D);\nreturn E;\n");
+    SearchOptions options;
+    options.implementation.keep = 1000;
+    auto space = SearchFusions(*graph, {{"elements", 65'536}}, CostModel(DescribedDevice(v1::CUDA)), options);
+    ASSERT_TRUE(space.ok()) << space.status();
+    std::set<std::string> whole;
+    for (const FusionImplementation& implementation : space->implementations) {
+      const std::string text = implementation.Describe(*graph);
+      if (implementation.order.size() == 3) whole.insert(text.substr(text.find('[')));
+    }
+    EXPECT_TRUE(whole.contains("[mmul_tile,mmul_tile,madd_entry]"));
+    EXPECT_TRUE(whole.contains("[mmul_entry,mmul_entry,madd_entry]"));
+    EXPECT_EQ(whole.contains("[mmul_warp,mmul_warp,madd_entry]"), !type.empty());
+  }
+}
+
 // Which shares of inputs kernels of an example ask the L2 cache to keep, over matrices of 2048 square of f64.
 std::set<int> L2Shares(const std::string& example, const DeviceDescription& device, double warm_bytes) {
   std::string text = testing::ExampleSource(example).fuse();
