@@ -69,6 +69,13 @@ bool SideBySide(const Graph& graph, const Node& node, int choice) {
   }
 }
 
+// Whether a choice is there: implementations may have conditions.
+bool ChoiceOffered(const Graph& graph, const Node& node, int choice) {
+  if (node.dimensions.empty() || node.overload->form != v1::ELEMENT) return true;
+  return Offered(*node.overload, node.overload->implementations[choice], node.static_parameters,
+                 graph.value(node.result).type.data_type);
+}
+
 // Of too many combinations: all of the first choice; one node at a time with each of its others; and all with
 // several threads for an element, those of one kind where a node has it, else one an entry. `offered`: of
 // each node.
@@ -114,13 +121,76 @@ int AlignedTile(const FusionImplementation& implementation, int most, int entry_
   return 16 / entry_bytes;
 }
 
-}  // namespace
-
-bool ChoiceOffered(const Graph& graph, const Node& node, int choice) {
-  if (node.dimensions.empty() || node.overload->form != v1::ELEMENT) return true;
-  return Offered(*node.overload, node.overload->implementations[choice], node.static_parameters,
-                 graph.value(node.result).type.data_type);
+// A choice for each node of `order`: every combination of what is offered, or a few of too many.
+std::vector<std::vector<int>> ChoicesOf(const Graph& graph, const std::vector<NodeId>& order,
+                                        int max_combinations) {
+  std::vector<std::vector<int>> offered;  // of each node; the first always is
+  int64_t combinations = 1;
+  for (NodeId id : order) {
+    std::vector<int>& own = offered.emplace_back();
+    for (int k = 0; k < ChoiceCount(graph.node(id)); ++k)
+      if (ChoiceOffered(graph, graph.node(id), k)) own.push_back(k);
+    combinations = std::min<int64_t>(combinations * static_cast<int64_t>(own.size()), 1 << 30);
+  }
+  if (combinations > max_combinations) return FewChoices(graph, order, offered);
+  std::vector<std::vector<int>> choices;
+  for (int64_t c = 0; c < combinations; ++c) {
+    std::vector<int> choice;
+    int64_t rest = c;
+    for (const std::vector<int>& own : offered) {
+      choice.push_back(own[rest % own.size()]);
+      rest /= static_cast<int64_t>(own.size());
+    }
+    choices.push_back(std::move(choice));
+  }
+  return choices;
 }
+
+// Who computes the elements of a fusion.
+struct Granularities {
+  bool all_thread = true, any_thread = false;  // a thread for an element: all functions, some
+  int items_per_element = 1;                   // of the function that divides them most
+};
+
+struct Tile {
+  int threads, elements;
+  bool idle = false;  // threads of it have nothing to do: for where no other tile fits
+};
+
+// What blocks may do at once, in the order in which equal predictions are preferred.
+std::vector<Tile> TilesOf(const FusionShape& shape, const FusionImplementation& placed,
+                          const Granularities& of) {
+  if (!shape.cuda())
+    return of.all_thread ? std::vector<Tile>{{32, 32}, {128, 128}, {512, 512}}
+                         : std::vector<Tile>{{16, 16}, {64, 64}};
+  if (of.all_thread) return {{64, 64}, {128, 128}, {256, 256}};
+  // So many items for each of the threads.
+  const auto items = [&](int threads, int each) -> Tile {
+    return {threads, AlignedTile(placed, std::clamp(each * threads / of.items_per_element, 1, threads),
+                                 shape.entry_bytes)};
+  };
+  if (ReadsInPlace(placed)) return {items(256, 1), items(128, 1)};
+  std::vector<Tile> tiles = {{128, 16}, {128, 32}, {256, 32}, {256, 64}, {128, 128}};
+  // Large elements: smaller tiles, so that several blocks of a multiprocessor load, compute and store at
+  // different times.
+  constexpr int64_t kLargeElementBytes = 1024;
+  if (placed.shared_entries * shape.entry_bytes > kLargeElementBytes)
+    tiles.insert(tiles.end(), {{128, 4}, {256, 4}, {128, 8}, {256, 8}});
+  // Two items a thread of small blocks, of which a multiprocessor holds many: products of 32 x 32 matrices at
+  // 1.06 times the floor, 1.09 with twice the threads (H200, kernels by hand).
+  tiles.push_back(items(64, 2));
+  if (of.any_thread) return tiles;
+  // One, where lists are too short for two: of 16 x 16, 2.72 us with one and 2.83 with two (507,904 entries
+  // on an H100, kernels by hand).
+  const Tile one = items(64, 1);
+  if (one.elements != tiles.back().elements) tiles.push_back(one);
+  for (Tile& tile : tiles)
+    tile.idle = tile.elements > 1 && tile.elements * of.items_per_element < tile.threads - tile.threads / 4;
+  std::stable_partition(tiles.begin(), tiles.end(), [](const Tile& tile) { return !tile.idle; });
+  return tiles;
+}
+
+}  // namespace
 
 int PlaceElementValues(const FusionShape& shape, FusionImplementation* implementation, bool stores_in_place) {
   const Graph& graph = shape.graph;
@@ -230,34 +300,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
 
   const double elements = std::max<double>(1, static_cast<double>(shape.Size(Extent{.name = kElementsSize})));
   const double flops_per_element = shape.flops / elements;
-  // Of each node the choices that are there. The first always is.
-  std::vector<std::vector<int>> offered;
-  int64_t combinations = 1;
-  for (NodeId id : base.order) {
-    std::vector<int>& own = offered.emplace_back();
-    for (int k = 0; k < ChoiceCount(graph.node(id)); ++k)
-      if (ChoiceOffered(graph, graph.node(id), k)) own.push_back(k);
-    combinations = std::min<int64_t>(combinations * static_cast<int64_t>(own.size()), 1 << 30);
-  }
-  std::vector<std::vector<int>> choices;
-  if (combinations <= max_combinations) {
-    for (int64_t c = 0; c < combinations; ++c) {
-      std::vector<int> choice;
-      int64_t rest = c;
-      for (const std::vector<int>& own : offered) {
-        choice.push_back(own[rest % own.size()]);
-        rest /= static_cast<int64_t>(own.size());
-      }
-      choices.push_back(std::move(choice));
-    }
-  } else {
-    choices = FewChoices(graph, base.order, offered);
-  }
-
-  struct Tile {
-    int threads, elements;
-  };
-  for (const std::vector<int>& choice : choices) {
+  for (const std::vector<int>& choice : ChoicesOf(graph, base.order, max_combinations)) {
     bool all_thread = true, any_thread = false, side_by_side = true;
     int items_per_element = 1;  // of the function that divides them most
     double sub_warp_flops = 0;
@@ -284,13 +327,6 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
     else if (shape.cuda() && (all_thread || (!any_thread && side_by_side)))
       paths.push_back(LoadPath::kDirect);
     if (all_thread && shape.cuda() && ExchangedUnits(graph, base) > 1) paths.push_back(LoadPath::kExchanged);
-    std::vector<Tile> tiles;
-    if (shape.cuda())
-      tiles = all_thread ? std::vector<Tile>{{64, 64}, {128, 128}, {256, 256}}
-                         : std::vector<Tile>{{128, 16}, {128, 32}, {256, 32}, {256, 64}, {128, 128}};
-    else
-      tiles = all_thread ? std::vector<Tile>{{32, 32}, {128, 128}, {512, 512}}
-                         : std::vector<Tile>{{16, 16}, {64, 64}};
     // A block that ends with its tile leaves its place to the loads of the next one while its own stores are
     // under way.
     const std::vector<bool> one_shots =
@@ -309,41 +345,9 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
         at_peak +=
             NodeFlops(graph, node, shape.sizes) / EfficiencyOf(node, choice[i], shape.cuda(), in_place);
       }
-      // Large elements: smaller tiles, so that several blocks of a multiprocessor load, compute and store at
-      // different times.
-      constexpr int64_t kLargeElementBytes = 1024;
-      std::vector<Tile> sizes = tiles;
-      if (shape.cuda() && !all_thread && placed.shared_entries * shape.entry_bytes > kLargeElementBytes)
-        sizes.insert(sizes.end(), {{128, 4}, {256, 4}, {128, 8}, {256, 8}});
-      // Two items a thread of small blocks, of which a multiprocessor holds many: products of 32 x 32
-      // matrices at 1.06 times the floor, 1.09 with twice the threads (H200,
-      // kernels by hand).
-      if (shape.cuda() && !all_thread)
-        sizes.push_back(
-            {64, AlignedTile(placed, std::clamp(128 / items_per_element, 1, 64), shape.entry_bytes)});
-      // One item a thread, where lists are too short for two: of 16 x 16, 2.72 us with 64 threads and 2.83
-      // with two items each (507,904 entries on an H100, kernels by hand).
-      if (shape.cuda() && !any_thread) {
-        if (in_place) sizes.clear();
-        for (const int threads : in_place ? std::vector<int>{256, 128} : std::vector<int>{64}) {
-          const Tile tile = {threads, AlignedTile(placed, std::clamp(threads / items_per_element, 1, threads),
-                                                  shape.entry_bytes)};
-          if (std::none_of(sizes.begin(), sizes.end(), [&](const Tile& other) {
-                return other.threads == tile.threads && other.elements == tile.elements;
-              }))
-            sizes.push_back(tile);
-        }
-      }
-      // All functions by several threads of an element: where some of them would have nothing to do, only if
-      // no other tile fits.
-      const auto idle = [&](const Tile& tile) {
-        return shape.cuda() && !any_thread && tile.elements > 1 &&
-               tile.elements * items_per_element < tile.threads - tile.threads / 4;
-      };
-      std::stable_partition(sizes.begin(), sizes.end(), [&](const Tile& tile) { return !idle(tile); });
       const size_t before = out->size();
-      for (const Tile& tile : sizes) {
-        if (idle(tile) && out->size() > before) continue;
+      for (const Tile& tile : TilesOf(shape, placed, {all_thread, any_thread, items_per_element})) {
+        if (tile.idle && out->size() > before) continue;
         for (bool one_shot : one_shots) {
           FusionImplementation implementation = placed;
           SkeletonParameters& parameters = implementation.parameters;

@@ -49,9 +49,6 @@ inline bool ByOneThread(const Node& node, int choice) {
                                             : choice == 0;
 }
 
-// Whether choice `choice` is there for a node of an element fusion: implementations may have conditions.
-bool ChoiceOffered(const Graph& graph, const Node& node, int choice);
-
 // SkeletonParameters::l2_percent for kernels of the graph that may use it; 0: asking the cache is of no use.
 int L2Percent(const FusionShape& shape);
 // What a kernel with that share then finds in the cache.
