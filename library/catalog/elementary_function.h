@@ -88,9 +88,8 @@ bool Offered(const Overload& overload, const Implementation& implementation, con
              v1::DataType data_type);
 
 // Threads that share one element for an implementation, given the shape of the result element.
-inline constexpr int kResultTile =
-    4;                               // PER_RESULT_TILE: rows and columns of a tile; PER_RESULT_QUAD: columns
-inline constexpr int kWarpRows = 8;  // WARP_PER_8_ROWS
+inline constexpr int kResultTile = 4;  // PER_RESULT_TILE: rows and columns; PER_RESULT_QUAD: columns
+inline constexpr int kWarpRows = 8;    // WARP_PER_8_ROWS
 int ThreadsPerElement(const Implementation& implementation, const std::vector<int>& result_shape);
 
 }  // namespace fusion

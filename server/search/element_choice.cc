@@ -16,6 +16,12 @@ namespace {
 // Unrolled code of a thread-per-element routine beyond this many operations per element takes long to compile
 // and does not fit the instruction cache.
 constexpr double kMaxUnrolledFlops = 20000;
+// Who computes an element by a choice of a node, ENTRY for what goes entry by entry.
+v1::ThreadsPerElement ThreadsOf(const Node& node, int choice) {
+  if (node.overload->form != v1::ELEMENT) return choice == 0 ? v1::ONE : v1::PER_RESULT_ENTRY;
+  return node.overload->implementations[choice].threads;
+}
+
 // Compute efficiency, as shares of the peak. Routines are chains of short loops, and sub-warp ones read their
 // operands from shared memory: assumed; or, in place, from the L1 cache: of products of 2^26 entries on an
 // H100 (kernels by hand), 0.18 by tiles of 32 x 32 f32 and f64, 0.105 by quads of 16 x 16 f32, 0.05 by
@@ -25,8 +31,7 @@ double EfficiencyOf(const Node& node, int choice, bool cuda, bool in_place) {
   const bool thread = ByOneThread(node, choice);
   if (!cuda) return thread ? 0.12 : 0.02;
   if (thread) return 0.35;
-  if (node.overload->form != v1::ELEMENT) return in_place ? 0.05 : 0.12;
-  switch (node.overload->implementations[choice].threads) {
+  switch (ThreadsOf(node, choice)) {
     case v1::PER_RESULT_TILE:
       return in_place ? 0.18 : 0.3;
     case v1::PER_RESULT_QUAD:
@@ -36,12 +41,6 @@ double EfficiencyOf(const Node& node, int choice, bool cuda, bool in_place) {
     default:
       return in_place ? 0.05 : 0.12;
   }
-}
-
-// Who computes an element by a choice of a node, ENTRY for what goes entry by entry.
-v1::ThreadsPerElement ThreadsOf(const Node& node, int choice) {
-  if (node.overload->form != v1::ELEMENT) return choice == 0 ? v1::ONE : v1::PER_RESULT_ENTRY;
-  return node.overload->implementations[choice].threads;
 }
 
 int ChoiceCount(const Node& node) {
@@ -55,9 +54,8 @@ int ChoiceCount(const Node& node) {
 // rows of 32 bytes, took 4.09 us so and 3.13 through shared memory; of 16 x 16, 2.72 and 2.83; of 32 x
 // 32, 3.27 and 3.36 (507,904 entries on an H100, kernels by hand).
 bool SideBySide(const Graph& graph, const Node& node, int choice) {
-  if (node.overload->form != v1::ELEMENT) return true;  // entry by entry
   const std::vector<int>& shape = graph.value(node.result).type.element_shape;
-  switch (node.overload->implementations[choice].threads) {
+  switch (ThreadsOf(node, choice)) {
     case v1::PER_RESULT_TILE:
       return !shape.empty() && shape.back() % 4 == 0 && shape.back() >= 16;
     case v1::PER_RESULT_QUAD:

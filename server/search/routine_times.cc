@@ -96,6 +96,7 @@ std::optional<PassSeconds> PassSecondsOf(const Graph& graph, const CostModel& mo
     if (!seconds) return std::nullopt;
     pass.stores += *seconds;
   }
+  // Tables know results that are written in place as ones in shared memory, with the store apart.
   const auto in_shared = [&](ValueId id) {
     for (const PlacedValue& placed : implementation.placement)
       if (placed.value == id) return placed.storage != StorageClass::kRegisters;
