@@ -19,7 +19,8 @@ import summary
 
 
 def submit(case, folder, options):
-    """Runs fusion-client submit; returns what is kept of its report. RuntimeError: it failed."""
+    """Runs fusion-client submit; returns what is kept of its report. options["make"]: arguments of --make, if any.
+    RuntimeError: it failed."""
     sequence = sequences.BY_NAME[case.sequence]
     os.makedirs(os.path.join(options["scratch"], case.type), exist_ok=True)
     source = os.path.join(options["scratch"], case.type, case.sequence + ".fuse")
@@ -29,6 +30,8 @@ def submit(case, folder, options):
                str(options["candidates"]), "--cache", "cold" if case.set == "large" else "warm"]
     for name, value in sequence.size_options(case.side).items():
         command += ["--size", f"{name}={value}"]
+    for text in options.get("make", []):
+        command += ["--make", text]
     if options["server"]:
         command += ["--server", options["server"]]
     start = time.monotonic()

@@ -208,14 +208,19 @@ def first_existing(*paths):
     return next((str(path) for path in paths if path.exists()), str(paths[0]))
 
 
-def parse_arguments(words):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_machine_options(parser):
+    """Where things are on this machine; defaults for the package and for the tree."""
     parser.add_argument("--client", default=first_existing(ROOT / "bin/fusion-client",
                                                            ROOT / "build/release/bin/fusion-client"))
     parser.add_argument("--server", default="", help="address of a server, instead of one in the client's process")
     parser.add_argument("--examples", default=str(ROOT / "examples"))
     parser.add_argument("--cublas-library", default=first_existing(
         HERE / "libfusion_cublas_sequences.so", ROOT / "build/release/tests/bench/peers/libfusion_cublas_sequences.so"))
+
+
+def parse_arguments(words):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_machine_options(parser)
     parser.add_argument("--sizes", "--sets", dest="sets", type=names(sequences.SETS), default=list(sequences.SETS))
     parser.add_argument("--types", type=names(sequences.TYPES), default=list(sequences.TYPES))
     parser.add_argument("--only", type=names(sequences.BY_NAME), help="sequences")

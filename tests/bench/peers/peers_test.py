@@ -28,6 +28,7 @@ import plot
 import report
 import sequences
 import summary
+import variants_bench
 import write_benchmarks
 
 CUBLAS_LIBRARY = None
@@ -360,13 +361,13 @@ class WorkerDialogueTest(unittest.TestCase):
 class SubmitTest(unittest.TestCase):
     """case_worker.submit with a script in place of the client."""
 
-    def submit(self, body):
+    def submit(self, body, **more):
         with tempfile.TemporaryDirectory() as folder:
             client = pathlib.Path(folder) / "client"
             client.write_text("#!/usr/bin/env python3\nimport json, sys\n" + body)
             os.chmod(client, 0o755)
             options = {"examples": str(ROOT / "examples"), "scratch": folder, "client": str(client), "candidates": 7,
-                       "server": ""}
+                       "server": "", **more}
             return case_worker.submit(sequences.Case("cg_step", "small", "f64", 2048), folder, options)
 
     def test_report(self):
@@ -377,6 +378,17 @@ class SubmitTest(unittest.TestCase):
                             "assert 'f64 matrix[n,n]' in open(sys.argv[2]).read()\n"
                             f"print(json.dumps({{'floor': {{'bytes': 5}}, 'candidates': [{candidate!r}]}}))\n")
         self.assertEqual((found["predicted_rank"], found["floor_bytes"]), (3, 5))
+
+    def test_variants(self):
+        for variant, makes in {"best": [], "q=row_panel T256": ["q=row_panel T256"], "q=T64 + p1=vector V4": ["q=T64", "p1=vector V4"]}.items():
+            options = variants_bench.parse(["cg_step", variant, "--candidates", "3", "--peers", "eager,jax"])
+            self.assertEqual(options.peers, ["eager", "jax"])
+            more = variants_bench.submit_options(options, variant, "")
+            self.assertEqual((more["make"], more["candidates"]), (makes, 3 if makes else 30))
+            found = self.submit("print(json.dumps({'floor': {'bytes': 5}, 'candidates': [{'outcome': 'OK', 'fusions': [], 'kernels': [], "
+                                "'cold_seconds': {}, 'warm_seconds': {}, 'speedup': 1, 'predicted_rank': 1, 'description': "
+                                "[b for a, b in zip(sys.argv, sys.argv[1:]) if a == '--make']}]}))\n", make=more["make"])
+            self.assertEqual(found["description"], makes)
 
     def test_failure(self):
         with self.assertRaisesRegex(RuntimeError, "exit code 4: no device"):
