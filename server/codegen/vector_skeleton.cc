@@ -115,7 +115,15 @@ class VectorLowering {
         lines.push_back(absl::StrCat(context_.LoadName(value), "(r_", name, ", ", pointer, ", i, extent, ",
                                      Aligned(value), ");"));
     }
+    // One entry after the other, not one function after the other: functions with branches (log, erf) are not
+    // reordered by the compiler, and values between them would stay in registers for all entries.
+    for (ValueId value : context_.implementation.stores)
+      if (!graph_.value(value).type.is_scalar())
+        lines.push_back(absl::StrCat(context_.CType(value), " r_", context_.Name(value), "[", width, "];"));
+    lines.push_back("FUSION_UNROLL");
+    lines.push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) {"));
     for (NodeId id : vector_nodes_) EmitNode(graph_.node(id), simple, &lines);
+    lines.push_back("}");
     for (ValueId value : context_.implementation.stores) {
       if (graph_.value(value).type.is_scalar()) continue;
       const std::string name = context_.Name(value), pointer = context_.Pointer(value);
@@ -135,29 +143,31 @@ class VectorLowering {
             lines, unroll > 1 ? "" : absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))}));
   }
 
+  // What a vector node computes for entry v.
   void EmitNode(const Node& node, bool simple, std::vector<std::string>* lines) {
-    const int width = parameters_.vector_width;
     const std::string name = context_.Name(node.result), type = context_.CType(node);
     std::vector<std::string> operands;
     for (size_t k = 0; k < node.operands.size(); ++k)
-      operands.push_back(node.operand_maps[k].empty()
-                             ? Scalar(node.operands[k], type)
-                             : absl::StrCat("r_", context_.Name(node.operands[k]), "[v]"));
+      operands.push_back(node.operand_maps[k].empty() ? Scalar(node.operands[k], type)
+                                                      : Entry(node.operands[k]));
     if (!node.is_reduction()) {
-      lines->push_back(absl::StrCat(type, " r_", name, "[", width, "];"));
-      lines->push_back("FUSION_UNROLL");
-      lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) r_", name,
-                                    "[v] = ", context_.Call(node, node.overload->routine, operands), ";"));
+      const bool stored = context_.Stored(node.result);
+      lines->push_back(absl::StrCat(stored ? "" : absl::StrCat("const ", type, " "), Entry(node.result),
+                                    " = ", context_.Call(node, node.overload->routine, operands), ";"));
       return;
     }
     const std::string monoid = context_.MonoidName(node);
     lane_variables_.push_back(
         {.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
-    lines->push_back("FUSION_UNROLL");
-    lines->push_back(absl::StrCat("for (int v = 0; v < ", width, "; ++v) ",
-                                  simple ? "" : "if (i + v < extent) ", "$acc_", name, " = ", monoid,
+    lines->push_back(absl::StrCat(simple ? "" : "if (i + v < extent) ", "$acc_", name, " = ", monoid,
                                   "::combine($acc_", name, ", ", monoid, "::lift(",
                                   ReductionTerm(context_, node, operands), ", i + v));"));
+  }
+
+  // Entry v of a vector: loaded, or to be stored, in an array of this lane; else a value of the entry alone.
+  std::string Entry(ValueId value) {
+    const bool array = !context_.ProducedHere(value) || context_.Stored(value);
+    return array ? absl::StrCat("r_", context_.Name(value), "[v]") : absl::StrCat("e_", context_.Name(value));
   }
 
   // A uniform flag: whether vector accesses to the value are aligned. Declared on first use.

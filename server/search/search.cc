@@ -17,6 +17,7 @@ namespace {
 constexpr int kMostNodesForChains = 2000;
 
 constexpr int64_t kFewFusions = 64;
+constexpr int kMoreToKeep = 3;  // times the implementations of a fusion
 
 int LargestSize(const std::vector<NodeSet>& sets) {
   int most = 0;
@@ -61,18 +62,22 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
   space.unfused.assign(graph.node_count(), -1);
   // A small space can afford more of each fusion; which of them is best is for measurement to say.
   ImplementationOptions implementation_options = options.implementation;
-  if (space.fusible_sets <= kFewFusions) implementation_options.keep *= 3;
+  if (space.fusible_sets <= kFewFusions) implementation_options.keep *= kMoreToKeep;
   const KernelNames names(graph, sizes);
   if (model.memory())
     implementation_options.measured = [&](const NodeSet& nodes) {
       KernelIdentity identity = names.Of(nodes);
       return FamilyTimes(model.memory()->Find(identity.family), std::move(identity.sizes), model.residual());
     };
+  // And the fusion of everything is worth it in a large one: it is there once, and mostly the fastest.
+  ImplementationOptions whole_graph_options = implementation_options;
+  whole_graph_options.keep = std::max(whole_graph_options.keep, kMoreToKeep * options.implementation.keep);
   for (const NodeSet& nodes : sets.sets) {
     std::string reason;
-    std::vector<FusionImplementation> implementations =
-        ImplementFusion(graph, nodes, sizes, model, implementation_options, &reason);
     const int size = nodes.Size();
+    std::vector<FusionImplementation> implementations =
+        ImplementFusion(graph, nodes, sizes, model,
+                        size == graph.node_count() ? whole_graph_options : implementation_options, &reason);
     if (implementations.empty()) {
       if (size > 1) continue;
       const Node& node = graph.node(NodeId{nodes.Members()[0]});

@@ -309,5 +309,28 @@ TEST_P(AtomicSumsTest, AreLeftOutWhereResultsMustBeDeterministic) {
 INSTANTIATE_TEST_SUITE_P(Examples, AtomicSumsTest, ::testing::Values("axpydot", "bicgk", "cg_step"),
                          [](const auto& info) { return info.param; });
 
+// A large graph's fusions keep few implementations each; that of everything keeps all 20 ways with vectors.
+TEST(SearchFusions, TheFusionOfTheWholeGraphKeepsMore) {
+  auto graph = ParseSource(testing::ExampleSource("black_scholes"), *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  auto space =
+      SearchFusions(**graph, {{"n", 1 << 26}}, CostModel(DescribedDevice(v1::CUDA)), SearchOptions());
+  ASSERT_TRUE(space.ok()) << space.status();
+  std::map<std::vector<NodeId>, int> kept;
+  for (const FusionImplementation& implementation : space->implementations) {
+    std::vector<NodeId> nodes = implementation.order;
+    std::sort(nodes.begin(), nodes.end());
+    ++kept[nodes];
+  }
+  int whole = 0, most_of_others = 0;
+  for (const auto& [nodes, count] : kept) {
+    int& place = static_cast<int>(nodes.size()) == (*graph)->node_count() ? whole : most_of_others;
+    place = std::max(place, count);
+  }
+  EXPECT_GT(kept.size(), 64u);
+  EXPECT_EQ(whole, 20);
+  EXPECT_EQ(most_of_others, SearchOptions().implementation.keep);
+}
+
 }  // namespace
 }  // namespace fusion
