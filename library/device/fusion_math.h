@@ -85,4 +85,26 @@ FUSION_FN float fu_fma(float x, float y, float z) { return x * y + z; }
 FUSION_FN double fu_fma(double x, double y, double z) { return x * y + z; }
 #endif
 
+// Whether fu_tensor_8x8x4 is there for T: f64 from sm_80 on.
+template <class T>
+FUSION_FN constexpr bool fu_has_tensor() {
+#if FUSION_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return sizeof(T) == 8;
+#else
+  return false;
+#endif
+}
+// By all lanes of a warp: the 8 x 8 matrix `sum` += x * y with x of 8 x 4, y of 4 x 8. Lane 4 i + j holds x[i][j], y[j][i] and
+// sum[i][2 j], sum[i][2 j + 1].
+FUSION_FN void fu_tensor_8x8x4(double (&sum)[2], double x, double y) {
+#if FUSION_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+d"(sum[0]), "+d"(sum[1])
+               : "d"(x), "d"(y));
+#else
+  (void)sum, (void)x, (void)y;
+#endif
+}
+FUSION_FN void fu_tensor_8x8x4(float (&)[2], float, float) {}
+
 #endif  // FUSION_MATH_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "library/catalog/embedded_files.h"
+#include "server/codegen/device_runtime.h"
 #include "server/codegen/exported_launch.h"
 #include "server/codegen/printer.h"
 
@@ -350,7 +350,7 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
   const bool cuda = request.language == Language::kCuda;
   return absl::StrCat(
       "# ", graph.name(), "\n\n", request.description, "\n\n- `fused.h`, `", cuda ? "fused.cu" : "fused.cc",
-      "`: the code, with `fusion_device.h` and `fusion_math.h` beside it",
+      "`: the code, with `fusion_device.h` beside it",
       cuda ? "; `fused_graph` captures calls into a\n"
              "  CUDA graph, for sizes where launching costs more than the work\n"
            : "\n",
@@ -383,8 +383,7 @@ v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request) {
   add(cuda ? "example.cu" : "example.cc", Example(graph, request));
   add(cuda ? "fused.cu" : "fused.cc", Source(graph, request));
   add("fused.h", Header(graph, request));
-  add("fusion_device.h", EmbeddedFiles().at("device/fusion_device.h"));
-  add("fusion_math.h", EmbeddedFiles().at("device/fusion_math.h"));
+  add("fusion_device.h", DeviceRuntime());
   add("reference.cc", Reference(graph, request));
   return artifact;
 }

@@ -21,7 +21,7 @@ struct ExportRequest {
   std::string description;                   // for the comment at the top
 };
 
-// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, fusion_math.h, reference.cc, example.cu (or
+// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc, example.cu (or
 // example.cc), CMakeLists.txt, README.md, graph.fuse is added by the caller. Deterministic.
 v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request);
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "library/catalog/embedded_files.h"
+#include "server/codegen/device_runtime.h"
 #include "server/codegen/joined_launch.h"
 #include "server/codegen/lowering_context.h"
 #include "server/codegen/printer.h"
@@ -15,17 +14,6 @@ namespace {
 int64_t ExtentValue(const Extent& extent, const SizeValues& sizes) {
   return extent.name.empty() ? extent.constant : sizes.at(extent.name);
 }
-
-// The device runtime as one text, with its own includes pasted in.
-std::string RuntimeText() {
-  const auto& files = EmbeddedFiles();
-  return absl::StrReplaceAll(files.at("device/fusion_device.h"),
-                             {{"#include \"fusion_math.h\"\n", files.at("device/fusion_math.h")}});
-}
-
-}  // namespace
-
-namespace {
 
 int64_t GridParts(const GridRule& rule, const SizeValues& sizes) {
   if (rule.part_entries == 0) return 1;
@@ -121,7 +109,7 @@ absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplement
 }
 
 std::string PrintSource(const FusionCode& code, Language language, bool standalone) {
-  std::string source = standalone ? RuntimeText() : "#include \"fusion_device.h\"\n";
+  std::string source = standalone ? DeviceRuntime() : "#include \"fusion_device.h\"\n";
   for (const ElementaryFunction* function : code.functions)
     absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
   for (const KernelLaunch& launch : code.launches)

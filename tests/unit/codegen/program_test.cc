@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/codegen/device_runtime.h"
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/printer.h"
 #include "server/parse/parse.h"
@@ -137,9 +138,16 @@ TEST(ExportedFolder, HasEverythingItNames) {
     EXPECT_EQ(file.path().find(".."), std::string::npos);
     paths.insert(file.path());
   }
-  for (const char* path : {"fused.cu", "fused.h", "fusion_device.h", "fusion_math.h", "example.cu",
-                           "reference.cc", "CMakeLists.txt", "README.md"})
+  for (const char* path : {"fused.cu", "fused.h", "fusion_device.h", "example.cu", "reference.cc",
+                           "CMakeLists.txt", "README.md"})
     EXPECT_TRUE(paths.count(path)) << path;
+}
+
+TEST(ExportedFolder, DeviceRuntimeIsOneText) {
+  EXPECT_EQ(DeviceRuntime().find("#include \""), std::string::npos);
+  for (const char* function : {"fu_infinity", "fu_sqrt", "fu_load", "fu_copy_async", "fu_group_reduce",
+                               "fu_launch_begin", "fu_load_exchanged"})
+    EXPECT_NE(DeviceRuntime().find(function), std::string::npos) << function;
 }
 
 TEST(ExportedFolder, OffersGraphsForCudaOnly) {
