@@ -2,11 +2,37 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace fusion::ir {
+namespace {
+
+// Lines of C++, each indented by the braces that are open where it begins; what a line without one governs
+// ("for (...)") by one more.
+std::vector<std::string> Indented(std::vector<std::string> lines) {
+  int open = 0;
+  bool governed = false;
+  for (std::string& line : lines) {
+    const bool closes_first = absl::StartsWith(line, "}");
+    const bool governs =
+        (absl::StartsWith(line, "for (") || absl::StartsWith(line, "if (")) && absl::EndsWith(line, ")");
+    const std::string indent(2 * (open - closes_first + governed), ' ');
+    for (char c : line) open += (c == '{') - (c == '}');
+    governed = governs;
+    line.insert(0, indent);
+  }
+  return lines;
+}
+
+}  // namespace
 
 Statement Text(std::string text) { return {.kind = Statement::Kind::kText, .text = std::move(text)}; }
+std::vector<Statement> Texts(std::vector<std::string> lines) {
+  std::vector<Statement> texts;
+  for (std::string& line : Indented(std::move(lines))) texts.push_back(Text(std::move(line)));
+  return texts;
+}
 Statement Loop(std::string header, std::vector<Statement> body) {
   return {.kind = Statement::Kind::kLoop, .text = std::move(header), .body = std::move(body)};
 }
@@ -20,19 +46,20 @@ Statement Versions(std::string condition, std::string constant, std::vector<Stat
           .body = std::move(body)};
 }
 Statement LanePhase(std::vector<std::string> lines, std::string items) {
-  return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .items = std::move(items)};
+  return {
+      .kind = Statement::Kind::kLanePhase, .lines = Indented(std::move(lines)), .items = std::move(items)};
 }
 Statement StridedPhase(std::vector<std::string> lines, std::string items) {
   return {.kind = Statement::Kind::kLanePhase,
-          .lines = std::move(lines),
+          .lines = Indented(std::move(lines)),
           .items = std::move(items),
           .strided = true};
 }
 Statement Collective(std::vector<std::string> lines) {
-  return {.kind = Statement::Kind::kLanePhase, .lines = std::move(lines), .collective = true};
+  return {.kind = Statement::Kind::kLanePhase, .lines = Indented(std::move(lines)), .collective = true};
 }
 Statement Leader(std::vector<std::string> lines) {
-  return {.kind = Statement::Kind::kLeader, .lines = std::move(lines)};
+  return {.kind = Statement::Kind::kLeader, .lines = Indented(std::move(lines))};
 }
 Statement Reduce(std::string monoid, std::string source, std::string target, int count) {
   return {.kind = Statement::Kind::kReduce,

@@ -8,6 +8,7 @@
 // With chunks == 0 the row is walked in a run-time loop, read again in each phase, and column reductions are
 // accumulated in shared memory: any width.
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/lowering_context.h"
@@ -305,17 +306,15 @@ class RowPanelLowering {
       lines.push_back(
           absl::StrCat(OfRow("next_" + context_.Name(value)), " = ", context_.Pointer(value), "[row];"));
     lines = stages_.ForEachRow(step, std::move(lines), StepRows::kPresent);
-    std::vector<ir::Statement> texts;
-    for (std::string& line : lines) texts.push_back(ir::Text(std::move(line)));
-    body->push_back(ir::If(absl::StrCat(step, " < steps"), std::move(texts)));
+    body->push_back(ir::If(absl::StrCat(step, " < steps"), ir::Texts(std::move(lines))));
   }
   std::string RowDeclaration(const std::string& type, const std::string& name) const {
     return absl::StrCat(type, " ", name, row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "", ";");
   }
   // Uniform statements for each row of the current step.
   void EmitRowTexts(std::vector<std::string> lines, StepRows which, std::vector<ir::Statement>* body) {
-    for (std::string& line : stages_.ForEachRow("step", std::move(lines), which))
-      body->push_back(ir::Text(std::move(line)));
+    std::vector<ir::Statement> texts = ir::Texts(stages_.ForEachRow("step", std::move(lines), which));
+    std::move(texts.begin(), texts.end(), std::back_inserter(*body));
   }
   void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
     if (context_.Stored(node.result))
