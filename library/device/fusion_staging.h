@@ -1,5 +1,5 @@
-// Copies to shared memory: asynchronous (sm_80), in bulk (sm_90), plain elsewhere. Included by fusion_device.h after
-// fusion_memory.h.
+// Copies to shared memory and back: asynchronous (sm_80), in bulk (sm_90), plain elsewhere; and what keeps compilers from
+// leaving out repetitions that are timed. Included by fusion_device.h after fusion_memory.h.
 #ifndef FUSION_STAGING_H_
 #define FUSION_STAGING_H_
 

@@ -1,6 +1,5 @@
 #include "server/codegen/device_runtime.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"

@@ -127,13 +127,13 @@ class FinishLowering {
       partial.insert(partial.end(),
                      {absl::StrCat("if (j < ", n, ") for (fu_index first = slice; first < ", groups,
                                    "; first += ", kReadAhead * slices_, ") {"),
-                      absl::StrCat("  ", monoid, "::Acc part[", kReadAhead, "];"),
-                      absl::StrCat("  fu_index group = first, at = first * ", n, " + j;"), "  FUSION_UNROLL",
-                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_,
+                      absl::StrCat(monoid, "::Acc part[", kReadAhead, "];"),
+                      absl::StrCat("fu_index group = first, at = first * ", n, " + j;"), "FUSION_UNROLL",
+                      absl::StrCat("for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_,
                                    ", at += ", slices_, " * ", n, ") part[u] = group < ", groups, " ? ", slot,
                                    "[at] : ", monoid, "::identity();"),
-                      "  FUSION_UNROLL",
-                      absl::StrCat("  for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, " = ", monoid,
+                      "FUSION_UNROLL",
+                      absl::StrCat("for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, " = ", monoid,
                                    "::combine(p_", name, ", part[u]);"),
                       "}"});
       partial.push_back(absl::StrCat(shared, "[lane] = p_", name, ";"));

@@ -8,8 +8,8 @@
 namespace fusion::ir {
 namespace {
 
-// Lines of C++, each indented by the braces that are open where it begins; what a line without one governs
-// ("for (...)") by one more.
+// Lines of C++, which come without blanks before them, indented by the braces that are open where each
+// begins, and once more below a "for (...)" or "if (...)" that ends without one. Braces are balanced.
 std::vector<std::string> Indented(std::vector<std::string> lines) {
   int open = 0;
   bool governed = false;

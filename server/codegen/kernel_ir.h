@@ -65,7 +65,7 @@ struct Statement {
 };
 
 Statement Text(std::string text);
-std::vector<Statement> Texts(std::vector<std::string> lines);  // one each, of C++ that belongs together
+std::vector<Statement> Texts(std::vector<std::string> lines);  // one each; indented, as those of phases are
 Statement Loop(std::string header, std::vector<Statement> body);
 Statement If(std::string condition, std::vector<Statement> body);
 Statement Versions(std::string condition, std::string constant, std::vector<Statement> body);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -29,7 +30,27 @@ std::string LoweringContext::CType(ValueId value) const {
 int LoweringContext::TypeBytes(ValueId value) const {
   return options.force_f64 ? 8 : DataTypeBytes(graph.value(value).type.data_type);
 }
-std::string LoweringContext::Name(ValueId value) const { return graph.value(value).name; }
+std::string LoweringContext::Name(ValueId value) const {
+  const std::string& given = graph.value(value).name;
+  std::string name = given;
+  const auto routine_ends_so = [&] {
+    const std::string end = "_" + name;
+    for (int node : kernel_nodes.Members()) {
+      const std::string& source = graph.node(NodeId{node}).function->source;
+      for (size_t at = source.find(end); at != std::string::npos; at = source.find(end, at + 1)) {
+        const char next = at + end.size() < source.size() ? source[at + end.size()] : ' ';
+        if (!absl::ascii_isalnum(next) && next != '_') return true;
+      }
+    }
+    return false;
+  };
+  const auto taken = [&] {
+    return name != given && std::any_of(graph.values().begin(), graph.values().end(),
+                                        [&](const Value& other) { return other.name == name; });
+  };
+  while (routine_ends_so() || taken()) name += '_';
+  return name;
+}
 
 bool LoweringContext::ProducedHere(ValueId value) const {
   const auto& producer = graph.value(value).producer;

@@ -30,7 +30,8 @@ class LoweringContext {
   std::string CType(ValueId value) const;  // "float" / "double"
   int TypeBytes(ValueId value) const;
   std::string CType(const Node& node) const { return CType(node.result); }
-  // C identifier of a value: its name.
+  // What the identifiers of a value end with, after a prefix and "_": its name, or where a routine ends like
+  // that (e_map), one that is like it.
   std::string Name(ValueId value) const;
   bool InFusion(NodeId node) const { return implementation.fusion.nodes.Contains(node.value); }
   bool ProducedHere(ValueId value) const;

@@ -381,7 +381,8 @@ class SubmitTest(unittest.TestCase):
 
     def test_variants(self):
         for variant, makes in {"best": [], "q=row_panel T256": ["q=row_panel T256"], "q=T64 + p1=vector V4": ["q=T64", "p1=vector V4"]}.items():
-            options = variants_bench.parse(["cg_step", variant, "--candidates", "3", "--peers", "eager,jax"])
+            options = variants_bench.parse(["cg_step", variant, "--candidates", "3", "--peers", "eager,jax",
+                                           "--client", sys.executable])
             self.assertEqual(options.peers, ["eager", "jax"])
             more = variants_bench.submit_options(options, variant, "")
             self.assertEqual((more["make"], more["candidates"]), (makes, 3 if makes else 30))

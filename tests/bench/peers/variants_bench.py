@@ -13,6 +13,7 @@ Exit status: 0 all timed, 1 some not, 2 bad usage.
 """
 import argparse
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -39,7 +40,14 @@ def parse(arguments):
     parser.add_argument("--folders", help="keep the exported folders here, 1, 2, ... (default: a temporary folder)")
     peers_bench.add_machine_options(parser)
     parser.add_argument("--output", metavar="JSON")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.samples < 1:
+        parser.error("--samples: at least 1")
+    if options.set == "fit" and not sequences.BY_NAME[options.sequence].fit:
+        parser.error(f"--set fit: not of {options.sequence}")
+    if not os.path.isfile(options.client):
+        parser.error(f"--client: {options.client} is no program")
+    return options
 
 
 def submit_options(options, variant, scratch):
@@ -63,9 +71,11 @@ def prepare(options, case, scratch):
         try:
             subject = timing.Subject(make_implementation(), timer)
             error = subject.verify(reference, data)
-            if not timing.within_bounds(error, case.type):
-                raise RuntimeError(f"wrong: relative error {error[0]:.2e}, largest {error[1]:.2e}")
-            subjects.append((label, subject))
+            if timing.within_bounds(error, case.type):
+                subjects.append((label, subject))
+                return
+            subject.release()
+            raise RuntimeError(f"wrong: relative error {error[0]:.2e}, largest {error[1]:.2e}")
         except Exception as error:  # of any library: the others can still be timed
             complete = False
             print(f"variants_bench.py: {label}: {case_worker.describe(error)}", file=sys.stderr, flush=True)
@@ -97,8 +107,13 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as scratch:
         subjects, complete = prepare(options, case, scratch)
         for number in range(options.samples + 2):
-            for _, subject in subjects:
-                subject.sample()
+            for label, subject in list(subjects):
+                try:
+                    subject.sample()
+                except Exception as error:  # where the device is lost, all that follow fail, too
+                    complete = False
+                    print(f"variants_bench.py: {label}: {case_worker.describe(error)}", file=sys.stderr, flush=True)
+                    subjects.remove((label, subject))
                 if number < 2:  # the clocks rise
                     subject.samples.clear()
         rows = [{"variant": label, "seconds": summary.statistics(subject.samples)} for label, subject in subjects]

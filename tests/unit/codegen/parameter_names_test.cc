@@ -5,6 +5,11 @@
 #include <utility>
 
 #include "server/codegen/exported_launch.h"
+#include "server/codegen/fusion_code.h"
+#include "server/model/cost_model.h"
+#include "server/parse/parse.h"
+#include "server/search/search.h"
+#include "tests/example_source.h"
 
 namespace fusion {
 namespace {
@@ -24,6 +29,28 @@ TEST(ParameterName, KeywordsAndMacrosGetAnUnderscore) {
   for (const char* name : {"float", "main_", "stream", "n_m", "errno", "stderr", "EOF", "NAN", "NULL",
                            "INFINITY", "M_PI", "INT_MAX", "FLT_EPSILON", "SIZE_MAX", "BUFSIZ", "linux"})
     EXPECT_EQ(NameOf(name), std::string(name) + "_");
+}
+
+// An identifier of a value must not hide a routine: a function could be called "e", and e_map be its routine.
+TEST(LoweringContext, NoIdentifierOfAValueEndsAsARoutineDoes) {
+  auto graph = ParseSource(
+      testing::TextSource("size n; vector[n] x, map, map_, y; input x; map = scal(2, x); map_ = scal(3, map);"
+                          " y = scal(4, map_); return y;"),
+      *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  auto space = SearchFusions(**graph, {{"n", 4096}}, CostModel(DescribedDevice(v1::CUDA)), SearchOptions());
+  ASSERT_TRUE(space.ok()) << space.status();
+  int whole = 0;
+  for (const FusionImplementation& implementation : space->implementations) {
+    if (implementation.order.size() != 3) continue;
+    ++whole;
+    auto code = LowerFusion(**graph, implementation, {.cuda = true});
+    ASSERT_TRUE(code.ok()) << code.status();
+    const std::string text = PrintSource(*code, Language::kCuda, false);
+    EXPECT_NE(text.find(" e_map__ = scal_map<float>(float(2), r_x"), std::string::npos) << text;
+    EXPECT_NE(text.find(" e_map_ = scal_map<float>(float(3), e_map__)"), std::string::npos) << text;
+  }
+  EXPECT_GT(whole, 0);
 }
 
 }  // namespace
