@@ -48,6 +48,20 @@ def submit(case, folder, options):
             "predicted_rank": best["predicted_rank"], "description": best["description"]}
 
 
+def sample_in_turn(subjects, samples, failed, begins=lambda name: None):
+    """Samples of all of {name: Subject}, which take turns. One that raises is left out: failed(name, error)."""
+    for number in range(samples + 2):
+        for name, subject in list(subjects.items()):
+            begins(name)
+            try:
+                subject.sample()
+            except Exception as error:  # of any library
+                del subjects[name]
+                failed(name, error)
+            if number < 2:  # the clocks rise
+                subject.samples.clear()
+
+
 class Worker:
     def __init__(self, options, send):
         import implementations
@@ -118,17 +132,12 @@ class Worker:
                 subjects[peer] = subject
         reference = None
         self.free()
-        for number in range(self.options["samples"] + 2):
-            for peer, subject in list(subjects.items()):
-                self.send({"at": peer})
-                try:
-                    subject.sample()
-                except Exception as error:
-                    results[peer] = {"error": describe(error)}
-                    del subjects[peer]
-                    self.lose_if_unusable(peer, results)
-                if number < 2 and peer in subjects:  # the clocks rise
-                    subject.samples.clear()
+
+        def failed(peer, error):
+            results[peer] = {"error": describe(error)}
+            self.lose_if_unusable(peer, results)
+
+        sample_in_turn(subjects, self.options["samples"], failed, lambda peer: self.send({"at": peer}))
         for peer, subject in subjects.items():
             results[peer] |= {"seconds": summary.statistics(subject.samples), "samples": subject.samples}
             subject.release()

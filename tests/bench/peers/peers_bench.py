@@ -29,6 +29,7 @@ import sequences
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+CANDIDATES = 30  # that a submission times
 START_SECONDS = 240  # for importing torch and JAX and measuring the copy rate
 
 
@@ -225,7 +226,7 @@ def parse_arguments(words):
     parser.add_argument("--types", type=names(sequences.TYPES), default=list(sequences.TYPES))
     parser.add_argument("--only", type=names(sequences.BY_NAME), help="sequences")
     parser.add_argument("--peers", type=names(sequences.PEERS), default=list(sequences.PEERS))
-    parser.add_argument("--candidates", type=int, default=30, help="for fusion-client submit")
+    parser.add_argument("--candidates", type=int, default=CANDIDATES, help="for fusion-client submit")
     parser.add_argument("--samples", type=int, default=31, help="of each implementation (default 31)")
     parser.add_argument("--time-limit", type=float, default=float("inf"), metavar="S", help="start no case after S seconds")
     parser.add_argument("--case-limit", type=float, default=300, metavar="S", help="a case that takes longer is ended")

@@ -358,6 +358,32 @@ class WorkerDialogueTest(unittest.TestCase):
         self.assertNotIn("error", self.run_case("bicgk"))
 
 
+class SampleInTurnTest(unittest.TestCase):
+    class Subject:
+        def __init__(self, log, fails_at=None):
+            self.log, self.fails_at, self.samples = log, fails_at, []
+
+        def sample(self):
+            if len(self.log) == self.fails_at:
+                raise RuntimeError("illegal address")
+            self.log.append(self)
+            self.samples.append(len(self.log))
+
+    def test_all_take_turns_and_the_first_rounds_do_not_count(self):
+        log, begun = [], []
+        subjects = {name: self.Subject(log) for name in "ab"}
+        case_worker.sample_in_turn(subjects, 2, self.fail, begun.append)
+        self.assertEqual(begun, ["a", "b"] * 4)
+        self.assertEqual({name: subject.samples for name, subject in subjects.items()}, {"a": [5, 7], "b": [6, 8]})
+
+    def test_one_that_fails_is_left_out(self):
+        log, failures = [], []
+        subjects = {"a": self.Subject(log), "b": self.Subject(log, 4), "c": self.Subject(log)}  # in its second round
+        case_worker.sample_in_turn(subjects, 3, lambda *failure: failures.append(failure))
+        self.assertEqual([(name, str(error)) for name, error in failures], [("b", "illegal address")])
+        self.assertEqual({name: len(subject.samples) for name, subject in subjects.items()}, {"a": 3, "c": 3})
+
+
 class SubmitTest(unittest.TestCase):
     """case_worker.submit with a script in place of the client."""
 

@@ -54,17 +54,21 @@ def submit_options(options, variant, scratch):
     """What case_worker.submit needs for one variant."""
     best = variant == "best"
     return {"client": options.client, "server": options.server, "examples": options.examples, "scratch": scratch,
-            "candidates": 30 if best else options.candidates, "make": [] if best else variant.split(" + ")}
+            "candidates": peers_bench.CANDIDATES if best else options.candidates, "make": [] if best else variant.split(" + ")}
+
+
+def complain(label, error):
+    print(f"variants_bench.py: {label}: {case_worker.describe(error)}", file=sys.stderr, flush=True)
 
 
 def prepare(options, case, scratch):
-    """[(label, Subject)], and whether all that were asked for are there."""
+    """{label: Subject}, and whether all that were asked for are there."""
     import implementations
     import timing
     data = implementations.Data(case)
     reference = data.reference()
     timer = timing.Timer(case.set == "large")
-    subjects, complete = [], True
+    subjects, complete = {}, True
 
     def add(label, make_implementation):
         nonlocal complete
@@ -72,13 +76,13 @@ def prepare(options, case, scratch):
             subject = timing.Subject(make_implementation(), timer)
             error = subject.verify(reference, data)
             if timing.within_bounds(error, case.type):
-                subjects.append((label, subject))
+                subjects[label] = subject
                 return
             subject.release()
             raise RuntimeError(f"wrong: relative error {error[0]:.2e}, largest {error[1]:.2e}")
         except Exception as error:  # of any library: the others can still be timed
             complete = False
-            print(f"variants_bench.py: {label}: {case_worker.describe(error)}", file=sys.stderr, flush=True)
+            complain(label, error)
 
     for number, variant in enumerate(options.variants, 1):
         folder = str(pathlib.Path(options.folders or scratch) / str(number))
@@ -88,7 +92,7 @@ def prepare(options, case, scratch):
             complete = False
             print(f"variants_bench.py: {variant}: {error}", file=sys.stderr, flush=True)
             continue
-        add(f"{variant}: {found['description']}", lambda folder=folder: implementations.Ours(data, folder))
+        add(f"{number}. {variant}: {found['description']}", lambda folder=folder: implementations.Ours(data, folder))
     for peer in options.peers:
         add(peer, lambda peer=peer: implementations.make(peer, data, None, options.cublas_library))
     return subjects, complete
@@ -106,18 +110,11 @@ def main(arguments):
         return 1
     with tempfile.TemporaryDirectory() as scratch:
         subjects, complete = prepare(options, case, scratch)
-        for number in range(options.samples + 2):
-            for label, subject in list(subjects):
-                try:
-                    subject.sample()
-                except Exception as error:  # where the device is lost, all that follow fail, too
-                    complete = False
-                    print(f"variants_bench.py: {label}: {case_worker.describe(error)}", file=sys.stderr, flush=True)
-                    subjects.remove((label, subject))
-                if number < 2:  # the clocks rise
-                    subject.samples.clear()
-        rows = [{"variant": label, "seconds": summary.statistics(subject.samples)} for label, subject in subjects]
-        for _, subject in subjects:
+        asked = len(subjects)
+        case_worker.sample_in_turn(subjects, options.samples, complain)
+        complete = complete and len(subjects) == asked
+        rows = [{"variant": label, "seconds": summary.statistics(subject.samples)} for label, subject in subjects.items()]
+        for subject in subjects.values():
             subject.release()
     for row in sorted(rows, key=lambda row: row["seconds"]["median"]):
         low, middle, high = (row["seconds"][key] * MICROSECONDS for key in ("low", "median", "high"))
