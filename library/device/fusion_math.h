@@ -1,5 +1,5 @@
-// Mathematics for the routines of elementary functions, for float and double. Included by fusion_device.h,
-// which includes <cmath> on the host. Accuracy is that of the CUDA or C library: at most 2 ulp for f32 and
+// Mathematics for the routines of elementary functions, for float and double, and products by tensor cores. Included by
+// fusion_device.h, which includes <cmath> on the host. Accuracy is that of the CUDA or C library: at most 2 ulp for f32 and
 // f64, except where said; results for zeros, infinities and NaN are those of C (ISO/IEC 9899, annex F).
 #ifndef FUSION_MATH_H_
 #define FUSION_MATH_H_
