@@ -77,7 +77,8 @@ def main():
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--jobs-at-once", type=int, default=3)
     parser.add_argument("--port", type=int, default=50751)
-    parser.add_argument("--time-limit", type=float, default=float("inf"), help="start no job after so many seconds")
+    parser.add_argument("--time-limit", type=float, default=float("inf"), 
+                        help="start no pass that would take longer than so many seconds, judged by the one before, and no job after")
     parser.add_argument("--output", type=pathlib.Path, help="JSON of `model report`")
     parser.add_argument("--plots", type=pathlib.Path)
     parser.add_argument("--candidates-output", help="PREFIX of files of measured candidates")
@@ -114,7 +115,12 @@ def main():
         await_server(options.port)
         # Behind the server: a worker that finds none waits before it tries again.
         processes.append(start([str(options.bin / "fusion-worker"), "--server", server, "--target", options.target], options.data))
+        pass_seconds = 0
         for number in range(options.passes):
+            if time.monotonic() - began + pass_seconds > options.time_limit:
+                print(f"no time for pass {number + 1}", flush=True)
+                break
+            pass_began = time.monotonic()
             cases = [(name, size_arguments) for name in examples
                      for size_arguments in ([[]] if options.own_sizes else [[], size_options(name)])]
             # Several at once: searches and builds of one beside the timing of another; timings take turns.
@@ -123,6 +129,7 @@ def main():
             results = [outcome for outcome in outcomes if outcome]
             done = len(results)
             failed += sum(outcome is False for outcome in outcomes)
+            pass_seconds = time.monotonic() - pass_began
             if options.candidates_output and results:
                 pathlib.Path(f"{options.candidates_output}{number + 1}.json").write_text(
                     json.dumps(measured_candidates(results, options.data), indent=None, separators=(",", ":")) + "\n",
