@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace fusion {
 namespace {
@@ -19,6 +20,13 @@ constexpr double kKnee = 6;
 // launch of 0.74 us included, 6 TB/s without, on an H200 that copies at 4.15 (tests/bench/device,
 // results/h200-device.txt).
 constexpr double kCacheBandwidthRatio = 1.45;
+
+// What parts of the work take that overlap badly: with `overlap` 1 all after each other, with more less.
+double Together(std::initializer_list<double> parts, double overlap) {
+  double sum = 0;
+  for (double part : parts) sum += std::pow(part, overlap);
+  return std::pow(sum, 1 / overlap);
+}
 
 }  // namespace
 
@@ -73,9 +81,7 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
       (warm_ ? cached : std::max(estimate.bytes, cached)) /
       (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
   if (traits.latency_seconds > 0)
-    estimate.memory_seconds =
-        std::pow(std::pow(estimate.memory_seconds, kOverlap) + std::pow(traits.latency_seconds, kOverlap),
-                 1 / kOverlap);
+    estimate.memory_seconds = Together({estimate.memory_seconds, traits.latency_seconds}, kOverlap);
   estimate.compute_seconds =
       traits.flops /
       (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
@@ -90,9 +96,20 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
     estimate.alone_seconds = warm_ ? 0 : traits.routines->alone;
   }
   estimate.launch_seconds = traits.launches * device_.launch_seconds();
+  const double longest =
+      std::max({estimate.memory_seconds, estimate.compute_seconds, estimate.alone_seconds});
+  double together = std::max(estimate.memory_seconds, estimate.compute_seconds);
+  if (traits.issue_overlap > 0)
+    together =
+        std::max(together, Together({estimate.memory_seconds, estimate.issue_seconds}, traits.issue_overlap));
+  if (traits.waiting_seconds > 0)
+    together =
+        traits.phases_apart
+            ? Together({estimate.memory_seconds, estimate.compute_seconds, traits.waiting_seconds}, kOverlap)
+            : Together({together, traits.waiting_seconds}, kOverlap);
+  estimate.waiting_seconds = std::max(0.0, together - longest);
   estimate.total_seconds =
-      std::max({estimate.memory_seconds, estimate.compute_seconds, estimate.alone_seconds}) +
-      traits.barrier_seconds + estimate.launch_seconds;
+      longest + estimate.waiting_seconds + traits.barrier_seconds + estimate.launch_seconds;
   estimate.barrier_seconds = traits.barrier_seconds;
   return estimate;
 }

@@ -37,9 +37,14 @@ struct KernelTraits {
   double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
   // Of loads that wait for each other or go entry by entry; overlaps badly with the memory's own time.
   double latency_seconds = 0;
-  double access_efficiency = 1;   // share of the bytes moved that is asked for (strided accesses fetch more)
-  double barrier_seconds = 0;     // of all blocks waiting, not overlapped with memory
-  double compute_efficiency = 1;  // share of the peak that the routine reaches when alone
+  double access_efficiency = 1;  // share of the bytes moved that is asked for (strided accesses fetch more)
+  double barrier_seconds = 0;    // of all blocks waiting, not overlapped with memory
+  // Of blocks in each of their turns, for their loads and between phases; overlaps badly with the rest.
+  double waiting_seconds = 0;
+  bool phases_apart = false;  // barriers keep a block from computing while it loads
+  // How well instructions are issued while others wait for memory: 1 not at all, larger better; 0: entirely.
+  double issue_overlap = 0;
+  double compute_efficiency = 1;           // share of the peak that the routine reaches when alone
   std::optional<RoutineSeconds> routines;  // where they were measured, in the place of bytes and operations
 };
 

@@ -26,15 +26,15 @@ const char* SkeletonName(Skeleton skeleton) {
 
 std::string RunTimeEstimate::ToString() const {
   return absl::StrFormat(
-      "%.3g us = %smax(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops%s) + barriers %.3g us + "
-      "launch %.3g us%s; "
+      "%.3g us = %smax(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops%s) + waits %.3g us + "
+      "barriers %.3g us + launch %.3g us%s; "
       "occupancy %.2f, %d registers, %d bytes shared",
       total_seconds * 1e6, correction == 1 ? "" : "(", memory_seconds * 1e6, bytes, compute_seconds * 1e6,
       flops,
       measured_routines ? absl::StrFormat(", both in turn %.3g us; of measured routines%s",
                                           alone_seconds * 1e6, extended_routines ? ", extended" : "")
                         : "",
-      barrier_seconds * 1e6, launch_seconds * 1e6,
+      waiting_seconds * 1e6, barrier_seconds * 1e6, launch_seconds * 1e6,
       correction == 1 ? "" : absl::StrFormat(") x %.2f %s", correction, measured ? "measured" : "learned"),
       occupancy, registers, shared_bytes);
 }

@@ -131,6 +131,7 @@ struct RunTimeEstimate {
   double memory_seconds = 0;
   double compute_seconds = 0;
   double barrier_seconds = 0;
+  double waiting_seconds = 0;  // that blocks wait beside the longest of the terms above, overlapping badly
   double launch_seconds = 0;
   double issue_seconds = 0;    // that issuing all instructions takes, estimated; part of no other term
   double resident_blocks = 1;  // of a multiprocessor at once

@@ -232,8 +232,8 @@ class CooperativeChooser {
       total.issue_seconds += estimate.issue_seconds;
       total.resident_blocks = whole.parameters.blocks_per_multiprocessor;
       total.load = i == 0 ? estimate.load : std::min(total.load, estimate.load);
-      total.total_seconds +=
-          std::max(estimate.memory_seconds, estimate.compute_seconds) + estimate.barrier_seconds;
+      total.waiting_seconds += estimate.waiting_seconds;
+      total.total_seconds += estimate.total_seconds - estimate.launch_seconds;
       total.occupancy = std::min(total.occupancy, estimate.occupancy);
       total.registers = std::max(total.registers, estimate.registers);
       total.shared_bytes = std::max(total.shared_bytes, estimate.shared_bytes);

@@ -72,8 +72,7 @@ inline constexpr double kLoopComputeEfficiency = 0.5;
 
 // A grid that walks over many rows loses against one row a block, where the device starts the loads of new
 // blocks while old ones still store: as VADD of 2^26 entries by hand, 0.94 to 0.96 of the rate on an H200
-// (tests/bench/device, results/h200-device.txt). Vectors of generated kernels do not lose: 19 ways to make
-// MADD of 8192 square, and WAXPBY of 2^26, are within 0.5 % of their pair.
+// (tests/bench/device, results/h200-device.txt).
 inline constexpr double kPersistentEfficiency = 0.94;
 
 // Of a vector fusion: most values of one entry that are live at once, in the order of the nodes: what is

@@ -156,7 +156,12 @@ TEST(Residual, ChoicesOfTheSearchAreToldApart) {
                                                                 {vectors, one_block}};
   for (const std::vector<FusionImplementation>& pair : pairs) {
     v1::ResidualStatistics statistics;
-    for (int i = 0; i < 50; ++i) AddJob({Observe({pair[0]}, 1e-3), Observe({pair[1]}, 0.8e-3)}, &statistics);
+    for (int i = 0; i < 50; ++i) {
+      std::vector<ResidualObservation> job;  // with as many candidates as jobs have
+      for (int k = 0; k < 10; ++k)
+        for (int side : {0, 1}) job.push_back(Observe({pair[side]}, side == 0 ? 1e-3 : 0.8e-3));
+      AddJob(job, &statistics);
+    }
     const Residual residual(statistics);
     EXPECT_NEAR(residual.Correction(pair[1]) / residual.Correction(pair[0]), 0.8, 0.05);
   }

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <map>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -57,53 +55,6 @@ TEST(StructureOf, SetsRowsByAPartOfABlockApart) {
   EXPECT_FALSE(by_blocks.empty());
   EXPECT_FALSE(by_groups.empty());
   for (const Structure& structure : by_groups) EXPECT_FALSE(by_blocks.contains(structure));
-}
-
-// The least predicted seconds of SGEMV by row panels with `chunks` or, without, by a loop over the row; by
-// threads a block.
-std::map<int, double> SgemvSeconds(int64_t rows, int64_t columns, double copy_rate, bool chunks) {
-  const auto graph = ParseSource(testing::ExampleSource("sgemv"), *Catalog::BuiltIn()).value();
-  DeviceDescription device = DescribedDevice(v1::CUDA);
-  device.set_copy_bytes_per_second(copy_rate);
-  SearchOptions options;
-  options.implementation.keep = 1000;
-  const auto space = SearchFusions(*graph, {{"m", rows}, {"n", columns}}, CostModel(device), options);
-  EXPECT_TRUE(space.ok()) << space.status();
-  std::map<int, double> seconds;
-  for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.skeleton != Skeleton::kRowPanel || (implementation.parameters.chunks > 0) != chunks)
-      continue;
-    const double total = implementation.estimate.total_seconds;
-    const auto [known, first] = seconds.emplace(implementation.parameters.threads, total);
-    if (!first) known->second = std::min(known->second, total);
-  }
-  EXPECT_FALSE(seconds.empty());
-  return seconds;
-}
-
-double Least(const std::map<int, double>& seconds) {
-  double least = INFINITY;
-  for (const auto& [threads, value] : seconds) least = std::min(least, value);
-  return least;
-}
-
-// SGEMV of 4093 x 5001 takes 36.4 us on an H200 and 44.9 on an H100, whose memory has 0.7 of the rate (cold);
-// of 8192 square 65 and 92.
-TEST(ChooseRowPanel, RowsThatVectorsDoNotDivideGainLessFromFasterMemory) {
-  const auto gain = [](int64_t rows, int64_t columns) {
-    return Least(SgemvSeconds(rows, columns, 3.02e12, true)) /
-           Least(SgemvSeconds(rows, columns, 4.27e12, true));
-  };
-  EXPECT_NEAR(gain(8192, 8192), 4.27 / 3.02, 0.05);
-  EXPECT_NEAR(gain(4093, 5001), 44.9 / 36.4, 0.1);
-}
-
-// A loop of ten steps waits for each of them, and wide blocks for themselves: on an H100 71.7 us with 512
-// threads, 49.2 with 256.
-TEST(ChooseRowPanel, LoopsOfFewStepsOfWideBlocksAreSlower) {
-  std::map<int, double> seconds = SgemvSeconds(4093, 5001, 3.02e12, false);
-  ASSERT_TRUE(seconds.contains(256) && seconds.contains(512));
-  EXPECT_GT(seconds[512], 1.05 * seconds[256]);
 }
 
 // Products of 4 x 4 matrices: 1.12 times the floor where each thread loads its own, 1.01 where lanes exchange
