@@ -95,6 +95,9 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
     estimate.extended_routines = traits.routines->extended;
     estimate.alone_seconds = warm_ ? 0 : traits.routines->alone;
   }
+  estimate.memory_seconds =
+      std::max(estimate.memory_seconds,
+               traits.scattered_bytes / (kCacheBandwidthRatio * device_.copy_bytes_per_second()));
   estimate.launch_seconds = traits.launches * device_.launch_seconds();
   const double longest =
       std::max({estimate.memory_seconds, estimate.compute_seconds, estimate.alone_seconds});

@@ -26,7 +26,7 @@ struct GoldenCase {
   int nodes;  // of the fusion
   bool static_chunks = false;
   bool stages = false;
-  bool sub_warp = false;
+  bool sub_warp = false;  // the first function by several threads for an element
   // Set: exactly this structure; the fields above but for `nodes` are not looked at.
   std::optional<Structure> structure = std::nullopt;
   int64_t size = 4096;    // of every extent
@@ -68,8 +68,8 @@ TEST_P(KernelGolden, TextIsUnchanged) {
   const FusionImplementation* chosen = nullptr;
   for (const FusionImplementation& implementation : space->implementations) {
     const SkeletonParameters& p = implementation.parameters;
-    bool sub_warp = false;
-    for (int choice : implementation.implementations) sub_warp |= choice > 0;
+    const bool sub_warp =
+        !implementation.implementations.empty() && implementation.implementations.front() > 0;
     if (chosen != nullptr || implementation.fusion.nodes.Size() != test.nodes) continue;
     if (test.structure ? StructureOf(implementation) == *test.structure
                        : implementation.skeleton == test.skeleton && (p.chunks > 0) == test.static_chunks &&
