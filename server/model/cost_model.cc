@@ -105,11 +105,11 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
   if (traits.issue_overlap > 0)
     together =
         std::max(together, Together({estimate.memory_seconds, estimate.issue_seconds}, traits.issue_overlap));
-  if (traits.waiting_seconds > 0)
+  if (traits.phases_apart)
     together =
-        traits.phases_apart
-            ? Together({estimate.memory_seconds, estimate.compute_seconds, traits.waiting_seconds}, kOverlap)
-            : Together({together, traits.waiting_seconds}, kOverlap);
+        Together({estimate.memory_seconds, estimate.compute_seconds, traits.waiting_seconds}, kOverlap);
+  else if (traits.waiting_seconds > 0)
+    together = Together({together, traits.waiting_seconds}, kOverlap);
   estimate.waiting_seconds = std::max(0.0, together - longest);
   estimate.total_seconds =
       longest + estimate.waiting_seconds + traits.barrier_seconds + estimate.launch_seconds;

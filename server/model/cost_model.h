@@ -39,10 +39,10 @@ struct KernelTraits {
   // Of loads that wait for each other or go entry by entry; overlaps badly with the memory's own time.
   double latency_seconds = 0;
   double access_efficiency = 1;  // share of the bytes moved that is asked for (strided accesses fetch more)
-  double barrier_seconds = 0;    // of all blocks waiting, not overlapped with memory
+  double barrier_seconds = 0;    // of all blocks waiting for each other or for code, not overlapped
   // Of blocks in each of their turns, for their loads and between phases; overlaps badly with the rest.
   double waiting_seconds = 0;
-  bool phases_apart = false;  // barriers keep a block from computing while it loads
+  bool phases_apart = false;  // barriers between phases keep a block from loading while it computes
   // How well instructions are issued while others wait for memory: 1 not at all, larger better; 0: entirely.
   double issue_overlap = 0;
   double compute_efficiency = 1;           // share of the peak that the routine reaches when alone
@@ -53,7 +53,8 @@ struct KernelTraits {
 int ResidentBlocks(const DeviceDescription& device, int threads, int registers, int64_t shared_bytes);
 
 // seed 000, equation 4.3: t = max(sum of loads and stores, sum of computes), with the share of the bandwidth
-// that the occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus the launches.
+// that the occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus what overlaps
+// badly, barriers and the launches.
 // Thread safe.
 class CostModel {
  public:

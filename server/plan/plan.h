@@ -131,9 +131,11 @@ struct RunTimeEstimate {
   double memory_seconds = 0;
   double compute_seconds = 0;
   double barrier_seconds = 0;
-  double waiting_seconds = 0;  // that blocks wait beside the longest of the terms above, overlapping badly
+  // What is lost beside the longest of memory, compute and alone: blocks that wait for loads, barriers or the
+  // issue of instructions.
+  double waiting_seconds = 0;
   double launch_seconds = 0;
-  double issue_seconds = 0;    // that issuing all instructions takes, estimated; part of no other term
+  double issue_seconds = 0;    // that issuing all instructions takes, estimated; no term of the sum
   double resident_blocks = 1;  // of a multiprocessor at once
   double waves = 1;            // blocks of the grid over those that are resident at once
   double load =

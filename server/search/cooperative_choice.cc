@@ -232,7 +232,6 @@ class CooperativeChooser {
       total.issue_seconds += estimate.issue_seconds;
       total.resident_blocks = whole.parameters.blocks_per_multiprocessor;
       total.load = i == 0 ? estimate.load : std::min(total.load, estimate.load);
-      total.waiting_seconds += estimate.waiting_seconds;
       total.total_seconds += estimate.total_seconds - estimate.launch_seconds;
       total.occupancy = std::min(total.occupancy, estimate.occupancy);
       total.registers = std::max(total.registers, estimate.registers);
@@ -253,6 +252,9 @@ class CooperativeChooser {
     const int barriers = sections + finishes - 1;
     const double waiting = blocks == 1 ? barriers * kBlockBarrierSeconds
                                        : barriers * kGridBarrierSeconds + finishes * kFinishSeconds;
+    // Sweeps need not have the same longest term.
+    total.waiting_seconds =
+        total.total_seconds - total.barrier_seconds - std::max(total.memory_seconds, total.compute_seconds);
     total.barrier_seconds += waiting;
     total.total_seconds += waiting + total.launch_seconds;
     return whole;

@@ -189,37 +189,62 @@ std::vector<Tile> TilesOf(const FusionShape& shape, const FusionImplementation& 
 }
 
 // Bytes that the L2 cache is asked to write where each thread stores an element of its own by single entries:
-// 32 for each, as neighbouring threads store into other sectors. St. Venant of 2^20 elements (results of 36
-// bytes) took 71 to 83 us so on an H100 and 36 through shared memory; the routine by itself, in shorter
+// those of as many sectors of 32 bytes as the stores of a warp touch. St. Venant of 2^20 elements (results of
+// 36 bytes) took 71 to 83 us so on an H100 and 36 through shared memory; the routine by itself, in shorter
 // lists, does not show it.
-double ScatteredBytes(const FusionShape& shape) {
+double ScatteredBytes(const FusionShape& shape, const FusionImplementation& placed) {
   constexpr double kSector = 32;
+  const LoadPath path = placed.parameters.load_path;
+  if (path == LoadPath::kStaged) return 0;
   double bytes = 0;
   for (ValueId id : shape.stores) {
-    const Type& type = shape.graph.value(id).type;
-    const double all = type.Bytes(shape.sizes), entry = DataTypeBytes(type.data_type);
-    if (type.mapped && type.element_entries() * static_cast<int>(entry) % 16 != 0 &&
-        type.element_entries() > 1)
-      bytes += all / entry * kSector;
+    const Value& value = shape.graph.value(id);
+    const double entry = DataTypeBytes(value.type.data_type), element = value.type.element_entries() * entry;
+    if (!value.type.mapped || std::fmod(element, 16) == 0) continue;
+    if (path == LoadPath::kExchanged && ExchangeableUnits(value) >= ExchangedUnits(shape.graph, placed))
+      continue;
+    bytes += value.type.Bytes(shape.sizes) / entry * std::min(kSector, element);
   }
   return bytes;
 }
 
+// Phases of a kernel: those that the code generator puts barriers between, and how many of them are by
+// several threads for an element. Without values in shared memory there are no barriers.
+struct Phases {
+  int all = 0, by_several = 0;
+};
+Phases PhasesOf(const FusionShape& shape, const FusionImplementation& placed) {
+  Phases phases;
+  if (placed.shared_entries == 0) return phases;
+  bool previous_thread = false;
+  for (size_t i = 0; i < placed.order.size(); ++i) {
+    const Node& node = shape.graph.node(placed.order[i]);
+    if (node.dimensions.empty()) continue;
+    const bool thread = ByOneThread(node, placed.implementations[i]);
+    phases.all += !(thread && previous_thread);
+    phases.by_several += !thread;
+    previous_thread = thread;
+  }
+  return phases;
+}
+
 // What blocks wait for their loads in each turn, and in each phase in which several threads compute an
 // element: between barriers, and in the first turn until the code of the phase is there. Function I of 2^20
-// elements on an H100, of which five functions are such phases, took 165 to 190 us where loads take 129 to
-// 135 and computations 23 to 71; of 31,744 elements, all in one turn, 13.3 to 16.5 us where a thread for an
-// element, in one phase, took 10.6. Fitted to 240 kernels of five graphs on an H100 and an H200 (DECISIONS
-// 120).
-void AddWaiting(const FusionShape& shape, int sub_warp_phases, int resident, double tiles,
+// elements on an H100, with five such phases, took 166 to 191 us by tiles of 32 and 64 elements where loads
+// take 129 to 136 and computations 23 to 71; of 31,744 elements, nearly all at once, 13.3 to 16.5 us where a
+// thread for an element, in one phase, took 10.6. Fitted to 240 kernels of five graphs on an H100 and an
+// H200, whose loads and functions had been measured as routines (DECISIONS 120). Kernels of one phase overlap
+// as others do: products of 16 x 16 and 32 x 32 matrices are at the memory's rate.
+void AddWaiting(const FusionShape& shape, const Phases& phases, int resident, double tiles,
                 KernelTraits* traits) {
   constexpr double kTurn = 0.6e-6, kPhase = 0.5e-6, kCode = 0.6e-6;
   const double multiprocessors = shape.model.device().multiprocessors();
-  const double at_once = multiprocessors * std::min<double>(resident, std::ceil(tiles / multiprocessors));
-  traits->waiting_seconds = std::ceil(tiles / at_once) * (kTurn + kPhase * sub_warp_phases);
-  traits->phases_apart = sub_warp_phases > 0;
+  const double at_once = std::min<double>(resident, std::ceil(tiles / multiprocessors));
+  traits->waiting_seconds =
+      std::ceil(tiles / (at_once * multiprocessors)) * (kTurn + kPhase * phases.by_several);
+  traits->phases_apart = phases.all > 1;
   // Where the kernel has just run the code is in the caches.
-  if (!shape.model.back_to_back()) traits->barrier_seconds = kCode * sub_warp_phases;
+  if (!shape.model.back_to_back()) traits->barrier_seconds = kCode * phases.by_several;
 }
 
 }  // namespace
@@ -335,7 +360,6 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
   for (const std::vector<int>& choice : ChoicesOf(graph, base.order, max_combinations)) {
     bool all_thread = true, any_thread = false, side_by_side = true;
     int items_per_element = 1;  // of the function that divides them most
-    int sub_warp_phases = 0;    // functions by several threads for an element
     double sub_warp_flops = 0;
     for (size_t i = 0; i < choice.size(); ++i) {
       const Node& node = graph.node(base.order[i]);
@@ -345,7 +369,6 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       any_thread |= thread;
       side_by_side &= thread || SideBySide(graph, node, choice[i]);
       if (!thread) {
-        ++sub_warp_phases;
         sub_warp_flops += NodeFlops(graph, node, shape.sizes);
         items_per_element = std::max(items_per_element, ItemsPerElement(graph, node, choice[i]));
       }
@@ -372,6 +395,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       const int value_words = PlaceElementValues(shape, &placed);
       // Inputs that the threads of an element read where they are.
       const bool in_place = ReadsInPlace(placed);
+      const Phases phases = PhasesOf(shape, placed);
       if (path == LoadPath::kDirect && !all_thread && !in_place) continue;
       double at_peak = 0;  // operations that take the same time at the peak rate
       for (size_t i = 0; i < choice.size(); ++i) {
@@ -420,14 +444,12 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
             if (shape.cuda() && path == LoadPath::kDirect && all_thread && shape.bytes_read / elements > 16)
               traits.access_efficiency = 0.7;
           }
-          if (shape.cuda() && path == LoadPath::kDirect && all_thread)
-            traits.scattered_bytes = ScatteredBytes(shape);
+          if (shape.cuda() && all_thread) traits.scattered_bytes = ScatteredBytes(shape, implementation);
           if (at_peak > 0) traits.compute_efficiency = shape.flops / at_peak;
           std::string missing;
           traits.routines = RoutineSecondsOf(graph, shape.model, implementation, resident,
                                              std::ceil(elements / tile.elements), &missing);
-          if (shape.cuda())
-            AddWaiting(shape, sub_warp_phases, resident, std::ceil(elements / tile.elements), &traits);
+          if (shape.cuda()) AddWaiting(shape, phases, resident, std::ceil(elements / tile.elements), &traits);
           implementation.estimate = shape.model.Estimate(traits);
           out->push_back(std::move(implementation));
         }

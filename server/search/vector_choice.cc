@@ -22,7 +22,7 @@ double OneShotEfficiency(int bytes) {
 // multiprocessor, and from the other steps of the same thread where they are unrolled and no loop follows.
 // Black-Scholes of 2^26 entries on an H100, where instructions take 0.6 of memory's time or more: 596 us with
 // two blocks of one step, 497 with five, 480 with ten, 458 with seven of two steps (DECISIONS 120).
-double IssueOverlap(int blocks, int steps) { return 1.1 + 0.2 * blocks * steps; }
+double IssueOverlap(double blocks, int steps) { return 1.1 + 0.2 * blocks * steps; }
 
 // Grids that walk over vectors much longer than the L2 cache and store some lose against one tile a block: of
 // 2^26 entries in f32 on an H100 SSCAL 5 %, WAXPBY and MADD 5, Adam 4.5, VADD 3.5; on an H200 3 to 5
@@ -96,7 +96,9 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   traits.bytes_in_flight_per_block = (one_shot ? 0.8 : 0.5) * tile * vectors * shape.entry_bytes;
   if (shape.cuda()) {
     traits.issue_overlap =
-        IssueOverlap(one_shot ? resident : parameters.blocks_per_multiprocessor, one_shot ? unroll : 1);
+        IssueOverlap(std::min<double>(one_shot ? resident : parameters.blocks_per_multiprocessor,
+                                      std::ceil(tiles / device.multiprocessors())),
+                     one_shot ? unroll : 1);
     if (!one_shot && stored > 0 && shape.bytes_read + shape.bytes_written > 2.0 * device.l2_bytes())
       traits.access_efficiency *= kPersistentVectorEfficiency;
   }

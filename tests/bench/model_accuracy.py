@@ -77,8 +77,9 @@ def main():
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--jobs-at-once", type=int, default=3)
     parser.add_argument("--port", type=int, default=50751)
-    parser.add_argument("--time-limit", type=float, default=float("inf"), 
-                        help="start no pass that would take longer than so many seconds, judged by the one before, and no job after")
+    parser.add_argument("--time-limit", type=float, default=float("inf"),
+                        help="start no pass that would not end within so many seconds of the beginning, if it took as long as the "
+                             "one before, and no job after them")
     parser.add_argument("--output", type=pathlib.Path, help="JSON of `model report`")
     parser.add_argument("--plots", type=pathlib.Path)
     parser.add_argument("--candidates-output", help="PREFIX of files of measured candidates")
@@ -134,8 +135,8 @@ def main():
                 pathlib.Path(f"{options.candidates_output}{number + 1}.json").write_text(
                     json.dumps(measured_candidates(results, options.data), indent=None, separators=(",", ":")) + "\n",
                     encoding="utf-8")
-            print(f"pass {number + 1}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
-        if options.output or options.plots:
+            print(f"pass {number + 1}{', cut off' if None in outcomes else ''}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
+        if done and (options.output or options.plots):
             report = [str(options.bin / "fusion-client"), "model", "report", "--server", server, "--jobs", str(done), "--json"]
             if options.plots:
                 report += ["--plots", str(options.plots)]

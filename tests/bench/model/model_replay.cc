@@ -74,7 +74,8 @@ nlohmann::ordered_json Assess(const std::string& name, const std::vector<Predict
 // One line for each kernel of each candidate.
 void Dump(const Pass& pass, const std::string& path) {
   std::ofstream table(path);
-  table << "graph\tcandidate\tmeasured\tkernels\tpredicted\tdescription\tvariant\tmemory\tcompute\tbarrier\tl"
+  table << "graph\tcandidate\tmeasured\tkernels\tpredicted\tdescription\tvariant\tmemory\tcompute\twaiting\tb"
+           "arrier\tl"
            "aunch\tbytes\tflops\t"
            "occupancy\tregisters\tshared\t"
         << absl::StrJoin(ResidualFeatureNames(), "\t") << "\n";
@@ -85,10 +86,10 @@ void Dump(const Pass& pass, const std::string& path) {
         table << graph.example << graph.sizes << "\t" << i << "\t" << graph.candidates[i].measured << "\t"
               << graph.candidates[i].kernels.size() << "\t" << kernel->seconds << "\t"
               << graph.candidates[i].description << "\t" << kernel->identity.variant << "\t"
-              << e.memory_seconds << "\t" << e.compute_seconds << "\t" << e.barrier_seconds << "\t"
-              << e.launch_seconds << "\t" << e.bytes << "\t" << e.flops << "\t" << e.occupancy << "\t"
-              << e.registers << "\t" << e.shared_bytes << "\t" << absl::StrJoin(kernel->features, "\t")
-              << "\n";
+              << e.memory_seconds << "\t" << e.compute_seconds << "\t" << e.waiting_seconds << "\t"
+              << e.barrier_seconds << "\t" << e.launch_seconds << "\t" << e.bytes << "\t" << e.flops << "\t"
+              << e.occupancy << "\t" << e.registers << "\t" << e.shared_bytes << "\t"
+              << absl::StrJoin(kernel->features, "\t") << "\n";
       }
 }
 

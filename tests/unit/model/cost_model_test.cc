@@ -82,6 +82,55 @@ TEST(RunTimeEstimate, PrintsItsTerms) {
     EXPECT_NE(text.find(term), std::string::npos) << term << " in " << text;
 }
 
+// Of a kernel with memory_seconds of some 80 us and issue_seconds of about as many.
+KernelTraits LongKernel() {
+  return {.bytes_read = 2.5e8, .flops = 1e9, .instructions = 2e9, .blocks = 10'000};
+}
+
+TEST(CostModel, TermsAddUpToTheTotal) {
+  const CostModel model(DescribedDevice(v1::CUDA));
+  KernelTraits issuing = LongKernel(), waiting = LongKernel(), phases = LongKernel();
+  issuing.issue_overlap = 2;
+  waiting.waiting_seconds = phases.waiting_seconds = 2e-5;
+  phases.phases_apart = true;
+  phases.barrier_seconds = 3e-6;
+  for (const KernelTraits& traits : {LongKernel(), issuing, waiting, phases}) {
+    const RunTimeEstimate e = model.Estimate(traits);
+    EXPECT_DOUBLE_EQ(std::max({e.memory_seconds, e.compute_seconds, e.alone_seconds}) + e.waiting_seconds +
+                         e.barrier_seconds + e.launch_seconds,
+                     e.total_seconds);
+    EXPECT_NE(e.ToString().find("waits"), std::string::npos);
+  }
+  EXPECT_DOUBLE_EQ(model.Estimate(LongKernel()).waiting_seconds, 0);
+}
+
+TEST(CostModel, WhatOverlapsBadlyCostsMoreTheWorseItDoes) {
+  const CostModel model(DescribedDevice(v1::CUDA));
+  const auto waits = [&](double issue_overlap, double waiting_seconds, bool phases_apart) {
+    KernelTraits traits = LongKernel();
+    traits.issue_overlap = issue_overlap;
+    traits.waiting_seconds = waiting_seconds;
+    traits.phases_apart = phases_apart;
+    return model.Estimate(traits).waiting_seconds;
+  };
+  EXPECT_GT(waits(1.2, 0, false), 1.5 * waits(2, 0, false));
+  EXPECT_GT(waits(2, 0, false), 1.5 * waits(4, 0, false));
+  EXPECT_GT(waits(4, 0, false), 0);
+  EXPECT_GT(waits(0, 4e-5, false), 1.5 * waits(0, 2e-5, false));
+  EXPECT_GT(waits(0, 2e-5, true), waits(0, 2e-5, false));  // what is computed, too
+  EXPECT_GT(waits(0, 2e-5, false), 0);
+}
+
+TEST(CostModel, ScatteredStoresTakeTheTimeOfTheCache) {
+  const CostModel model(DescribedDevice(v1::CUDA));
+  KernelTraits traits = LongKernel();
+  const double before = model.Estimate(traits).memory_seconds;
+  traits.scattered_bytes = 2.5e8;  // no more than what is read anyway
+  EXPECT_DOUBLE_EQ(model.Estimate(traits).memory_seconds, before);
+  traits.scattered_bytes = 2.5e9;
+  EXPECT_GT(model.Estimate(traits).memory_seconds, 3 * before);
+}
+
 TEST(DeviceDescription, DefaultsFillOnlyWhatIsMissing) {
   DeviceDescription device;
   device.set_target(v1::CUDA);

@@ -13,6 +13,7 @@
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
+#include "tests/unit/search/parsed_text.h"
 
 namespace fusion {
 namespace {
@@ -97,6 +98,27 @@ TEST(PredictedOrder, SeveralThreadsForAnElementWaitForEachOther) {
       EXPECT_GT(value, 1.05 * one_thread) << elements << ": " << description;
     }
     EXPECT_GT(several, 0);
+  }
+}
+
+// 277 us of 16 x 16 f32 and 272 of 32 x 32, 2^26 entries, both of 267 at the memory's rate: one phase, and
+// enough blocks that load meanwhile.
+TEST(PredictedOrder, ProductsInOnePhaseAreAtTheRateOfMemory) {
+  for (const int side : {16, 32}) {
+    const std::string type = absl::StrCat("MATRIX", side, "x", side);
+    const auto graph =
+        testing::ParsedText(absl::StrCat(type, " A, B, C;\ninput A, B;\nC = mmul(A, B);\nreturn C;\n"));
+    DeviceDescription device = DescribedDevice(v1::CUDA);
+    device.set_copy_bytes_per_second(3.02e12);
+    SearchOptions options;
+    options.implementation.keep = 1;
+    const auto space =
+        SearchFusions(*graph, {{"elements", (1 << 26) / (side * side)}}, CostModel(device), options);
+    ASSERT_TRUE(space.ok()) << space.status();
+    ASSERT_FALSE(space->implementations.empty());
+    const FusionImplementation& best = space->implementations.front();
+    EXPECT_NEAR(best.estimate.total_seconds, 267e-6, 0.12 * 267e-6) << type;
+    EXPECT_TRUE(absl::StrContains(best.Describe(*graph), "mmul_tile")) << best.Describe(*graph);
   }
 }
 
