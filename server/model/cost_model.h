@@ -34,7 +34,7 @@ struct KernelTraits {
   int registers = 32;          // per thread, estimated
   int64_t shared_bytes = 0;    // per block
   double cache_bytes = 0;      // read from the L2 cache, beside what comes from device memory through it
-  double scattered_bytes = 0;  // written to it by stores of single entries, 32 for each
+  double scattered_bytes = 0;  // written to it by stores of single entries, up to 32 for each
   double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
   // Of loads that wait for each other or go entry by entry; overlaps badly with the memory's own time.
   double latency_seconds = 0;
