@@ -208,22 +208,23 @@ double ScatteredBytes(const FusionShape& shape, const FusionImplementation& plac
   return bytes;
 }
 
-// Phases of a kernel: those that the code generator puts barriers between, and how many of them are by
-// several threads for an element. Without values in shared memory there are no barriers.
+// Phases as the code generator makes them, with barriers between where values are in shared memory:
+// consecutive nodes of thread granularity share one.
 struct Phases {
-  int all = 0, by_several = 0;
+  std::map<NodeId, int> of;     // of mapped nodes, from 0
+  int all = 0, by_several = 0;  // all of them, and those by several threads for an element
 };
-Phases PhasesOf(const FusionShape& shape, const FusionImplementation& placed) {
+Phases PhasesOf(const Graph& graph, const FusionImplementation& implementation) {
   Phases phases;
-  if (placed.shared_entries == 0) return phases;
   bool previous_thread = false;
-  for (size_t i = 0; i < placed.order.size(); ++i) {
-    const Node& node = shape.graph.node(placed.order[i]);
+  for (size_t i = 0; i < implementation.order.size(); ++i) {
+    const Node& node = graph.node(implementation.order[i]);
     if (node.dimensions.empty()) continue;
-    const bool thread = ByOneThread(node, placed.implementations[i]);
+    const bool thread = ByOneThread(node, implementation.implementations[i]);
     phases.all += !(thread && previous_thread);
     phases.by_several += !thread;
     previous_thread = thread;
+    phases.of[node.id] = phases.all - 1;
   }
   return phases;
 }
@@ -238,10 +239,8 @@ Phases PhasesOf(const FusionShape& shape, const FusionImplementation& placed) {
 void AddWaiting(const FusionShape& shape, const Phases& phases, int resident, double tiles,
                 KernelTraits* traits) {
   constexpr double kTurn = 0.6e-6, kPhase = 0.5e-6, kCode = 0.6e-6;
-  const double multiprocessors = shape.model.device().multiprocessors();
-  const double at_once = std::min<double>(resident, std::ceil(tiles / multiprocessors));
   traits->waiting_seconds =
-      std::ceil(tiles / (at_once * multiprocessors)) * (kTurn + kPhase * phases.by_several);
+      TurnsOf(shape.model, resident, tiles).turns * (kTurn + kPhase * phases.by_several);
   traits->phases_apart = phases.all > 1;
   // Where the kernel has just run the code is in the caches.
   if (!shape.model.back_to_back()) traits->barrier_seconds = kCode * phases.by_several;
@@ -252,19 +251,13 @@ void AddWaiting(const FusionShape& shape, const Phases& phases, int resident, do
 int PlaceElementValues(const FusionShape& shape, FusionImplementation* implementation, bool stores_in_place) {
   const Graph& graph = shape.graph;
   const bool staged = implementation->parameters.load_path == LoadPath::kStaged;
-  // Phases as the code generator makes them: consecutive nodes of thread granularity share one.
-  std::map<NodeId, int> phase_of;
-  int phases = 0;
-  bool previous_thread = false;
+  const Phases phases = PhasesOf(graph, *implementation);
   std::set<ValueId> touched_by_sub_warp, touched_by_thread;
   for (size_t i = 0; i < implementation->order.size(); ++i) {
     const Node& node = graph.node(implementation->order[i]);
     if (node.dimensions.empty()) continue;
-    const bool thread = ByOneThread(node, implementation->implementations[i]);
-    if (!(thread && previous_thread)) ++phases;
-    previous_thread = thread;
-    phase_of[node.id] = phases - 1;
-    std::set<ValueId>& touched = thread ? touched_by_thread : touched_by_sub_warp;
+    std::set<ValueId>& touched =
+        ByOneThread(node, implementation->implementations[i]) ? touched_by_thread : touched_by_sub_warp;
     touched.insert(node.result);
     touched.insert(node.operands.begin(), node.operands.end());
   }
@@ -289,7 +282,7 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
   auto last_use = [&](ValueId id) {
     int last = 0;
     for (NodeId consumer : graph.value(id).consumers)
-      if (auto it = phase_of.find(consumer); it != phase_of.end()) last = std::max(last, it->second);
+      if (auto it = phases.of.find(consumer); it != phases.of.end()) last = std::max(last, it->second);
     return last;
   };
   const auto storage_of = [&](ValueId id, bool in_place) {
@@ -305,8 +298,8 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
     const bool stored = std::binary_search(shape.stores.begin(), shape.stores.end(), node.result);
     const bool read_again =
         std::any_of(graph.value(node.result).consumers.begin(), graph.value(node.result).consumers.end(),
-                    [&](NodeId consumer) { return phase_of.contains(consumer); });
-    const int first = phase_of[node.id];
+                    [&](NodeId consumer) { return phases.of.contains(consumer); });
+    const int first = phases.of.at(node.id);
     if (!stored && !touched_by_sub_warp.contains(node.result)) {
       place(node.result, first, std::max(first, last_use(node.result)), StorageClass::kRegisters);
       continue;
@@ -314,7 +307,7 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
     const bool in_place = stores_in_place && shape.cuda() && stored && !read_again &&
                           SideBySide(graph, node, implementation->implementations[i]);
     // Stored tiles leave after the last phase.
-    place(node.result, first, stored ? phases : std::max(first, last_use(node.result)),
+    place(node.result, first, stored ? phases.all : std::max(first, last_use(node.result)),
           storage_of(node.result, in_place));
   }
   const Allocation allocation = AllocateExact(intervals);
@@ -395,7 +388,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       const int value_words = PlaceElementValues(shape, &placed);
       // Inputs that the threads of an element read where they are.
       const bool in_place = ReadsInPlace(placed);
-      const Phases phases = PhasesOf(shape, placed);
+      const Phases phases = placed.shared_entries > 0 ? PhasesOf(graph, placed) : Phases();
       if (path == LoadPath::kDirect && !all_thread && !in_place) continue;
       double at_peak = 0;  // operations that take the same time at the peak rate
       for (size_t i = 0; i < choice.size(); ++i) {
@@ -432,7 +425,8 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
           if (resident == 0) continue;
           parameters.blocks_per_multiprocessor = one_shot ? 0 : resident;
           const double tile_bytes = shape.bytes_read / elements * tile.elements;
-          const double all_tiles = elements / tile.elements + 1;
+          const double all_tiles = elements / tile.elements + 1,
+                       full_tiles = std::ceil(elements / tile.elements);
           traits.blocks = static_cast<int64_t>(
               one_shot ? all_tiles : std::min(all_tiles, double(device.multiprocessors()) * resident));
           if (path == LoadPath::kStaged) {
@@ -447,9 +441,9 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
           if (shape.cuda() && all_thread) traits.scattered_bytes = ScatteredBytes(shape, implementation);
           if (at_peak > 0) traits.compute_efficiency = shape.flops / at_peak;
           std::string missing;
-          traits.routines = RoutineSecondsOf(graph, shape.model, implementation, resident,
-                                             std::ceil(elements / tile.elements), &missing);
-          if (shape.cuda()) AddWaiting(shape, phases, resident, std::ceil(elements / tile.elements), &traits);
+          traits.routines =
+              RoutineSecondsOf(graph, shape.model, implementation, resident, full_tiles, &missing);
+          if (shape.cuda()) AddWaiting(shape, phases, resident, full_tiles, &traits);
           implementation.estimate = shape.model.Estimate(traits);
           out->push_back(std::move(implementation));
         }

@@ -122,6 +122,12 @@ std::string Declaration(const Value& value, const std::string& name) {
 
 }  // namespace
 
+Turns TurnsOf(const CostModel& model, int resident, double tiles) {
+  const double multiprocessors = std::max(1, model.device().multiprocessors());
+  const double blocks = std::min<double>(resident, std::ceil(tiles / multiprocessors));
+  return {blocks, std::ceil(tiles / (multiprocessors * blocks))};
+}
+
 std::string ComputeRoutine(const Graph& graph, const Node& node, int choice, bool shared) {
   const std::string type = TypeText(graph.value(node.result).type.data_type);
   std::string name;
@@ -147,16 +153,15 @@ std::optional<RoutineSeconds> RoutineSecondsOf(const Graph& graph, const CostMod
                                                const FusionImplementation& implementation, int resident,
                                                double tiles, std::string* missing) {
   const double multiprocessors = std::max(1, model.device().multiprocessors());
-  const double on_each = std::min<double>(resident, std::ceil(tiles / multiprocessors));
+  const Turns turns = TurnsOf(model, resident, tiles);
   const double working = std::min(multiprocessors, tiles);
-  const auto together = PassSecondsOf(graph, model, implementation, on_each, working, missing);
+  const auto together = PassSecondsOf(graph, model, implementation, turns.blocks, working, missing);
   const auto alone = PassSecondsOf(graph, model, implementation, 1, working, missing);
   if (!together || !alone) return std::nullopt;
-  const double passes = std::ceil(tiles / (multiprocessors * on_each));
   RoutineSeconds seconds;
-  seconds.memory = passes * (together->loads + together->stores);
-  seconds.compute = passes * together->computes;
-  seconds.alone = passes * (alone->loads + alone->stores + alone->computes);
+  seconds.memory = turns.turns * (together->loads + together->stores);
+  seconds.compute = turns.turns * together->computes;
+  seconds.alone = turns.turns * (alone->loads + alone->stores + alone->computes);
   seconds.extended = together->extended;
   return seconds;
 }

@@ -19,6 +19,13 @@ std::string ComputeRoutine(const Graph& graph, const Node& node, int choice,
 std::string LoadRoutine(const Value& value, LoadPath path);  // "load f32[9] shared"
 std::string StoreRoutine(const Value& value, LoadPath path);
 
+// How a grid takes `tiles` tiles, at least 1, where `resident` blocks, at least 1, fit a multiprocessor.
+struct Turns {
+  double blocks;  // that a multiprocessor has at once
+  double turns;   // of them, one tile each, until all tiles are done
+};
+Turns TurnsOf(const CostModel& model, int resident, double tiles);
+
 // The routines of an implementation of an element fusion with `resident` blocks on each multiprocessor and
 // `tiles` tiles in all, on a device whose tables the model has. Nothing when a table is missing or does not
 // reach so far; *missing then names the routine.
