@@ -135,7 +135,8 @@ def main():
                 pathlib.Path(f"{options.candidates_output}{number + 1}.json").write_text(
                     json.dumps(measured_candidates(results, options.data), indent=None, separators=(",", ":")) + "\n",
                     encoding="utf-8")
-            print(f"pass {number + 1}{', cut off' if None in outcomes else ''}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
+            cut_off = ", cut off" if None in outcomes else ""
+            print(f"pass {number + 1}{cut_off}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
         if done and (options.output or options.plots):
             report = [str(options.bin / "fusion-client"), "model", "report", "--server", server, "--jobs", str(done), "--json"]
             if options.plots:
