@@ -18,8 +18,6 @@ constexpr int kSecond = 1000, kMinute = 60 * kSecond;
 }  // namespace
 
 void SetConnectionLimits(grpc::ServerBuilder& builder, bool tls) {
-  // Two servers on one port would take turns at answering.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(kMaximumMessageBytes);
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaximumHeaderBytes);

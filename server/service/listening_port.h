@@ -1,4 +1,5 @@
-// How the gRPC server listens: limits of connections, streams, headers and messages.
+// What a gRPC connection may do: limits of streams, headers, messages and time. How many there may be is
+// connection_acceptor.h's.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -11,8 +12,7 @@
 
 namespace fusion {
 
-// What holds for all callers, whoever they are. gRPC 1.51 cannot count connections: the limit of open files
-// of the process bounds them.
+// What holds for all callers, whoever they are.
 void SetConnectionLimits(grpc::ServerBuilder& builder, bool tls);
 
 // With TLS when files are named, else without. Errors as MakeTlsServerCredentials. The gate outlives the

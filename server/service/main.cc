@@ -1,5 +1,6 @@
 // fusion-server: the server as a program.
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,6 +17,18 @@
 #include "server/service/data_directory.h"
 #include "server/service/maintenance.h"
 #include "server/service/server.h"
+
+namespace {
+
+// Many a shell's limit, 1,024, is there for programs that use select(2).
+void RaiseFileLimit() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &files) != 0) spdlog::warn("the limit of open files cannot be raised");
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   fusion::ServerOptions options;
@@ -43,6 +56,12 @@ int main(int argc, char** argv) {
                  "File of revoked certificates, a SHA-256 fingerprint a line; read again when it changes");
   app.add_flag("--insecure-any-address", options.insecure_any_address,
                "Listen without TLS where other machines reach the server: everybody may do everything");
+  app.add_option("--max-connections", options.connections.most,
+                 "Open connections of clients and workers (default: by the limit of open files)")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--max-connections-per-address", options.connections.most_of_address,
+                 "Of these, those of one address (default: half)")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--job-threads", options.runner.threads, "Jobs that run at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
@@ -79,6 +98,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
+  RaiseFileLimit();
   boost::asio::io_context io;
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
   absl::StatusOr<std::unique_ptr<fusion::Server>> server = fusion::Server::Start(options);

@@ -23,6 +23,7 @@
 #include "server/identity/listening.h"
 #include "server/service/admin_service.h"
 #include "server/service/checkpoint_keeper.h"
+#include "server/service/connection_acceptor.h"
 #include "server/service/data_directory.h"
 #include "server/service/fleet_service.h"
 #include "server/service/job_watchers.h"
@@ -83,6 +84,7 @@ struct Server::Parts {
   std::unique_ptr<CheckpointKeeper> checkpoints;
   std::unique_ptr<JobRunner> runner;
   TunerMetrics tuner_metrics{metrics.registry};
+  ConnectionMetrics connection_metrics{metrics.registry};
   std::unique_ptr<TuningRegistry> tunings;
   std::unique_ptr<AdminServiceImpl> admin;
   std::unique_ptr<OptimizerServiceImpl> optimizer;
@@ -90,6 +92,7 @@ struct Server::Parts {
   std::unique_ptr<WorkerServiceImpl> worker;
   std::unique_ptr<TunerServiceImpl> tuner;
   std::unique_ptr<grpc::Server> grpc_server;
+  std::unique_ptr<ConnectionAcceptor> acceptor;  // null: in this process alone
   std::string address;
   std::atomic<bool> serving{false};
   std::unique_ptr<HttpServer> monitor;  // null: no metrics' pages
@@ -123,12 +126,6 @@ struct Server::Parts {
 };
 
 namespace {
-
-absl::Status ListenFailed(const std::string& address) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot listen on ", address.empty() ? "anything" : address,
-                   ": it is no HOST:PORT of this machine, or another program uses it"));
-}
 
 // "127.0.0.1:0" and 4711 to "127.0.0.1:4711".
 std::string WithPort(const std::string& address, int port) {
@@ -186,8 +183,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
-  int port = 0;
-  if (!options.address.empty()) builder.AddListeningPort(options.address, *credentials, &port);
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
+  if (!options.address.empty()) {
+    absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> acceptor =
+        ConnectionAcceptor::Listen(options.address, options.connections, &parts->connection_metrics);
+    if (!acceptor.ok()) return acceptor.status();
+    parts->acceptor = *std::move(acceptor);
+    parts->address = WithPort(options.address, parts->acceptor->port());
+    connections = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
+  }
   SetConnectionLimits(builder, tls);
   builder.RegisterService(parts->admin.get());
   builder.RegisterService(parts->optimizer.get());
@@ -198,8 +203,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   interceptors.push_back(parts->metrics.MakeRpcTimer());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   parts->grpc_server = builder.BuildAndStart();
-  if (!parts->grpc_server || (!options.address.empty() && port == 0)) return ListenFailed(options.address);
-  if (!options.address.empty()) parts->address = WithPort(options.address, port);
+  if (!parts->grpc_server) return absl::InternalError("the gRPC server does not start; its log says why");
   for (const char* name : {"fusion.v1.OptimizerService", "fusion.v1.FleetService", "fusion.v1.WorkerService",
                            "fusion.v1.AdminService", "fusion.v1.TunerService"})
     parts->grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
@@ -209,6 +213,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     if (absl::Status status = server->parts_->runner->ResumeAll(); !status.ok()) return status;
   }
   Parts* running = server->parts_.get();
+  if (running->acceptor) running->acceptor->Start(std::move(connections));
   running->serving = true;
   if (!options.metrics_address.empty()) {
     MonitorOptions monitor;
@@ -246,6 +251,7 @@ void Server::Shutdown() {
   if (parts_->shut_down) return;
   parts_->shut_down = true;
   parts_->serving = false;
+  if (parts_->acceptor) parts_->acceptor->Stop();
   parts_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   // Calls that wait for something end first, so that the gRPC server need not wait for them.
   parts_->watchers.Close();

@@ -13,6 +13,7 @@
 #include "server/identity/audit_log.h"
 #include "server/identity/tls_files.h"
 #include "server/service/build_cache_keeper.h"
+#include "server/service/connection_table.h"
 #include "server/service/job_runner.h"
 #include "server/tuner/tuning_registry.h"
 
@@ -26,7 +27,8 @@ struct ServerOptions {
   std::string metrics_address;  // of /metrics, /healthz and /readyz (library/monitor/http_server.h); "": none
   TlsFiles tls;                 // all "": without TLS
   bool insecure_any_address = false;  // without TLS at addresses that other machines reach, too
-  AccessOptions gate;                 // `tls` is set by the server
+  ConnectionLimits connections;
+  AccessOptions gate;  // `tls` is set by the server
   AuditOptions audit;
   DispatcherOptions dispatcher;
   BuildCacheOptions build_cache;

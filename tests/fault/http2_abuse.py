@@ -3,7 +3,7 @@
 
     tests/fault/http2_abuse.py BIN_DIRECTORY [--judge] [--only NAME] [--connections N] [--seconds N]
 
-The server must live and answer all the honest calls. Their times are printed; --judge fails when the p99 under an attack is
+The server must live, answer all the honest calls, and take new connections afterwards. Their times are printed; --judge fails when the p99 under an attack is
 more than twice that before it (for a machine with nothing else to do: attackers and server share its cores). With
 FUSION_LONG_TESTS=1 10,000 connections are held and each attack lasts longer.
 """
@@ -180,7 +180,9 @@ def attacker(attack, port, end, results):
 # ---- The server and its honest caller ----
 
 class Server:
-    def __init__(self, binaries):
+    """`files`: how many descriptors it may have."""
+
+    def __init__(self, binaries, *options, files=None):
         self.folder = tempfile.mkdtemp(prefix="fusion-abuse-")
         self.log = open(os.path.join(self.folder, "log"), "wb")
         with socket.socket() as probe:
@@ -188,7 +190,8 @@ class Server:
             self.port = probe.getsockname()[1]
         self.process = subprocess.Popen(
             [os.path.join(binaries, "fusion-server"), "--listen", f"127.0.0.1:{self.port}", "--data",
-             os.path.join(self.folder, "data"), "--log-level", "error"], stdout=self.log, stderr=self.log)
+             os.path.join(self.folder, "data"), "--log-level", "error", *options], stdout=self.log, stderr=self.log,
+            preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
         for _ in range(300):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
@@ -248,6 +251,29 @@ def hold_idle(server, wanted):
     return held
 
 
+def exhaust_descriptors(binaries, seconds):
+    """More connections than a server has descriptors; when they have gone it must take new ones."""
+    server = Server(binaries, "--max-connections", "100000", "--max-connections-per-address", "100000", files=100)
+    try:
+        honest = Connection(server.port, timeout=60.0)
+        honest.ask(HEALTH)
+        held = hold_idle(server, 300)
+        end, during = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            if b"vadd" not in honest.ask(FUNCTIONS, field(1, b"vadd")):
+                raise RuntimeError("an old connection was not answered while there were no descriptors")
+            during += 1
+            time.sleep(0.002)
+        for connection in held:
+            connection.close()
+        begin = time.monotonic()
+        Connection(server.port, timeout=60.0).ask(HEALTH)
+        print(f"{'few descriptors':22} {during:5} calls; {len(held)} connections for 100 descriptors; a new one was "
+              f"answered {time.monotonic() - begin:.2f} s after they had gone", flush=True)
+    finally:
+        server.close()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binaries")
@@ -273,6 +299,7 @@ def main():
                 slower.append(name)
             if server.process.poll() is not None:
                 raise RuntimeError(f"{name}: the server ended with {server.process.returncode}")
+            Connection(server.port, timeout=60.0).ask(HEALTH)
 
         for attack in ATTACKS:
             if arguments.only and attack.__name__ != arguments.only:
@@ -299,7 +326,7 @@ def main():
                 raise RuntimeError(f"{len(held)} connections were taken, not {connections}")
             for connection in held:
                 connection.close()
-        Connection(server.port).ask(HEALTH)
+        Connection(server.port, timeout=60.0).ask(HEALTH)
         print("the server lives and answered every honest call")
     except Exception:
         server.log.flush()
@@ -308,6 +335,8 @@ def main():
         raise
     finally:
         server.close()
+    if not arguments.only or arguments.only == "descriptors":
+        exhaust_descriptors(arguments.binaries, arguments.seconds / 2)
     if slower:
         print("p99 more than doubled under:", ", ".join(slower))
     return 1 if arguments.judge and slower else 0

@@ -1,0 +1,90 @@
+#include "server/service/connection_table.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace fusion {
+namespace {
+
+namespace ip = boost::asio::ip;
+
+constexpr std::chrono::milliseconds kBetweenSweeps{20};
+// The store, the log, gRPC's own, the page of metrics, backups.
+constexpr rlim_t kOtherDescriptors = 256;
+constexpr rlim_t kMostByDefault = 1 << 20;
+
+// Of the open socket; 0: there is none.
+ino_t InodeOf(int descriptor) {
+  struct stat file {};
+  return fstat(descriptor, &file) == 0 && S_ISSOCK(file.st_mode) ? file.st_ino : 0;
+}
+
+ip::address NetworkOf(const ip::address& address) {
+  if (address.is_v4()) return address;
+  if (address.to_v6().is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  ip::address_v6::bytes_type bytes = address.to_v6().to_bytes();
+  if (!address.is_loopback()) std::fill(bytes.begin() + 8, bytes.end(), 0);
+  return ip::address_v6(bytes);
+}
+
+}  // namespace
+
+ConnectionLimits WithDefaults(ConnectionLimits limits) {
+  if (limits.most <= 0) {
+    rlimit files{};
+    const rlim_t most =
+        getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::min(files.rlim_cur, kMostByDefault) : 1024;
+    limits.most = static_cast<int>(most > 2 * kOtherDescriptors ? most - kOtherDescriptors : most / 2);
+  }
+  limits.most = std::max(limits.most, 1);
+  if (limits.most_of_address <= 0) limits.most_of_address = limits.most / 2;
+  limits.most_of_address = std::clamp(limits.most_of_address, 1, limits.most);
+  return limits;
+}
+
+ConnectionTable::Verdict ConnectionTable::Take(int descriptor, const ip::address& address) {
+  const ip::address network = NetworkOf(address);
+  // The number is free again, so the connection that had it is no more.
+  if (auto before = connections_.find(descriptor); before != connections_.end()) {
+    Forget(before->second.network);
+    connections_.erase(before);
+  }
+  Verdict verdict = Verdict::kTaken;
+  if (IsFull(network, &verdict)) {
+    if (std::chrono::steady_clock::now() - last_look_ < kBetweenSweeps) return verdict;
+    RemoveClosed();
+    if (IsFull(network, &verdict)) return verdict;
+  }
+  connections_[descriptor] = {InodeOf(descriptor), network};
+  ++of_network_[network];
+  return Verdict::kTaken;
+}
+
+void ConnectionTable::RemoveClosed() {
+  last_look_ = std::chrono::steady_clock::now();
+  std::erase_if(connections_, [&](const std::pair<const int, Connection>& entry) {
+    if (InodeOf(entry.first) == entry.second.inode) return false;
+    Forget(entry.second.network);
+    return true;
+  });
+}
+
+bool ConnectionTable::IsFull(const ip::address& network, Verdict* verdict) const {
+  const auto count = of_network_.find(network);
+  if (size() >= limits_.most)
+    *verdict = Verdict::kFull;
+  else if (count != of_network_.end() && count->second >= limits_.most_of_address)
+    *verdict = Verdict::kAddressFull;
+  else
+    *verdict = Verdict::kTaken;
+  return *verdict != Verdict::kTaken;
+}
+
+void ConnectionTable::Forget(const ip::address& network) {
+  if (auto count = of_network_.find(network); --count->second == 0) of_network_.erase(count);
+}
+
+}  // namespace fusion

@@ -1,0 +1,154 @@
+// How a whole server takes connections.
+#include "server/service/connection_acceptor.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "server/service/data_directory.h"
+#include "server/service/server.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool Eventually(const std::function<bool()>& holds) {
+  for (int i = 0; i < 2000; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// A client that can be made before it connects. An HTTP/2 server speaks first: with its settings.
+class Client {
+ public:
+  Client() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    timeval patience{.tv_sec = 20, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  ~Client() { close(socket_); }
+  bool Connect(const std::string& address) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
+  }
+  // Whether the server speaks; it does at once, unless it closes.
+  bool IsServed() {
+    char settings = 0;
+    return recv(socket_, &settings, 1, 0) == 1;
+  }
+
+ private:
+  int socket_;
+};
+
+class ConnectionAcceptorTest : public ::testing::Test {
+ protected:
+  void StartServer(const ConnectionLimits& limits, const std::string& address = "127.0.0.1:0") {
+    auto directory = TemporaryDirectory::Create();
+    ASSERT_TRUE(directory.ok());
+    directory_ = *std::move(directory);
+    ServerOptions options;
+    options.data_directory = directory_->path();
+    options.address = address;
+    options.insecure_any_address = true;
+    options.connections = limits;
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  std::string Metrics() { return server_->metrics().registry.Text(); }
+  bool Says(const std::string& line) { return Metrics().find(line + "\n") != std::string::npos; }
+
+  std::unique_ptr<TemporaryDirectory> directory_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(ConnectionAcceptorTest, TakesConnectionsAgainAfterThereWereNoDescriptors) {
+  StartServer({.most = 1000});
+  Client early, late;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(early.Connect(server_->address()));
+  EXPECT_TRUE(Eventually([&] { return !Says("fusion_accept_errors_total 0"); }));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(early.IsServed()) << "it waited meanwhile";
+  EXPECT_TRUE(late.Connect(server_->address()));
+  EXPECT_TRUE(late.IsServed());
+}
+
+TEST_F(ConnectionAcceptorTest, ClosesWhatIsTooMuchAtOnce) {
+  StartServer({.most = 2, .most_of_address = 2});
+  Client third, fourth;
+  {
+    Client first, second;
+    ASSERT_TRUE(first.Connect(server_->address()) && first.IsServed());
+    ASSERT_TRUE(second.Connect(server_->address()) && second.IsServed());
+    ASSERT_TRUE(third.Connect(server_->address()));
+    EXPECT_FALSE(third.IsServed());
+    EXPECT_TRUE(Says("fusion_connections_refused_total{reason=\"limit\"} 1")) << Metrics();
+    EXPECT_TRUE(Eventually([&] { return Says("fusion_connections 2"); })) << Metrics();
+  }
+  ASSERT_TRUE(Eventually([&] { return Says("fusion_connections 0"); })) << Metrics();
+  ASSERT_TRUE(fourth.Connect(server_->address()));
+  EXPECT_TRUE(fourth.IsServed());
+}
+
+TEST_F(ConnectionAcceptorTest, BoundsTheConnectionsOfAnAddress) {
+  StartServer({.most = 10, .most_of_address = 1});
+  Client first, second;
+  ASSERT_TRUE(first.Connect(server_->address()) && first.IsServed());
+  ASSERT_TRUE(second.Connect(server_->address()));
+  EXPECT_FALSE(second.IsServed());
+  EXPECT_TRUE(Says("fusion_connections_refused_total{reason=\"address\"} 1")) << Metrics();
+}
+
+TEST_F(ConnectionAcceptorTest, AllAddressesOfTheMachineMeansIpv4Too) {
+  StartServer({}, "[::]:0");
+  Client four;
+  EXPECT_TRUE(four.Connect(server_->address()));
+  EXPECT_TRUE(four.IsServed());
+}
+
+TEST_F(ConnectionAcceptorTest, NamesAreResolved) {
+  StartServer({}, "localhost:0");
+  EXPECT_THAT(server_->address(), HasSubstr("localhost:"));
+  Client four;
+  EXPECT_TRUE(four.Connect(server_->address()));
+  EXPECT_TRUE(four.IsServed());
+  const auto channel = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+  EXPECT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(20)));
+}
+
+TEST_F(ConnectionAcceptorTest, AWrongAddressIsSaid) {
+  ConnectionMetrics* const none = nullptr;
+  const auto message = [&](const std::string& address) {
+    absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> acceptor =
+        ConnectionAcceptor::Listen(address, {}, none);
+    return acceptor.ok() ? "" : std::string(acceptor.status().message());
+  };
+  EXPECT_THAT(message("192.0.2.1:0"),
+              HasSubstr("cannot listen on 192.0.2.1:0: it is no address of this machine"));
+  EXPECT_THAT(message("localhost"), HasSubstr("the port is missing"));
+  EXPECT_THAT(message(":50051"), HasSubstr("the host is missing"));
+  EXPECT_THAT(message("127.0.0.1:http-of-mine"), HasSubstr("it is no HOST:PORT"));
+  EXPECT_THAT(message("unix:/tmp/fusion"), HasSubstr("cannot listen on unix:/tmp/fusion"));
+}
+
+}  // namespace
+}  // namespace fusion
