@@ -15,6 +15,7 @@
 #include "library/monitor/service_manager.h"
 #include "server/identity/listening.h"
 #include "server/service/data_directory.h"
+#include "server/service/grpc_log.h"
 #include "server/service/maintenance.h"
 #include "server/service/server.h"
 
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
   options.build_cache.max_bytes = static_cast<int64_t>(cache_bytes);
   fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
                        "fusion-server");
+  fusion::RouteGrpcLog();
   if (options.address.empty()) {
     spdlog::error("--listen: must be HOST:PORT");
     return 2;

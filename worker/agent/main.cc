@@ -16,6 +16,7 @@
 #include "library/monitor/log.h"
 #include "library/monitor/monitor.h"
 #include "server/identity/channel_credentials.h"
+#include "server/service/grpc_log.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/server_channel.h"
 #include "worker/agent/simulated_workplace.h"
@@ -105,6 +106,7 @@ int main(int argc, char** argv) {
   }
   fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
                        "fusion-worker", {{"worker", options.name.empty() ? HostName() : options.name}});
+  fusion::RouteGrpcLog();
   options.metrics = &metrics;
   std::unique_ptr<fusion::HttpServer> monitor;
   if (!metrics_address.empty()) {

@@ -1,0 +1,54 @@
+#include "server/service/grpc_log.h"
+
+#include <grpc/support/log.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kLinesPerSecond = 10;
+constexpr size_t kMostCharacters = 400;
+
+void WriteLine(gpr_log_func_args* line) {
+  static LineLimiter limiter;
+  const auto [write, left_out] = limiter.Take(std::chrono::steady_clock::now());
+  if (!write) return;
+  const std::string_view file = line->file;
+  spdlog::log(line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug,
+              "gRPC, {}:{}: {}{}", std::string(file.substr(file.rfind('/') + 1)), line->line,
+              PrintableLine(line->message),
+              left_out == 0 ? "" : absl::StrCat(" (", left_out, " lines before were left out)"));
+}
+
+}  // namespace
+
+void RouteGrpcLog() { gpr_set_log_function(WriteLine); }
+
+std::string PrintableLine(std::string_view text) {
+  std::string line = absl::CEscape(absl::string_view(text.data(), std::min(text.size(), kMostCharacters)));
+  if (line.size() <= kMostCharacters && text.size() <= kMostCharacters) return line;
+  line.resize(std::min(line.size(), kMostCharacters - 3));
+  return line + "...";
+}
+
+LineLimiter::Verdict LineLimiter::Take(std::chrono::steady_clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  if (now - second_ >= std::chrono::seconds(1)) {
+    second_ = now;
+    written_ = 0;
+  }
+  if (written_ >= kLinesPerSecond) {
+    ++left_out_;
+    return {};
+  }
+  ++written_;
+  return {true, std::exchange(left_out_, 0)};
+}
+
+}  // namespace fusion
