@@ -52,7 +52,7 @@ ir::Statement RowLanes::ChunkLoop(std::vector<std::string> lines, bool per_entry
 
 std::string RowLanes::Guard() const {
   if (!static_chunks() && parameters_.vector_width == 1) return "true";
-  return absl::StrCat(versions_ ? absl::StrCat(kWhole, " || ") : "", "j + v < ", columns_);
+  return absl::StrCat(versions_ ? absl::StrCat(stages_.WholeChunk(), " || ") : "", "j + v < ", columns_);
 }
 
 std::string RowLanes::Aligned(ValueId value, bool matrix) {
@@ -83,12 +83,15 @@ std::string RowLanes::Load(const std::string& target, const std::string& base, V
 std::string RowLanes::EndVersions(std::vector<ir::Statement>* outside) {
   versions_ = false;
   std::string whole = parameters_.tile_rows > 0 ? absl::StrCat("tile + ", TileColumns(), " <= ", columns_)
+                      : parameters_.ragged      ? absl::StrCat(columns_, " >= ", stages_.WholeColumns())
                                                 : absl::StrCat(columns_, " == ", TileColumns());
   for (const std::string& flag : flags_) absl::StrAppend(&whole, " && ", flag);
   FlushFlags(outside);
   return whole;
 }
 
-std::string RowLanes::WholeArgument() const { return versions_ ? absl::StrCat(", ", kWhole) : ""; }
+std::string RowLanes::WholeArgument() const {
+  return versions_ ? absl::StrCat(", ", stages_.WholeChunk()) : "";
+}
 
 }  // namespace fusion

@@ -150,6 +150,15 @@ std::string RowStages::ColumnLine() const {
                       " + c) * 32 + lane % 32) * ", parameters_.vector_width, ";");
 }
 
+std::string RowStages::WholeChunk() const {
+  return parameters_.ragged ? absl::StrCat("(", kWhole, " && c < ", parameters_.chunks - 1, ")") : kWhole;
+}
+
+int64_t RowStages::WholeColumns() const {
+  return int64_t{parameters_.chunks - (parameters_.ragged ? 1 : 0)} * parameters_.threads_per_row *
+         parameters_.vector_width;
+}
+
 std::string RowStages::Slot(ValueId value, const std::string& step) const {
   std::string ring;
   if (Staged(value)) {
@@ -219,12 +228,12 @@ std::vector<std::string> RowStages::FetchLines(const std::map<ValueId, std::stri
     const std::string unless =
         Kept(value) && kept_.filled ? absl::StrCat("if (local >= ", kept_.shared_rows, ") ") : "";
     const std::string slot = Slot(value, step), pointer = context_.Pointer(value);
-    copies.push_back(bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer,
-                                           ", ", WarpOffset(value), ", own, ", StoredEntries(value), ", ",
-                                           Barrier(step), ");")
-                            : absl::StrCat(unless, "fu_stage<", parameters_.vector_width, ">(",
-                                           LaneChunk(value, slot), ", ", pointer, " + ", RowStart(value),
-                                           ", j, ", columns_, ", ", aligned.at(value), ", ", kWhole, ");"));
+    copies.push_back(
+        bulk() ? absl::StrCat(unless, "fu_window_fetch(", WarpWindow(value, slot), ", ", pointer, ", ",
+                              WarpOffset(value), ", own, ", StoredEntries(value), ", ", Barrier(step), ");")
+               : absl::StrCat(unless, "fu_stage<", parameters_.vector_width, ">(", LaneChunk(value, slot),
+                              ", ", pointer, " + ", RowStart(value), ", j, ", columns_, ", ",
+                              aligned.at(value), ", ", WholeChunk(), ");"));
   }
   copies = ForEachRow(step, std::move(copies), StepRows::kPresent);
   if (!bulk()) return copies;

@@ -22,7 +22,8 @@
 
 namespace fusion {
 
-// Constant in the rows' code: all lanes have whole vectors, and these are aligned.
+// Constant in the rows' code: all lanes have whole vectors, in ragged rows in all chunks but the last, and
+// these are aligned.
 inline constexpr char kWhole[] = "fu_whole";
 // Constant there, where steps repeat rows: all steps have all of their rows.
 inline constexpr char kFull[] = "fu_full";
@@ -74,6 +75,11 @@ class RowStages {
   std::string RowBase(ValueId value) const;
   // The lane's chunk `c` begins at column `j`.
   std::string ColumnLine() const;
+  // In a loop over the chunks of code that stands twice: a constant, whether all lanes have a whole vector in
+  // chunk `c`, and it is aligned.
+  std::string WholeChunk() const;
+  // Columns that the chunks have together of which that may be said.
+  int64_t WholeColumns() const;
 
   // Lane lines: once before the first fetch.
   std::vector<std::string> InitializeLines() const;

@@ -95,7 +95,10 @@ struct SkeletonParameters {
       1;           // kRowPanel with chunks: blocks that hold one row together, each a part of it (sm_90)
   int stages = 0;  // kRowPanel: rows in flight in shared memory (asynchronous copies); 0: plain loads
   bool hold_columns = false;  // kRowPanel with chunks: operands over the columns stay in registers
-  int unroll = 1;             // kVector: vectors per thread and step
+  // kRowPanel with chunks, not kBulk: at the sizes of the plan rows end within the last chunk, so that the
+  // code without guards is for rows that fill all chunks but that one.
+  bool ragged = false;
+  int unroll = 1;  // kVector: vectors per thread and step
   // Persistent grid: blocks <= multiprocessors * this, each walks over many tiles. 0: one tile a block, as
   // many blocks as tiles.
   int blocks_per_multiprocessor = 1;

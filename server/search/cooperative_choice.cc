@@ -96,6 +96,7 @@ class CooperativeChooser {
         if (std::find(together.begin(), together.end(), common.rows_per_step) == together.end())
           own.rows_per_step = 1;
         own.hold_columns = common.hold_columns && needs.column_operands > 0;
+        own.ragged = HasRaggedRows(own, columns);
         for (ValueId value : reused_) {
           if (Holds(sweep.loads, value))
             slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep, common);

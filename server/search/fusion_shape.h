@@ -100,6 +100,8 @@ struct RowPanelNeeds {
       true;  // nothing is reduced or computed over rows, or to scalars: any part of the columns will do
 };
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape);
+// What SkeletonParameters::ragged is to be for rows of so many columns.
+bool HasRaggedRows(const SkeletonParameters& parameters, int64_t columns);
 // Bytes of shared memory for one row of one matrix of each group of a block.
 int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& parameters);
 // Load paths through shared memory that the device has, each with a number of stages.

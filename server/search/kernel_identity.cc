@@ -86,6 +86,7 @@ std::string ParametersText(const FusionImplementation& implementation) {
                    " S", p.stages, " U", p.unroll, " B", p.blocks_per_multiprocessor, " bound",
                    p.resident_blocks, " path", static_cast<int>(p.load_path), " M", p.rows_per_step);
   if (p.hold_columns) text += " holds";
+  if (p.ragged) text += " ragged";
   if (p.column_tiles) text += " tiles";
   if (p.tile_rows > 0) absl::StrAppend(&text, " of ", p.tile_rows);
   if (p.reversed) text += " reversed";

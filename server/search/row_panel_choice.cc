@@ -273,12 +273,19 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   return implementation;
 }
 
+bool HasRaggedRows(const SkeletonParameters& parameters, int64_t columns) {
+  const int64_t chunk = int64_t{parameters.threads_per_row} * parameters.vector_width;
+  return parameters.chunks > 1 && !parameters.column_tiles && parameters.load_path != LoadPath::kBulk &&
+         columns < chunk * parameters.chunks && columns >= chunk * (parameters.chunks - 1);
+}
+
 void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, std::string* reason) {
   const RowPanelNeeds needs = NeedsOfRowPanel(shape);
   const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.row_panel.columns));
   const int l2_percent = L2Percent(shape);
   auto add = [&](SkeletonParameters parameters) {
     KernelTraits traits;
+    parameters.ragged = HasRaggedRows(parameters, columns);
     if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason))
       out->push_back(*std::move(made));
     // Not rows that are read again in each phase, for which L2 is there.
