@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -190,6 +191,11 @@ absl::Status Database::Error(int code, const std::string& doing) const {
     case SQLITE_AUTH:
       return absl::PermissionDeniedError(message("the file cannot be written"));
     case SQLITE_CANTOPEN:
+      // A connection opens the log and its index when it first reads, long after the store was opened.
+      if (const int system = connection_ == nullptr ? 0 : sqlite3_system_errno(connection_);
+          system == EMFILE || system == ENFILE)
+        return absl::UnavailableError(
+            message("no file descriptor is free: raise the limit of open files (ulimit -n, LimitNOFILE)"));
       return absl::PermissionDeniedError(
           message("the file cannot be opened: check that its folder exists and is writable"));
     case SQLITE_CONSTRAINT:
