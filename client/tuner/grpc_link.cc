@@ -93,6 +93,7 @@ absl::StatusOr<TuneDialer> DialServer(const std::string& address, const ClientCr
     arguments.SetMaxSendMessageSize(-1);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+    FollowServerName(&arguments);
     // Otherwise channels to one address share a connection, and how long it waits after a failure.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     return std::make_unique<GrpcLink>(grpc::CreateCustomChannel(address, channel_credentials, arguments),

@@ -79,6 +79,10 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
   return grpc::CompositeChannelCredentials(credentials, grpc::AccessTokenCredentials(shown.token));
 }
 
+void FollowServerName(grpc::ChannelArguments* arguments) {
+  arguments->SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
+}
+
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;

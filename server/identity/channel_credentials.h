@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <memory>
 #include <string>
@@ -23,6 +24,10 @@ struct ClientCredentials {
 // nothing by it.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& address, const ClientCredentials& shown);
+
+// A server that was started again may have another address, as containers do: its name is looked up again
+// after a second at the earliest, not after gRPC's 30.
+void FollowServerName(grpc::ChannelArguments* arguments);
 
 // The text of a token file, without white space around it. InvalidArgument: it cannot be read, or holds no
 // token.

@@ -3,6 +3,8 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "server/identity/channel_credentials.h"
+
 namespace fusion {
 
 std::shared_ptr<grpc::Channel> MakeServerChannel(
@@ -16,6 +18,7 @@ std::shared_ptr<grpc::Channel> MakeServerChannel(
   // Otherwise up to two minutes pass between attempts when the server has been away for long. Times are
   // spread by a fifth, so that many workers do not come back at the same moment.
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  FollowServerName(&arguments);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
