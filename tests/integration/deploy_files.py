@@ -3,7 +3,8 @@
 
   tests/integration/deploy_files.py units BIN       systemd-analyze verifies every unit, with the programs of BIN, and rates its
                                                     hardening; without systemd-analyze it says SKIP and exits 77
-  tests/integration/deploy_files.py containers      what container files copy exists; versions, users, programs' options
+  tests/integration/deploy_files.py containers BIN  what container files copy exists; versions, users, options of the
+                                                    programs of BIN; nothing listens for others without TLS
 
 Exit status: 0 good, 1 not, 77 skipped.
 """
@@ -70,7 +71,7 @@ def instructions(text):
             yield name, rest.strip()
 
 
-def container_errors():
+def container_errors(binaries):
     package = (ROOT / "deploy" / "package.sh").read_text(encoding="utf-8")
     files = sorted(CONTAINERS.glob("Containerfile.*"))
     if len(files) < 2:
@@ -105,6 +106,12 @@ def container_errors():
                 yield f"{file.name}: COPY, not ADD"
             if name in ("ENTRYPOINT", "CMD"):
                 json.loads(rest)  # the form without a shell: signals reach the program
+        command = [word for name, rest in found if name in ("ENTRYPOINT", "CMD") for word in json.loads(rest)]
+        unknown = {word for word in command if word.startswith("--")} - options_of(binaries / command[0])
+        if unknown:
+            yield f"{file.name}: {command[0]} has no {sorted(unknown)}"
+        if "--listen" in command and "--tls-cert" not in command:
+            yield f"{file.name}: listens for others without TLS, which the program refuses"
         if "USER" not in names or names.index("ENTRYPOINT") < names.index("USER"):
             yield f"{file.name}: runs as root"
         user = [rest for name, rest in found if name == "USER"][-1:]
@@ -118,8 +125,8 @@ def main(arguments):
             print("SKIP: systemd-analyze is not installed, so the units are not verified")
             return SKIPPED
         errors = list(unit_errors(pathlib.Path(arguments[2]).resolve()))
-    elif arguments[1:] == ["containers"]:
-        errors = list(container_errors())
+    elif arguments[1:2] == ["containers"] and len(arguments) == 3:
+        errors = list(container_errors(pathlib.Path(arguments[2]).resolve()))
     else:
         print(__doc__, file=sys.stderr)
         return 2
