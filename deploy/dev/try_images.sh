@@ -3,7 +3,7 @@
 # host target, a job, a restart. Debian's images are pulled or, where no registry is reached, made by debootstrap.
 #
 #   deploy/dev/try_images.sh [--keep | --built]
-#     --keep     leave the images localhost/fusion-server and fusion-worker
+#     --keep     leave the images localhost/fusion-try-server and fusion-try-worker
 #     --built    use those that were left, and leave them
 #
 # Needs root, podman and debootstrap. What it makes is named fusion-try-PID and removed at the end. Exit status: 0 all
@@ -26,28 +26,31 @@ clean_up() {
   podman volume rm "$id" >/dev/null 2>&1 || true
   podman network rm "$id" >/dev/null 2>&1 || true
   rm -rf "$work"
-  [[ $keep == yes ]] || podman rmi localhost/fusion-server localhost/fusion-worker >/dev/null 2>&1 || true
+  [[ $keep == yes ]] || podman rmi localhost/fusion-try-server localhost/fusion-try-worker >/dev/null 2>&1 || true
+  podman rmi "localhost/$id-debian:bookworm" "localhost/$id-debian:bookworm-slim" >/dev/null 2>&1 || true
 }
 trap clean_up EXIT
 
+base=docker.io/library/debian
 build_images() {
-  local debian=docker.io/library/debian tag
-  for tag in bookworm bookworm-slim; do
-    podman image exists "$debian:$tag" || timeout 300 podman pull --quiet "$debian:$tag" >/dev/null 2>&1 && continue
-    command -v debootstrap >/dev/null || { echo "try_images.sh: $debian:$tag is not reached, and debootstrap is missing" >&2; exit 2; }
-    echo "making $debian:$tag with debootstrap"
+  if ! timeout 300 podman pull --quiet "$base:bookworm" "$base:bookworm-slim" >/dev/null 2>&1; then
+    command -v debootstrap >/dev/null || { echo "try_images.sh: $base:bookworm is not reached, and debootstrap is missing" >&2; exit 2; }
+    echo "making a Debian with debootstrap"
     debootstrap --variant=minbase bookworm "$work/debian" >"$work/debootstrap.log" 2>&1 || { tail "$work/debootstrap.log" >&2; exit 1; }
-    tar -C "$work/debian" -c . | podman import --quiet - "$debian:$tag" >/dev/null
+    base=localhost/$id-debian
+    tar -C "$work/debian" -c . | podman import --quiet - "$base:bookworm" >/dev/null
+    podman tag "$base:bookworm" "$base:bookworm-slim"
     rm -rf "$work/debian"
-  done
-
+  fi
   echo "building the images (minutes)"
-  podman build -f deploy/container/Containerfile.server -t fusion-server . >"$work/server.log" 2>&1 || { tail -n 30 "$work/server.log" >&2; exit 1; }
-  podman build -f deploy/container/Containerfile.worker -t fusion-worker --build-arg "BASE=$debian:bookworm-slim" . >"$work/worker.log" 2>&1 ||
-    { tail -n 30 "$work/worker.log" >&2; exit 1; }
+  local image
+  for image in server worker; do
+    podman build -f "deploy/container/Containerfile.$image" -t "fusion-try-$image" --build-arg "DEBIAN=$base:bookworm" \
+      --build-arg "BASE=$base:bookworm-slim" . >"$work/$image.log" 2>&1 || { tail -n 30 "$work/$image.log" >&2; exit 1; }
+  done
 }
 [[ ${1:-} == --built ]] || build_images
-podman images --format '{{.Repository}} {{.Size}}' | grep '^localhost/fusion-'
+podman images --format '{{.Repository}} {{.Size}}' | grep '^localhost/fusion-try-[sw]'
 
 failed=0
 check() {  # check NAME COMMAND...
@@ -64,8 +67,8 @@ within() {  # within SECONDS COMMAND...
   local end=$((SECONDS + $1))
   until "${@:2}"; do ((SECONDS < end)) || return 1; sleep 0.5; done
 }
-in_log() { podman logs "$1" 2>&1 | grep -q "$2"; }
-refuses_without_certificates() { ! podman run --rm fusion-server >"$work/refused" 2>&1 && grep -q -- '--tls-cert' "$work/refused"; }
+in_log() { [[ $(podman logs "$1" 2>&1) == *"$2"* ]]; }
+refuses_without_certificates() { ! podman run --rm fusion-try-server >"$work/refused" 2>&1 && grep -q -- '--tls-cert' "$work/refused"; }
 
 bash deploy/make-certificates.sh "$work/certificates" --server "$id-server" --worker gpu1 --user eva >/dev/null
 certificate() { podman secret create "$id-$1" "$work/certificates/$2" >/dev/null; }
@@ -82,21 +85,21 @@ hardened=(--cap-drop all --security-opt no-new-privileges)
 check "server refuses to start without certificates" refuses_without_certificates
 check "server starts with a root that cannot be written" podman run -d --name "$id-server" --network "$id" -v "$id:/var/lib/fusion" \
   --secret "$id-ca,target=/etc/fusion/ca.pem" --secret "$id-server-cert,target=/etc/fusion/server.pem" \
-  --secret "$id-server-key,target=/etc/fusion/server.key,uid=10001,mode=0400" --read-only "${hardened[@]}" fusion-server
+  --secret "$id-server-key,target=/etc/fusion/server.key,uid=10001,mode=0400" --read-only "${hardened[@]}" fusion-try-server
 check "and listens within 20 s" within 20 in_log "$id-server" 'listening on 0.0.0.0:50051'
 check "worker starts" podman run -d --name "$id-worker" --network "$id" --stop-timeout 60 \
   --secret "$id-ca,target=/etc/fusion/ca.pem" --secret "$id-worker-cert,target=/etc/fusion/worker.pem" \
-  --secret "$id-worker-key,target=/etc/fusion/worker.key,uid=10002,mode=0400" --cap-drop all fusion-worker \
+  --secret "$id-worker-key,target=/etc/fusion/worker.key,uid=10002,mode=0400" --cap-drop all fusion-try-worker \
   --server "$id-server:50051" --target host --name gpu1 \
   --tls-ca /etc/fusion/ca.pem --tls-cert /etc/fusion/worker.pem --tls-key /etc/fusion/worker.key
 client() {  # client ARGUMENTS...: fusion-client as eva, in a container of its own
   podman run --rm --network "$id" -v "$PWD/examples:/examples:ro" --entrypoint fusion-client \
     --secret "$id-ca,target=/etc/fusion/ca.pem" --secret "$id-user-cert,target=/etc/fusion/user.pem" \
-    --secret "$id-user-key,target=/etc/fusion/user.key,uid=10001,mode=0400" --tmpfs /tmp fusion-server "$@" --server "$id-server:50051" \
+    --secret "$id-user-key,target=/etc/fusion/user.key,uid=10001,mode=0400" --tmpfs /tmp fusion-try-server "$@" --server "$id-server:50051" \
     --tls-ca /etc/fusion/ca.pem --tls-cert /etc/fusion/user.pem --tls-key /etc/fusion/user.key
 }
-connected() { client workers list | grep -q ' connected '; }
-knows_its_job() { client jobs list | grep -q SUCCEEDED; }
+connected() { [[ $(client workers list) == *' connected '* ]]; }
+knows_its_job() { [[ $(client jobs list) == *SUCCEEDED* ]]; }
 ended_well() { podman stop --time 60 "$1" >/dev/null && [[ $(podman inspect -f '{{.State.ExitCode}}' "$1") == 0 ]]; }
 check "worker is connected within 30 s" within 30 connected
 echo "        $(podman logs "$id-worker" 2>&1 | grep -o 'confined by: [^"]*' | head -n 1)"

@@ -144,7 +144,8 @@ class RowPanelLowering {
                                            : std::move(loop));
     if (stages_.any() && stages_.bulk()) body_.push_back(ir::LanePhase(stages_.EndLines()));
   }
-  // Once without the guards, for rows that the lanes' vectors fill exactly.
+  // Once without the guards, for rows that the lanes' vectors fill exactly, or (ragged) but for the last
+  // chunk.
   void EmitRowsTwice() {
     std::vector<ir::Statement> outside;
     outside.swap(body_);

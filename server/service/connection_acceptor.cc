@@ -3,17 +3,20 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <chrono>
 #include <list>
 #include <thread>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace fusion {
@@ -28,6 +31,7 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr std::chrono::seconds kBetweenWarnings{10};
 // So that one listener of several does not keep the others waiting.
 constexpr int kMostAtOnce = 64;
+constexpr int kPortAttempts = 10;
 // A peer that takes nothing for so long is gone; gRPC's own listener sets the same (keepalive timeout).
 constexpr int kUnacknowledgedMilliseconds = 20'000;
 
@@ -35,12 +39,11 @@ absl::Status ListenFailed(const std::string& address, const std::string& why) {
   return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
 }
 
-// A listener of an address that is given: `port` 0 takes a free one. All addresses of this machine are those
-// of both protocols, where it has both.
-Error OpenAt(tcp::endpoint endpoint, tcp::acceptor* acceptor) {
-  Error error;
+// A listener of an address that is given: port 0 takes a free one. All addresses of this machine, of either
+// protocol, are those of both, where it has both.
+Error OpenAt(const tcp::endpoint& endpoint, tcp::acceptor* acceptor) {
   const auto open = [&](const tcp::endpoint& at) {
-    error.clear();
+    Error error;
     if (acceptor->is_open()) acceptor->close(error);
     acceptor->open(at.protocol(), error);
     if (!error) acceptor->set_option(tcp::acceptor::reuse_address(true), error);
@@ -48,13 +51,14 @@ Error OpenAt(tcp::endpoint endpoint, tcp::acceptor* acceptor) {
       acceptor->set_option(asio::ip::v6_only(!at.address().is_unspecified()), error);
     if (!error) acceptor->bind(at, error);
     if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
-    if (!error) acceptor->non_blocking(true, error);
+    if (!error) acceptor->native_non_blocking(true, error);
     if (!error) fcntl(acceptor->native_handle(), F_SETFD, FD_CLOEXEC);
-    return !error;
+    return error;
   };
-  if (endpoint.address().is_unspecified() && open({tcp::v6(), endpoint.port()})) return {};
-  open(endpoint);
-  return error;
+  if (!endpoint.address().is_unspecified()) return open(endpoint);
+  const Error both = open({tcp::v6(), endpoint.port()});
+  // Not of IPv4 alone where another program has the port of IPv6: callers would reach either.
+  return !both || both == asio::error::address_in_use ? both : open({tcp::v4(), endpoint.port()});
 }
 
 }  // namespace
@@ -80,6 +84,24 @@ struct ConnectionAcceptor::Parts {
 
   Parts(const ConnectionLimits& limits, ConnectionMetrics* counted) : wanted(limits), metrics(counted) {}
 
+  // Listens at each of the addresses, and says why not at the last at which it does not. `port` 0: a free
+  // one.
+  Error Open(const tcp::resolver::results_type& addresses, uint16_t wanted) {
+    Error last;
+    listeners.clear();
+    port = wanted;
+    for (const auto& entry : addresses) {
+      Listener& listener = listeners.emplace_back(io);
+      if (const Error failed = OpenAt({entry.endpoint().address(), port}, &listener.acceptor); failed) {
+        last = failed;
+        listeners.pop_back();
+      } else {
+        port = listener.acceptor.local_endpoint().port();
+      }
+    }
+    return last;
+  }
+
   // Whether a thing that was said at `last` may be said again.
   static bool Due(std::chrono::steady_clock::time_point* last) {
     const auto now = std::chrono::steady_clock::now();
@@ -97,15 +119,18 @@ struct ConnectionAcceptor::Parts {
 
   void AcceptAll(Listener* listener) {
     for (int taken = 0; taken < kMostAtOnce; ++taken) {
-      Error error;
+      // Not by Asio, which waits for the next connection where one was given up before it was taken.
       tcp::endpoint peer;
-      tcp::socket socket(io);
-      listener->acceptor.accept(socket, peer, error);
-      if (error == asio::error::would_block || error == asio::error::try_again) break;
-      // It was given up before it was taken.
-      if (error == asio::error::connection_aborted || error == asio::error::interrupted) continue;
-      if (error) return Pause(listener, error);
-      HandOn(std::move(socket), peer);
+      socklen_t size = static_cast<socklen_t>(peer.capacity());
+      const int descriptor =
+          accept4(listener->acceptor.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (descriptor < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+        if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
+        return Pause(listener, Error(errno, boost::system::system_category()));
+      }
+      peer.resize(size);
+      HandOn(descriptor, peer);
     }
     Wait(listener);
   }
@@ -121,25 +146,23 @@ struct ConnectionAcceptor::Parts {
     });
   }
 
-  void HandOn(tcp::socket socket, const tcp::endpoint& peer) {
-    const ConnectionTable::Verdict verdict = table->Take(socket.native_handle(), peer.address());
+  void HandOn(int descriptor, const tcp::endpoint& peer) {
+    const ConnectionTable::Verdict verdict = table->Take(descriptor, peer.address());
     if (verdict != ConnectionTable::Verdict::kTaken) {
       const bool all = verdict == ConnectionTable::Verdict::kFull;
       metrics->refused.With({all ? "limit" : "address"}).Add();
       if (Due(&last_refusal))
         spdlog::warn("a connection of {} is refused: {} are open{}", peer.address().to_string(),
                      all ? table->limits().most : table->limits().most_of_address, all ? "" : " from there");
+      close(descriptor);
       return;
     }
-    Error ignored;
-    socket.non_blocking(true, ignored);
-    socket.set_option(tcp::no_delay(true), ignored);
-    const int handle = socket.native_handle();
-    fcntl(handle, F_SETFD, FD_CLOEXEC);
-    setsockopt(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMilliseconds,
+    const int yes = 1;
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMilliseconds,
                sizeof kUnacknowledgedMilliseconds);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.fd = socket.release(ignored);
+    connection.fd = descriptor;
     server->HandleNewConnection(&connection);
   }
 
@@ -156,6 +179,7 @@ struct ConnectionAcceptor::Parts {
   ConnectionMetrics* const metrics;
   asio::io_context io{1};
   std::list<Listener> listeners;
+  uint16_t port = 0;
   asio::steady_timer look{io};
   std::unique_ptr<ConnectionTable> table;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server;
@@ -166,38 +190,36 @@ struct ConnectionAcceptor::Parts {
 absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(const std::string& address,
                                                                                const ConnectionLimits& limits,
                                                                                ConnectionMetrics* metrics) {
-  auto parts = std::make_unique<Parts>(limits, metrics);
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return ListenFailed(address, "the port is missing; write HOST:PORT");
   std::string host = address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   if (host.empty()) return ListenFailed(address, "the host is missing; write HOST:PORT");
+  int wanted = 0;
+  if (!absl::SimpleAtoi(address.substr(colon + 1), &wanted) || wanted < 0 || wanted > 65535)
+    return ListenFailed(address, "the port is a number from 0 to 65535");
+  std::unique_ptr<Parts> parts;
+  try {
+    parts = std::make_unique<Parts>(limits, metrics);
+  } catch (const boost::system::system_error& failure) {
+    return ListenFailed(address, failure.code().message());
+  }
   Error error;
   tcp::resolver resolver(parts->io);
-  const tcp::resolver::results_type found =
-      resolver.resolve(host, address.substr(colon + 1), tcp::resolver::passive, error);
-  if (error) return ListenFailed(address, absl::StrCat("it is no HOST:PORT (", error.message(), ")"));
-  // The port that the first one is given is everybody's.
-  uint16_t port = 0;
-  for (const auto& entry : found) {
-    tcp::endpoint endpoint = entry.endpoint();
-    if (endpoint.port() == 0) endpoint.port(port);
-    Parts::Listener& listener = parts->listeners.emplace_back(parts->io);
-    if (const Error failed = OpenAt(endpoint, &listener.acceptor); failed) {
-      error = failed;
-      parts->listeners.pop_back();
-      continue;
-    }
-    port = listener.acceptor.local_endpoint().port();
+  const tcp::resolver::results_type found = resolver.resolve(host, "", tcp::resolver::passive, error);
+  if (error) return ListenFailed(address, absl::StrCat("the host is not known (", error.message(), ")"));
+  // Of port 0, the one that the first address is given is everybody's; another if it is taken at the others.
+  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+    error = parts->Open(found, static_cast<uint16_t>(wanted));
+    if (wanted != 0 || parts->listeners.empty() || error != asio::error::address_in_use) break;
   }
   if (parts->listeners.empty())
-    return ListenFailed(address,
-                        error == asio::error::address_in_use
-                            ? "another program uses it"
-                            : absl::StrCat("it is no address of this machine (", error.message(), ")"));
+    return ListenFailed(address, error == asio::error::address_in_use ? "another program uses it"
+                                 : error.value() == EADDRNOTAVAIL     ? "it is no address of this machine"
+                                                                      : error.message());
   if (error)
-    spdlog::warn("{} has {} addresses, and {} of them can be listened on", address, found.size(),
-                 parts->listeners.size());
+    spdlog::warn("{} has {} addresses, and only {} of them can be listened on: {}", address, found.size(),
+                 parts->listeners.size(), error.message());
   return std::unique_ptr<ConnectionAcceptor>(new ConnectionAcceptor(std::move(parts)));
 }
 
@@ -205,7 +227,7 @@ ConnectionAcceptor::ConnectionAcceptor(std::unique_ptr<Parts> parts) : parts_(st
 
 ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
 
-int ConnectionAcceptor::port() const { return parts_->listeners.front().acceptor.local_endpoint().port(); }
+int ConnectionAcceptor::port() const { return parts_->port; }
 
 void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server) {
   parts_->server = std::move(server);
@@ -216,9 +238,8 @@ void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConne
 }
 
 void ConnectionAcceptor::Stop() {
-  if (!parts_->thread.joinable()) return;
   parts_->io.stop();
-  parts_->thread.join();
+  if (parts_->thread.joinable()) parts_->thread.join();
   Error ignored;
   for (Parts::Listener& listener : parts_->listeners) listener.acceptor.close(ignored);
 }

@@ -25,12 +25,12 @@ struct ConnectionMetrics {
   MetricFamily<Counter>& failed;   // accept(2) failed; tried again after 100 ms
 };
 
-// Thread safe.
+// Used by one thread.
 class ConnectionAcceptor {
  public:
   // Listens at HOST:PORT: the addresses of the host's name, of which one is enough; "0.0.0.0" and "[::]" are
-  // all of this machine. Connections wait until Start(). Unavailable: it is no address of this machine, or
-  // is taken; the message says which. The metrics outlive the acceptor.
+  // all of this machine, of both protocols. Connections wait until Start(). Unavailable: it is no address of
+  // this machine, or is taken; the message says which. The metrics outlive the acceptor.
   static absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(const std::string& address,
                                                                     const ConnectionLimits& limits,
                                                                     ConnectionMetrics* metrics);

@@ -11,10 +11,11 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-constexpr std::chrono::milliseconds kBetweenSweeps{20};
+constexpr std::chrono::milliseconds kLeastRest{20};
+constexpr int kRest = 9;  // times as long as a look took
 // The store, the log, gRPC's own, the page of metrics, backups.
 constexpr rlim_t kOtherDescriptors = 256;
-constexpr rlim_t kMostByDefault = 1 << 20;
+constexpr rlim_t kMostByDefault = 65536;
 
 // Of the open socket; 0: there is none.
 ino_t InodeOf(int descriptor) {
@@ -35,9 +36,9 @@ ip::address NetworkOf(const ip::address& address) {
 ConnectionLimits WithDefaults(ConnectionLimits limits) {
   if (limits.most <= 0) {
     rlimit files{};
-    const rlim_t most =
-        getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::min(files.rlim_cur, kMostByDefault) : 1024;
-    limits.most = static_cast<int>(most > 2 * kOtherDescriptors ? most - kOtherDescriptors : most / 2);
+    const rlim_t open = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
+    const rlim_t left = open > 2 * kOtherDescriptors ? open - kOtherDescriptors : open / 2;
+    limits.most = static_cast<int>(std::min(left, kMostByDefault));
   }
   limits.most = std::max(limits.most, 1);
   if (limits.most_of_address <= 0) limits.most_of_address = limits.most / 2;
@@ -54,7 +55,7 @@ ConnectionTable::Verdict ConnectionTable::Take(int descriptor, const ip::address
   }
   Verdict verdict = Verdict::kTaken;
   if (IsFull(network, &verdict)) {
-    if (std::chrono::steady_clock::now() - last_look_ < kBetweenSweeps) return verdict;
+    if (std::chrono::steady_clock::now() < next_look_) return verdict;
     RemoveClosed();
     if (IsFull(network, &verdict)) return verdict;
   }
@@ -64,12 +65,14 @@ ConnectionTable::Verdict ConnectionTable::Take(int descriptor, const ip::address
 }
 
 void ConnectionTable::RemoveClosed() {
-  last_look_ = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   std::erase_if(connections_, [&](const std::pair<const int, Connection>& entry) {
     if (InodeOf(entry.first) == entry.second.inode) return false;
     Forget(entry.second.network);
     return true;
   });
+  const auto end = std::chrono::steady_clock::now();
+  next_look_ = end + std::max<std::chrono::steady_clock::duration>(kLeastRest, kRest * (end - begin));
 }
 
 bool ConnectionTable::IsFull(const ip::address& network, Verdict* verdict) const {

@@ -12,7 +12,8 @@
 namespace fusion {
 
 struct ConnectionLimits {
-  // Open at a time. 0: by the limit of open files of this process, less what the rest of it needs.
+  // Open at a time. 0: 65,536 (each takes tens of kilobytes), or what the limit of open files of this process
+  // leaves.
   int most = 0;
   // Of one address (IPv4), or of one network of a site (IPv6, /64). 0: half of `most`, so that one machine
   // cannot keep all others out.
@@ -30,7 +31,8 @@ class ConnectionTable {
 
   enum class Verdict { kTaken, kFull, kAddressFull };
   // Notes an open socket, unless as many as may be are open. When that looks so, closed ones are looked for
-  // first, but not more often than every 20 ms: a flood of connections is not to cost a look each.
+  // first, but not more often than every 20 ms nor for more than a tenth of the time: a flood
+  // of connections is not to cost a look each.
   Verdict Take(int descriptor, const boost::asio::ip::address& address);
   // Forgets those that have been closed.
   void RemoveClosed();
@@ -50,7 +52,7 @@ class ConnectionTable {
   const ConnectionLimits limits_;
   std::unordered_map<int, Connection> connections_;  // by descriptor
   std::map<boost::asio::ip::address, int> of_network_;
-  std::chrono::steady_clock::time_point last_look_{};
+  std::chrono::steady_clock::time_point next_look_{};
 };
 
 }  // namespace fusion

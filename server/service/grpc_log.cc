@@ -17,11 +17,12 @@ constexpr size_t kMostCharacters = 400;
 
 void WriteLine(gpr_log_func_args* line) {
   static LineLimiter limiter;
+  const auto level = line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
+  if (!spdlog::should_log(level)) return;
   const auto [write, left_out] = limiter.Take(std::chrono::steady_clock::now());
   if (!write) return;
   const std::string_view file = line->file;
-  spdlog::log(line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug,
-              "gRPC, {}:{}: {}{}", std::string(file.substr(file.rfind('/') + 1)), line->line,
+  spdlog::log(level, "gRPC, {}:{}: {}{}", std::string(file.substr(file.rfind('/') + 1)), line->line,
               PrintableLine(line->message),
               left_out == 0 ? "" : absl::StrCat(" (", left_out, " lines before were left out)"));
 }

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   app.add_flag("--insecure-any-address", options.insecure_any_address,
                "Listen without TLS where other machines reach the server: everybody may do everything");
   app.add_option("--max-connections", options.connections.most,
-                 "Open connections of clients and workers (default: by the limit of open files)")
+                 "Open connections of clients and workers (default: 65536, or by the limit of open files)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--max-connections-per-address", options.connections.most_of_address,
                  "Of these, those of one address (default: half)")

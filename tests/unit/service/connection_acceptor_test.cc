@@ -13,6 +13,7 @@
 #include <functional>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 
@@ -28,6 +29,20 @@ bool Eventually(const std::function<bool()>& holds) {
   }
   return false;
 }
+
+// Sets the limit of open files of this process for as long as it lives.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t files) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit now = {files, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~FileLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
 
 // A client that can be made before it connects. An HTTP/2 server speaks first: with its settings.
 class Client {
@@ -79,14 +94,11 @@ class ConnectionAcceptorTest : public ::testing::Test {
 TEST_F(ConnectionAcceptorTest, TakesConnectionsAgainAfterThereWereNoDescriptors) {
   StartServer({.most = 1000});
   Client early, late;
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 3;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_TRUE(early.Connect(server_->address()));
-  EXPECT_TRUE(Eventually([&] { return !Says("fusion_accept_errors_total 0"); }));
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  {
+    const FileLimit none(3);
+    EXPECT_TRUE(early.Connect(server_->address()));
+    EXPECT_TRUE(Eventually([&] { return !Says("fusion_accept_errors_total 0"); }));
+  }
   EXPECT_TRUE(early.IsServed()) << "it waited meanwhile";
   EXPECT_TRUE(late.Connect(server_->address()));
   EXPECT_TRUE(late.IsServed());
@@ -135,6 +147,20 @@ TEST_F(ConnectionAcceptorTest, NamesAreResolved) {
   EXPECT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(20)));
 }
 
+TEST_F(ConnectionAcceptorTest, StopsWithoutHavingStarted) {
+  ConnectionMetrics* const none = nullptr;
+  absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> first =
+      ConnectionAcceptor::Listen("127.0.0.1:0", {}, none);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
+  EXPECT_THAT(std::string(ConnectionAcceptor::Listen(address, {}, none).status().message()),
+              HasSubstr(absl::StrCat("cannot listen on ", address, ": another program uses it")));
+  (*first)->Stop();
+  (*first)->Stop();
+  EXPECT_EQ(address, absl::StrCat("127.0.0.1:", (*first)->port()));
+  EXPECT_TRUE(ConnectionAcceptor::Listen(address, {}, none).ok());
+}
+
 TEST_F(ConnectionAcceptorTest, AWrongAddressIsSaid) {
   ConnectionMetrics* const none = nullptr;
   const auto message = [&](const std::string& address) {
@@ -146,7 +172,9 @@ TEST_F(ConnectionAcceptorTest, AWrongAddressIsSaid) {
               HasSubstr("cannot listen on 192.0.2.1:0: it is no address of this machine"));
   EXPECT_THAT(message("localhost"), HasSubstr("the port is missing"));
   EXPECT_THAT(message(":50051"), HasSubstr("the host is missing"));
-  EXPECT_THAT(message("127.0.0.1:http-of-mine"), HasSubstr("it is no HOST:PORT"));
+  EXPECT_THAT(message("127.0.0.1:http"), HasSubstr("the port is a number from 0 to 65535"));
+  EXPECT_THAT(message("127.0.0.1:70000"), HasSubstr("the port is a number from 0 to 65535"));
+  EXPECT_THAT(message("no-such-host.invalid:50051"), HasSubstr("the host is not known"));
   EXPECT_THAT(message("unix:/tmp/fusion"), HasSubstr("cannot listen on unix:/tmp/fusion"));
 }
 

@@ -46,7 +46,10 @@ TEST(GrpcLogTest, LinesGoToTheLogOfTheProgram) {
       std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as grpc_init does
   RouteGrpcLog();
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_INFO);  // as $GRPC_VERBOSITY does
+  for (int i = 0; i < 50; ++i) gpr_log(GPR_INFO, "not shown, so not counted either");
   gpr_log(GPR_ERROR, "bad metadata: %s", "x\ny");
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   gpr_set_log_function(nullptr);
   spdlog::set_default_logger(before);
   EXPECT_THAT(text.str(), HasSubstr("[warning] gRPC, grpc_log_test.cc:"));
