@@ -11,11 +11,11 @@
 #include <memory>
 #include <string>
 
+#include "library/monitor/grpc_log.h"
 #include "library/monitor/log.h"
 #include "library/monitor/service_manager.h"
 #include "server/identity/listening.h"
 #include "server/service/data_directory.h"
-#include "server/service/grpc_log.h"
 #include "server/service/maintenance.h"
 #include "server/service/server.h"
 

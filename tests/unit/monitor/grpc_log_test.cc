@@ -1,4 +1,4 @@
-#include "server/service/grpc_log.h"
+#include "library/monitor/grpc_log.h"
 
 #include <gmock/gmock.h>
 #include <grpc/support/log.h>

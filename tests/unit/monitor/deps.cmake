@@ -1,0 +1,1 @@
+set(DEPS fusion_monitor fusion_grpc_log)
