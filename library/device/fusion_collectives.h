@@ -205,6 +205,19 @@ FUSION_FN char* fu_block_shared(char* shared, int lane, fu_index bytes) {
   return shared + lane / THREADS * bytes;
 }
 FUSION_FN fu_index fu_larger(fu_index a, fu_index b) { return a < b ? b : a; }
+// Combines what the lanes hold, an entry each, STRIDE apart, and overwrites it: in a tree, whose steps are vectors, where
+// one lane after the other would wait for each sum before the next.
+template <class M, int STRIDE = 1>
+FUSION_FN typename M::Acc fu_lanes_reduce(typename M::Acc* lanes, int count) {
+  while (count > 1) {
+    const int rest = (count + 1) / 2;
+    #pragma GCC ivdep
+    for (int lane = 0; lane < count - rest; ++lane)
+      lanes[lane * STRIDE] = M::combine(lanes[lane * STRIDE], lanes[(lane + rest) * STRIDE]);
+    count = rest;
+  }
+  return lanes[0];
+}
 // The shared memory of a block on the host: one buffer per OpenMP thread, kept between calls.
 static inline void* fu_host_shared(unsigned long long bytes) {
   struct Buffer {

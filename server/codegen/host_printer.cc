@@ -165,19 +165,14 @@ class HostPrinter {
       case ir::Statement::Kind::kReduce:
         if (statement.count > 1) {
           Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, "[", statement.count, "];"));
-          Line(depth, absl::StrCat("for (int r = 0; r < ", statement.count, "; ++r) {"));
-          Line(depth + 1, absl::StrCat(statement.target, "[r] = ", statement.monoid, "::identity();"));
-          Line(depth + 1, absl::StrCat("for (int lane = 0; lane < lanes; ++lane) ", statement.target,
-                                       "[r] = ", statement.monoid, "::combine(", statement.target, "[r], ",
-                                       statement.source, "[lane][r]);"));
-          Line(depth, "}");
+          Line(depth, absl::StrCat("for (int r = 0; r < ", statement.count, "; ++r) ", statement.target,
+                                   "[r] = fu_lanes_reduce<", statement.monoid, ", ", statement.count, ">(&",
+                                   statement.source, "[0][r], lanes);"));
           break;
         }
-        Line(depth, absl::StrCat(statement.monoid, "::Acc ", statement.target, " = ", statement.monoid,
-                                 "::identity();"));
-        Line(depth, absl::StrCat("for (int lane = 0; lane < lanes; ++lane) ", statement.target, " = ",
-                                 statement.monoid, "::combine(", statement.target, ", ", statement.source,
-                                 "[lane]);"));
+        Line(depth,
+             absl::StrCat("const ", statement.monoid, "::Acc ", statement.target, " = fu_lanes_reduce<",
+                          statement.monoid, ">(", statement.source, ", lanes);"));
         break;
       case ir::Statement::Kind::kZeroWait:
       case ir::Statement::Kind::kBarrier:

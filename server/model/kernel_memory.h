@@ -19,7 +19,7 @@ namespace fusion {
 
 // Raise when a kernel of the same family, sizes and variant is made or named differently: remembered ones are
 // then forgotten.
-inline constexpr int kKernelTimeVersion = 3;
+inline constexpr int kKernelTimeVersion = 4;
 
 // What a kernel is: `family` says what it computes but for sizes, `variant` how. Texts without names of
 // variables.
