@@ -23,12 +23,14 @@ namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test
 // notices.
-inline constexpr int kCostModelVersion = 10;
+inline constexpr int kCostModelVersion = 11;
 
 inline constexpr int kResidualFeatures = 70;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 // What each says, for people: "bulk copies".
 const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();
+// Whether all kernels, or all over elements, have this feature alike.
+bool IsConstantFeature(int feature);
 // Most are shares or choices, 0 to 1. Reads the terms of the estimate as the model made them. Kernels over
 // elements have features of their own alone: their errors are of another kind.
 ResidualFeatures FeaturesOf(const FusionImplementation& kernel);

@@ -8,7 +8,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kOfOthers = 55;  // features of kernels that are not over elements; those of elements follow
+constexpr int kOfOthers = 55;  // features of kernels that are not over elements; those of elements follow
 
 double Logarithm(double value, double of_one) { return value > 0 ? std::log2(value / of_one) : 0; }
 
@@ -43,6 +43,8 @@ const std::array<const char*, kResidualFeatures>& ResidualFeatureNames() {
   return kNames;
 }
 
+bool IsConstantFeature(int feature) { return feature == 0 || feature == kOfOthers; }
+
 ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
   const SkeletonParameters& p = kernel.parameters;
   const RunTimeEstimate& e = kernel.estimate;
@@ -76,7 +78,7 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
                                   double(e.measured_routines),
                                   total > 0 ? e.alone_seconds / total : 0,
                                   double(p.load_path == LoadPath::kExchanged)};
-    static_assert(kOfOthers + std::size(of_elements) == kResidualFeatures);
+    static_assert(kOfOthers + int{std::size(of_elements)} == kResidualFeatures);
     std::copy(std::begin(of_elements), std::end(of_elements), features.begin() + kOfOthers);
     return features;
   }
@@ -148,7 +150,7 @@ ResidualFeatures FeaturesOf(const FusionImplementation& kernel) {
                               bulk && single ? Logarithm(rows.rows_per_step, 1) / 3 : 0,
                               double(kernel.skeleton == Skeleton::kVector && p.chunks > 0),
                               p.l2_percent / 100.0};
-  static_assert(std::size(of_others) == kOfOthers);
+  static_assert(std::size(of_others) == size_t{kOfOthers});
   std::copy(std::begin(of_others), std::end(of_others), features.begin());
   return features;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/search/allocate.h"
 #include "server/search/fusion_shape.h"
+#include "server/search/host_costs.h"
 #include "server/search/linearize.h"
 #include "server/search/routine_times.h"
 
@@ -440,6 +441,10 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
           }
           if (shape.cuda() && all_thread) traits.scattered_bytes = ScatteredBytes(shape, implementation);
           if (at_peak > 0) traits.compute_efficiency = shape.flops / at_peak;
+          if (!shape.cuda()) {
+            traits.instructions = HostElementOperations(shape, tile.elements, all_thread);
+            traits.issue_overlap = kHostOverlap;
+          }
           std::string missing;
           traits.routines =
               RoutineSecondsOf(graph, shape.model, implementation, resident, full_tiles, &missing);

@@ -35,6 +35,8 @@ struct FusionShape {
   // Whether the reduction members[i] is complete only when the whole grid is done: not one over the rows of a
   // panel.
   bool IsGridReduction(size_t i) const;
+  // Of all that the node computes, without loads and stores; part of `instructions`.
+  double InstructionsOf(const Node& node) const;
   // An implementation with all but parameters, placement and estimate; nodes in ascending order.
   FusionImplementation Base() const;
   KernelTraits Traits() const;

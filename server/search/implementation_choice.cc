@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
 #include "server/search/fusion_shape.h"
+#include "server/search/host_costs.h"
 #include "server/search/kernel_identity.h"
 
 namespace fusion {
@@ -47,6 +48,15 @@ bool FusionShape::IsGridReduction(size_t i) const {
   return !to_rows;
 }
 
+double FusionShape::InstructionsOf(const Node& node) const {
+  double points = 1;
+  for (const NodeDimension& dimension : node.dimensions)
+    points *= static_cast<double>(Size(dimension.extent));
+  const double flops = NodeFlops(graph, node, sizes) / std::max(points, 1.0);
+  const std::string& name = node.function->name;
+  return points * (cuda() ? EntryInstructions(name, flops) : HostEntryOperations(name, flops));
+}
+
 FusionImplementation FusionShape::Base() const {
   FusionImplementation implementation;
   implementation.fusion.nodes = nodes;
@@ -81,12 +91,8 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
   for (ValueId value : shape.stores) shape.bytes_written += graph.value(value).type.Bytes(sizes);
   for (size_t i = 0; i < shape.members.size(); ++i) {
     const Node& node = shape.node(shape.members[i]);
-    const double flops = NodeFlops(graph, node, sizes);
-    shape.flops += flops;
-    double points = 1;
-    for (const NodeDimension& dimension : node.dimensions)
-      points *= static_cast<double>(shape.Size(dimension.extent));
-    shape.instructions += points * EntryInstructions(node.function->name, flops / std::max(points, 1.0));
+    shape.flops += NodeFlops(graph, node, sizes);
+    shape.instructions += shape.InstructionsOf(node);
     shape.entry_bytes = std::max(shape.entry_bytes, DataTypeBytes(graph.value(node.result).type.data_type));
     if (shape.IsGridReduction(i)) ++shape.grid_reductions;
   }

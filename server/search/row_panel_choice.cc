@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/search/fusion_shape.h"
+#include "server/search/host_costs.h"
 
 namespace fusion {
 namespace {
@@ -90,9 +91,25 @@ int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& paramet
          (parameters.load_path == LoadPath::kBulk ? int64_t{16} * parameters.threads / 32 : 0);
 }
 
-// What the loads of a kernel take where they do not keep memory busy: KernelTraits::latency_seconds. Fitted
-// to kernels of 4093 x 5001 (f32) on two H200 and an H100, whose memory has 0.7 of the rate: their times are
-// alike in this part alone (model_replay --dump of measured candidates).
+// Entries that a multiprocessor loads in a second where rows that vectors do not divide go entry by entry.
+// Like the others of LatencySeconds fitted to kernels of 4093 x 5001 (f32) on an H100 (model_replay --dump of
+// measured candidates).
+double SingleEntriesPerSecond(const RowPanelNeeds& needs, const SkeletonParameters& parameters, bool ragged) {
+  const bool in_batches = parameters.stages == 0 && parameters.rows_per_step > 1;
+  const bool together = parameters.rows_per_step > 1;
+  if (parameters.load_path == LoadPath::kBulk) return together ? 3.5e9 : 6.6e9;
+  // With guards in all chunks the compiler puts loads one behind the other.
+  if (!ragged) return in_batches ? 4.2e9 : parameters.blocks_per_multiprocessor == 0 ? 4.5e9 : 6.0e9;
+  if (in_batches) return needs.stored_matrices > 0 ? 3.4e9 : 6.5e9;
+  // Operands over the columns are loaded entry by entry too, for each row.
+  const bool loads_operands = needs.column_operands > 0 && !parameters.hold_columns;
+  if (parameters.stages > 0) return loads_operands ? 4.5e9 : 8.0e9;
+  return loads_operands ? 7.0e9 : 9.0e9;
+}
+
+// What the loads of a kernel take where they do not keep memory busy: KernelTraits::latency_seconds. Of
+// single entries it is the same on two H200 and an H100, whose memory has 0.7 of the rate, and nearly so
+// however many matrices there are.
 double LatencySeconds(const FusionShape& shape, const RowPanelNeeds& needs,
                       const SkeletonParameters& parameters, int resident, int64_t rows, int64_t columns) {
   const double multiprocessors = shape.model.device().multiprocessors();
@@ -100,11 +117,9 @@ double LatencySeconds(const FusionShape& shape, const RowPanelNeeds& needs,
             groups = threads / parameters.threads_per_row;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   if (parameters.chunks > 0) {
-    // Rows that vectors do not divide go entry by entry, each load path at nearly the same rate, however many
-    // matrices.
     if (width * shape.entry_bytes >= 16) return 0;
-    const bool in_batches = parameters.stages == 0 && parameters.rows_per_step > 1;
-    const double entries_per_second = in_batches ? 4.2e9 : one_shot ? 4.5e9 : 6.0e9;  // of a multiprocessor
+    const double entries_per_second =
+        SingleEntriesPerSecond(needs, parameters, HasRaggedRows(parameters, columns));
     return double(rows) * columns / width / (entries_per_second * multiprocessors);
   }
   // A loop over the row waits in each step for the loads of that step.
@@ -173,8 +188,11 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
                            " bytes of shared memory; the device has ", device.shared_bytes_per_block());
     return std::nullopt;
   }
-  if (shape.cuda() && traits.registers > most_registers &&
-      traits.registers <= most_registers + kRegisterSlack)
+  // Loads of ragged rows stand in one run, so that what is over spills: layer norm of 4093 x 5001 with 512
+  // threads, 42 estimated and 32 permitted, 185 us instead of 74 on an H100.
+  const int slack =
+      HasRaggedRows(parameters, columns) ? std::min(kRegisterSlack, most_registers / 4) : kRegisterSlack;
+  if (shape.cuda() && traits.registers > most_registers && traits.registers <= most_registers + slack)
     traits.registers = most_registers;
   if (shape.cuda() && traits.registers > most_registers) {
     *reason = absl::StrCat("rows of ", columns, " columns need about ", traits.registers,
@@ -260,6 +278,10 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
                      width;
   if (covered < 1) per_entry += 1.0 / width;
   traits.instructions = shape.instructions + entries * per_entry / std::max(covered, 0.1);
+  if (!shape.cuda()) {
+    traits.instructions = HostRowOperations(shape, needs, per_row);
+    traits.issue_overlap = kHostOverlap;
+  }
   // Partial results to and from the workspace.
   traits.bytes_written += parts * columns * needs.accumulator_bytes;
   if (parameters.atomic)

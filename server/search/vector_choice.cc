@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/search/fusion_shape.h"
+#include "server/search/host_costs.h"
 
 namespace fusion {
 namespace {
@@ -83,6 +84,10 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   for (ValueId value : shape.stores) stored += !shape.graph.value(value).type.is_scalar();
   traits.instructions =
       shape.instructions + length * (2.0 * (vectors + stored) / width + 2.0 / (width * unroll));
+  if (!shape.cuda()) {
+    traits.instructions = HostVectorOperations(shape, length, vectors + stored, threads);
+    traits.issue_overlap = kHostOverlap;
+  }
   const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
   if (resident == 0) return std::nullopt;
   const double tile = double(threads) * width * unroll, tiles = std::ceil(length / tile);

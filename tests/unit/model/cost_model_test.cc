@@ -18,11 +18,20 @@ TEST(ResidentBlocks, EachLimitBinds) {
 
 TEST(CostModel, HostTimeIsBytesOverBandwidthPlusLaunch) {
   const CostModel model(DescribedDevice(v1::HOST));
-  KernelTraits traits{.bytes_read = 3e9, .bytes_written = 1e9, .launches = 2, .blocks = 8};
+  KernelTraits traits{.bytes_read = 4e9, .launches = 2, .blocks = 8};
   const RunTimeEstimate estimate = model.Estimate(traits);
   EXPECT_DOUBLE_EQ(estimate.memory_seconds, 4e9 / 2.0e10);
   EXPECT_DOUBLE_EQ(estimate.launch_seconds, 2 * 5e-6);
   EXPECT_DOUBLE_EQ(estimate.total_seconds, estimate.memory_seconds + estimate.launch_seconds);
+}
+
+TEST(CostModel, HostsReadLinesBeforeTheyWriteThemAndKeepSmallData) {
+  const CostModel model(DescribedDevice(v1::HOST));
+  const auto seconds = [&](double read, double written) {
+    return model.Estimate({.bytes_read = read, .bytes_written = written, .blocks = 8}).memory_seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(3e9, 1e9), 4.5e9 / 2.0e10);
+  EXPECT_DOUBLE_EQ(seconds(3e6, 1e6), 4e6 / (1.5 * 2.0e10));
 }
 
 TEST(CostModel, WarmDataComeFasterWhereTheCacheHoldsThem) {

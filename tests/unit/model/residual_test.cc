@@ -82,6 +82,24 @@ TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {
   EXPECT_NEAR(after_many, 2, 0.1);
 }
 
+// A device whose description is off as a whole: a few graphs tell, where a choice of the search needs more.
+TEST(Residual, AFactorOfAllKernelsIsBelievedSooner) {
+  v1::ResidualStatistics all, bulk;
+  for (int job = 0; job < 3; ++job) {
+    std::vector<ResidualObservation> of_all, of_bulk;
+    for (int i = 0; i < 20; ++i) {
+      const LoadPath path = i % 2 ? LoadPath::kBulk : LoadPath::kDirect;
+      of_all.push_back(Observe({Kernel(path)}, 2e-3));
+      of_bulk.push_back(Observe({Kernel(path)}, path == LoadPath::kBulk ? 2e-3 : 1e-3));
+    }
+    AddJob(of_all, &all);
+    AddJob(of_bulk, &bulk);
+  }
+  EXPECT_GT(Residual(all).Correction(Kernel(LoadPath::kDirect)), 1.8);
+  const Residual of_bulk(bulk);
+  EXPECT_LT(of_bulk.Correction(Kernel(LoadPath::kBulk)) / of_bulk.Correction(Kernel(LoadPath::kDirect)), 1.9);
+}
+
 TEST(Residual, KernelsOfACoverShareItsErrorByTheirTimes) {
   // Covers of a plain kernel and a bulk one, of varying shares; the bulk one takes twice as long.
   v1::ResidualStatistics statistics;
