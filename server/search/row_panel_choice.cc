@@ -95,8 +95,7 @@ int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& paramet
 // Like the others of LatencySeconds fitted to kernels of 4093 x 5001 (f32) on an H100 (model_replay --dump of
 // measured candidates).
 double SingleEntriesPerSecond(const RowPanelNeeds& needs, const SkeletonParameters& parameters, bool ragged) {
-  const bool in_batches = parameters.stages == 0 && parameters.rows_per_step > 1;
-  const bool together = parameters.rows_per_step > 1;
+  const bool together = parameters.rows_per_step > 1, in_batches = together && parameters.stages == 0;
   if (parameters.load_path == LoadPath::kBulk) return together ? 3.5e9 : 6.6e9;
   // With guards in all chunks the compiler puts loads one behind the other.
   if (!ragged) return in_batches ? 4.2e9 : parameters.blocks_per_multiprocessor == 0 ? 4.5e9 : 6.0e9;
