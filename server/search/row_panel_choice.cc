@@ -102,7 +102,15 @@ double SingleEntriesPerSecond(const RowPanelNeeds& needs, const SkeletonParamete
   if (in_batches) return needs.stored_matrices > 0 ? 3.4e9 : 6.5e9;
   // Operands over the columns are loaded entry by entry too, for each row.
   const bool loads_operands = needs.column_operands > 0 && !parameters.hold_columns;
-  if (parameters.stages > 0) return loads_operands ? 4.5e9 : 8.0e9;
+  if (parameters.stages > 0) {
+    if (together && needs.stored_matrices > 0 && !parameters.hold_columns) {
+      // The rows of a step are gone through again, entry by entry, before the next are asked for.
+      const int threads = parameters.threads * std::max(1, parameters.blocks_per_multiprocessor);
+      return 4.4e9 * std::min(1.0, threads / 640.0);
+    }
+    if (together) return parameters.stages > 3 ? 5.0e9 : 6.5e9;
+    return loads_operands ? 4.5e9 : 7.5e9;
+  }
   return loads_operands ? 7.0e9 : 9.0e9;
 }
 

@@ -140,7 +140,7 @@ SEARCH_ROWS = (("Example/function1", "Function I: whole search and 50 best cover
                ("RandomGraph/nodes:100/", "random graph, 100 nodes, sets up to 6: best cover", ""),
                ("RandomGraph/nodes:200/", "the same, 200 nodes", ""),
                ("RandomGraph/nodes:300/", "the same, 300 nodes", "2 s, proved"),
-               ("RandomGraph/nodes:1000/covers:1/", "the same, 1000 nodes (a row for each graph)", "10 s, gap 0.5 %"),
+               ("RandomGraph/nodes:1000/covers:1/", "the same, 1000 nodes (a row for each graph)", "10 s, 1 GB, gap 0.5 %"),
                ("RandomGraph/nodes:1000/covers:50/", "the same, 1000 nodes: 50 best", "30 s, within the gap"),
                ("VectorGraph/nodes:300/", "vector operations, 300 nodes, predicted times, 30 covers", ""),
                ("VectorGraph/nodes:1000/", "the same, 1000 nodes", ""),
@@ -155,7 +155,9 @@ def search_table(document, name):
     context = document["context"]
     lines = ["## The search", "", f"{context['date'][:10]}; {context['num_cpus']} CPUs, {context['mhz_per_cpu']} MHz, one thread.", "",
              f"    build/release/tests/search_bench --benchmark_out=tests/bench/results/{name} --benchmark_out_format=json", "",
-             "| what | time | gap | covers | target |", "| --- | ---: | ---: | ---: | ---: |"]
+             "Memory is the most that the process had by then, rows above included.", "",
+             "| what | time | gap | covers | memory | target |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    memory = lambda run: f"{run['most_megabytes']:.0f} MB" if "most_megabytes" in run else ""
     for prefix, words, target in SEARCH_ROWS:
         runs = [run for run in document["benchmarks"] if run["name"].startswith(prefix)]
         if len(runs) > MOST_ROWS:
@@ -164,11 +166,11 @@ def search_table(document, name):
             within = sum(time <= 1000 * seconds for time in times)
             proved = sum(run["proved"] for run in runs)
             lines.append(f"| {words}: median of {len(runs)} graphs; most | {statistics.median(times):.0f} ms; {max(times):.0f} ms, {within} of them within {seconds} s | "
-                         f"proved: {proved:.0f} | {runs[0]['covers']:.0f} | {target} |")
+                         f"proved: {proved:.0f} | {runs[0]['covers']:.0f} | {memory(runs[-1])} | {target} |")
             continue
         for run in runs:
             gap = "proved" if run["proved"] else f"{run['gap_percent']:.2f} %"
-            lines.append(f"| {words} | {run['real_time']:.1f} ms | {gap} | {run['covers']:.0f} | {target} |")
+            lines.append(f"| {words} | {run['real_time']:.1f} ms | {gap} | {run['covers']:.0f} | {memory(run)} | {target} |")
     return "\n".join(lines) + "\n"
 
 

@@ -17,16 +17,16 @@
 namespace fusion {
 namespace {
 
-// The search of an example at sizes of 2048 for the described H100, with room for most implementations.
+// The search of an example, all sizes the same, for the described H100, with room for most implementations.
 struct ExampleSearch {
   std::shared_ptr<const Graph> graph;
   SearchSpace space;
 };
-ExampleSearch Search(const std::string& example, bool deterministic) {
+ExampleSearch Search(const std::string& example, bool deterministic, int64_t size = 2048) {
   auto graph = ParseSource(testing::ExampleSource(example), *Catalog::BuiltIn());
   EXPECT_TRUE(graph.ok()) << graph.status();
   SizeValues sizes;
-  for (const Size& size : (*graph)->sizes()) sizes[size.name] = 2048;
+  for (const Size& named : (*graph)->sizes()) sizes[named.name] = size;
   SearchOptions options;
   options.implementation.keep = 60;
   options.implementation.deterministic = deterministic;
@@ -55,6 +55,27 @@ TEST(StructureOf, SetsRowsByAPartOfABlockApart) {
   EXPECT_FALSE(by_blocks.empty());
   EXPECT_FALSE(by_groups.empty());
   for (const Structure& structure : by_groups) EXPECT_FALSE(by_blocks.contains(structure));
+}
+
+// SGEMVT reads its matrix of 268 MB twice. The second sweep begins with the rows that the first read last:
+// the L2 cache (50 MB) has some of them, and these are the ones that blocks keep, so both are no more than
+// the larger.
+TEST(Cooperative, FindsTheLastRowsInTheL2CacheOrKept) {
+  constexpr double kMatrix = 4.0 * 8192 * 8192, kInL2 = 0.6 * (50 << 20);
+  double plain = 0, keeping = 0;
+  for (const FusionImplementation& made : Search("sgemvt", false, 8192).space.implementations) {
+    if (made.skeleton != Skeleton::kCooperative || made.sweeps.size() < 2) continue;
+    double kept = 0;
+    for (const FusionImplementation& sweep : made.sweeps)
+      if (sweep.kept.any())  // by each block of the grid: of 132 multiprocessors, 32 KiB a row
+        kept = 132.0 * (sweep.kept.shared_rows + sweep.kept.register_rows) * 32768 *
+               std::max(1, made.parameters.blocks_per_multiprocessor);
+    const double again = 2 * kMatrix - made.estimate.bytes;
+    EXPECT_LE(again, 1.001 * std::max(kept, kInL2));
+    (kept > 0 ? keeping : plain) = std::max(kept > 0 ? keeping : plain, again);
+  }
+  EXPECT_GT(plain, 0.8 * kInL2);  // vectors and sums by parts are among the bytes
+  EXPECT_GT(keeping, plain);
 }
 
 // Products of 4 x 4 matrices: 1.12 times the floor where each thread loads its own, 1.01 where lanes exchange

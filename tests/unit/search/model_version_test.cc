@@ -32,7 +32,7 @@ std::pair<double, double> Predicted(const std::string& example, const CostModel&
 TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   constexpr char kAdvice[] =
       "predictions have changed: raise kCostModelVersion, then put the new figures here";
-  EXPECT_EQ(kCostModelVersion, 11) << "put the new figures here";
+  EXPECT_EQ(kCostModelVersion, 12) << "put the new figures here";
   const auto expect_of = [&](const std::string& example, const CostModel& model, double unfused, double fused,
                              int64_t size) {
     const auto [now_unfused, now_fused] = Predicted(example, model, size);
@@ -50,7 +50,8 @@ TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   expect("softmax", 0, 5.72508e-05, 1.36848e-05);
   expect("gemver", 0, 4.58763e-05, 1.82979e-05);
   expect("cg_step", 34e6, 2.788167e-05, 1.285740e-05);
-  expect("atax", 0, 2.242610e-05, 1.247976e-05, 2047);  // loaded entry by entry
+  expect("atax", 0, 2.2656996e-05, 1.2816928e-05, 2047);  // loaded entry by entry
+  expect("sgemvt", 0, 1.8795411e-4, 1.7529261e-4, 8192);  // a matrix larger than the L2 cache
   const CostModel host(DescribedDevice(v1::HOST));
   expect_of("softmax", host, 0.02516669, 0.03808810, 2048);
   expect_of("function1", host, 1.926750e-4, 1.385653e-4, 2048);
