@@ -12,7 +12,7 @@ set -euo pipefail
 
 compiler_packages=(build-essential g++ cmake ninja-build ccache pkg-config git ca-certificates python3 patchelf)
 service_packages=(bubblewrap libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev
-  libabsl-dev libre2-dev libc-ares-dev libssl-dev openssl zlib1g-dev libboost-dev libspdlog-dev libcli11-dev
+  libabsl-dev libre2-dev libc-ares-dev libnghttp2-dev libssl-dev openssl zlib1g-dev libboost-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libsqlite3-dev)
 solver_packages=(liblpsolve55-dev lp-solve libsuitesparse-dev)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev)

@@ -71,7 +71,8 @@ grpc::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
 
 // A connection that was made and ended, by the words of gRPC: it has no codes for it.
 bool IsRefusedHandshake(const grpc::Status& status) {
-  for (const char* words : {"andshake", "Socket closed", "Connection reset", "Broken pipe", "Peer name"})
+  for (const char* words :
+       {"andshake", "Socket closed", "Connection reset", "Broken pipe", "Peer name", "Endpoint read failed"})
     if (absl::StrContains(status.error_message(), words)) return true;
   return false;
 }

@@ -64,6 +64,7 @@ run "tuning, programs" "$build/tests/fault_tuning_test"
 run "upgrade" "$build/tests/fault_upgrade_test"
 run "malformed" "$build/tests/fault_malformed_test"
 run "HTTP/2 abuse" python3 tests/fault/http2_abuse.py "$build/bin"
+run "HTTP/2 abuse, TLS" python3 tests/fault/http2_abuse.py "$build/bin" --tls
 run "fuzzers" tests/fuzz/run.sh
 run "throughput" "$build/tests/dispatch_bench" --workers "$(count 100 1000)" --tasks "$(count 5000 100000)"
 run "soak" python3 tests/fault/processes.py "$build/bin" "$example" --soak "$(count 60 3600)"

@@ -23,8 +23,7 @@ std::string KeyOf(const Principal& principal) {
 }
 
 bool FromNetwork(const std::string& peer) {
-  return absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ||
-         absl::StartsWith(peer, "unix:");
+  return absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") || absl::StartsWith(peer, "unix");
 }
 
 }  // namespace

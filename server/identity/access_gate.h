@@ -1,4 +1,4 @@
-// Who may come in: every call passes here, at the door of the TLS listener (tls_server_credentials.h) before
+// Who may come in: every call passes here, at the door of the TLS listener (server/connection) before
 // its message is read, and again in the adapter, which needs to know who calls.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "server/identity/certificate.h"
 #include "server/identity/principal.h"
 #include "server/identity/rate_limiter.h"
+#include "server/identity/tls_connections.h"
 #include "server/identity/tls_files.h"
 #include "server/identity/token_registry.h"
 
@@ -66,6 +67,7 @@ class AccessGate {
   void RecordEnd(const Principal* principal, const ShownCredentials& shown, std::string_view method,
                  const std::string& subject, const absl::Status& status);
   AuditLog& audit() { return audit_; }
+  TlsConnections& connections() { return connections_; }
 
  private:
   absl::StatusOr<Principal> AuthenticateToken(const ShownCredentials& shown);
@@ -79,6 +81,7 @@ class AccessGate {
   const AccessOptions options_;
   RateLimiter rates_;
   ConcurrencyLimiter streams_;
+  TlsConnections connections_;
 
   std::mutex mutex_;
   std::map<std::string, CertificateIdentity> identities_;  // guarded by mutex_; read already, by PEM

@@ -16,7 +16,7 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
  public:
   SendReactor(boost::asio::thread_pool& pool, AccessGate& gate, const IncomingCall& incoming,
               std::function<absl::StatusOr<Blob>(AdmittedCall&)> load) {
-    ShownCredentials shown = ShownBy(incoming.context);
+    ShownCredentials shown = ShownBy(incoming.context, gate.connections());
     absl::StatusOr<Principal> caller = gate.Admit(shown, incoming.method, incoming.request.ByteSizeLong());
     if (!caller.ok()) {
       Finish(ToGrpcStatus(caller.status()));
@@ -68,7 +68,8 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
   ReceiveReactor(boost::asio::thread_pool& pool, AccessGate& gate, const IncomingCall& incoming,
                  v1::WriteBlobResponse* response, std::function<absl::Status(const Blob&)> store)
       : pool_(pool), response_(response), store_(std::move(store)) {
-    if (absl::Status status = gate.Admit(ShownBy(incoming.context), incoming.method, 0).status();
+    if (absl::Status status =
+            gate.Admit(ShownBy(incoming.context, gate.connections()), incoming.method, 0).status();
         !status.ok()) {
       Finish(ToGrpcStatus(status));
     } else {

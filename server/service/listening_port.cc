@@ -1,17 +1,15 @@
 #include "server/service/listening_port.h"
 
 #include <grpcpp/resource_quota.h>
-#include <grpcpp/security/server_credentials.h>
 
 #include "absl/strings/str_cat.h"
-#include "server/identity/tls_server_credentials.h"
 
 namespace fusion {
 namespace {
 
 constexpr int kMaximumMessageBytes = 80 << 20;  // clients send files of up to 64 MiB
 constexpr int kMaximumHeaderBytes = 16 << 10;   // of a request
-constexpr int kStreamsOfConnection = 256;       // a worker uses about ten at a time
+constexpr int kStreamsOfConnection = 100;       // a worker uses about ten at a time
 constexpr int kThreads = 64;                    // of reflection alone: our own methods have pools
 constexpr int kSecond = 1000, kMinute = 60 * kSecond;
 
@@ -40,16 +38,15 @@ void SetConnectionLimits(grpc::ServerBuilder& builder, bool tls) {
   builder.SetResourceQuota(quota);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(const TlsFiles& files,
-                                                                              AccessGate& gate) {
-  if (files == TlsFiles{}) return grpc::InsecureServerCredentials();
+absl::StatusOr<std::unique_ptr<TlsServer>> ListeningTls(const TlsFiles& files) {
+  if (files == TlsFiles{}) return nullptr;
   if (files.certificate.empty() || files.key.empty() || files.authorities.empty())
     return absl::InvalidArgumentError(absl::StrCat("TLS takes --tls-cert, --tls-key and --tls-ca; ",
                                                    files.certificate.empty() ? "--tls-cert"
                                                    : files.key.empty()       ? "--tls-key"
                                                                              : "--tls-ca",
                                                    " is missing"));
-  return MakeTlsServerCredentials(files, gate);
+  return TlsServer::Make(files);
 }
 
 }  // namespace fusion

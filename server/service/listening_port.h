@@ -1,5 +1,5 @@
 // What a gRPC connection may do: limits of streams, headers, messages and time. How many there may be is
-// connection_acceptor.h's.
+// server/connection's, and what their frames may ask for.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/identity/access_gate.h"
+#include "server/connection/tls_stream.h"
 #include "server/identity/tls_files.h"
 
 namespace fusion {
@@ -15,9 +15,7 @@ namespace fusion {
 // What holds for all callers, whoever they are.
 void SetConnectionLimits(grpc::ServerBuilder& builder, bool tls);
 
-// With TLS when files are named, else without. Errors as MakeTlsServerCredentials. The gate outlives the
-// server.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(const TlsFiles& files,
-                                                                              AccessGate& gate);
+// Null when no files are named. Errors as TlsServer::Make, and InvalidArgument when only some are.
+absl::StatusOr<std::unique_ptr<TlsServer>> ListeningTls(const TlsFiles& files);
 
 }  // namespace fusion

@@ -52,7 +52,7 @@ grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, AccessGate& 
                                     std::function<absl::Status(AdmittedCall&)> work) {
   auto* reactor = new PooledReactor();
   const size_t error_bytes = AcceptedErrorBytes(incoming.context);
-  ShownCredentials shown = ShownBy(incoming.context);
+  ShownCredentials shown = ShownBy(incoming.context, gate.connections());
   absl::StatusOr<Principal> caller = gate.Admit(shown, incoming.method, incoming.request.ByteSizeLong());
   if (!caller.ok()) {
     reactor->Finish(ToGrpcStatus(caller.status(), error_bytes));

@@ -2,6 +2,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
@@ -18,12 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "library/monitor/monitor.h"
+#include "server/connection/connection_acceptor.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/identity/listening.h"
 #include "server/service/admin_service.h"
 #include "server/service/checkpoint_keeper.h"
-#include "server/service/connection_acceptor.h"
 #include "server/service/data_directory.h"
 #include "server/service/fleet_service.h"
 #include "server/service/job_watchers.h"
@@ -151,9 +152,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   }
 
   if (absl::Status status = parts->MakeGate(options); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials =
-      ListeningCredentials(options.tls, *parts->gate);
-  if (!credentials.ok()) return credentials.status();
+  absl::StatusOr<std::unique_ptr<TlsServer>> listening_tls = ListeningTls(options.tls);
+  if (!listening_tls.ok()) return listening_tls.status();
 
   parts->dispatcher = std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock,
                                                    options.dispatcher);
@@ -191,7 +191,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     parts->acceptor = *std::move(acceptor);
     parts->address = WithPort(options.address, parts->acceptor->port());
     connections = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        grpc::InsecureServerCredentials());
   }
   SetConnectionLimits(builder, tls);
   builder.RegisterService(parts->admin.get());
@@ -213,7 +214,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     if (absl::Status status = server->parts_->runner->ResumeAll(); !status.ok()) return status;
   }
   Parts* running = server->parts_.get();
-  if (running->acceptor) running->acceptor->Start(std::move(connections));
+  if (running->acceptor)
+    running->acceptor->Start(std::move(connections), *std::move(listening_tls), *running->gate);
   running->serving = true;
   if (!options.metrics_address.empty()) {
     MonitorOptions monitor;
@@ -251,7 +253,7 @@ void Server::Shutdown() {
   if (parts_->shut_down) return;
   parts_->shut_down = true;
   parts_->serving = false;
-  if (parts_->acceptor) parts_->acceptor->Stop();
+  if (parts_->acceptor) parts_->acceptor->StopListening();
   parts_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   // Calls that wait for something end first, so that the gRPC server need not wait for them.
   parts_->watchers.Close();
@@ -261,6 +263,7 @@ void Server::Shutdown() {
   parts_->checkpoints->Stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
   parts_->grpc_server->Wait();
+  if (parts_->acceptor) parts_->acceptor->Stop();
   for (boost::asio::thread_pool* pool :
        {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->tuners, &parts_->timers}) {
     pool->stop();

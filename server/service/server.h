@@ -8,12 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "library/catalog/catalog.h"
+#include "server/connection/connection_table.h"
 #include "server/dispatch/dispatcher_options.h"
 #include "server/identity/access_gate.h"
 #include "server/identity/audit_log.h"
 #include "server/identity/tls_files.h"
 #include "server/service/build_cache_keeper.h"
-#include "server/service/connection_table.h"
 #include "server/service/job_runner.h"
 #include "server/tuner/tuning_registry.h"
 

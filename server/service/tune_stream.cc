@@ -32,7 +32,7 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
       : tunings_(tunings),
         pool_(pool),
         gate_(gate),
-        shown_(ShownBy(call)),
+        shown_(ShownBy(call, gate.connections())),
         largest_(FindMethodAccess(kMethod)->maximum_request_bytes),
         link_(std::make_shared<Link>()),
         outbox_(std::make_shared<ProgramOutbox>([link = link_] {

@@ -47,7 +47,7 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
     return reactor;
   }
   const char* method = "/fusion.v1.WorkerService/Synchronize";
-  const ShownCredentials shown = ShownBy(*call);
+  const ShownCredentials shown = ShownBy(*call, context_.gate.connections());
   absl::StatusOr<Principal> caller = context_.gate.Admit(shown, method, request->ByteSizeLong());
   if (caller.ok() && !MayActAsWorker(*caller, request->worker())) {
     const absl::Status refused = absl::PermissionDeniedError(

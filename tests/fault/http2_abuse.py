@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """Abuse of HTTP/2 against a fusion-server process, while an honest caller asks for health, functions and a job.
 
-    tests/fault/http2_abuse.py BIN_DIRECTORY [--judge] [--only NAME] [--connections N] [--seconds N]
+    tests/fault/http2_abuse.py BIN_DIRECTORY [--tls] [--judge] [--only NAME] [--connections N] [--seconds N]
 
-The server must live, answer all the honest calls, and take new connections afterwards. Their times are printed; --judge fails when the p99 under an attack is
+With --tls the server takes TLS alone: the honest caller shows a certificate, attackers show none. The server must live, answer all the honest calls, and take new connections afterwards. Their times are printed; --judge fails when the p99 under an attack is
 more than twice that before it (for a machine with nothing else to do: attackers and server share its cores). With
 FUSION_LONG_TESTS=1 10,000 connections are held and each attack lasts longer.
 """
 import argparse
 import multiprocessing
 import os
+import pathlib
 import random
 import re
 import resource
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ HEALTH = b"/grpc.health.v1.Health/Check"
 FUNCTIONS = b"/fusion.v1.OptimizerService/ListFunctions"
 SUBMIT = b"/fusion.v1.OptimizerService/Submit"
 GET_JOB = b"/fusion.v1.OptimizerService/GetJob"
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 LONG = os.environ.get("FUSION_LONG_TESTS") == "1"
 SOURCE = b"size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n"
 
@@ -173,7 +176,8 @@ ATTACKS = [rapid_reset, reset_before_data, header_flood, header_bomb, continuati
            settings_flood, unread_settings_flood, empty_frames, zero_windows, slow_readers, garbage]
 
 
-def attacker(attack, port, end, results):
+def attacker(attack, port, end, tls, results):
+    Connection.tls = tls
     results.put(attack(port, end))
 
 
@@ -182,8 +186,13 @@ def attacker(attack, port, end, results):
 class Server:
     """`files`: how many descriptors it may have."""
 
-    def __init__(self, binaries, *options, files=None):
+    def __init__(self, binaries, *options, files=None, tls=False):
         self.folder = tempfile.mkdtemp(prefix="fusion-abuse-")
+        if tls:
+            subprocess.run([REPOSITORY / "deploy/make-certificates.sh", self.file(""), "--server", "localhost", "--user", "eva"],
+                           check=True, stdout=subprocess.DEVNULL)
+            options += ("--tls-cert", self.file("server-localhost.pem"), "--tls-key", self.file("server-localhost.key"),
+                        "--tls-ca", self.file("ca.pem"))
         self.log = open(os.path.join(self.folder, "log"), "wb")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -198,6 +207,17 @@ class Server:
                     return
             time.sleep(0.1)
         raise RuntimeError("the server does not listen")
+
+    def file(self, name):
+        return os.path.join(self.folder, "certificates", name)
+
+    def tls_context(self, user=None):
+        """Of a client that trusts the server, and shows a certificate if it is a user's."""
+        context = ssl.create_default_context(cafile=self.file("ca.pem"))
+        context.set_alpn_protocols(["h2"])
+        if user:
+            context.load_cert_chain(self.file(f"user-{user}.pem"), self.file(f"user-{user}.key"))
+        return context
 
     def megabytes(self):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
@@ -231,7 +251,8 @@ class HonestCaller:
                 seconds.append(time.monotonic() - begin)
                 if expected not in answer:
                     raise RuntimeError(f"{path!r} was not answered: {answer[:100]!r}")
-            time.sleep(0.002)
+            # A user with a certificate has 200 calls a second.
+            time.sleep(0.02 if Connection.tls else 0.002)
         return sorted(seconds)
 
 
@@ -278,6 +299,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binaries")
     parser.add_argument("--judge", action="store_true")
+    parser.add_argument("--tls", action="store_true")
     parser.add_argument("--only")
     parser.add_argument("--connections", type=int, default=10000 if LONG else 2000)
     parser.add_argument("--seconds", type=float, default=10 if LONG else 2)
@@ -286,7 +308,9 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     connections = arguments.connections if most == resource.RLIM_INFINITY else min(arguments.connections, most - 200)
     slower = []
-    server = Server(arguments.binaries, "--max-connections", "20000", "--max-connections-per-address", "20000")
+    server = Server(arguments.binaries, "--max-connections", "20000", "--max-connections-per-address", "20000", tls=arguments.tls)
+    stranger = server.tls_context() if arguments.tls else None
+    Connection.tls = server.tls_context("eva") if arguments.tls else None
     try:
         honest = HonestCaller(server.port)
         honest.call_until(time.monotonic() + 1)
@@ -307,7 +331,7 @@ def main():
             before = honest.call_until(time.monotonic() + arguments.seconds / 2)
             results = multiprocessing.Queue()
             end = time.monotonic() + arguments.seconds
-            process = multiprocessing.Process(target=attacker, args=(attack, server.port, end, results))
+            process = multiprocessing.Process(target=attacker, args=(attack, server.port, end, stranger, results))
             process.start()
             during = honest.call_until(end)
             count, closed = results.get(timeout=60)
@@ -335,6 +359,7 @@ def main():
         raise
     finally:
         server.close()
+    Connection.tls = None
     if not arguments.only or arguments.only == "descriptors":
         exhaust_descriptors(arguments.binaries, arguments.seconds / 2)
     if slower:

@@ -1,6 +1,7 @@
 """HTTP/2 frames written by hand (RFC 9113), so that they can be wrong; as much of gRPC over them as a call needs."""
 import contextlib
 import socket
+import ssl
 import struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -57,11 +58,15 @@ def call(stream, path, message=b"", end=True):
 
 
 class Connection:
-    """A socket that sends bytes and may read frames."""
+    """A socket that sends bytes and may read frames; over TLS where `tls` is a context."""
+
+    tls = None  # of all that are made from then on
 
     def __init__(self, port, begin=PREFACE + settings(), timeout=10.0):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.tls:
+            self.socket = self.tls.wrap_socket(self.socket, server_hostname="localhost")
         self.next_stream = 1
         self.buffer = b""
         self.sent = 0
@@ -126,7 +131,7 @@ class Connection:
             while self.socket.recv(1 << 16):
                 pass
             return False
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError):
             return True
         except OSError:
             return False

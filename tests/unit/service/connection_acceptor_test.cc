@@ -1,5 +1,5 @@
 // How a whole server takes connections.
-#include "server/service/connection_acceptor.h"
+#include "server/connection/connection_acceptor.h"
 
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
@@ -44,7 +44,7 @@ class FileLimit {
   rlimit before_{};
 };
 
-// A client that can be made before it connects. An HTTP/2 server speaks first: with its settings.
+// A client that can be made before it connects.
 class Client {
  public:
   Client() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -59,8 +59,10 @@ class Client {
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
   }
-  // Whether the server speaks; it does at once, unless it closes.
+  // Whether the server speaks once it was greeted; it does at once, unless it closes.
   bool IsServed() {
+    constexpr char kGreeting[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
+    send(socket_, kGreeting, sizeof kGreeting, MSG_NOSIGNAL);  // with SETTINGS, whose last byte ends the text
     char settings = 0;
     return recv(socket_, &settings, 1, 0) == 1;
   }
@@ -155,6 +157,8 @@ TEST_F(ConnectionAcceptorTest, StopsWithoutHavingStarted) {
   const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
   EXPECT_THAT(std::string(ConnectionAcceptor::Listen(address, {}, none).status().message()),
               HasSubstr(absl::StrCat("cannot listen on ", address, ": another program uses it")));
+  (*first)->StopListening();
+  (*first)->StopListening();
   (*first)->Stop();
   (*first)->Stop();
   EXPECT_EQ(address, absl::StrCat("127.0.0.1:", (*first)->port()));

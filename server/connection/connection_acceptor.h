@@ -1,8 +1,8 @@
-// Accepts connections and hands them to the gRPC server.
+// Accepts connections and carries them to the gRPC server, past a guard (connection_relay.h).
 //
-// gRPC 1.51 can do that by itself, but its listener ends for good at the first error of accept(2), such as a
+// gRPC 1.51 can accept by itself, but its listener ends for good at the first error of accept(2), such as a
 // moment without a free descriptor, and the server lives on without hearing anybody; nor can it bound how
-// many connections there are.
+// many connections there are, nor what their frames ask for.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -13,7 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "library/monitor/metrics.h"
-#include "server/service/connection_table.h"
+#include "server/connection/connection_table.h"
+#include "server/connection/tls_stream.h"
+#include "server/identity/access_gate.h"
 
 namespace fusion {
 
@@ -22,7 +24,9 @@ struct ConnectionMetrics {
   explicit ConnectionMetrics(Metrics& registry);
   MetricFamily<Gauge>& open;       // as of a second ago at most
   MetricFamily<Counter>& refused;  // {reason}: "limit", "address"
-  MetricFamily<Counter>& failed;   // accept(2) failed; tried again after 100 ms
+  MetricFamily<Counter>&
+      failed;  // accept(2) failed, to be tried again after 100 ms; or gRPC could not be reached
+  MetricFamily<Counter>& cut;  // closed by the guard, or by gRPC within a second
 };
 
 // Used by one thread.
@@ -34,13 +38,16 @@ class ConnectionAcceptor {
   static absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(const std::string& address,
                                                                     const ConnectionLimits& limits,
                                                                     ConnectionMetrics* metrics);
-  ~ConnectionAcceptor();  // Stop()
+  ~ConnectionAcceptor();  // StopListening(), Stop()
 
   int port() const;
-  // Hands on each connection as a descriptor, without delay of small packets. The limits are those of now.
-  // Call once.
-  void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server);
-  // Listens no more. What was handed on stays. Harmless when repeated.
+  // Carries each connection, without delay of small packets. With `tls` each is one of TLS, and calls ask the
+  // gate's door. The limits are those of now. The gate outlives the acceptor. Call once.
+  void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server,
+             std::unique_ptr<TlsServer> tls, AccessGate& gate);
+  // Listens no more, and the gRPC server hears of no further connection; those that it has go on.
+  void StopListening();
+  // Ends all connections. Harmless when repeated, like StopListening.
   void Stop();
 
  private:

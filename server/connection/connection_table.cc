@@ -1,4 +1,4 @@
-#include "server/service/connection_table.h"
+#include "server/connection/connection_table.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,6 +15,8 @@ constexpr std::chrono::milliseconds kLeastRest{20};
 constexpr int kRest = 9;  // times as long as a look took
 // The store, the log, gRPC's own, the page of metrics, backups.
 constexpr rlim_t kOtherDescriptors = 256;
+// Its own, and both ends of the one to gRPC.
+constexpr rlim_t kDescriptorsOfConnection = 3;
 constexpr rlim_t kMostByDefault = 65536;
 
 // Of the open socket; 0: there is none.
@@ -22,6 +24,8 @@ ino_t InodeOf(int descriptor) {
   struct stat file {};
   return fstat(descriptor, &file) == 0 && S_ISSOCK(file.st_mode) ? file.st_ino : 0;
 }
+
+}  // namespace
 
 ip::address NetworkOf(const ip::address& address) {
   if (address.is_v4()) return address;
@@ -31,14 +35,12 @@ ip::address NetworkOf(const ip::address& address) {
   return ip::address_v6(bytes);
 }
 
-}  // namespace
-
 ConnectionLimits WithDefaults(ConnectionLimits limits) {
   if (limits.most <= 0) {
     rlimit files{};
     const rlim_t open = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
     const rlim_t left = open > 2 * kOtherDescriptors ? open - kOtherDescriptors : open / 2;
-    limits.most = static_cast<int>(std::min(left, kMostByDefault));
+    limits.most = static_cast<int>(std::min(left / kDescriptorsOfConnection, kMostByDefault));
   }
   limits.most = std::max(limits.most, 1);
   if (limits.most_of_address <= 0) limits.most_of_address = limits.most / 2;

@@ -1,23 +1,35 @@
-#include "server/service/connection_acceptor.h"
+#include "server/connection/connection_acceptor.h"
 
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <future>
 #include <list>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "server/connection/connection_relay.h"
+#include "server/connection/greeting.h"
+#include "server/identity/peer_name.h"
+#include "server/identity/rate_limiter.h"
 
 namespace fusion {
 namespace {
@@ -34,6 +46,37 @@ constexpr int kMostAtOnce = 64;
 constexpr int kPortAttempts = 10;
 // A peer that takes nothing for so long is gone; gRPC's own listener sets the same (keepalive timeout).
 constexpr int kUnacknowledgedMilliseconds = 20'000;
+// Connections that an address may end badly before its next ones are kept waiting, and how long. Callers that
+// keep to the protocol have none.
+constexpr RateLimit kBadEnds{5, 10};
+constexpr std::chrono::seconds kSlowed{1};
+
+// Which addresses have ended connections badly: broke the protocol, or went beyond its limits. Thread safe.
+class BadEnds {
+ public:
+  using Time = RateLimiter::Time;
+  void Note(const std::string& address) {
+    const Time now = std::chrono::steady_clock::now();
+    if (ends_.Take(address, kBadEnds, now).count() <= 0) return;
+    std::lock_guard lock(mutex_);
+    slowed_until_[address] = now + kSlowed;
+  }
+  bool IsSlowed(const std::string& address) {
+    std::lock_guard lock(mutex_);
+    const auto entry = slowed_until_.find(address);
+    return entry != slowed_until_.end() && std::chrono::steady_clock::now() < entry->second;
+  }
+  void Forget() {
+    std::lock_guard lock(mutex_);
+    std::erase_if(slowed_until_,
+                  [now = std::chrono::steady_clock::now()](const auto& entry) { return entry.second < now; });
+  }
+
+ private:
+  RateLimiter ends_;
+  std::mutex mutex_;
+  std::map<std::string, Time> slowed_until_;  // guarded by mutex_
+};
 
 absl::Status ListenFailed(const std::string& address, const std::string& why) {
   return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
@@ -61,6 +104,16 @@ Error OpenAt(const tcp::endpoint& endpoint, tcp::acceptor* acceptor) {
   return !both || both == asio::error::address_in_use ? both : open({tcp::v4(), endpoint.port()});
 }
 
+// As gRPC names a peer.
+std::string NameOf(const tcp::endpoint& peer) {
+  const auto address = peer.address();
+  if (address.is_v4()) return absl::StrCat("ipv4:", address.to_string(), ":", peer.port());
+  if (address.to_v6().is_v4_mapped())
+    return absl::StrCat("ipv4:", asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string(),
+                        ":", peer.port());
+  return absl::StrCat("ipv6:[", address.to_string(), "]:", peer.port());
+}
+
 }  // namespace
 
 ConnectionMetrics::ConnectionMetrics(Metrics& registry)
@@ -70,7 +123,9 @@ ConnectionMetrics::ConnectionMetrics(Metrics& registry)
                                   "open: of all (limit), or of one address.",
                                   {"reason"})),
       failed(registry.AddCounter("fusion_accept_errors_total",
-                                 "Failures to take a connection, such as no free file descriptor.")) {
+                                 "Failures to take a connection, such as no free file descriptor.")),
+      cut(registry.AddCounter("fusion_connections_cut_total",
+                              "Connections that were closed because they broke HTTP/2 or a limit of it.")) {
   for (const char* reason : {"limit", "address"}) refused.With({reason});
 }
 
@@ -161,14 +216,89 @@ struct ConnectionAcceptor::Parts {
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMilliseconds,
                sizeof kUnacknowledgedMilliseconds);
+    const std::string name = NameOf(peer), network = NetworkOf(peer.address()).to_string();
+    Greeting::Hooks hooks;
+    hooks.done = [this, name, network, protocol = peer.protocol()](
+                     tcp::socket client, std::unique_ptr<ClientStream> stream, std::string rest) {
+      // By its descriptor alone a socket goes from one context to another.
+      asio::post(carrier,
+                 [this, name, network, protocol, descriptor = client.release(), rest = std::move(rest),
+                  stream = std::make_shared<std::unique_ptr<ClientStream>>(std::move(stream))] {
+                   Carry(tcp::socket(carrier, protocol, descriptor), std::move(*stream), name, network, rest);
+                 });
+    };
+    hooks.cut = [this, name, network](std::string_view why) { Cut(name, network, why); };
+    tcp::socket client(io, peer.protocol(), descriptor);
+    std::unique_ptr<ClientStream> stream =
+        tls ? tls->Accept(descriptor) : std::make_unique<PlainStream>(descriptor);
+    if (!stream) return;
+    std::make_shared<Greeting>(std::move(client), std::move(stream), std::move(hooks))
+        ->Start(ended_badly.IsSlowed(network) ? kSlowed : std::chrono::seconds(0));
+  }
+
+  // On the carriers' thread.
+  void Carry(tcp::socket client, std::unique_ptr<ClientStream> stream, const std::string& name,
+             const std::string& network, const std::string& rest) {
+    const std::string socket_name = SocketNameOf(name, ++serial);
+    std::shared_ptr<void> known;
+    Http2Guard::Door door;
+    if (tls) {
+      ShownCredentials shown;
+      shown.tls = true;
+      shown.certificate = stream->Certificate();
+      shown.peer = name;
+      known = gate->connections().Add(socket_name, shown.certificate);
+      door = [this, shown](std::string_view method, const std::string& authorization) {
+        ShownCredentials of_call = shown;
+        of_call.authorization = authorization;
+        return gate->CheckAtDoor(of_call, method).status();
+      };
+    }
+    const int descriptor = Connect(socket_name);
+    if (descriptor < 0) {
+      metrics->failed->Add();
+      return;
+    }
+    std::make_shared<ConnectionRelay>(
+        std::move(client), std::move(stream), asio::local::stream_protocol::socket(carrier, {}, descriptor),
+        std::make_unique<Http2Guard>(Http2Limits(), resets, network, std::move(door)),
+        [this, name, network, known](std::string_view why) { Cut(name, network, why); })
+        ->Start(rest);
+  }
+
+  // A connection to the gRPC server, which knows its peer by the name of this end; -1: there is none.
+  int Connect(const std::string& own) {
+    int ends[2];
+    std::lock_guard lock(server_mutex);
+    if (!server || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const size_t size = std::min(own.size(), sizeof address.sun_path);
+    std::memcpy(address.sun_path, own.data(), size);
+    if (bind(ends[0], reinterpret_cast<const sockaddr*>(&address),
+             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size)) != 0) {
+      close(ends[0]);
+      close(ends[1]);
+      return -1;
+    }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.fd = descriptor;
+    connection.fd = ends[1];
     server->HandleNewConnection(&connection);
+    return ends[0];
+  }
+
+  // Thread safe.
+  void Cut(const std::string& name, const std::string& network, std::string_view why) {
+    metrics->cut->Add();
+    ended_badly.Note(network);
+    std::lock_guard lock(cut_mutex);
+    if (Due(&last_cut)) spdlog::warn("a connection of {} is closed: {}", name, why);
   }
 
   void Look() {
     table->RemoveClosed();
     metrics->open->Set(table->size());
+    ended_badly.Forget();
     look.expires_after(kBetweenLooks);
     look.async_wait([this](const Error& stopped) {
       if (!stopped) Look();
@@ -183,7 +313,18 @@ struct ConnectionAcceptor::Parts {
   asio::steady_timer look{io};
   std::unique_ptr<ConnectionTable> table;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server;
+  BadEnds ended_badly;
+  RateLimiter resets;
+  asio::io_context carrier{1};
+  const asio::executor_work_guard<asio::io_context::executor_type> carries{carrier.get_executor()};
+  std::thread carrier_thread;
+  std::mutex server_mutex;  // guards server
+  uint64_t serial = 0;      // of connections to gRPC; the carriers' thread's
+  std::unique_ptr<TlsServer> tls;
+  AccessGate* gate = nullptr;
   std::chrono::steady_clock::time_point last_failure{}, last_refusal{};
+  std::mutex cut_mutex;
+  std::chrono::steady_clock::time_point last_cut{};  // guarded by cut_mutex
   std::thread thread;
 };
 
@@ -225,23 +366,51 @@ absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(c
 
 ConnectionAcceptor::ConnectionAcceptor(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
+ConnectionAcceptor::~ConnectionAcceptor() {
+  StopListening();
+  Stop();
+}
 
 int ConnectionAcceptor::port() const { return parts_->port; }
 
-void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server) {
+void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server,
+                               std::unique_ptr<TlsServer> tls, AccessGate& gate) {
   parts_->server = std::move(server);
+  parts_->tls = std::move(tls);
+  parts_->gate = &gate;
   parts_->table = std::make_unique<ConnectionTable>(parts_->wanted);
   for (Parts::Listener& listener : parts_->listeners) parts_->Wait(&listener);
   parts_->Look();
   parts_->thread = std::thread([io = &parts_->io] { io->run(); });
+  parts_->carrier_thread = std::thread([io = &parts_->carrier] { io->run(); });
+}
+
+void ConnectionAcceptor::StopListening() {
+  {
+    std::lock_guard lock(parts_->server_mutex);
+    parts_->server.reset();
+  }
+  const auto stop = [parts = parts_.get()] {
+    Error ignored;
+    for (Parts::Listener& listener : parts->listeners) {
+      listener.pause.cancel();
+      listener.acceptor.close(ignored);
+    }
+  };
+  if (!parts_->thread.joinable()) return stop();
+  std::promise<void> done;
+  asio::post(parts_->io, [&] {
+    stop();
+    done.set_value();
+  });
+  done.get_future().wait();
 }
 
 void ConnectionAcceptor::Stop() {
   parts_->io.stop();
+  parts_->carrier.stop();
   if (parts_->thread.joinable()) parts_->thread.join();
-  Error ignored;
-  for (Parts::Listener& listener : parts_->listeners) listener.acceptor.close(ignored);
+  if (parts_->carrier_thread.joinable()) parts_->carrier_thread.join();
 }
 
 }  // namespace fusion

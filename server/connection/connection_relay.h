@@ -1,0 +1,35 @@
+// Carries the bytes of a connection to the gRPC server and back, past a guard (http2_guard.h).
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "server/connection/client_stream.h"
+#include "server/connection/http2_guard.h"
+
+namespace fusion {
+
+// One connection. Used by the thread of its socket's io context alone; lives until either side ends, or the
+// context does.
+class ConnectionRelay : public std::enable_shared_from_this<ConnectionRelay> {
+ public:
+  // Both sockets do not block. `stream` is of the client's, whose preface has come. `cut`: that the client is
+  // to blame for the end, and how: the guard closed the connection, or gRPC did within a second. Called at
+  // most once.
+  ConnectionRelay(boost::asio::ip::tcp::socket client, std::unique_ptr<ClientStream> stream,
+                  boost::asio::local::stream_protocol::socket server, std::unique_ptr<Http2Guard> guard,
+                  std::function<void(std::string_view why)> cut);
+  ~ConnectionRelay();
+
+  // `bytes`: what the client has sent behind the preface.
+  void Start(std::string_view bytes);
+
+ private:
+  struct Parts;
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace fusion

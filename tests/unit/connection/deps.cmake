@@ -1,0 +1,2 @@
+set(DEPS fusion_connection)
+set(COMPILED_TOGETHER 3)
