@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/identity/shown_credentials.h"
+#include "server/identity/authorization_header.h"
 
 namespace fusion {
 namespace {

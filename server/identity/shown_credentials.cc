@@ -2,13 +2,10 @@
 
 #include <string>
 
+#include "server/identity/authorization_header.h"
 #include "server/identity/peer_name.h"
 
 namespace fusion {
-
-void AddAuthorization(std::string_view value, std::string* authorization) {
-  *authorization = authorization->empty() && !value.empty() ? std::string(value) : "two headers";
-}
 
 ShownCredentials ShownBy(const grpc::CallbackServerContext& call, const TlsConnections& connections) {
   ShownCredentials shown;

@@ -63,10 +63,10 @@ class TuningTest : public ::testing::Test {
     EXPECT_EQ(fusion_tuner_section_declare(section), FUSION_TUNER_OK) << fusion_tuner_message();
     return section;
   }
-  // Simulated: the best is 13.
+  // Simulated: the best is 13, and the next ones take 4 % longer. Within 1 % a search takes two for alike.
   static int Run(fusion_tuner_section* section) {
     const double distance = static_cast<double>(fusion_tuner_next(section)->integer) - 13;
-    return fusion_tuner_report(section, 1 + distance * distance / 100);
+    return fusion_tuner_report(section, 1 + distance * distance / 25);
   }
   static int64_t Best(fusion_tuner_section* section) {
     fusion_tuner_value value{};
@@ -107,7 +107,11 @@ TEST_F(TuningTest, AnEmbeddedServerFindsTheBestAndRemembersIt) {
   fusion_tuner* tuner = Create("embedded");
   ASSERT_NE(tuner, nullptr) << fusion_tuner_message();
   fusion_tuner_section* section = Section(tuner);
-  EXPECT_TRUE(RunUntil(section, [&] { return Best(section) == 13 && fusion_tuner_converged(section) == 1; }));
+  EXPECT_TRUE(RunUntil(section, [&] { return Best(section) == 13 && fusion_tuner_converged(section) == 1; }))
+      << "best " << Best(section) << ", converged " << fusion_tuner_converged(section) << ", explored "
+      << Counters(tuner).explored << ", reported " << Counters(tuner).reported << ", acknowledged "
+      << Counters(tuner).acknowledged << ", connected " << Counters(tuner).connected << "; "
+      << ::testing::PrintToString(Notices());
   EXPECT_EQ(fusion_tuner_flush(tuner, 10), FUSION_TUNER_OK) << fusion_tuner_message();
   const fusion_tuner_counters_t counters = Counters(tuner);
   EXPECT_EQ(counters.acknowledged + counters.dropped, counters.reported);
