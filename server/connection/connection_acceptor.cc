@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -50,6 +51,7 @@ constexpr int kUnacknowledgedMilliseconds = 20'000;
 // keep to the protocol have none.
 constexpr RateLimit kBadEnds{5, 10};
 constexpr std::chrono::seconds kSlowed{1};
+constexpr std::chrono::seconds kLastWords{1};
 
 // Which addresses have ended connections badly: broke the protocol, or went beyond its limits. Thread safe.
 class BadEnds {
@@ -240,6 +242,8 @@ struct ConnectionAcceptor::Parts {
   void Carry(tcp::socket client, std::unique_ptr<ClientStream> stream, const std::string& name,
              const std::string& network, const std::string& rest) {
     const std::string socket_name = SocketNameOf(name, ++serial);
+    ++carried;
+    const std::shared_ptr<void> counted(nullptr, [this](void*) { --carried; });
     std::shared_ptr<void> known;
     Http2Guard::Door door;
     if (tls) {
@@ -262,7 +266,7 @@ struct ConnectionAcceptor::Parts {
     std::make_shared<ConnectionRelay>(
         std::move(client), std::move(stream), asio::local::stream_protocol::socket(carrier, {}, descriptor),
         std::make_unique<Http2Guard>(Http2Limits(), resets, network, std::move(door)),
-        [this, name, network, known](std::string_view why) { Cut(name, network, why); })
+        [this, name, network, known, counted](std::string_view why) { Cut(name, network, why); })
         ->Start(rest);
   }
 
@@ -315,6 +319,7 @@ struct ConnectionAcceptor::Parts {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server;
   BadEnds ended_badly;
   RateLimiter resets;
+  std::atomic<int> carried = 0;  // connections; before `carrier`, whose end ends them
   asio::io_context carrier{1};
   const asio::executor_work_guard<asio::io_context::executor_type> carries{carrier.get_executor()};
   std::thread carrier_thread;
@@ -407,6 +412,10 @@ void ConnectionAcceptor::StopListening() {
 }
 
 void ConnectionAcceptor::Stop() {
+  // What gRPC has said last is on its way to clients.
+  const auto patience = std::chrono::steady_clock::now() + kLastWords;
+  while (parts_->carried > 0 && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   parts_->io.stop();
   parts_->carrier.stop();
   if (parts_->thread.joinable()) parts_->thread.join();

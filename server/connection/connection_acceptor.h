@@ -47,7 +47,8 @@ class ConnectionAcceptor {
              std::unique_ptr<TlsServer> tls, AccessGate& gate);
   // Listens no more, and the gRPC server hears of no further connection; those that it has go on.
   void StopListening();
-  // Ends all connections. Harmless when repeated, like StopListening.
+  // Ends all connections; call when the gRPC server has ended, whose last words have a second to go out.
+  // Harmless when repeated, like StopListening.
   void Stop();
 
  private:

@@ -27,7 +27,11 @@ class Queue {
  public:
   bool empty() const { return begin_ == bytes_.size(); }
   std::string_view front() const { return std::string_view(bytes_).substr(begin_); }
-  void Append(std::string_view bytes) { bytes_.append(bytes); }
+  void Append(std::string_view bytes) {
+    // A queue that is never quite empty must not keep what was taken.
+    bytes_.erase(0, std::exchange(begin_, 0));
+    bytes_.append(bytes);
+  }
   // Keeps no memory when all is taken: most connections say nothing most of the time.
   void Take(size_t count) {
     begin_ += count;
@@ -102,6 +106,7 @@ struct ConnectionRelay::Parts {
 
   // Each of these: whether bytes moved.
   bool FromClient(const std::shared_ptr<ConnectionRelay>& self) {
+    if (server_deaf) return ThrowAway();
     if (paused || !to_server.empty()) return false;
     // The client is answered as fast as it reads.
     if (to_client.front().size() + guard->answers() > kChunk) return false;
@@ -144,17 +149,38 @@ struct ConnectionRelay::Parts {
   }
 
   bool ToServer() {
-    if (to_server.empty()) return false;
+    if (to_server.empty() || server_deaf) return false;
     Error error;
     const std::string_view bytes = to_server.front();
     const size_t count = server.write_some(asio::buffer(bytes.data(), bytes.size()), error);
     if (error == asio::error::would_block)
       server_waits.writable = true;
     else if (error)
-      ServerEnded();
+      server_deaf = true;
     else
       to_server.Take(count);
-    return !error;
+    return !error || server_deaf;
+  }
+
+  // gRPC takes nothing more of a connection that it ends; what it has said still goes to the client.
+  bool ThrowAway() {
+    to_server.Take(to_server.front().size());
+    unseen.Take(unseen.front().size());
+    size_t count = 0;
+    switch (stream->Read(Scratch(), kChunk, &count)) {
+      case State::kMoved:
+        return true;
+      case State::kReadable:
+        client_waits.readable = true;
+        return false;
+      case State::kWritable:
+        client_waits.writable = true;
+        return false;
+      case State::kEnded:
+        End();
+        return false;
+    }
+    return false;
   }
 
   bool FromServer() {
@@ -231,6 +257,7 @@ struct ConnectionRelay::Parts {
   Queue unseen, to_server, to_client;
   Waits client_waits, server_waits;
   bool ended = false, paused = false;
+  bool server_deaf = false;
   bool asked_again = false;  // the guard looks at what is there before more is read
 };
 

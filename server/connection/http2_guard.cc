@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kFrameHeader = 9;
 constexpr size_t kFieldOverhead = 32;  // RFC 7540, 6.5.2
+constexpr size_t kMostMessage =
+    1000;  // bytes; may be three times as many on the wire, and a frame has 16,384
 constexpr uint32_t kNoError = 0, kCancel = 8;
 enum FrameType : uint8_t {
   kData = 0,
@@ -145,24 +147,25 @@ void Http2Guard::AskAtDoor(Time now) {
   std::string block(1, '\x88');  // :status 200
   AppendField("content-type", "application/grpc", &block);
   AppendField("grpc-status", absl::StrCat(static_cast<int>(status.code())), &block);
-  AppendField("grpc-message", PercentEncoded(std::string(status.message())), &block);
+  AppendField("grpc-message", PercentEncoded(std::string(status.message().substr(0, kMostMessage))), &block);
   AppendFrame(kHeaders, kEndHeaders | kEndStream, stream, block, &answers_);
   open_.erase(stream);
   turned_away_ = stream;
   if (!client_ends_) {
     AppendFrame(kReset, 0, stream, BigEndianBytes(kNoError), &answers_);
+    // gRPC's clients may say nothing more of a call that has ended: the oldest is forgotten. What is still
+    // sent for it, the server throws away.
     refused_.insert(stream);
+    if (refused_.size() > limits_.refused) refused_.erase(refused_.begin());
   }
   // To the server it is a reset like others.
-  for (const std::chrono::duration<double> wait :
-       {own_.Take("reset", limits_.resets, now),
-        of_addresses_.Take(address_, limits_.resets_of_address, now)})
-    frames_from_ = std::max(frames_from_, now + std::chrono::duration_cast<Time::duration>(wait));
+  owes_own_ = own_.Take("reset", limits_.resets, now).count() > 0;
+  owes_address_ = of_addresses_.Take(address_, limits_.resets_of_address, now).count() > 0;
 }
 
 std::string Http2Guard::TakeAnswers() {
-  // Not within a frame of the server's.
-  if (server_left_ > 0 || !server_header_.empty()) return "";
+  // Not before the server's first frame, nor within one, nor within a header block.
+  if (!server_spoke_ || server_left_ > 0 || !server_header_.empty() || server_block_) return "";
   return std::exchange(answers_, "");
 }
 
@@ -181,6 +184,9 @@ void Http2Guard::FromServer(std::string_view bytes) {
     const Frame frame = ReadHeader(server_header_);
     server_header_.clear();
     server_left_ = frame.length;
+    server_spoke_ = true;
+    if (frame.type == kHeaders || frame.type == kContinuation)
+      server_block_ = (frame.flags & kEndHeaders) == 0;
     const bool ends = (frame.type == kHeaders || frame.type == kData) && (frame.flags & kEndStream) != 0;
     if (ends || frame.type == kReset) open_.erase(frame.stream);
   }
@@ -196,16 +202,17 @@ Http2Guard::Frame Http2Guard::ReadHeader(std::string_view bytes) {
 }
 
 Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
-  if (now < frames_from_) {
-    again_ = frames_from_;
+  // What a call that was turned away could not take.
+  if (owes_own_ && Count(own_, "reset", limits_.resets, now) == Verdict::kWait) return Verdict::kWait;
+  owes_own_ = false;
+  if (owes_address_ && Count(of_addresses_, address_, limits_.resets_of_address, now) == Verdict::kWait)
     return Verdict::kWait;
-  }
+  owes_address_ = false;
   if (!settled_ && frame.type != kSettings) return Close("its first frame is not SETTINGS");
   if (block_stream_ != 0 && (frame.type != kContinuation || frame.stream != block_stream_))
     return Close("another frame within a header block");
   bool block = false;
   prefix_ = 0;
-  padded_ = false;
   switch (frame.type) {
     case kReset:
       if (!counted_ && Count(own_, "reset", limits_.resets, now) == Verdict::kWait) return Verdict::kWait;
@@ -226,6 +233,10 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
       if (Count(own_, "trifle", limits_.trifles, now) == Verdict::kWait) return Verdict::kWait;
       break;
     case kHeaders:
+      // gRPC does not know padding here: it would read other headers than the guard. And it ignores even
+      // streams, so that what is new to one would not be to the other.
+      if ((frame.flags & kPadded) != 0) return Close("padded headers");
+      if (frame.stream % 2 == 0) return Close("a HEADERS frame that is none");
       if (frame.stream > last_stream_) {
         if (open_.size() >= limits_.streams &&
             Count(own_, "stream", limits_.further_streams, now) == Verdict::kWait)
@@ -240,12 +251,11 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
       }
       client_ends_ = (frame.flags & kEndStream) != 0;
       block = true;
-      padded_ = (frame.flags & kPadded) != 0;
-      prefix_ = (padded_ ? 1 : 0) + ((frame.flags & kPriority) != 0 ? 5 : 0);
+      prefix_ = (frame.flags & kPriority) != 0 ? 5 : 0;
       block_stream_ = frame.stream;
       block_sent_ = block_read_ = 0;
       continuations_ = 0;
-      if (frame.stream == 0 || frame.length < prefix_) return Close("a HEADERS frame that is none");
+      if (frame.length < prefix_) return Close("a HEADERS frame that is none");
       break;
     case kContinuation:
       block = true;
@@ -264,7 +274,6 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
   if (dropped_ && frame.length > 0) AppendFrame(kWindowUpdate, 0, 0, BigEndianBytes(frame.length), &answers_);
   if ((frame.flags & kEndStream) != 0 && (frame.type == kData || frame.type == kHeaders))
     refused_.erase(frame.stream);
-  if (refused_.size() > limits_.refused) return Close("it goes on with calls that were turned away");
   frame_ = frame;
   left_ = frame.length;
   if (block) {
@@ -279,12 +288,6 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
 
 Http2Guard::Verdict Http2Guard::ReadPayload(std::string_view bytes, Time now) {
   if (block_read_whole_) return Verdict::kPass;
-  if (padded_) {
-    const auto padding = static_cast<uint8_t>(bytes[0]);
-    padded_ = false;
-    if (padding > block_left_) return Close("more padding than frame");
-    block_left_ -= padding;
-  }
   const auto skipped = std::min<uint32_t>(prefix_, static_cast<uint32_t>(bytes.size()));
   prefix_ -= skipped;
   if (prefix_ > 0) return Verdict::kPass;
@@ -312,7 +315,7 @@ Http2Guard::Verdict Http2Guard::ReadBlock(std::string_view bytes, bool last, Tim
       if (block_read_ > limits_.header_bytes) return Close("headers larger than a request's may be");
       const std::string_view name = View(field.name, field.namelen),
                              value = View(field.value, field.valuelen);
-      if (asks_ && name == ":path") method_ = value;
+      if (asks_ && name == ":path") method_ = method_.empty() ? std::string(value) : "two paths";
       if (asks_ && name == kAuthorizationHeader) AddAuthorization(value, &authorization_);
     }
     if ((flags & NGHTTP2_HD_INFLATE_FINAL) != 0) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -30,10 +31,10 @@ struct Http2Limits {
   // acknowledged it. Not less than that one.
   size_t streams = 100;
   RateLimit further_streams{5, 1};
-  // Calls that were turned away and whose client still sends.
+  // Calls that were turned away and whose client may still send.
   size_t refused = 200;
-  // A request's headers: on the wire, and read, with 32 bytes for each (RFC 7540, 6.5.2). More than gRPC
-  // takes, which tells its callers so.
+  // A request's headers: on the wire, and read, with 32 bytes for each (RFC 7540, 6.5.2). Not more than gRPC
+  // takes: of a request with more it forgets what later ones refer to, and would read others than the guard.
   size_t header_bytes_sent = 64 << 10, header_bytes = 64 << 10;
   int continuations = 64;  // frames of one header block
 };
@@ -104,8 +105,8 @@ class Http2Guard {
   bool asks_ = false;         // the header block begins a call
   std::string method_, authorization_;
   uint32_t turned_away_ = 0;  // this stream, as soon as the frame is at its end
-  std::unordered_set<uint32_t> refused_;
-  Time frames_from_{};  // no frame before
+  std::set<uint32_t> refused_;
+  bool owes_own_ = false, owes_address_ = false;
   std::string answers_;
   const std::unique_ptr<nghttp2_hd_inflater, void (*)(nghttp2_hd_inflater*)> inflater_;
   std::string_view why_;
@@ -114,11 +115,12 @@ class Http2Guard {
   std::unordered_set<uint32_t> open_;  // streams that the client has opened and neither side has ended
   uint32_t last_stream_ = 0;
   uint32_t server_left_ = 0;   // of the payload of the server's frame
+  bool server_spoke_ = false;  // its first frame has come
+  bool server_block_ = false;  // its header block is not at its end
   std::string server_header_;  // of its next frame, in part
   uint32_t left_ = 0;          // of the frame's payload
   uint32_t block_stream_ = 0;  // of the header block that is not at its end; 0: none
   uint32_t prefix_ = 0;        // bytes of a HEADERS payload before its block that are to come
-  bool padded_ = false;        // the first of them is the length of the padding behind it
   uint32_t block_left_ = 0;    // of the frame's part of the block
   bool block_read_whole_ = true;
   size_t block_sent_ = 0, block_read_ = 0;

@@ -105,6 +105,8 @@ absl::StatusOr<TlsServer::Context> TlsServer::MakeContext(const TlsMaterial& mat
   SSL_CTX_set_cipher_list(made, "ECDHE+AESGCM:ECDHE+CHACHA20");
   SSL_CTX_set_mode(
       made, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  // Else a client that only changes keys (TLS 1.3, KeyUpdate) would be read for ever, and nobody else.
+  SSL_CTX_clear_mode(made, SSL_MODE_AUTO_RETRY);
   // A session that is taken up again would not ask whether the certificate is still good.
   SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(made, 0);

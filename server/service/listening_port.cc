@@ -8,7 +8,7 @@ namespace fusion {
 namespace {
 
 constexpr int kMaximumMessageBytes = 80 << 20;  // clients send files of up to 64 MiB
-constexpr int kMaximumHeaderBytes = 16 << 10;   // of a request
+constexpr int kMaximumHeaderBytes = 65 << 10;   // of a request; the guard of connections takes less
 constexpr int kStreamsOfConnection = 100;       // a worker uses about ten at a time
 constexpr int kThreads = 64;                    // of reflection alone: our own methods have pools
 constexpr int kSecond = 1000, kMinute = 60 * kSecond;

@@ -100,6 +100,7 @@ class Http2GuardTest : public ::testing::Test {
     headers_ = std::make_unique<Headers>();
     unseen_.clear();
     EXPECT_EQ(Send(Frame(kSettings, 0, 0)), Passage::kPass);
+    guard_->FromServer(Frame(kSettings, 0, 0));
     out_.clear();
   }
   // Keeps what the guard has not seen for the next call.
@@ -123,8 +124,7 @@ TEST_F(Http2GuardTest, PassesCallsHoweverTheyAreCut) {
   std::string sent;
   for (uint32_t stream = 1; stream < 20; stream += 2) {
     const std::string block = headers_->Call();
-    sent += Frame(kHeaders, kPadded | kWithPriority, stream,
-                  std::string(1, '\3') + std::string(5, '\0') + block.substr(0, 2) + std::string(3, '\0'));
+    sent += Frame(kHeaders, kWithPriority, stream, std::string(5, '\0') + block.substr(0, 2));
     sent += Frame(kContinuation, 0, stream) + Frame(kContinuation, kEndHeaders, stream, block.substr(2));
     sent += Frame(kData, 0, stream, std::string(700, 'x')) + Frame(kData, kEndStream, stream);
     sent += Frame(kWindow, 0, 0, std::string("\0\0\1\0", 4));
@@ -210,7 +210,10 @@ TEST_F(Http2GuardTest, FramesThatHttp2DoesNotHave) {
            {Frame(kContinuation, kEndHeaders, 1, call), "CONTINUATION of nothing"},
            {Frame(kHeaders, 0, 1, call) + Frame(kData, 0, 1), "within a header block"},
            {Frame(kHeaders, 0, 1, call) + Frame(kContinuation, 0, 3, call), "within a header block"},
-           {Frame(kHeaders, kEndHeaders | kPadded, 1, std::string("\xFF", 1) + call), "padding"},
+           // gRPC would take the padding for headers.
+           {Frame(kHeaders, kEndHeaders | kPadded, 1, std::string(1, '\0') + call), "padded"},
+           // gRPC ignores these, and would take stream 1 for new after them.
+           {Frame(kHeaders, kEndHeaders, 0x7FFFFFFE, call), "HEADERS"},
            {Frame(kHeaders, kEndHeaders | kWithPriority, 1, "123"), "HEADERS"},
            {Frame(kHeaders, kEndHeaders, 0, call), "HEADERS"},
            {Frame(kHeaders, kEndHeaders, 1, std::string(30, '\xFF')), "cannot be read"},
@@ -291,6 +294,35 @@ TEST_F(Http2GuardTest, TheDoorTurnsCallsAwayBeforeTheirMessages) {
       Frame(kHeaders, kEndHeaders | kEndStream, 5, headers_->Call("/a.B/C", "Bearer good"));
   EXPECT_EQ(Send(Frame(kData, kEndStream, 3, "the rest") + again), Passage::kPass);
   EXPECT_EQ(Passed(), again);
+}
+
+TEST_F(Http2GuardTest, AnswersComeAfterTheServersFirstFrameAndNotWithinItsHeaders) {
+  guard_ = std::make_unique<Http2Guard>(Http2Limits(), of_addresses_, "10.0.0.7",
+                                        [](std::string_view, const std::string&) {
+                                          return absl::PermissionDeniedError(std::string(100000, '\n'));
+                                        });
+  EXPECT_EQ(Send(Frame(kSettings, 0, 0) + Frame(kHeaders, kEndHeaders | kEndStream, 1, headers_->Call())),
+            Passage::kPass);
+  EXPECT_EQ(guard_->TakeAnswers(), "");
+  guard_->FromServer(Frame(kSettings, 0, 0) + Frame(kHeaders, 0, 7, "abc"));
+  EXPECT_EQ(guard_->TakeAnswers(), "");
+  guard_->FromServer(Frame(kContinuation, kEndHeaders, 7, "abc"));
+  const size_t answer = guard_->TakeAnswers().size();
+  EXPECT_GT(answer, 100u);
+  EXPECT_LT(answer, 16384u) << "a frame is no larger";
+}
+
+TEST_F(Http2GuardTest, CallsTurnedAwayAreForgottenSometime) {
+  Http2Limits limits;
+  limits.resets = limits.resets_of_address = {1e6, 1e6};
+  limits.refused = 3;
+  Make(limits, [](std::string_view, const std::string&) { return absl::PermissionDeniedError("no"); });
+  for (uint32_t stream = 1; stream < 1000; stream += 2)
+    ASSERT_EQ(Send(Frame(kHeaders, kEndHeaders, stream, headers_->Call())), Passage::kPass);
+  Passed();
+  const std::string old = Frame(kData, 0, 1, "x");
+  EXPECT_EQ(Send(old + Frame(kData, 0, 999, "x")), Passage::kPass);
+  EXPECT_EQ(Passed(), old) << "gRPC knows no such stream";
 }
 
 TEST_F(Http2GuardTest, TwoAuthorizationsAreNone) {
