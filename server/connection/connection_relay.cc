@@ -104,6 +104,14 @@ struct ConnectionRelay::Parts {
     if (waits->writable) wait(Socket::wait_write, &waits->for_writable);
   }
 
+  // Of the client's stream; else it is waited for, or all is over.
+  bool Moved(State state) {
+    client_waits.readable |= state == State::kReadable;
+    client_waits.writable |= state == State::kWritable;
+    if (state == State::kEnded) End();
+    return state == State::kMoved;
+  }
+
   // Each of these: whether bytes moved.
   bool FromClient(const std::shared_ptr<ConnectionRelay>& self) {
     if (server_deaf) return ThrowAway();
@@ -113,21 +121,9 @@ struct ConnectionRelay::Parts {
     bool moved = false;
     if (!asked_again) {
       size_t count = 0;
-      switch (stream->Read(Scratch(), kChunk, &count)) {
-        case State::kMoved:
-          unseen.Append({Scratch(), count});
-          moved = true;
-          break;
-        case State::kReadable:
-          client_waits.readable = true;
-          return false;
-        case State::kWritable:
-          client_waits.writable = true;
-          return false;
-        case State::kEnded:
-          End();
-          return false;
-      }
+      if (!Moved(stream->Read(Scratch(), kChunk, &count))) return false;
+      unseen.Append({Scratch(), count});
+      moved = true;
     }
     asked_again = false;
     std::string passed;
@@ -167,20 +163,7 @@ struct ConnectionRelay::Parts {
     to_server.Take(to_server.front().size());
     unseen.Take(unseen.front().size());
     size_t count = 0;
-    switch (stream->Read(Scratch(), kChunk, &count)) {
-      case State::kMoved:
-        return true;
-      case State::kReadable:
-        client_waits.readable = true;
-        return false;
-      case State::kWritable:
-        client_waits.writable = true;
-        return false;
-      case State::kEnded:
-        End();
-        return false;
-    }
-    return false;
+    return Moved(stream->Read(Scratch(), kChunk, &count));
   }
 
   bool FromServer() {
@@ -205,21 +188,9 @@ struct ConnectionRelay::Parts {
     if (to_client.empty()) return false;
     const std::string_view bytes = to_client.front();
     size_t count = 0;
-    switch (stream->Write(bytes.data(), bytes.size(), &count)) {
-      case State::kMoved:
-        to_client.Take(count);
-        return true;
-      case State::kReadable:
-        client_waits.readable = true;
-        return false;
-      case State::kWritable:
-        client_waits.writable = true;
-        return false;
-      case State::kEnded:
-        End();
-        return false;
-    }
-    return false;
+    if (!Moved(stream->Write(bytes.data(), bytes.size(), &count))) return false;
+    to_client.Take(count);
+    return true;
   }
 
   // Takes nothing from the client until then.

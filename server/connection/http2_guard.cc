@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kFrameHeader = 9;
 constexpr size_t kFieldOverhead = 32;  // RFC 7540, 6.5.2
-constexpr size_t kMostMessage =
-    1000;  // bytes; may be three times as many on the wire, and a frame has 16,384
+// Bytes of a message: three times as many on the wire at most, and a frame has 16,384.
+constexpr size_t kMostMessage = 1000;
 constexpr uint32_t kNoError = 0, kCancel = 8;
 enum FrameType : uint8_t {
   kData = 0,

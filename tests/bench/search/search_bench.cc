@@ -4,7 +4,7 @@
 //   build/release/tests/search_bench --benchmark_out=search.json --benchmark_out_format=json
 //
 // Counters: best_us of the best cover found, predicted; gap_percent of it over the bound proved; proved: 1
-// when the best cover of all was found; covers.
+// when the best cover of all was found; covers; most_megabytes of memory that the process had by then.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
