@@ -1,5 +1,6 @@
 #include "server/connection/client_stream.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -15,6 +16,11 @@ ClientStream::State StateOf(ssize_t moved, ClientStream::State otherwise, size_t
 }
 
 }  // namespace
+
+bool HasLeft(int descriptor) {
+  pollfd peer{.fd = descriptor, .events = POLLRDHUP, .revents = 0};
+  return poll(&peer, 1, 0) > 0;
+}
 
 ClientStream::State PlainStream::Read(char* bytes, size_t size, size_t* count) {
   return StateOf(recv(descriptor_, bytes, size, 0), State::kReadable, count);

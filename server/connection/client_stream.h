@@ -19,6 +19,9 @@ class ClientStream {
   virtual std::string Certificate() const { return ""; }
 };
 
+// Whether the peer of this socket sends nothing any more.
+bool HasLeft(int descriptor);
+
 // Of a connected, non-blocking socket, which its owner closes later.
 class PlainStream final : public ClientStream {
  public:

@@ -24,6 +24,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -51,6 +52,9 @@ constexpr int kUnacknowledgedMilliseconds = 20'000;
 // keep to the protocol have none.
 constexpr RateLimit kBadEnds{5, 10};
 constexpr std::chrono::seconds kSlowed{1};
+// Connections of such addresses are taken together, so that each costs less.
+constexpr std::chrono::milliseconds kTogether{5};
+constexpr std::chrono::seconds kBetweenLooksAtRelays{5};
 constexpr std::chrono::seconds kLastWords{1};
 
 // Which addresses have ended connections badly: broke the protocol, or went beyond its limits. Thread safe.
@@ -175,6 +179,7 @@ struct ConnectionAcceptor::Parts {
   }
 
   void AcceptAll(Listener* listener) {
+    bool slowed = false;
     for (int taken = 0; taken < kMostAtOnce; ++taken) {
       // Not by Asio, which waits for the next connection where one was given up before it was taken.
       tcp::endpoint peer;
@@ -187,9 +192,19 @@ struct ConnectionAcceptor::Parts {
         return Pause(listener, Error(errno, boost::system::system_category()));
       }
       peer.resize(size);
-      HandOn(descriptor, peer);
+      slowed |= HandOn(descriptor, peer) == Taken::kSlowed;
     }
-    Wait(listener);
+    if (slowed)
+      AcceptAfter(kTogether, listener);
+    else
+      Wait(listener);
+  }
+
+  void AcceptAfter(std::chrono::milliseconds pause, Listener* listener) {
+    listener->pause.expires_after(pause);
+    listener->pause.async_wait([this, listener](const Error& stopped) {
+      if (!stopped) AcceptAll(listener);
+    });
   }
 
   void Pause(Listener* listener, const Error& error) {
@@ -197,13 +212,18 @@ struct ConnectionAcceptor::Parts {
     if (Due(&last_failure))
       spdlog::error("a connection could not be taken: {}; the server tries again ten times a second",
                     error.message());
-    listener->pause.expires_after(kPauseAfterError);
-    listener->pause.async_wait([this, listener](const Error& stopped) {
-      if (!stopped) AcceptAll(listener);
-    });
+    AcceptAfter(kPauseAfterError, listener);
   }
 
-  void HandOn(int descriptor, const tcp::endpoint& peer) {
+  enum class Taken { kAtOnce, kSlowed };
+  Taken HandOn(int descriptor, const tcp::endpoint& peer) {
+    const std::string network = NetworkOf(peer.address()).to_string();
+    const bool slowed = ended_badly.IsSlowed(network);
+    const Taken taken = slowed ? Taken::kSlowed : Taken::kAtOnce;
+    if (slowed && HasLeft(descriptor)) {
+      close(descriptor);
+      return taken;
+    }
     const ConnectionTable::Verdict verdict = table->Take(descriptor, peer.address());
     if (verdict != ConnectionTable::Verdict::kTaken) {
       const bool all = verdict == ConnectionTable::Verdict::kFull;
@@ -212,13 +232,13 @@ struct ConnectionAcceptor::Parts {
         spdlog::warn("a connection of {} is refused: {} are open{}", peer.address().to_string(),
                      all ? table->limits().most : table->limits().most_of_address, all ? "" : " from there");
       close(descriptor);
-      return;
+      return taken;
     }
     const int yes = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMilliseconds,
                sizeof kUnacknowledgedMilliseconds);
-    const std::string name = NameOf(peer), network = NetworkOf(peer.address()).to_string();
+    const std::string name = NameOf(peer);
     Greeting::Hooks hooks;
     hooks.done = [this, name, network, protocol = peer.protocol()](
                      tcp::socket client, std::unique_ptr<ClientStream> stream, std::string rest) {
@@ -233,9 +253,10 @@ struct ConnectionAcceptor::Parts {
     tcp::socket client(io, peer.protocol(), descriptor);
     std::unique_ptr<ClientStream> stream =
         tls ? tls->Accept(descriptor) : std::make_unique<PlainStream>(descriptor);
-    if (!stream) return;
-    std::make_shared<Greeting>(std::move(client), std::move(stream), std::move(hooks))
-        ->Start(ended_badly.IsSlowed(network) ? kSlowed : std::chrono::seconds(0));
+    if (stream)
+      std::make_shared<Greeting>(std::move(client), std::move(stream), std::move(hooks))
+          ->Start(slowed ? kSlowed : std::chrono::seconds(0));
+    return taken;
   }
 
   // On the carriers' thread.
@@ -263,11 +284,25 @@ struct ConnectionAcceptor::Parts {
       metrics->failed->Add();
       return;
     }
-    std::make_shared<ConnectionRelay>(
+    const auto relay = std::make_shared<ConnectionRelay>(
         std::move(client), std::move(stream), asio::local::stream_protocol::socket(carrier, {}, descriptor),
-        std::make_unique<Http2Guard>(Http2Limits(), resets, network, std::move(door)),
-        [this, name, network, known, counted](std::string_view why) { Cut(name, network, why); })
-        ->Start(rest);
+        std::make_unique<Http2Guard>(Http2Limits(), of_addresses, network, std::move(door)),
+        [this, name, network, known, counted](std::string_view why) { Cut(name, network, why); });
+    relays.push_back(relay);
+    relay->Start(rest);
+  }
+
+  // On the carriers' thread.
+  void LookAtRelays() {
+    std::erase_if(relays, [now = std::chrono::steady_clock::now()](const auto& entry) {
+      const std::shared_ptr<ConnectionRelay> relay = entry.lock();
+      if (relay) relay->EndIfStuck(now);
+      return !relay;
+    });
+    look_at_relays.expires_after(kBetweenLooksAtRelays);
+    look_at_relays.async_wait([this](const Error& stopped) {
+      if (!stopped) LookAtRelays();
+    });
   }
 
   // A connection to the gRPC server, which knows its peer by the name of this end; -1: there is none.
@@ -318,10 +353,12 @@ struct ConnectionAcceptor::Parts {
   std::unique_ptr<ConnectionTable> table;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server;
   BadEnds ended_badly;
-  RateLimiter resets;
+  RateLimiter of_addresses;
   std::atomic<int> carried = 0;  // connections; before `carrier`, whose end ends them
   asio::io_context carrier{1};
   const asio::executor_work_guard<asio::io_context::executor_type> carries{carrier.get_executor()};
+  asio::steady_timer look_at_relays{carrier};
+  std::vector<std::weak_ptr<ConnectionRelay>> relays;  // the carriers' thread's
   std::thread carrier_thread;
   std::mutex server_mutex;  // guards server
   uint64_t serial = 0;      // of connections to gRPC; the carriers' thread's
@@ -387,6 +424,7 @@ void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConne
   for (Parts::Listener& listener : parts_->listeners) parts_->Wait(&listener);
   parts_->Look();
   parts_->thread = std::thread([io = &parts_->io] { io->run(); });
+  parts_->LookAtRelays();
   parts_->carrier_thread = std::thread([io = &parts_->carrier] { io->run(); });
 }
 

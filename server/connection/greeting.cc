@@ -1,7 +1,5 @@
 #include "server/connection/greeting.h"
 
-#include <poll.h>
-
 #include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -89,8 +87,7 @@ void Greeting::Start(std::chrono::steady_clock::duration delay) {
   parts->timer.async_wait([parts, listen](const Error& stopped) {
     if (stopped) return;
     // Whoever did not wait is not listened to.
-    pollfd left{.fd = parts->client.native_handle(), .events = POLLRDHUP, .revents = 0};
-    if (poll(&left, 1, 0) > 0) return parts->End();
+    if (HasLeft(parts->client.native_handle())) return parts->End();
     listen();
   });
 }

@@ -57,6 +57,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Frames of a server are looked at too.
   RateLimiter of_addresses;
   Http2Guard guard(Http2Limits(), of_addresses, "10.0.0.7", nullptr);
-  guard.FromServer(bytes);
+  guard.FromServer(bytes, std::chrono::steady_clock::time_point(std::chrono::hours(1)));
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/unit/connection/http2_frames.h"
 
 namespace fusion {
 namespace {
@@ -18,28 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using Passage = Http2Guard::Verdict;
 using std::chrono::milliseconds;
-
-enum Type : uint8_t {
-  kData,
-  kHeaders,
-  kPriority,
-  kReset,
-  kSettings,
-  kPush,
-  kPing,
-  kGoAway,
-  kWindow,
-  kContinuation
-};
-constexpr uint8_t kEndStream = 1, kEndHeaders = 4, kPadded = 8, kWithPriority = 0x20;
-
-std::string Frame(Type type, uint8_t flags, uint32_t stream, const std::string& payload = "") {
-  const auto byte = [](size_t value) { return static_cast<char>(value & 0xFF); };
-  std::string frame = {
-      byte(payload.size() >> 16), byte(payload.size() >> 8), byte(payload.size()), byte(type),  byte(flags),
-      byte(stream >> 24),         byte(stream >> 16),        byte(stream >> 8),    byte(stream)};
-  return frame + payload;
-}
 
 // Header blocks as nghttp2 writes them, with its table of what was said before.
 class Headers {
@@ -100,7 +79,7 @@ class Http2GuardTest : public ::testing::Test {
     headers_ = std::make_unique<Headers>();
     unseen_.clear();
     EXPECT_EQ(Send(Frame(kSettings, 0, 0)), Passage::kPass);
-    guard_->FromServer(Frame(kSettings, 0, 0));
+    guard_->FromServer(Frame(kSettings, 0, 0), now_);
     out_.clear();
   }
   // Keeps what the guard has not seen for the next call.
@@ -254,7 +233,7 @@ TEST_F(Http2GuardTest, StreamsThatTheServerHasNotEnded) {
   for (const char byte : Frame(kHeaders, kEndHeaders, 1, "abc") + Frame(kData, 0, 1, "xyz") +
                              Frame(kHeaders, kEndHeaders | kEndStream, 1, "d") +
                              Frame(kReset, 0, 3, "\0\0\0\0"))
-    guard_->FromServer({&byte, 1});
+    guard_->FromServer({&byte, 1}, now_);
   EXPECT_EQ(Send(""), Passage::kPass);
 }
 
@@ -278,9 +257,9 @@ TEST_F(Http2GuardTest, TheDoorTurnsCallsAwayBeforeTheirMessages) {
   EXPECT_EQ(asked.back(), "/a.B/C Bearer bad");
   // Not in the middle of a frame of the server's.
   const std::string frame = Frame(kData, 0, 1, "answer");
-  guard_->FromServer(frame.substr(0, 11));
+  guard_->FromServer(frame.substr(0, 11), now_);
   EXPECT_EQ(guard_->TakeAnswers(), "");
-  guard_->FromServer(frame.substr(11));
+  guard_->FromServer(frame.substr(11), now_);
   const std::string answers = guard_->TakeAnswers();
   const size_t block = static_cast<uint8_t>(answers[2]) + 256u * static_cast<uint8_t>(answers[1]);
   EXPECT_EQ(answers.substr(3, 6), std::string("\x01\x05\0\0\0\x03", 6));
@@ -304,9 +283,9 @@ TEST_F(Http2GuardTest, AnswersComeAfterTheServersFirstFrameAndNotWithinItsHeader
   EXPECT_EQ(Send(Frame(kSettings, 0, 0) + Frame(kHeaders, kEndHeaders | kEndStream, 1, headers_->Call())),
             Passage::kPass);
   EXPECT_EQ(guard_->TakeAnswers(), "");
-  guard_->FromServer(Frame(kSettings, 0, 0) + Frame(kHeaders, 0, 7, "abc"));
+  guard_->FromServer(Frame(kSettings, 0, 0) + Frame(kHeaders, 0, 7, "abc"), now_);
   EXPECT_EQ(guard_->TakeAnswers(), "");
-  guard_->FromServer(Frame(kContinuation, kEndHeaders, 7, "abc"));
+  guard_->FromServer(Frame(kContinuation, kEndHeaders, 7, "abc"), now_);
   const size_t answer = guard_->TakeAnswers().size();
   EXPECT_GT(answer, 100u);
   EXPECT_LT(answer, 16384u) << "a frame is no larger";
@@ -349,6 +328,58 @@ TEST_F(Http2GuardTest, CallsTurnedAwayCountAsResets) {
     ++passed;
   }
   EXPECT_LE(passed, 5);
+}
+
+TEST_F(Http2GuardTest, WhoGivesNoRoomForAnswersAsksSlowly) {
+  Http2Limits limits;
+  limits.calls_without_room = {2, 3};
+  Make(limits);
+  const std::string no_window("\0\4\0\0\0\0", 6), window("\0\4\0\0\xff\xff", 6);
+  ASSERT_EQ(Send(Frame(kSettings, 0, 0, no_window)), Passage::kPass);
+  uint32_t stream = 1;
+  const auto call = [&] {
+    const Passage verdict = Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, headers_->Call()));
+    stream += 2;
+    return verdict;
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(call(), Passage::kPass);
+  EXPECT_EQ(call(), Passage::kWait);
+  EXPECT_EQ(guard_->again() - now_, milliseconds(500) + Http2Guard::Time::duration(1));
+  now_ = guard_->again();
+  EXPECT_EQ(Send(""), Passage::kPass);
+  // Another connection of the address has as little; with room it is not asked.
+  Make(limits);
+  EXPECT_EQ(call(), Passage::kPass);
+  ASSERT_EQ(Send(Frame(kSettings, 0, 0, no_window)), Passage::kPass);
+  EXPECT_EQ(call(), Passage::kWait);
+  now_ += milliseconds(500);
+  EXPECT_EQ(Send(Frame(kSettings, 0, 0, window)), Passage::kPass);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(call(), Passage::kPass);
+}
+
+TEST_F(Http2GuardTest, WhoHasNoRoomForAMomentIsNotSlowed) {
+  Http2Limits limits;
+  limits.calls_without_room = {2, 1};
+  Make(limits);
+  uint32_t stream = 1;
+  const auto call = [&] {
+    const Passage verdict = Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, headers_->Call()));
+    stream += 2;
+    return verdict;
+  };
+  ASSERT_EQ(call(), Passage::kPass);
+  for (int i = 0; i < 4; ++i) guard_->FromServer(Frame(kData, 0, 1, std::string(16383, 'x')), now_);
+  EXPECT_EQ(guard_->stalled_since(), now_);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(call(), Passage::kPass);
+  now_ += limits.moment;
+  EXPECT_EQ(call(), Passage::kPass);
+  EXPECT_EQ(call(), Passage::kWait);
+  now_ = guard_->again();
+  EXPECT_EQ(Send(Frame(kWindow, 0, 0, std::string("\0\0\xff\xff", 4)) +
+                 Frame(kWindow, 0, 1, std::string("\0\0\xff\xff", 4))),
+            Passage::kPass);
+  EXPECT_EQ(guard_->stalled_since(), std::nullopt);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(call(), Passage::kPass);
 }
 
 }  // namespace
