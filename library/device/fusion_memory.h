@@ -77,16 +77,21 @@ FUSION_FN void fu_store(T* base, const T (&in)[V], fu_index index, fu_index limi
     if (whole || index + v < limit) base[index + v] = in[v];
 }
 
-// As fu_load, of something that the kernel only reads: the L2 cache is asked to keep PERCENT of its lines for the next run of
-// the kernel, and to give up the others first (createpolicy.fractional, sm_80). What is larger than the cache and
-// read in the same order each time would otherwise push itself out before it is read again.
-template <int V, int PERCENT, class T>
+// As fu_load, of something that the kernel only reads: PERCENT of its lines stay in the L2 cache for the next run of the kernel,
+// since the others are given up first (createpolicy.fractional, sm_80). What is larger than the cache and read in the same
+// order each time would otherwise push itself out before it is read again. LAST: they are also given up last.
+template <int V, int PERCENT, bool LAST, class T>
 FUSION_FN void fu_load_kept(T (&out)[V], const T* FUSION_RESTRICT base, fu_index index, fu_index limit, bool aligned,
                             bool whole = false) {
 #if FUSION_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   if (V * sizeof(T) == 16 && (whole || (aligned && index + V <= limit))) {
     unsigned long long policy;
-    asm("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, %1;" : "=l"(policy) : "f"(PERCENT / 100.0f));
+    if (LAST)
+      asm("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, %1;" : "=l"(policy) : "f"(PERCENT / 100.0f));
+    else
+      asm("createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 %0, %1;"
+          : "=l"(policy)
+          : "f"(1 - PERCENT / 100.0f));
     uint4 x;  // volatile: not before the wait of fu_launch_begin
     asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)

@@ -101,10 +101,11 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
 }
 
 int L2Percent(const FusionShape& shape) {
-  // Set by hand, on an H200 (DECISIONS 108 and 111). Not all of the cache, perhaps because lines that both
-  // halves of the chip read are in both halves of the cache; less where results pass through it too. Results
-  // beside inputs that do not nearly fit are slower with any share: MADD f64 of 2048 square, 100 MB.
-  constexpr double kShare = 0.45, kShareBesideResults = 0.3, kLeastData = 0.5, kMostDataWithResults = 1.4;
+  // Set by hand, on an H200 and an H100 (DECISIONS 108, 111 and 128). Not all of the cache, perhaps because
+  // lines that both halves of the chip read are in both halves of the cache; less where results pass through
+  // it too. Results beside inputs that do not nearly fit are slower with any share: MADD f64 of 2048 square,
+  // 100 MB.
+  constexpr double kShare = 0.5, kLeastData = 0.5, kMostDataWithResults = 1.4, kNearlyFits = 0.8;
   if (!shape.cuda() || shape.compute_capability() < 80 || !shape.model.back_to_back()) return 0;
   double inputs = 0, results = 0;
   for (ValueId input : shape.graph.inputs())
@@ -115,7 +116,9 @@ int L2Percent(const FusionShape& shape) {
   if (inputs == 0 || inputs + results < kLeastData * cache) return 0;
   const bool beside_results = results >= inputs / 4;
   if (beside_results && inputs + results > kMostDataWithResults * cache) return 0;
-  const double share = std::min(1.0, (beside_results ? kShareBesideResults : kShare) * cache / inputs);
+  const bool vectors = shape.skeleton.skeleton == Skeleton::kVector;
+  const double beside = vectors || inputs + results <= kNearlyFits * cache ? 0.3 : 0.2;
+  const double share = std::min(1.0, (beside_results ? beside : kShare) * cache / inputs);
   const int percent = static_cast<int>(20 * share) * 5;
   return percent < 10 ? 0 : percent;
 }

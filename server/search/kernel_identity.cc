@@ -91,7 +91,9 @@ std::string ParametersText(const FusionImplementation& implementation) {
   if (p.tile_rows > 0) absl::StrAppend(&text, " of ", p.tile_rows);
   if (p.reversed) text += " reversed";
   if (p.atomic) text += " atomic";
-  if (p.l2_percent > 0) absl::StrAppend(&text, " L2 ", p.l2_percent);
+  if (p.l2_percent > 0)
+    absl::StrAppend(&text, " L2 ", p.l2_percent,
+                    implementation.skeleton == Skeleton::kVector ? "" : " others first");
   if (p.load_repeats > 1 || p.compute_repeats > 1)
     absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);
   const KeptRows& kept = implementation.kept;
