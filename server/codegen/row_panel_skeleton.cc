@@ -12,9 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/lowering_context.h"
+#include "server/codegen/row_chunk.h"
 #include "server/codegen/row_lanes.h"
 #include "server/codegen/row_panel_nodes.h"
 #include "server/codegen/row_stages.h"
+#include "server/codegen/row_values.h"
 
 namespace fusion {
 namespace {
@@ -31,12 +33,13 @@ class RowPanelLowering {
         columns_(context.Size(panel_.columns)),
         stages_(context, rows_, columns_),
         nodes_(graph_, implementation_),
-        lanes_(context, stages_, columns_) {}
+        lanes_(context, stages_, columns_),
+        values_(context, nodes_, lanes_) {}
 
   absl::StatusOr<FusionCode> Lower() {
     group_threads_ = parameters_.threads_per_row;
     groups_per_block_ = parameters_.cluster_blocks > 1 ? 1 : parameters_.threads / group_threads_;
-    FindHeldValues();
+    values_.Find(&stages_, &lane_variables_, &kernel_variables_);
     shared_.extent = panel_.columns;
     FusionCode code;
     CreateReductions(&code);
@@ -155,68 +158,6 @@ class RowPanelLowering {
     outside.push_back(ir::Versions(std::move(whole), kWhole, std::move(body_)));
     body_ = std::move(outside);
   }
-  bool Held(ValueId value) const { return std::find(held_.begin(), held_.end(), value) != held_.end(); }
-  bool HeldColumn(ValueId value) const {
-    return std::find(held_columns_.begin(), held_columns_.end(), value) != held_columns_.end();
-  }
-
-  // Matrix values that are needed in a later phase than the one in which they are first at hand; and column
-  // operands that stay in registers across rows.
-  void FindHeldValues() {
-    std::map<ValueId, int> first;
-    for (NodeId id : implementation_.order) {
-      const Node& node = graph_.node(id);
-      if (nodes_.Phase(node) == kFinishPhase) continue;
-      // Also what only a later sweep reads.
-      if (in_batches() && StaysInRegisters(node.result) && !Held(node.result)) held_.push_back(node.result);
-      for (size_t k = 0; k < node.operands.size(); ++k) {
-        const ValueId value = node.operands[k];
-        const Shape shape = nodes_.ShapeOf(node, static_cast<int>(k));
-        if (shape == Shape::kMatrix) {
-          const bool input = !context_.ProducedHere(value);
-          if (input && parameters_.stages > 0) {
-            stages_.Add(value);
-            continue;
-          }
-          if (in_batches() && (input || StaysInRegisters(value)) && !Held(value)) held_.push_back(value);
-          auto [it, inserted] = first.emplace(
-              value, input ? nodes_.Phase(node) : nodes_.Phase(graph_.node(*graph_.value(value).producer)));
-          if (lanes_.static_chunks() && nodes_.Phase(node) > it->second && !Held(value))
-            held_.push_back(value);
-        }
-        const bool for_finish = node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k));
-        if (shape == Shape::kColumn && !for_finish && lanes_.static_chunks() && parameters_.hold_columns &&
-            !context_.ProducedHere(value) && !HeldColumn(value))
-          held_columns_.push_back(value);
-      }
-    }
-    for (ValueId value : held_)
-      (StaysInRegisters(value) ? kernel_variables_ : lane_variables_)
-          .push_back(lanes_.ChunkVariable(context_.CType(value), HeldName(value), "", row_count()));
-    for (ValueId value : held_columns_)
-      lane_variables_.push_back(lanes_.ChunkVariable(context_.CType(value), "c_" + context_.Name(value), ""));
-  }
-  int row_count() const { return parameters_.rows_per_step; }
-  // All rows of a step are loaded into registers before any is used.
-  bool in_batches() const { return lanes_.static_chunks() && parameters_.stages == 0 && row_count() > 1; }
-  bool StaysInRegisters(ValueId value) const {
-    const KeptRows& kept = implementation_.kept;
-    return kept.register_rows > 0 &&
-           std::find(kept.values.begin(), kept.values.end(), value) != kept.values.end();
-  }
-  std::string HeldName(ValueId value) const {
-    return (StaysInRegisters(value) ? "k_" : "r_") + context_.Name(value);
-  }
-  // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
-  std::string OfRow(const std::string& name) const { return row_count() > 1 ? name + "[r]" : name; }
-  std::string HeldText(ValueId value) const { return absl::StrCat(OfRow("$" + HeldName(value)), "[c]"); }
-  std::string RowText(ValueId value) {
-    // Beside a batch of matrix rows there are no registers for values of 16 rows: the compiler places the
-    // loads.
-    if (in_batches() && !context_.ProducedHere(value)) return context_.Pointer(value) + "[row]";
-    return OfRow("u_" + context_.Name(value));
-  }
-
   void CreateReductions(FusionCode* code) {
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
@@ -250,16 +191,13 @@ class RowPanelLowering {
     }
   }
 
-  std::string ScalarText(ValueId value, const std::string& c_type) {
-    return context_.ProducedHere(value) ? "u_" + context_.Name(value) : context_.ScalarInput(value, c_type);
-  }
-
   void EmitScalars() {
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
       if (nodes_.SpaceOf(node) != Shape::kScalar || nodes_.Phase(node) == kFinishPhase) continue;
       std::vector<std::string> arguments;
-      for (ValueId operand : node.operands) arguments.push_back(ScalarText(operand, context_.CType(node)));
+      for (ValueId operand : node.operands)
+        arguments.push_back(values_.ScalarText(operand, context_.CType(node)));
       const std::string name = context_.Name(node.result);
       body_.push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " u_", name, " = ",
                                             context_.Call(node, node.overload->routine, arguments), ";")));
@@ -286,14 +224,14 @@ class RowPanelLowering {
   // once.
   std::vector<ValueId> RowInputs() const {
     std::vector<ValueId> inputs;
-    if (in_batches()) return inputs;
+    if (values_.in_batches()) return inputs;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
       if (nodes_.Phase(node) == kFinishPhase) continue;
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId value = node.operands[k];
         if (nodes_.ShapeOf(node, static_cast<int>(k)) == Shape::kRow && !context_.ProducedHere(value) &&
-            std::find(inputs.begin(), inputs.end(), value) == inputs.end())
+            !Contains(inputs, value))
           inputs.push_back(value);
       }
     }
@@ -302,15 +240,12 @@ class RowPanelLowering {
   void ReadRowInputs(const std::string& step, const std::vector<ValueId>& inputs,
                      std::vector<ir::Statement>* body) {
     std::vector<std::string> lines;
-    if (row_count() == 1) lines = {stages_.IndexLine(step)};
+    if (values_.row_count() == 1) lines = {stages_.IndexLine(step)};
     for (ValueId value : inputs)
-      lines.push_back(
-          absl::StrCat(OfRow("next_" + context_.Name(value)), " = ", context_.Pointer(value), "[row];"));
+      lines.push_back(absl::StrCat(values_.OfRow("next_" + context_.Name(value)), " = ",
+                                   context_.Pointer(value), "[row];"));
     lines = stages_.ForEachRow(step, std::move(lines), StepRows::kPresent);
     body->push_back(ir::If(absl::StrCat(step, " < steps"), ir::Texts(std::move(lines))));
-  }
-  std::string RowDeclaration(const std::string& type, const std::string& name) const {
-    return absl::StrCat(type, " ", name, row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "", ";");
   }
   // Uniform statements for each row of the current step.
   void EmitRowTexts(std::vector<std::string> lines, StepRows which, std::vector<ir::Statement>* body) {
@@ -320,14 +255,15 @@ class RowPanelLowering {
   void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
     if (context_.Stored(node.result))
       body->push_back(ir::Leader(stages_.ForEachRow(
-          "step", {absl::StrCat(context_.Pointer(node.result), "[row] = ", RowText(node.result), ";")},
+          "step",
+          {absl::StrCat(context_.Pointer(node.result), "[row] = ", values_.RowText(node.result), ";")},
           StepRows::kPresent)));
   }
 
   void EmitPrologue() {
-    if (!held_columns_.empty()) {
+    if (!values_.held_columns().empty()) {
       std::vector<std::string> lines;
-      for (ValueId value : held_columns_)
+      for (ValueId value : values_.held_columns())
         lines.push_back(lanes_.Load(absl::StrCat("$c_", context_.Name(value), "[c]"), context_.Pointer(value),
                                     value, false));
       ir::Statement loop = lanes_.ChunkLoop(std::move(lines), false);
@@ -335,15 +271,16 @@ class RowPanelLowering {
       body_.push_back(std::move(loop));
     }
     body_.push_back(ir::Text(stages_.CountLine()));
-    body_.push_back(ir::Text(row_count() == 1 ? "const fu_index steps = count;"
-                                              : absl::StrCat("const fu_index steps = (count + ",
-                                                             row_count() - 1, ") / ", row_count(), ";")));
+    body_.push_back(ir::Text(values_.row_count() == 1
+                                 ? "const fu_index steps = count;"
+                                 : absl::StrCat("const fu_index steps = (count + ", values_.row_count() - 1,
+                                                ") / ", values_.row_count(), ";")));
     row_inputs_ = RowInputs();
     for (ValueId value : row_inputs_) {
       const std::string name = "next_" + context_.Name(value), type = context_.CType(value);
-      body_.push_back(ir::Text(row_count() == 1
+      body_.push_back(ir::Text(values_.row_count() == 1
                                    ? absl::StrCat(type, " ", name, " = ", type, "(0);")
-                                   : absl::StrCat(type, " ", name, "[", row_count(), "] = {};")));
+                                   : absl::StrCat(type, " ", name, "[", values_.row_count(), "] = {};")));
     }
     if (!row_inputs_.empty()) ReadRowInputs("0", row_inputs_, &body_);
     if (!stages_.any()) return;
@@ -352,22 +289,22 @@ class RowPanelLowering {
   }
 
   void EmitStep(std::vector<ir::Statement>* body) {
-    if (row_count() == 1) body->push_back(ir::Text(stages_.IndexLine("step")));
+    if (values_.row_count() == 1) body->push_back(ir::Text(stages_.IndexLine("step")));
     if (stages_.any()) {
       FetchStep(absl::StrCat("(step + ", parameters_.stages - 1, ")"), body);
       body->push_back(ir::LanePhase({stages_.WaitLine()}));
     }
-    if (in_batches()) LoadBatch(body);
+    if (values_.in_batches()) LoadBatch(body);
     for (ValueId value : row_inputs_) {
       const std::string name = context_.Name(value), type = context_.CType(value);
-      if (row_count() == 1) {
+      if (values_.row_count() == 1) {
         body->push_back(ir::Text(absl::StrCat("const ", type, " u_", name, " = next_", name, ";")));
         continue;
       }
-      body->push_back(ir::Text(RowDeclaration(type, "u_" + name)));
+      body->push_back(ir::Text(values_.RowDeclaration(type, "u_" + name)));
       body->push_back(ir::Text("FUSION_UNROLL"));
-      body->push_back(ir::Text(
-          absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) u_", name, "[r] = next_", name, "[r];")));
+      body->push_back(ir::Text(absl::StrCat("for (int r = 0; r < ", values_.row_count(), "; ++r) u_", name,
+                                            "[r] = next_", name, "[r];")));
     }
     if (!row_inputs_.empty()) ReadRowInputs("(step + 1)", row_inputs_, body);
     for (int phase = 0; phase < panel_.phase_count; ++phase) EmitPhase(phase, body);
@@ -377,15 +314,15 @@ class RowPanelLowering {
   // and others those that it left in shared memory.
   void LoadBatch(std::vector<ir::Statement>* body) {
     std::vector<std::string> always, unless_left, keeps;
-    for (ValueId value : held_) {
+    for (ValueId value : values_.held()) {
       if (context_.ProducedHere(value)) continue;
-      std::string load = lanes_.Load(HeldText(value), stages_.RowBase(value), value, true);
+      std::string load = lanes_.Load(values_.HeldText(value), stages_.RowBase(value), value, true);
       if (stages_.Finds(value))
-        load = absl::StrCat("if (", stages_.KeptLine(), ") ", stages_.ReadLine(value, HeldText(value)),
-                            " else ", load);
-      (StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always)
+        load = absl::StrCat("if (", stages_.KeptLine(), ") ",
+                            stages_.ReadLine(value, values_.HeldText(value)), " else ", load);
+      (values_.StaysInRegisters(value) && implementation_.kept.filled ? unless_left : always)
           .push_back(std::move(load));
-      if (stages_.Keeps(value)) keeps.push_back(stages_.KeepLine(value, HeldText(value)));
+      if (stages_.Keeps(value)) keeps.push_back(stages_.KeepLine(value, values_.HeldText(value)));
     }
     lanes_.FlushFlags(&body_);
     if (!always.empty())
@@ -403,11 +340,6 @@ class RowPanelLowering {
     }
   }
 
-  // The lines of one chunk of a phase: once, and for each row of the step.
-  struct PhaseLines {
-    std::vector<std::string> columns, rows;
-  };
-
   void EmitPhase(int phase, std::vector<ir::Statement>* body) {
     // Row maps first: the matrix part of this phase may read them, and they never read it, since a row
     // reduction is complete one phase later.
@@ -415,30 +347,31 @@ class RowPanelLowering {
       const Node& node = graph_.node(id);
       if (nodes_.Phase(node) == phase && nodes_.SpaceOf(node) == Shape::kRow) EmitRowNode(node, body);
     }
-    PhaseLines lines;
-    available_.clear();
+    RowChunk chunk(context_, nodes_, values_, stages_, lanes_, columns_, phase);
     std::vector<const Node*> row_reductions;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
       if (nodes_.Phase(node) != phase) continue;
       if (nodes_.SpaceOf(node) == Shape::kMatrix) {
-        EmitMatrixNode(node, phase, &lines);
+        chunk.Add(node);
         if (nodes_.IsRowReduction(node)) row_reductions.push_back(&node);
       }
     }
-    if (lines.columns.empty() && lines.rows.empty()) return;
+    RowChunk::Lines lines = chunk.Take();
+    if (lines.empty()) return;
     for (const Node* node : row_reductions) {
       const std::string monoid = context_.MonoidName(*node), name = "row_" + context_.Name(node->result);
-      lane_variables_.push_back({.type = monoid + "::Acc",
-                                 .name = name,
-                                 .extents = row_count() > 1 ? absl::StrCat("[", row_count(), "]") : "",
-                                 .entries = row_count()});
+      lane_variables_.push_back(
+          {.type = monoid + "::Acc",
+           .name = name,
+           .extents = values_.row_count() > 1 ? absl::StrCat("[", values_.row_count(), "]") : "",
+           .entries = values_.row_count()});
       body->push_back(ir::LanePhase(
-          row_count() == 1
+          values_.row_count() == 1
               ? std::vector<std::string>{absl::StrCat("$", name, " = ", monoid, "::identity();")}
               : std::vector<std::string>{"FUSION_UNROLL",
-                                         absl::StrCat("for (int r = 0; r < ", row_count(), "; ++r) $", name,
-                                                      "[r] = ", monoid, "::identity();")}));
+                                         absl::StrCat("for (int r = 0; r < ", values_.row_count(), "; ++r) $",
+                                                      name, "[r] = ", monoid, "::identity();")}));
     }
     std::vector<std::string> all = std::move(lines.columns);
     for (std::string& line : stages_.ForEachRow("step", std::move(lines.rows), StepRows::kRepeated))
@@ -448,31 +381,28 @@ class RowPanelLowering {
     body->push_back(std::move(loop));
     for (const Node* node : row_reductions) {
       const std::string name = context_.Name(node->result);
-      body->push_back(ir::Reduce(context_.MonoidName(*node), "row_" + name, "total_" + name, row_count()));
+      body->push_back(
+          ir::Reduce(context_.MonoidName(*node), "row_" + name, "total_" + name, values_.row_count()));
       std::vector<std::string> operands(node->operands.size());
-      for (int k : node->overload->finish_operands) operands[k] = RowOperand(*node, k);
-      DefineRowResult(*node, ReductionFinish(context_, *node, OfRow("total_" + name), operands), body);
+      for (int k : node->overload->finish_operands) operands[k] = values_.RowOperand(*node, k);
+      DefineRowResult(*node, ReductionFinish(context_, *node, values_.OfRow("total_" + name), operands),
+                      body);
     }
   }
   void DefineRowResult(const Node& node, const std::string& text, std::vector<ir::Statement>* body) {
     const std::string name = "u_" + context_.Name(node.result);
-    if (row_count() == 1) {
+    if (values_.row_count() == 1) {
       body->push_back(ir::Text(absl::StrCat("const ", context_.CType(node), " ", name, " = ", text, ";")));
     } else {
-      body->push_back(ir::Text(RowDeclaration(context_.CType(node), name)));
+      body->push_back(ir::Text(values_.RowDeclaration(context_.CType(node), name)));
       EmitRowTexts({absl::StrCat(name, "[r] = ", text, ";")}, StepRows::kRepeated, body);
     }
     StoreRowResult(node, body);
   }
-  std::string RowOperand(const Node& node, int k) {
-    return nodes_.ShapeOf(node, k) == Shape::kScalar ? ScalarText(node.operands[k], context_.CType(node))
-                                                     : RowText(node.operands[k]);
-  }
-
   void EmitRowNode(const Node& node, std::vector<ir::Statement>* body) {
     std::vector<std::string> operands;
     for (size_t k = 0; k < node.operands.size(); ++k)
-      operands.push_back(RowOperand(node, static_cast<int>(k)));
+      operands.push_back(values_.RowOperand(node, static_cast<int>(k)));
     if (!node.is_reduction()) {
       DefineRowResult(node, context_.Call(node, node.overload->routine, operands), body);
       return;
@@ -481,114 +411,6 @@ class RowPanelLowering {
     EmitRowTexts({absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
                                ReductionTerm(context_, node, operands), ", row));")},
                  StepRows::kPresent, body);
-  }
-
-  // Makes a value over (row, column) or over columns available as an array of vector_width entries in the
-  // chunk loop, and gives its name. Recomputes what an earlier phase computed and did not hold.
-  std::string ChunkOperand(const Node& node, int k, int phase, PhaseLines* lines) {
-    const ValueId value = node.operands[k];
-    const Shape shape = nodes_.ShapeOf(node, k);
-    const std::string name = context_.Name(value);
-    if (shape == Shape::kColumn) {
-      if (HeldColumn(value)) return absl::StrCat("$c_", name, "[c]");
-      const std::string local = "c_" + name;
-      if (!available_.insert(local).second) return local;
-      const auto& producer = graph_.value(value).producer;
-      if (context_.ProducedHere(value)) {
-        EmitChunkMap(graph_.node(*producer), local, phase, lines, &lines->columns);
-        return local;
-      }
-      lines->columns.push_back(
-          absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-      lines->columns.push_back(lanes_.Load(local, context_.Pointer(value), value, false));
-      return local;
-    }
-    const std::string local = "r_" + name;
-    if (available_.count(local)) return Held(value) ? HeldText(value) : local;
-    if (context_.ProducedHere(value)) {
-      const Node& producer = graph_.node(*graph_.value(value).producer);
-      if (Held(value)) return HeldText(value);  // computed in its phase, which is earlier
-      available_.insert(local);
-      EmitChunkMap(producer, local, phase, lines, &lines->rows);
-      return local;
-    }
-    available_.insert(local);
-    if (stages_.Staged(value)) {
-      lines->rows.push_back(
-          absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-      lines->rows.push_back(stages_.ReadLine(value, local));
-      return local;
-    }
-    const std::string base = stages_.RowBase(value);
-    if (Held(value)) {
-      if (nodes_.FirstPhase(value) == phase && !in_batches())
-        lines->rows.push_back(lanes_.Load(HeldText(value), base, value, true));
-      return HeldText(value);
-    }
-    lines->rows.push_back(
-        absl::StrCat(context_.CType(value), " ", local, "[", parameters_.vector_width, "];"));
-    lines->rows.push_back(lanes_.Load(local, base, value, true));
-    return local;
-  }
-  std::vector<std::string> EntryOperands(const Node& node, int phase, PhaseLines* lines) {
-    std::vector<std::string> operands;
-    for (size_t k = 0; k < node.operands.size(); ++k) {
-      const Shape shape = nodes_.ShapeOf(node, static_cast<int>(k));
-      if (shape == Shape::kScalar || shape == Shape::kRow) {
-        operands.push_back(RowOperand(node, static_cast<int>(k)));
-      } else if (node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k))) {
-        operands.push_back("");  // read when the reduction is finished
-      } else {
-        operands.push_back(ChunkOperand(node, static_cast<int>(k), phase, lines) + "[v]");
-      }
-    }
-    return operands;
-  }
-  // target[v] = routine(operands) for the entries of the chunk.
-  void EmitChunkMap(const Node& node, const std::string& target, int phase, PhaseLines* phase_lines,
-                    std::vector<std::string>* lines) {
-    const std::vector<std::string> operands = EntryOperands(node, phase, phase_lines);
-    const bool held = Held(node.result) && target == "r_" + context_.Name(node.result);
-    if (!held)
-      lines->push_back(absl::StrCat(context_.CType(node), " ", target, "[", parameters_.vector_width, "];"));
-    lines->push_back("FUSION_UNROLL");
-    lines->push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
-                                  held ? HeldText(node.result) : target,
-                                  "[v] = ", context_.Call(node, node.overload->routine, operands), ";"));
-  }
-
-  void EmitMatrixNode(const Node& node, int phase, PhaseLines* phase_lines) {
-    std::vector<std::string>* lines = &phase_lines->rows;
-    const std::string name = context_.Name(node.result);
-    if (!node.is_reduction()) {
-      const std::string local = "r_" + name;
-      if (available_.insert(local).second) EmitChunkMap(node, local, phase, phase_lines, lines);
-      if (stages_.Keeps(node.result))
-        lines->push_back(stages_.KeepLine(node.result, Held(node.result) ? HeldText(node.result) : local));
-      if (context_.Stored(node.result)) {
-        const std::string source = Held(node.result) ? HeldText(node.result) : local;
-        const std::string base = stages_.RowBase(node.result);
-        if (parameters_.vector_width == 1 && !lanes_.static_chunks())
-          lines->push_back(absl::StrCat(base, "[j] = ", source, "[0];"));
-        else
-          lines->push_back(absl::StrCat(context_.StoreName(), "(", base, ", ", source, ", j, ", columns_,
-                                        ", ", lanes_.Aligned(node.result, true), lanes_.WholeArgument(),
-                                        ");"));
-      }
-      return;
-    }
-    const std::vector<std::string> operands = EntryOperands(node, phase, phase_lines);
-    const std::string monoid = context_.MonoidName(node);
-    const bool by_row = nodes_.IsRowReduction(node);
-    const std::string accumulator = by_row                   ? OfRow("$row_" + name)
-                                    : lanes_.static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
-                                                             : absl::StrCat("acc_", name, "[j + v]");
-    lines->push_back("FUSION_UNROLL");
-    lines->push_back(absl::StrCat(
-        "for (int v = 0; v < ", parameters_.vector_width, "; ++v) ", by_row ? "" : stages_.Once(),
-        lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "), accumulator, " = ",
-        monoid, "::combine(", accumulator, ", ", monoid, "::lift(", ReductionTerm(context_, node, operands),
-        ", ", by_row ? "j + v" : "row", "));"));
   }
 
   // What this group adds to the reductions over the grid.
@@ -634,13 +456,13 @@ class RowPanelLowering {
   RowStages stages_;
   const RowPanelNodes nodes_;
   RowLanes lanes_;
+  RowValues values_;
   int group_threads_ = 0, groups_per_block_ = 1;
-  std::vector<ValueId> held_, held_columns_, row_inputs_;
+  std::vector<ValueId> row_inputs_;
   std::vector<GridReduction> reductions_;
   SharedRule shared_;
   std::vector<ir::LaneVariable> lane_variables_, kernel_variables_;
   std::vector<ir::Statement> body_;
-  std::set<std::string> available_;
 };
 
 }  // namespace

@@ -1,18 +1,8 @@
 #include "server/codegen/row_stages.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace fusion {
-namespace {
-
-bool Contains(const std::vector<ValueId>& values, ValueId value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-}  // namespace
-
 RowStages::RowStages(LoweringContext& context, std::string rows, std::string columns)
     : context_(context),
       parameters_(context.implementation.parameters),
