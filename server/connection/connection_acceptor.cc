@@ -179,7 +179,7 @@ struct ConnectionAcceptor::Parts {
   }
 
   void AcceptAll(Listener* listener) {
-    bool slowed = false;
+    bool slowed = false, all = false;
     for (int taken = 0; taken < kMostAtOnce; ++taken) {
       // Not by Asio, which waits for the next connection where one was given up before it was taken.
       tcp::endpoint peer;
@@ -187,14 +187,15 @@ struct ConnectionAcceptor::Parts {
       const int descriptor =
           accept4(listener->acceptor.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (descriptor < 0) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+        all = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (all) break;
         if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
         return Pause(listener, Error(errno, boost::system::system_category()));
       }
       peer.resize(size);
       slowed |= HandOn(descriptor, peer) == Taken::kSlowed;
     }
-    if (slowed)
+    if (slowed && all)
       AcceptAfter(kTogether, listener);
     else
       Wait(listener);
