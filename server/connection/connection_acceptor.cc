@@ -179,6 +179,7 @@ struct ConnectionAcceptor::Parts {
   }
 
   void AcceptAll(Listener* listener) {
+    if (!listener->acceptor.is_open()) return;
     bool slowed = false, all = false;
     for (int taken = 0; taken < kMostAtOnce; ++taken) {
       // Not by Asio, which waits for the next connection where one was given up before it was taken.

@@ -1,5 +1,6 @@
 #include "server/connection/connection_relay.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -204,7 +205,10 @@ struct ConnectionRelay::Parts {
       taken = 0;
       waits_since = now;
     }
-    const bool no_room = guard->stalled_since() && now - *guard->stalled_since() >= kPatience;
+    // While it is not read, room that the client has given since is not seen.
+    if (paused || !unseen.empty() || !to_server.empty()) looked_at_since = now;
+    const bool no_room =
+        guard->stalled_since() && now - std::max(*guard->stalled_since(), looked_at_since) >= kPatience;
     if (!no_room && now - waits_since < kPatience) return;
     cut("it does not take what it asked for");
     End();
@@ -244,7 +248,7 @@ struct ConnectionRelay::Parts {
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   Queue unseen, to_server, to_client;
   size_t taken = 0;  // by the client, since then
-  std::chrono::steady_clock::time_point waits_since = begin;
+  std::chrono::steady_clock::time_point waits_since = begin, looked_at_since = begin;
   Waits client_waits, server_waits;
   bool ended = false, paused = false;
   bool server_deaf = false;

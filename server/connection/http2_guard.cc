@@ -18,6 +18,7 @@ constexpr size_t kFieldOverhead = 32;  // RFC 7540, 6.5.2
 constexpr size_t kMostMessage = 1000;
 constexpr uint32_t kNoError = 0, kCancel = 8;
 constexpr uint32_t kInitialWindowSize = 4;  // of the settings
+constexpr uint32_t kMostSettings = 16384;   // bytes: a frame's, as gRPC takes them
 enum FrameType : uint8_t {
   kData = 0,
   kHeaders = 1,
@@ -132,6 +133,10 @@ Http2Guard::Verdict Http2Guard::FromClient(std::string_view bytes, Time now, std
       left_ -= static_cast<uint32_t>(payload.size());
       *seen += payload.size();
     }
+    if (left_ == 0 && initial_window_) {
+      open_.SetInitial(*initial_window_, now);
+      initial_window_.reset();
+    }
     if (left_ == 0 && turned_away_ != 0) {
       // The server, which has the headers for the sake of those that come after, is to forget the call.
       AppendFrame(kReset, 0, turned_away_, BigEndianBytes(kCancel), out);
@@ -211,6 +216,10 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
     return Verdict::kWait;
   owes_address_ = false;
   if (!settled_ && frame.type != kSettings) return Close("its first frame is not SETTINGS");
+  // What gRPC refuses too; a long list of settings would be read here first.
+  if (frame.type == kSettings && (frame.length % 6 != 0 || frame.length > kMostSettings))
+    return Close("a SETTINGS frame that is none");
+  if (frame.type == kWindowUpdate && frame.length != 4) return Close("a WINDOW_UPDATE frame that is none");
   if (block_stream_ != 0 && (frame.type != kContinuation || frame.stream != block_stream_))
     return Close("another frame within a header block");
   bool block = false;
@@ -283,7 +292,7 @@ Http2Guard::Verdict Http2Guard::Open(uint32_t stream, Time now) {
   if (open_.size() >= limits_.streams &&
       Count(own_, "stream", limits_.further_streams, now) == Verdict::kWait)
     return Verdict::kWait;
-  const bool stalled = open_.stalled_since() && now - *open_.stalled_since() >= limits_.moment;
+  const bool stalled = open_.ManyStalled() && now - *open_.stalled_since() >= limits_.moment;
   if ((stalled || open_.BornStalled()) &&
       Count(of_addresses_, address_ + " without room", limits_.calls_without_room, now) == Verdict::kWait)
     return Verdict::kWait;
@@ -305,7 +314,7 @@ void Http2Guard::ReadWindows(std::string_view bytes, Time now) {
     if (!settings)
       open_.Give(frame_.stream, value & 0x7FFFFFFF, now);
     else if (BigEndian(std::string_view(field_).substr(0, 2)) == kInitialWindowSize)
-      open_.SetInitial(value, now);
+      initial_window_ = value;
     field_.clear();
   }
 }

@@ -33,8 +33,9 @@ struct Http2Limits {
   // acknowledged it. Not less than that one.
   size_t streams = 100;
   RateLimit further_streams{5, 1};
-  // Calls that come although there is no room for their answers: of all connections of an address. A client's
-  // windows are small for moments; who has none is one that asks and does not take.
+  // Calls that come although there is no room for their answers, or for many that were asked for before: of
+  // all connections of an address. A client's windows are small for moments; who has none is one that asks
+  // and does not take.
   RateLimit calls_without_room{2, 20};
   std::chrono::milliseconds moment{1000};
   // Calls that were turned away and whose client may still send.
@@ -122,10 +123,11 @@ class Http2Guard {
   std::string answers_;
   const std::unique_ptr<nghttp2_hd_inflater, void (*)(nghttp2_hd_inflater*)> inflater_;
   std::string_view why_;
-  bool settled_ = false;  // its first frame, SETTINGS, has come
-  Frame frame_;           // of the client
-  StreamWindows open_;    // streams that the client has opened and neither side has ended
-  std::string field_;     // of the SETTINGS or WINDOW_UPDATE frame, in part
+  bool settled_ = false;                    // its first frame, SETTINGS, has come
+  Frame frame_;                             // of the client
+  StreamWindows open_;                      // streams that the client has opened and neither side has ended
+  std::string field_;                       // of the SETTINGS or WINDOW_UPDATE frame, in part
+  std::optional<uint32_t> initial_window_;  // the last that the SETTINGS frame says; counts at its end
   uint32_t last_stream_ = 0;
   uint32_t server_left_ = 0;   // of the payload of the server's frame
   bool server_spoke_ = false;  // its first frame has come

@@ -18,6 +18,7 @@ void StreamWindows::Close(uint32_t stream) {
 }
 
 void StreamWindows::SetInitial(uint32_t bytes, Time now) {
+  if (initial_ == bytes) return;
   const bool more = bytes >= initial_ + kNoRoom;
   initial_ = bytes;
   without_room_ = static_cast<size_t>(std::count_if(

@@ -16,13 +16,15 @@ class StreamWindows {
   using Time = std::chrono::steady_clock::time_point;
   // Less room than this, in bytes, is none: an answer's end waits for the client to take something.
   static constexpr int64_t kNoRoom = 1024;
+  // As many streams without room are no accident of one slow reader.
+  static constexpr size_t kManyWithoutRoom = 20;
 
   void Open(uint32_t stream, Time now);
   void Close(uint32_t stream);
   bool IsOpen(uint32_t stream) const { return given_.contains(stream); }
   size_t size() const { return given_.size(); }
 
-  // The client's SETTINGS_INITIAL_WINDOW_SIZE, for open streams too.
+  // The client's SETTINGS_INITIAL_WINDOW_SIZE, for open streams too: looks at each, unless it is what it was.
   void SetInitial(uint32_t bytes, Time now);
   // The client's WINDOW_UPDATE; stream 0: of the connection.
   void Give(uint32_t stream, uint32_t bytes, Time now);
@@ -31,6 +33,10 @@ class StreamWindows {
 
   // Whether a new stream would have no room for its answer.
   bool BornStalled() const { return initial_ < kNoRoom; }
+  // Whether what has no room is more than a stream or a few: the connection, or many of them.
+  bool ManyStalled() const {
+    return without_room_ >= kManyWithoutRoom || (!given_.empty() && of_connection_ < kNoRoom);
+  }
   // Since when there have been streams without room, and the client has given none; none: there are not.
   std::optional<Time> stalled_since() const { return stalled_since_; }
 

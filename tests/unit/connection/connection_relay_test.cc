@@ -211,6 +211,20 @@ TEST_F(ConnectionRelayTest, NeitherIsOneWhoGivesNoRoomForAWhile) {
   EXPECT_NE(cut_, "");
 }
 
+TEST_F(ConnectionRelayTest, NobodyIsGivenUpForRoomThatIsNotRead) {
+  Start(kSettingsFrame + Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)) +
+        Frame(kHeaders, kEndHeaders | kEndStream, 1, "\x82"));
+  // The relay waits with these, and does not see the room behind them.
+  std::string much;
+  for (double i = 0; i < limits_.trifles.burst + 500; ++i) much += kPingFrame;
+  Write(client_, much);
+  Read(server_, kSettingsFrame.size());
+  relay_->EndIfStuck(Clock::now() + seconds(61));
+  EXPECT_EQ(cut_, "");
+  relay_->EndIfStuck(Clock::now() + seconds(120));
+  EXPECT_EQ(cut_, "");
+}
+
 TEST_F(ConnectionRelayTest, AnIdleClientIsNeverGivenUp) {
   Start(kSettingsFrame);
   for (int minute = 1; minute < 100; ++minute)

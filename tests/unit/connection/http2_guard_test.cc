@@ -382,5 +382,43 @@ TEST_F(Http2GuardTest, WhoHasNoRoomForAMomentIsNotSlowed) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(call(), Passage::kPass);
 }
 
+TEST_F(Http2GuardTest, OneStalledAnswerOfManyLeavesCallsAsTheyAre) {
+  Http2Limits limits;
+  limits.calls_without_room = {2, 0};
+  Make(limits);
+  ASSERT_EQ(Send(Frame(kWindow, 0, 0, std::string("\0\xff\xff\xff", 4))), Passage::kPass);
+  uint32_t stream = 1;
+  const auto call = [&] {
+    const Passage verdict = Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, headers_->Call()));
+    stream += 2;
+    return verdict;
+  };
+  ASSERT_EQ(call(), Passage::kPass);
+  for (int i = 0; i < 4; ++i) guard_->FromServer(Frame(kData, 0, 1, std::string(16383, 'x')), now_);
+  ASSERT_EQ(guard_->stalled_since(), now_);
+  now_ += limits.moment * 10;
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(call(), Passage::kPass);
+}
+
+TEST_F(Http2GuardTest, OfManySettingsOfOneFrameTheLastCounts) {
+  Http2Limits limits;
+  limits.calls_without_room = {2, 0};
+  Make(limits);
+  const std::string none("\0\4\0\0\0\0", 6), some("\0\4\0\0\xff\xff", 6);
+  ASSERT_EQ(Send(Frame(kSettings, 0, 0, none + none + some)), Passage::kPass);
+  EXPECT_EQ(Send(Frame(kHeaders, kEndHeaders | kEndStream, 1, headers_->Call())), Passage::kPass);
+  ASSERT_EQ(Send(Frame(kSettings, 0, 0, some + some + none)), Passage::kPass);
+  EXPECT_EQ(Send(Frame(kHeaders, kEndHeaders | kEndStream, 3, headers_->Call())), Passage::kWait);
+}
+
+TEST_F(Http2GuardTest, SettingsAndWindowUpdatesOfOtherLengthsAreNone) {
+  for (const std::string& bad :
+       {Frame(kSettings, 0, 0, "odd"), Frame(kSettings, 0, 0, std::string(16386, '\0')),
+        Frame(kWindow, 0, 0, "123"), Frame(kWindow, 0, 0, "12345")}) {
+    Make();
+    EXPECT_EQ(Send(bad), Passage::kClose);
+  }
+}
+
 }  // namespace
 }  // namespace fusion

@@ -35,6 +35,21 @@ TEST(StreamWindows, AConnectionWithoutRoomStallsWhateverIsOpenedOnIt) {
   EXPECT_EQ(windows.stalled_since(), kBegin + seconds(1));
 }
 
+TEST(StreamWindows, OneSlowReaderIsNotMany) {
+  StreamWindows windows;
+  windows.Give(0, 10'000'000, kBegin);
+  for (uint32_t stream = 1; stream < 60; stream += 2) {
+    windows.Open(stream, kBegin);
+    windows.Take(stream, 65535, kBegin);
+    EXPECT_TRUE(windows.stalled_since().has_value());
+    EXPECT_EQ(windows.ManyStalled(), windows.size() >= StreamWindows::kManyWithoutRoom) << stream;
+  }
+  windows.SetInitial(200'000, kBegin);
+  EXPECT_FALSE(windows.ManyStalled());
+  windows.Take(1, 10'000'000, kBegin);
+  EXPECT_TRUE(windows.ManyStalled()) << "of the connection nothing is left";
+}
+
 TEST(StreamWindows, AFewBytesAreNoRoom) {
   StreamWindows windows;
   windows.SetInitial(0, kBegin);
