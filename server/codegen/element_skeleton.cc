@@ -150,9 +150,7 @@ class ElementLowering {
     return "$r_" + context_.Name(value);
   }
   // Whether registers of this value live across lane phases.
-  bool Carried(ValueId value) const {
-    return std::find(carried_.begin(), carried_.end(), value) != carried_.end();
-  }
+  bool Carried(ValueId value) const { return Contains(carried_, value); }
   std::string RegisterName(ValueId value) const {
     return absl::StrCat(Carried(value) ? "$" : "", "r_", context_.Name(value));
   }

@@ -134,9 +134,8 @@ std::string LoweringContext::LoadName(ValueId value) const {
   const SkeletonParameters& parameters = implementation.parameters;
   if (parameters.l2_percent == 0 || !KeptInL2(graph.value(value), implementation.skeleton))
     return absl::StrCat("fu_load<", parameters.vector_width, ">");
-  const bool last = implementation.skeleton == Skeleton::kVector;  // DECISIONS 128
   return absl::StrCat("fu_load_kept<", parameters.vector_width, ", ", parameters.l2_percent, ", ",
-                      last ? "true" : "false", ">");
+                      GivenUpLast(implementation.skeleton) ? "true" : "false", ">");
 }
 
 std::string LoweringContext::StoreName() const {

@@ -1,7 +1,6 @@
 // Shared by the skeletons: names, parameters and the C++ text of nodes. Internal to server/codegen.
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,10 +11,6 @@
 #include "server/codegen/fusion_code.h"
 
 namespace fusion {
-
-inline bool Contains(const std::vector<ValueId>& values, ValueId value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 // Everything about one kernel under construction.
 class LoweringContext {

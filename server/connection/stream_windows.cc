@@ -14,7 +14,7 @@ void StreamWindows::Close(uint32_t stream) {
   if (entry == given_.end()) return;
   if (!HasRoom(entry->second)) --without_room_;
   given_.erase(entry);
-  if (without_room_ == 0 && (given_.empty() || of_connection_ >= kNoRoom)) stalled_since_.reset();
+  if (!Stalled()) stalled_since_.reset();
 }
 
 void StreamWindows::SetInitial(uint32_t bytes, Time now) {
@@ -51,8 +51,7 @@ void StreamWindows::Change(uint32_t stream, int64_t bytes) {
 }
 
 void StreamWindows::Note(bool given, Time now) {
-  const bool stalled = without_room_ > 0 || (!given_.empty() && of_connection_ < kNoRoom);
-  if (!stalled)
+  if (!Stalled())
     stalled_since_.reset();
   else if (given || !stalled_since_)
     stalled_since_ = now;

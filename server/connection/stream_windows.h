@@ -34,14 +34,14 @@ class StreamWindows {
   // Whether a new stream would have no room for its answer.
   bool BornStalled() const { return initial_ < kNoRoom; }
   // Whether what has no room is more than a stream or a few: the connection, or many of them.
-  bool ManyStalled() const {
-    return without_room_ >= kManyWithoutRoom || (!given_.empty() && of_connection_ < kNoRoom);
-  }
+  bool ManyStalled() const { return without_room_ >= kManyWithoutRoom || ConnectionStalled(); }
   // Since when there have been streams without room, and the client has given none; none: there are not.
   std::optional<Time> stalled_since() const { return stalled_since_; }
 
  private:
   bool HasRoom(int64_t given) const { return initial_ + given >= kNoRoom; }
+  bool ConnectionStalled() const { return !given_.empty() && of_connection_ < kNoRoom; }
+  bool Stalled() const { return without_room_ > 0 || ConnectionStalled(); }
   // Changes what a stream was given.
   void Change(uint32_t stream, int64_t bytes);
   // `given`: the client has given room.

@@ -2,6 +2,7 @@
 // every overload chosen, every index map bound to sizes.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,10 @@ struct ValueId {
   int value = -1;
   friend auto operator<=>(ValueId, ValueId) = default;
 };
+
+inline bool Contains(const std::vector<ValueId>& values, ValueId value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 
 // Line and column from 1; 0 where there is none (protobuf).
 struct SourcePosition {

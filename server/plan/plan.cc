@@ -109,6 +109,8 @@ bool KeptInL2(const Value& value, Skeleton skeleton) {
   return value.is_input && !value.type.mapped && value.type.extents.size() >= least;
 }
 
+bool GivenUpLast(Skeleton skeleton) { return skeleton == Skeleton::kVector; }
+
 int ExchangeableUnits(const Value& value) {
   const int bytes = value.type.element_entries() * DataTypeBytes(value.type.data_type), units = bytes / 16;
   return value.type.mapped && bytes % 16 == 0 && (units == 2 || units == 4 || units == 8) ? units : 1;

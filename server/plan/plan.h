@@ -184,6 +184,8 @@ bool ReadsInPlace(const FusionImplementation& implementation);
 
 // Whether loads of the value say what the L2 cache is to do with it, where parameters.l2_percent is set.
 bool KeptInL2(const Value& value, Skeleton skeleton);
+// Whether what is kept is given up last; else the others are only given up first (DECISIONS 128).
+bool GivenUpLast(Skeleton skeleton);
 
 // Into how many a function of sub-warp granularity divides each element. `choice`: position in
 // Overload::implementations, which means nothing where the function goes entry by entry.

@@ -20,20 +20,16 @@ constexpr double kFinishSeconds = 0.8e-6;
 // of 50 on an H100 (SGEMVT of 4093 x 5001 and of 8192 square), each of whose halves keeps its own copies.
 constexpr double kFoundInL2 = 0.6;
 
-bool Holds(const std::vector<ValueId>& values, ValueId value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 // Matrices that one sweep reads or computes and a later one reads, all of them row panels.
 std::vector<ValueId> Reused(const std::vector<FusionShape>& sweeps) {
   std::vector<ValueId> reused;
   for (size_t later = 1; later < sweeps.size(); ++later)
     for (ValueId value : sweeps[later].loads) {
       const FusionShape& reader = sweeps[later];
-      if (reader.graph.value(value).type.extents.size() != 2 || Holds(reused, value)) continue;
+      if (reader.graph.value(value).type.extents.size() != 2 || Contains(reused, value)) continue;
       bool before = false, panels = true;
       for (const FusionShape& sweep : sweeps) {
-        const bool touches = Holds(sweep.loads, value) || Holds(sweep.stores, value);
+        const bool touches = Contains(sweep.loads, value) || Contains(sweep.stores, value);
         if (!touches) continue;
         before |= &sweep < &reader;
         panels &= sweep.skeleton.skeleton == Skeleton::kRowPanel &&
@@ -62,7 +58,7 @@ bool FinishNeeded(const Graph& graph, const NodeSet& kernel, const FusionShape& 
     if (panel && sweep.skeleton.row_panel.phases[i] == kFinishPhase) return true;
     if (!panel && node.dimensions.empty()) return true;
     if (!sweep.IsGridReduction(i)) continue;
-    if (!Holds(sweep.stores, node.result) || !AddsInPlace(graph, node, kernel)) return true;
+    if (!Contains(sweep.stores, node.result) || !AddsInPlace(graph, node, kernel)) return true;
   }
   return false;
 }
@@ -101,9 +97,9 @@ class CooperativeChooser {
         own.hold_columns = common.hold_columns && needs.column_operands > 0;
         own.ragged = HasRaggedRows(own, columns);
         for (ValueId value : reused_) {
-          if (Holds(sweep.loads, value))
+          if (Contains(sweep.loads, value))
             slot_bytes = RowSlotBytes(sweep, own), rows_of_block = RowsOfBlock(sweep, common);
-          const bool touches = Holds(sweep.loads, value) || Holds(sweep.stores, value);
+          const bool touches = Contains(sweep.loads, value) || Contains(sweep.stores, value);
           if (keep != Keep::kNothing && in_batches && touches && own.rows_per_step == 1) return std::nullopt;
         }
       } else {
@@ -153,7 +149,7 @@ class CooperativeChooser {
   // GEMVER f64 of 2048 square with 256 threads spills with 8 rows (35 us), with 4 it does not (23.5; H200).
   bool RoomForComputedRows(const FusionShape& sweep, const SkeletonParameters& own, int registers) const {
     int computed = 0;
-    for (ValueId value : reused_) computed += Holds(sweep.stores, value);
+    for (ValueId value : reused_) computed += Contains(sweep.stores, value);
     if (computed == 0 || !sweep.cuda()) return true;
     const int more =
         computed * own.rows_per_step * own.chunks * own.vector_width * (sweep.entry_bytes / 4) / 2;
@@ -206,7 +202,7 @@ class CooperativeChooser {
       // The last rows that a sweep has read are still in the cache, or in registers: the next one begins with
       // them.
       if (std::any_of(sweep.loads.begin(), sweep.loads.end(),
-                      [&](ValueId value) { return Holds(touched, value); })) {
+                      [&](ValueId value) { return Contains(touched, value); })) {
         own.reversed = !backwards;
         backwards = own.reversed;
       }
@@ -216,10 +212,10 @@ class CooperativeChooser {
         return std::nullopt;
       if (kept.any()) made->kept = kept;
       for (ValueId value : reused_) {
-        const bool loads = Holds(sweep.loads, value);
-        if (!loads && !Holds(sweep.stores, value)) continue;
+        const bool loads = Contains(sweep.loads, value);
+        if (!loads && !Contains(sweep.stores, value)) continue;
         made->kept.values.push_back(value);
-        if (!Holds(touched, value)) {
+        if (!Contains(touched, value)) {
           touched.push_back(value);
           continue;
         }
@@ -270,7 +266,7 @@ class CooperativeChooser {
   double FoundAgain(ValueId value, const FusionShape& sweep, double kept_share) const {
     const double bytes = graph_.value(value).type.Bytes(sweep.sizes);
     const bool written = std::any_of(sweeps_.begin(), sweeps_.end(),
-                                     [&](const FusionShape& other) { return Holds(other.stores, value); });
+                                     [&](const FusionShape& other) { return Contains(other.stores, value); });
     const bool cold = !sweep.model.back_to_back() && sweep.model.device().target() == v1::CUDA;
     const double in_cache = written || !cold ? 0 : kFoundInL2 * double(sweep.model.device().l2_bytes());
     return std::max(kept_share * bytes, std::min(in_cache, bytes));

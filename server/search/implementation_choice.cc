@@ -116,8 +116,8 @@ int L2Percent(const FusionShape& shape) {
   if (inputs == 0 || inputs + results < kLeastData * cache) return 0;
   const bool beside_results = results >= inputs / 4;
   if (beside_results && inputs + results > kMostDataWithResults * cache) return 0;
-  const bool vectors = shape.skeleton.skeleton == Skeleton::kVector;
-  const double beside = vectors || inputs + results <= kNearlyFits * cache ? 0.3 : 0.2;
+  const double beside =
+      GivenUpLast(shape.skeleton.skeleton) || inputs + results <= kNearlyFits * cache ? 0.3 : 0.2;
   const double share = std::min(1.0, (beside_results ? beside : kShare) * cache / inputs);
   const int percent = static_cast<int>(20 * share) * 5;
   return percent < 10 ? 0 : percent;

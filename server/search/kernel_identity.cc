@@ -92,8 +92,7 @@ std::string ParametersText(const FusionImplementation& implementation) {
   if (p.reversed) text += " reversed";
   if (p.atomic) text += " atomic";
   if (p.l2_percent > 0)
-    absl::StrAppend(&text, " L2 ", p.l2_percent,
-                    implementation.skeleton == Skeleton::kVector ? "" : " others first");
+    absl::StrAppend(&text, " L2 ", p.l2_percent, GivenUpLast(implementation.skeleton) ? "" : " others first");
   if (p.load_repeats > 1 || p.compute_repeats > 1)
     absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);
   const KeptRows& kept = implementation.kept;

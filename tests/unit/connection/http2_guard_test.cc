@@ -90,6 +90,11 @@ class Http2GuardTest : public ::testing::Test {
     unseen_.erase(0, seen);
     return verdict;
   }
+  // A whole call, on the next stream.
+  Passage Call() {
+    stream_ += 2;
+    return Send(Frame(kHeaders, kEndHeaders | kEndStream, stream_ - 2, headers_->Call()));
+  }
   std::string Passed() { return std::exchange(out_, ""); }
 
   std::unique_ptr<Headers> headers_ = std::make_unique<Headers>();
@@ -97,6 +102,7 @@ class Http2GuardTest : public ::testing::Test {
   std::unique_ptr<Http2Guard> guard_;
   Http2Guard::Time now_ = std::chrono::steady_clock::now();
   std::string unseen_, out_;
+  uint32_t stream_ = 1;
 };
 
 TEST_F(Http2GuardTest, PassesCallsHoweverTheyAreCut) {
@@ -221,14 +227,8 @@ TEST_F(Http2GuardTest, StreamsThatTheServerHasNotEnded) {
   Http2Limits limits;
   limits.streams = 10;
   Make(limits);
-  uint32_t stream = 1;
-  const auto call = [&] {
-    const Passage verdict = Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, headers_->Call()));
-    stream += 2;
-    return verdict;
-  };
-  for (int i = 0; i < 11; ++i) EXPECT_EQ(call(), Passage::kPass);
-  EXPECT_EQ(call(), Passage::kWait);
+  for (int i = 0; i < 11; ++i) EXPECT_EQ(Call(), Passage::kPass);
+  EXPECT_EQ(Call(), Passage::kWait);
   // The server's frames come in pieces.
   for (const char byte : Frame(kHeaders, kEndHeaders, 1, "abc") + Frame(kData, 0, 1, "xyz") +
                              Frame(kHeaders, kEndHeaders | kEndStream, 1, "d") +
@@ -336,50 +336,38 @@ TEST_F(Http2GuardTest, WhoGivesNoRoomForAnswersAsksSlowly) {
   Make(limits);
   const std::string no_window("\0\4\0\0\0\0", 6), window("\0\4\0\0\xff\xff", 6);
   ASSERT_EQ(Send(Frame(kSettings, 0, 0, no_window)), Passage::kPass);
-  uint32_t stream = 1;
-  const auto call = [&] {
-    const Passage verdict = Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, headers_->Call()));
-    stream += 2;
-    return verdict;
-  };
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(call(), Passage::kPass);
-  EXPECT_EQ(call(), Passage::kWait);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Call(), Passage::kPass);
+  EXPECT_EQ(Call(), Passage::kWait);
   EXPECT_EQ(guard_->again() - now_, milliseconds(500) + Http2Guard::Time::duration(1));
   now_ = guard_->again();
   EXPECT_EQ(Send(""), Passage::kPass);
   // Another connection of the address has as little; with room it is not asked.
   Make(limits);
-  EXPECT_EQ(call(), Passage::kPass);
+  EXPECT_EQ(Call(), Passage::kPass);
   ASSERT_EQ(Send(Frame(kSettings, 0, 0, no_window)), Passage::kPass);
-  EXPECT_EQ(call(), Passage::kWait);
+  EXPECT_EQ(Call(), Passage::kWait);
   now_ += milliseconds(500);
   EXPECT_EQ(Send(Frame(kSettings, 0, 0, window)), Passage::kPass);
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(call(), Passage::kPass);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Call(), Passage::kPass);
 }
 
 TEST_F(Http2GuardTest, WhoHasNoRoomForAMomentIsNotSlowed) {
   Http2Limits limits;
   limits.calls_without_room = {2, 1};
   Make(limits);
-  uint32_t stream = 1;
-  const auto call = [&] {
-    const Passage verdict = Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, headers_->Call()));
-    stream += 2;
-    return verdict;
-  };
-  ASSERT_EQ(call(), Passage::kPass);
+  ASSERT_EQ(Call(), Passage::kPass);
   for (int i = 0; i < 4; ++i) guard_->FromServer(Frame(kData, 0, 1, std::string(16383, 'x')), now_);
   EXPECT_EQ(guard_->stalled_since(), now_);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(call(), Passage::kPass);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Call(), Passage::kPass);
   now_ += limits.moment;
-  EXPECT_EQ(call(), Passage::kPass);
-  EXPECT_EQ(call(), Passage::kWait);
+  EXPECT_EQ(Call(), Passage::kPass);
+  EXPECT_EQ(Call(), Passage::kWait);
   now_ = guard_->again();
   EXPECT_EQ(Send(Frame(kWindow, 0, 0, std::string("\0\0\xff\xff", 4)) +
                  Frame(kWindow, 0, 1, std::string("\0\0\xff\xff", 4))),
             Passage::kPass);
   EXPECT_EQ(guard_->stalled_since(), std::nullopt);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(call(), Passage::kPass);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Call(), Passage::kPass);
 }
 
 TEST_F(Http2GuardTest, OneStalledAnswerOfManyLeavesCallsAsTheyAre) {
@@ -387,17 +375,11 @@ TEST_F(Http2GuardTest, OneStalledAnswerOfManyLeavesCallsAsTheyAre) {
   limits.calls_without_room = {2, 0};
   Make(limits);
   ASSERT_EQ(Send(Frame(kWindow, 0, 0, std::string("\0\xff\xff\xff", 4))), Passage::kPass);
-  uint32_t stream = 1;
-  const auto call = [&] {
-    const Passage verdict = Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, headers_->Call()));
-    stream += 2;
-    return verdict;
-  };
-  ASSERT_EQ(call(), Passage::kPass);
+  ASSERT_EQ(Call(), Passage::kPass);
   for (int i = 0; i < 4; ++i) guard_->FromServer(Frame(kData, 0, 1, std::string(16383, 'x')), now_);
   ASSERT_EQ(guard_->stalled_since(), now_);
   now_ += limits.moment * 10;
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(call(), Passage::kPass);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Call(), Passage::kPass);
 }
 
 TEST_F(Http2GuardTest, OfManySettingsOfOneFrameTheLastCounts) {
