@@ -24,12 +24,12 @@
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/connection/connection_relay.h"
 #include "server/connection/greeting.h"
+#include "server/identity/network.h"
 #include "server/identity/peer_name.h"
 #include "server/identity/rate_limiter.h"
 
@@ -54,7 +54,6 @@ constexpr RateLimit kBadEnds{5, 10};
 constexpr std::chrono::seconds kSlowed{1};
 // Connections of such addresses are taken together, so that each costs less.
 constexpr std::chrono::milliseconds kTogether{5};
-constexpr std::chrono::seconds kBetweenLooksAtRelays{5};
 constexpr std::chrono::seconds kLastWords{1};
 
 // Which addresses have ended connections badly: broke the protocol, or went beyond its limits. Thread safe.
@@ -131,7 +130,11 @@ ConnectionMetrics::ConnectionMetrics(Metrics& registry)
       failed(registry.AddCounter("fusion_accept_errors_total",
                                  "Failures to take a connection, such as no free file descriptor.")),
       cut(registry.AddCounter("fusion_connections_cut_total",
-                              "Connections that were closed because they broke HTTP/2 or a limit of it.")) {
+                              "Connections that were closed because they broke HTTP/2 or a limit of it.")),
+      waiting(registry.AddGauge("fusion_answers_waiting_bytes",
+                                "Memory of answers that are made and not taken yet.")),
+      given_up(registry.AddCounter("fusion_answers_given_up_total",
+                                   "Answers that their callers did not take in time.")) {
   for (const char* reason : {"limit", "address"}) refused.With({reason});
 }
 
@@ -268,19 +271,22 @@ struct ConnectionAcceptor::Parts {
     ++carried;
     const std::shared_ptr<void> counted(nullptr, [this](void*) { --carried; });
     std::shared_ptr<void> known;
-    Http2Guard::Door door;
+    ShownCredentials shown;
+    shown.peer = name;
     if (tls) {
-      ShownCredentials shown;
       shown.tls = true;
       shown.certificate = stream->Certificate();
-      shown.peer = name;
       known = gate->connections().Add(socket_name, shown.certificate);
-      door = [this, shown](std::string_view method, const std::string& authorization) {
+    }
+    Http2Guard::Door door = [this, shown](std::string_view method, const std::string& authorization) {
+      if (shown.tls) {
         ShownCredentials of_call = shown;
         of_call.authorization = authorization;
-        return gate->CheckAtDoor(of_call, method).status();
-      };
-    }
+        if (absl::Status may = gate->CheckAtDoor(of_call, method).status(); !may.ok()) return may;
+      }
+      // Here it counts as a reset, so that who does not take answers does not ask often either.
+      return gate->answers().Admit(shown.peer, std::chrono::steady_clock::now());
+    };
     const int descriptor = Connect(socket_name);
     if (descriptor < 0) {
       metrics->failed->Add();
@@ -290,21 +296,7 @@ struct ConnectionAcceptor::Parts {
         std::move(client), std::move(stream), asio::local::stream_protocol::socket(carrier, {}, descriptor),
         std::make_unique<Http2Guard>(Http2Limits(), of_addresses, network, std::move(door)),
         [this, name, network, known, counted](std::string_view why) { Cut(name, network, why); });
-    relays.push_back(relay);
     relay->Start(rest);
-  }
-
-  // On the carriers' thread.
-  void LookAtRelays() {
-    std::erase_if(relays, [now = std::chrono::steady_clock::now()](const auto& entry) {
-      const std::shared_ptr<ConnectionRelay> relay = entry.lock();
-      if (relay) relay->EndIfStuck(now);
-      return !relay;
-    });
-    look_at_relays.expires_after(kBetweenLooksAtRelays);
-    look_at_relays.async_wait([this](const Error& stopped) {
-      if (!stopped) LookAtRelays();
-    });
   }
 
   // A connection to the gRPC server, which knows its peer by the name of this end; -1: there is none.
@@ -340,6 +332,10 @@ struct ConnectionAcceptor::Parts {
     table->RemoveClosed();
     metrics->open->Set(table->size());
     ended_badly.Forget();
+    gate->answers().GiveUpOverdue(std::chrono::steady_clock::now());
+    const size_t given_up = gate->answers().given_up();
+    metrics->given_up->Add(static_cast<double>(given_up - std::exchange(answers_given_up, given_up)));
+    metrics->waiting->Set(static_cast<double>(gate->answers().bytes()));
     look.expires_after(kBetweenLooks);
     look.async_wait([this](const Error& stopped) {
       if (!stopped) Look();
@@ -354,13 +350,12 @@ struct ConnectionAcceptor::Parts {
   asio::steady_timer look{io};
   std::unique_ptr<ConnectionTable> table;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server;
+  size_t answers_given_up = 0;  // that are counted
   BadEnds ended_badly;
   RateLimiter of_addresses;
   std::atomic<int> carried = 0;  // connections; before `carrier`, whose end ends them
   asio::io_context carrier{1};
   const asio::executor_work_guard<asio::io_context::executor_type> carries{carrier.get_executor()};
-  asio::steady_timer look_at_relays{carrier};
-  std::vector<std::weak_ptr<ConnectionRelay>> relays;  // the carriers' thread's
   std::thread carrier_thread;
   std::mutex server_mutex;  // guards server
   uint64_t serial = 0;      // of connections to gRPC; the carriers' thread's
@@ -426,7 +421,6 @@ void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConne
   for (Parts::Listener& listener : parts_->listeners) parts_->Wait(&listener);
   parts_->Look();
   parts_->thread = std::thread([io = &parts_->io] { io->run(); });
-  parts_->LookAtRelays();
   parts_->carrier_thread = std::thread([io = &parts_->carrier] { io->run(); });
 }
 

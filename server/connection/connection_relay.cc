@@ -18,9 +18,6 @@ using State = ClientStream::State;
 
 // gRPC closes connections that break HTTP/2 at once, and others after a while.
 constexpr std::chrono::seconds kSoon{1};
-// Of clients that leave answers where they are, and what they have to take of them meanwhile.
-constexpr std::chrono::seconds kPatience{60};
-constexpr size_t kLeastTaken = 60 << 10;
 constexpr size_t kChunk = 64 << 10;
 constexpr int kTurns = 4;  // of one connection before another's
 // GOAWAY of no stream, ENHANCE_YOUR_CALM (RFC 7540, 6.8 and 7).
@@ -182,7 +179,7 @@ struct ConnectionRelay::Parts {
       ServerEnded();  // all that it sent has gone to the client
       return false;
     }
-    guard->FromServer({Scratch(), count}, std::chrono::steady_clock::now());
+    guard->FromServer({Scratch(), count});
     to_client.Append({Scratch(), count});
     to_client.Append(guard->TakeAnswers());
     return true;
@@ -194,24 +191,7 @@ struct ConnectionRelay::Parts {
     size_t count = 0;
     if (!Moved(stream->Write(bytes.data(), bytes.size(), &count))) return false;
     to_client.Take(count);
-    taken += count;
     return true;
-  }
-
-  void EndIfStuck(std::chrono::steady_clock::time_point now) {
-    if (ended) return;
-    // A minute begins anew whenever the client has taken all, or enough.
-    if (to_client.empty() || taken >= kLeastTaken) {
-      taken = 0;
-      waits_since = now;
-    }
-    // While it is not read, room that the client has given since is not seen.
-    if (paused || !unseen.empty() || !to_server.empty()) looked_at_since = now;
-    const bool no_room =
-        guard->stalled_since() && now - std::max(*guard->stalled_since(), looked_at_since) >= kPatience;
-    if (!no_room && now - waits_since < kPatience) return;
-    cut("it does not take what it asked for");
-    End();
   }
 
   // Takes nothing from the client until then.
@@ -247,8 +227,6 @@ struct ConnectionRelay::Parts {
   const std::function<void(std::string_view why)> cut;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   Queue unseen, to_server, to_client;
-  size_t taken = 0;  // by the client, since then
-  std::chrono::steady_clock::time_point waits_since = begin, looked_at_since = begin;
   Waits client_waits, server_waits;
   bool ended = false, paused = false;
   bool server_deaf = false;
@@ -271,7 +249,5 @@ void ConnectionRelay::Start(std::string_view bytes) {
   parts->asked_again = true;
   parts->Run(shared_from_this());
 }
-
-void ConnectionRelay::EndIfStuck(std::chrono::steady_clock::time_point now) { parts_->EndIfStuck(now); }
 
 }  // namespace fusion

@@ -18,8 +18,8 @@ namespace fusion {
 class ConnectionRelay : public std::enable_shared_from_this<ConnectionRelay> {
  public:
   // Both sockets do not block. `stream` is of the client's, whose preface has come. `cut`: that the client is
-  // to blame for the end, and how: the guard closed the connection, gRPC did within a second, or the client
-  // does not take what it asked for. Called at most once.
+  // to blame for the end, and how: the guard closed the connection, or gRPC did within a second. Called at
+  // most once.
   ConnectionRelay(boost::asio::ip::tcp::socket client, std::unique_ptr<ClientStream> stream,
                   boost::asio::local::stream_protocol::socket server, std::unique_ptr<Http2Guard> guard,
                   std::function<void(std::string_view why)> cut);
@@ -27,10 +27,6 @@ class ConnectionRelay : public std::enable_shared_from_this<ConnectionRelay> {
 
   // `bytes`: what the client has sent behind the preface.
   void Start(std::string_view bytes);
-
-  // Ends it when the client has left answers where they are for a minute: it gives no room for them, or takes
-  // less than a kilobyte a second of those on their way. To be called every few seconds.
-  void EndIfStuck(std::chrono::steady_clock::time_point now);
 
  private:
   struct Parts;

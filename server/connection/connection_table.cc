@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/identity/network.h"
+
 namespace fusion {
 namespace {
 
@@ -26,14 +28,6 @@ ino_t InodeOf(int descriptor) {
 }
 
 }  // namespace
-
-ip::address NetworkOf(const ip::address& address) {
-  if (address.is_v4()) return address;
-  if (address.to_v6().is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, address.to_v6());
-  ip::address_v6::bytes_type bytes = address.to_v6().to_bytes();
-  if (!address.is_loopback()) std::fill(bytes.begin() + 8, bytes.end(), 0);
-  return ip::address_v6(bytes);
-}
 
 ConnectionLimits WithDefaults(ConnectionLimits limits) {
   if (limits.most <= 0) {

@@ -20,9 +20,6 @@ struct ConnectionLimits {
   int most_of_address = 0;
 };
 
-// Whose connections count together: an address (IPv4), or the network of a site (IPv6, /64).
-boost::asio::ip::address NetworkOf(const boost::asio::ip::address& address);
-
 // The limits with 0 replaced. At least 1 each.
 ConnectionLimits WithDefaults(ConnectionLimits limits);
 

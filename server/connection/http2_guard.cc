@@ -17,8 +17,6 @@ constexpr size_t kFieldOverhead = 32;  // RFC 7540, 6.5.2
 // Bytes of a message: three times as many on the wire at most, and a frame has 16,384.
 constexpr size_t kMostMessage = 1000;
 constexpr uint32_t kNoError = 0, kCancel = 8;
-constexpr uint32_t kInitialWindowSize = 4;  // of the settings
-constexpr uint32_t kMostSettings = 16384;   // bytes: a frame's, as gRPC takes them
 enum FrameType : uint8_t {
   kData = 0,
   kHeaders = 1,
@@ -133,10 +131,6 @@ Http2Guard::Verdict Http2Guard::FromClient(std::string_view bytes, Time now, std
       left_ -= static_cast<uint32_t>(payload.size());
       *seen += payload.size();
     }
-    if (left_ == 0 && initial_window_) {
-      open_.SetInitial(*initial_window_, now);
-      initial_window_.reset();
-    }
     if (left_ == 0 && turned_away_ != 0) {
       // The server, which has the headers for the sake of those that come after, is to forget the call.
       AppendFrame(kReset, 0, turned_away_, BigEndianBytes(kCancel), out);
@@ -155,7 +149,7 @@ void Http2Guard::AskAtDoor(Time now) {
   AppendField("grpc-status", absl::StrCat(static_cast<int>(status.code())), &block);
   AppendField("grpc-message", PercentEncoded(std::string(status.message().substr(0, kMostMessage))), &block);
   AppendFrame(kHeaders, kEndHeaders | kEndStream, stream, block, &answers_);
-  open_.Close(stream);
+  open_.erase(stream);
   turned_away_ = stream;
   if (!client_ends_) {
     AppendFrame(kReset, 0, stream, BigEndianBytes(kNoError), &answers_);
@@ -175,7 +169,7 @@ std::string Http2Guard::TakeAnswers() {
   return std::exchange(answers_, "");
 }
 
-void Http2Guard::FromServer(std::string_view bytes, Time now) {
+void Http2Guard::FromServer(std::string_view bytes) {
   while (!bytes.empty()) {
     if (server_left_ > 0) {
       const size_t count = std::min<size_t>(server_left_, bytes.size());
@@ -193,9 +187,8 @@ void Http2Guard::FromServer(std::string_view bytes, Time now) {
     server_spoke_ = true;
     if (frame.type == kHeaders || frame.type == kContinuation)
       server_block_ = (frame.flags & kEndHeaders) == 0;
-    if (frame.type == kData) open_.Take(frame.stream, frame.length, now);
     const bool ends = (frame.type == kHeaders || frame.type == kData) && (frame.flags & kEndStream) != 0;
-    if (ends || frame.type == kReset) open_.Close(frame.stream);
+    if (ends || frame.type == kReset) open_.erase(frame.stream);
   }
 }
 
@@ -216,10 +209,6 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
     return Verdict::kWait;
   owes_address_ = false;
   if (!settled_ && frame.type != kSettings) return Close("its first frame is not SETTINGS");
-  // What gRPC refuses too; a long list of settings would be read here first.
-  if (frame.type == kSettings && (frame.length % 6 != 0 || frame.length > kMostSettings))
-    return Close("a SETTINGS frame that is none");
-  if (frame.type == kWindowUpdate && frame.length != 4) return Close("a WINDOW_UPDATE frame that is none");
   if (block_stream_ != 0 && (frame.type != kContinuation || frame.stream != block_stream_))
     return Close("another frame within a header block");
   bool block = false;
@@ -231,7 +220,7 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
       if (Count(of_addresses_, address_, limits_.resets_of_address, now) == Verdict::kWait)
         return Verdict::kWait;
       counted_ = false;
-      open_.Close(frame.stream);
+      open_.erase(frame.stream);
       refused_.erase(frame.stream);
       break;
     case kData:
@@ -249,7 +238,8 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
       if ((frame.flags & kPadded) != 0) return Close("padded headers");
       if (frame.stream % 2 == 0) return Close("a HEADERS frame that is none");
       asks_ = false;
-      if (frame.stream > last_stream_ && Open(frame.stream, now) == Verdict::kWait) return Verdict::kWait;
+      if (frame.stream > last_stream_)
+        if (const Verdict verdict = Open(frame.stream, now); verdict != Verdict::kPass) return verdict;
       client_ends_ = (frame.flags & kEndStream) != 0;
       block = true;
       prefix_ = (frame.flags & kPriority) != 0 ? 5 : 0;
@@ -277,7 +267,6 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
     refused_.erase(frame.stream);
   frame_ = frame;
   left_ = frame.length;
-  field_.clear();
   if (block) {
     block_sent_ += frame.length;
     if (block_sent_ > limits_.header_bytes_sent) return Close("headers larger than a request's may be");
@@ -289,38 +278,19 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
 }
 
 Http2Guard::Verdict Http2Guard::Open(uint32_t stream, Time now) {
+  if (open_.size() >= limits_.most_streams) return Close("more streams than a connection may have");
   if (open_.size() >= limits_.streams &&
       Count(own_, "stream", limits_.further_streams, now) == Verdict::kWait)
     return Verdict::kWait;
-  const bool stalled = open_.ManyStalled() && now - *open_.stalled_since() >= limits_.moment;
-  if ((stalled || open_.BornStalled()) &&
-      Count(of_addresses_, address_ + " without room", limits_.calls_without_room, now) == Verdict::kWait)
-    return Verdict::kWait;
   last_stream_ = stream;
-  open_.Open(stream, now);
+  open_.insert(stream);
   asks_ = door_ != nullptr;
   method_.clear();
   authorization_.clear();
   return Verdict::kPass;
 }
 
-void Http2Guard::ReadWindows(std::string_view bytes, Time now) {
-  const bool settings = frame_.type == kSettings;
-  const size_t size = settings ? 6 : 4;
-  for (const char byte : bytes) {
-    field_.push_back(byte);
-    if (field_.size() < size) continue;
-    const uint32_t value = BigEndian(std::string_view(field_).substr(size - 4));
-    if (!settings)
-      open_.Give(frame_.stream, value & 0x7FFFFFFF, now);
-    else if (BigEndian(std::string_view(field_).substr(0, 2)) == kInitialWindowSize)
-      initial_window_ = value;
-    field_.clear();
-  }
-}
-
 Http2Guard::Verdict Http2Guard::ReadPayload(std::string_view bytes, Time now) {
-  if (frame_.type == kSettings || frame_.type == kWindowUpdate) ReadWindows(bytes, now);
   if (block_read_whole_) return Verdict::kPass;
   const auto skipped = std::min<uint32_t>(prefix_, static_cast<uint32_t>(bytes.size()));
   prefix_ -= skipped;

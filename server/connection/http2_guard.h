@@ -8,13 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "absl/status/status.h"
-#include "server/connection/stream_windows.h"
 #include "server/identity/rate_limiter.h"
 
 struct nghttp2_hd_inflater;
@@ -33,11 +32,7 @@ struct Http2Limits {
   // acknowledged it. Not less than that one.
   size_t streams = 100;
   RateLimit further_streams{5, 1};
-  // Calls that come although there is no room for their answers, or for many that were asked for before: of
-  // all connections of an address. A client's windows are small for moments; who has none is one that asks
-  // and does not take.
-  RateLimit calls_without_room{2, 20};
-  std::chrono::milliseconds moment{1000};
+  size_t most_streams = 400;
   // Calls that were turned away and whose client may still send.
   size_t refused = 200;
   // A request's headers: on the wire, and read, with 32 bytes for each (RFC 7540, 6.5.2). Not more than gRPC
@@ -73,13 +68,11 @@ class Http2Guard {
   // first *seen are done with. Call again with the others and what came after.
   Verdict FromClient(std::string_view bytes, Time now, std::string* out, size_t* seen);
   // The next bytes that the server sent.
-  void FromServer(std::string_view bytes, Time now);
+  void FromServer(std::string_view bytes);
   // What the client is to have next, beside what the server sent: answers of the door.
   std::string TakeAnswers();
   // How many bytes that is: while there are many, the client is to be read no further.
   size_t answers() const { return answers_.size(); }
-  // Since when the client has left answers where they are; none: it has not.
-  std::optional<Time> stalled_since() const { return open_.stalled_since(); }
   // When to call again after kWait.
   Time again() const { return again_; }
   std::string_view why() const { return why_; }
@@ -98,8 +91,6 @@ class Http2Guard {
   void AskAtDoor(Time now);
   // A call that begins on a stream.
   Verdict Open(uint32_t stream, Time now);
-  // Of the payload of SETTINGS and WINDOW_UPDATE.
-  void ReadWindows(std::string_view bytes, Time now);
   // Takes one of the limit; kWait where there is none.
   Verdict Count(RateLimiter& limiter, const std::string& key, const RateLimit& limit, Time now);
   // Of bytes of its payload.
@@ -123,11 +114,9 @@ class Http2Guard {
   std::string answers_;
   const std::unique_ptr<nghttp2_hd_inflater, void (*)(nghttp2_hd_inflater*)> inflater_;
   std::string_view why_;
-  bool settled_ = false;                    // its first frame, SETTINGS, has come
-  Frame frame_;                             // of the client
-  StreamWindows open_;                      // streams that the client has opened and neither side has ended
-  std::string field_;                       // of the SETTINGS or WINDOW_UPDATE frame, in part
-  std::optional<uint32_t> initial_window_;  // the last that the SETTINGS frame says; counts at its end
+  bool settled_ = false;               // its first frame, SETTINGS, has come
+  Frame frame_;                        // of the client
+  std::unordered_set<uint32_t> open_;  // streams that the client has opened and neither side has ended
   uint32_t last_stream_ = 0;
   uint32_t server_left_ = 0;   // of the payload of the server's frame
   bool server_spoke_ = false;  // its first frame has come

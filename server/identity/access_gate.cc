@@ -30,7 +30,11 @@ bool FromNetwork(const std::string& peer) {
 
 AccessGate::AccessGate(TokenRegistry& tokens, RevokedCertificates& revoked, AuditLog& audit,
                        AccessOptions options)
-    : tokens_(tokens), revoked_(revoked), audit_(audit), options_(std::move(options)) {}
+    : tokens_(tokens),
+      revoked_(revoked),
+      audit_(audit),
+      options_(std::move(options)),
+      answers_(options_.answers) {}
 
 Timestamp AccessGate::Now() const { return options_.now ? options_.now() : TimeOfDay(); }
 

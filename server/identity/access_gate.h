@@ -18,6 +18,7 @@
 #include "server/identity/tls_connections.h"
 #include "server/identity/tls_files.h"
 #include "server/identity/token_registry.h"
+#include "server/identity/waiting_answers.h"
 
 namespace fusion {
 
@@ -34,8 +35,9 @@ struct AccessOptions {
   RateLimit user_requests{200, 400};
   RateLimit worker_requests{1000, 2000};
   RateLimit admin_requests{200, 400};
-  int watched_jobs = 64;           // streams of one principal at a time
-  int tuning_programs = 1024;      // of one principal that tune at a time
+  int watched_jobs = 64;       // streams of one principal at a time
+  int tuning_programs = 1024;  // of one principal that tune at a time
+  AnswerLimits answers;
   std::function<Timestamp()> now;  // null: the system's clock
 };
 
@@ -68,6 +70,7 @@ class AccessGate {
                  const std::string& subject, const absl::Status& status);
   AuditLog& audit() { return audit_; }
   TlsConnections& connections() { return connections_; }
+  WaitingAnswers& answers() { return answers_; }
 
  private:
   absl::StatusOr<Principal> AuthenticateToken(const ShownCredentials& shown);
@@ -82,6 +85,7 @@ class AccessGate {
   RateLimiter rates_;
   ConcurrencyLimiter streams_;
   TlsConnections connections_;
+  WaitingAnswers answers_;
 
   std::mutex mutex_;
   std::map<std::string, CertificateIdentity> identities_;  // guarded by mutex_; read already, by PEM

@@ -52,7 +52,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::CreateToken(grpc::CallbackServerCont
                                                         const v1::CreateTokenRequest* request,
                                                         v1::CreateTokenResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/CreateToken", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
+  return RunOnPool(context_.requests, context_.gate, incoming, response,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      const std::optional<Role> role = ParseRole(v1::Role_Name(request->role()));
                      if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
@@ -71,7 +71,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ListTokens(grpc::CallbackServerConte
                                                        const v1::ListTokensRequest* request,
                                                        v1::ListTokensResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListTokens", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
+  return RunOnPool(context_.requests, context_.gate, incoming, response,
                    [this, response](AdmittedCall&) -> absl::Status {
                      absl::StatusOr<std::vector<TokenRecord>> tokens = tokens_.List();
                      if (!tokens.ok()) return tokens.status();
@@ -84,7 +84,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::RevokeToken(grpc::CallbackServerCont
                                                         const v1::RevokeTokenRequest* request,
                                                         v1::Token* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/RevokeToken", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
+  return RunOnPool(context_.requests, context_.gate, incoming, response,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->name();
                      absl::StatusOr<TokenRecord> token = tokens_.Revoke(request->name(), TimeOfDay());
@@ -98,7 +98,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ListAuditEntries(grpc::CallbackServe
                                                              const v1::ListAuditEntriesRequest* request,
                                                              v1::ListAuditEntriesResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListAuditEntries", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
+  return RunOnPool(context_.requests, context_.gate, incoming, response,
                    [this, request, response](AdmittedCall&) -> absl::Status {
                      context_.gate.audit().Flush();
                      absl::StatusOr<AuditPage> page =
@@ -116,7 +116,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* 
                                                    v1::BackUpResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/BackUp", *request};
   // On the pool for longer work: a large database takes a while.
-  return RunOnPool(context_.searches, context_.gate, incoming,
+  return RunOnPool(context_.searches, context_.gate, incoming, response,
                    [this, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<v1::BackUpResponse> written =
                          BackUpStore(context_.store, data_directory_, TimeOfDay());

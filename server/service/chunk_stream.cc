@@ -1,6 +1,7 @@
 #include "server/service/chunk_stream.h"
 
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -22,12 +23,15 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
       Finish(ToGrpcStatus(caller.status()));
       return;
     }
-    boost::asio::post(pool, [this, &gate, caller = *std::move(caller), shown = std::move(shown),
-                             method = incoming.method, load = std::move(load)] {
+    boost::asio::post(pool, [this, &gate, &context = incoming.context, caller = *std::move(caller),
+                             shown = std::move(shown), method = incoming.method, load = std::move(load)] {
       AdmittedCall call{caller, token_, "", false};
       absl::Status status = RunCatching([&]() -> absl::Status {
+        if (absl::Status may = gate.answers().Admit(shown.peer, std::chrono::steady_clock::now()); !may.ok())
+          return may;
         absl::StatusOr<Blob> blob = load(call);
         if (!blob.ok()) return blob.status();
+        answer_ = HoldAnswer(gate, shown.peer, context, blob->bytes.size());
         splitter_ = std::make_unique<ChunkSplitter>(std::move(blob->digest), std::move(blob->bytes));
         return absl::OkStatus();
       });
@@ -59,6 +63,7 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
   }
 
   CancellationToken token_;
+  std::shared_ptr<void> answer_;  // the blob, as long as it is here
   std::unique_ptr<ChunkSplitter> splitter_;
   v1::Chunk chunk_;
 };

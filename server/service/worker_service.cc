@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <boost/asio/post.hpp>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,7 @@ class SynchronizeReactor : public grpc::ServerUnaryReactor {
   SynchronizeReactor(Dispatcher& dispatcher, std::string worker)
       : dispatcher_(dispatcher), worker_(std::move(worker)) {}
   void set_call(int64_t call) { call_ = call; }
+  void set_answer(std::shared_ptr<void> answer) { answer_ = std::move(answer); }
   void OnCancel() override {
     if (const int64_t call = call_; call != 0) dispatcher_.CallBroke(worker_, call);
   }
@@ -30,6 +32,7 @@ class SynchronizeReactor : public grpc::ServerUnaryReactor {
   Dispatcher& dispatcher_;
   const std::string worker_;
   std::atomic<int64_t> call_ = 0;
+  std::shared_ptr<void> answer_;
 };
 
 }  // namespace
@@ -63,11 +66,12 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
   // On the pool, because results are written to the disk before the answer.
   const int64_t number = ++calls_;
   reactor->set_call(number);
-  boost::asio::post(context_.workers, [this, reactor, response, request, number] {
+  boost::asio::post(context_.workers, [this, reactor, call, response, request, number, peer = shown.peer] {
     context_.dispatcher.Synchronize(
         *request,
-        [reactor, response](v1::SynchronizeResponse answer) {
+        [reactor, call, response, peer, &gate = context_.gate](v1::SynchronizeResponse answer) {
           *response = std::move(answer);
+          reactor->set_answer(HoldAnswer(gate, peer, *call, MemoryOf(*response)));
           reactor->Finish(grpc::Status::OK);
         },
         number);

@@ -30,6 +30,7 @@ FUNCTIONS = b"/fusion.v1.OptimizerService/ListFunctions"
 SUBMIT = b"/fusion.v1.OptimizerService/Submit"
 GET_JOB = b"/fusion.v1.OptimizerService/GetJob"
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+MOST_MEGABYTES = 250  # of the server's memory, under attack
 LONG = os.environ.get("FUSION_LONG_TESTS") == "1"
 SOURCE = b"size n = 1000;\nvector[n] x, y, z;\ninput x, y;\nz = vadd(x, y);\nreturn z;\n"
 
@@ -128,20 +129,32 @@ def zero_windows(port, end):
     return repeat(port, end, lambda connection: call(connection.stream(), HEALTH) + window_update(0, 0) + window_update(1, 0x7FFFFFFF) * 2)
 
 
-def slow_readers(port, end):
-    """Ask for large answers and never open the window; as many at once as the server lets them."""
+def ask_and_take_nothing(port, end, connection_count, more=lambda _: b""):
+    """Ask for large answers, with windows of nothing, as many at once as the server lets them; more(connection) is sent besides."""
     connections, asked = [], 0
     while time.monotonic() < end:
-        if len(connections) < 16:
+        if len(connections) < connection_count:
             connections.append(Connection(port, PREFACE + settings(window=0), timeout=1.0))
         for connection in connections:
             for _ in range(20):
                 asked += connection.send(call(connection.stream(), FUNCTIONS))
+            if extra := more(connection):
+                connection.send(extra)
         time.sleep(0.05)
     closed = sum(not connection.is_open() for connection in connections)
     for connection in connections:
         connection.close()
     return asked, closed
+
+
+def slow_readers(port, end):
+    return ask_and_take_nothing(port, end, 16)
+
+
+def trickling_readers(port, end):
+    """The same with a little room now and then, for the connection and for each stream: they do take something."""
+    return ask_and_take_nothing(port, end, 16, lambda connection: b"".join(
+        window_update(stream, 1024) for stream in (0, *range(1, connection.next_stream, 2))))
 
 
 def garbage(port, end):
@@ -173,7 +186,7 @@ def garbage(port, end):
 
 
 ATTACKS = [rapid_reset, reset_before_data, header_flood, header_bomb, continuation_flood, ping_flood, unread_ping_flood,
-           settings_flood, unread_settings_flood, empty_frames, zero_windows, slow_readers, garbage]
+           settings_flood, unread_settings_flood, empty_frames, zero_windows, slow_readers, trickling_readers, garbage]
 
 
 def attacker(attack, port, end, tls, results):
@@ -327,6 +340,9 @@ def main():
                   f"({ratio:4.1f} x), longest {during[-1] * 1e3:5.0f} ms; server {server.megabytes()} MB; {what}", flush=True)
             if ratio > 2:
                 slower.append(name)
+            # What may wait for an address to take it has 80 MB.
+            if server.megabytes() > MOST_MEGABYTES:
+                raise RuntimeError(f"{name}: the server has {server.megabytes()} MB, not {MOST_MEGABYTES}")
             if server.process.poll() is not None:
                 raise RuntimeError(f"{name}: the server ended with {server.process.returncode}")
             Connection(server.port, timeout=60.0).ask(HEALTH)

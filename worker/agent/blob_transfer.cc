@@ -17,6 +17,9 @@ constexpr size_t kChunkBytes = 1 << 20;
 constexpr std::chrono::seconds kCallDeadline{60};
 
 absl::Status FromGrpc(const grpc::Status& status) {
+  // Not by this worker, which stops in other words.
+  if (status.error_code() == grpc::StatusCode::CANCELLED)
+    return absl::UnavailableError("the server gave the call up");
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 

@@ -12,9 +12,10 @@
 
 namespace fusion {
 
-// The server may be back soon: away, restarting or slow.
+// The server may be back soon: away, restarting or slow; or it has too much to do for this worker.
 inline bool IsTransient(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsInternal(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsInternal(status) ||
+         absl::IsResourceExhausted(status);
 }
 
 // Waiting times that double from 0.1 s to 5 s, each taken at random from its upper half, so that many workers

@@ -2,6 +2,8 @@
 #include <thread>
 
 #include "google/rpc/error_details.pb.h"
+#include "server/service/chunks.h"
+#include "server/service/server_metrics.h"
 #include "tests/fault/identity/farm_fixture.h"
 
 namespace fusion::testing {
@@ -107,6 +109,88 @@ TEST_F(LimitsTest, HeadersAreSmall) {
   const grpc::Status status = Call(ChannelOf("user-eva"), ListJobsMethod(), "", std::string(100 << 10, 'a'));
   EXPECT_FALSE(status.ok());
   EXPECT_TRUE(Call(ChannelOf("user-eva"), ListJobsMethod()).ok());
+}
+
+// The digest.
+std::string Upload(const std::shared_ptr<grpc::Channel>& channel, const std::string& bytes) {
+  grpc::ClientContext context;
+  v1::WriteBlobResponse response;
+  const auto writer = v1::WorkerService::NewStub(channel)->WriteBlob(&context, &response);
+  ChunkSplitter splitter(BlobDigest(bytes), bytes);
+  for (v1::Chunk chunk; splitter.Next(&chunk);) writer->Write(chunk);
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return response.digest();
+}
+
+// Downloads of blobs that the one who asked does not read.
+class Downloads {
+ public:
+  Downloads(std::shared_ptr<grpc::Channel> channel, const std::string& digest)
+      : stub_(v1::WorkerService::NewStub(channel)) {
+    request_.set_digest(digest);
+  }
+  ~Downloads() {
+    for (auto& context : contexts_) context->TryCancel();
+    for (auto& reader : readers_) reader->Finish();
+  }
+  void Begin() {
+    contexts_.push_back(std::make_unique<grpc::ClientContext>());
+    readers_.push_back(stub_->ReadBlob(contexts_.back().get(), request_));
+  }
+  // Reads one to its end.
+  absl::Status Read(size_t which) {
+    v1::Chunk chunk;
+    while (readers_[which]->Read(&chunk)) {
+    }
+    absl::Status status = FromGrpcStatus(readers_[which]->Finish());
+    contexts_.erase(contexts_.begin() + static_cast<std::ptrdiff_t>(which));
+    readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(which));
+    return status;
+  }
+  absl::Status BeginAndRead() {
+    Begin();
+    return Read(readers_.size() - 1);
+  }
+
+ private:
+  std::unique_ptr<v1::WorkerService::Stub> stub_;
+  v1::ReadBlobRequest request_;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts_;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::Chunk>>> readers_;
+};
+
+TEST_F(LimitsTest, WhoDoesNotTakeAnswersGetsNoneUntilTheyAreGivenUp) {
+  constexpr size_t kBytes = 8 << 20;
+  options_.gate.answers.of_connection = 3 * kBytes / 2;
+  options_.gate.answers.patience = std::chrono::seconds(3);
+  options_.gate.answers.bytes_per_second = 1 << 30;
+  Start();
+  const std::string digest = Upload(ChannelOf("worker-gpu1"), std::string(kBytes, 'x'));
+  Downloads slow(ChannelOf("worker-gpu1"), digest), others(ChannelOf("worker-gpu2"), digest);
+  EXPECT_TRUE(slow.BeginAndRead().ok());
+  slow.Begin();
+  slow.Begin();
+  const auto begin = std::chrono::steady_clock::now();
+  absl::Status refused;
+  while (refused.ok() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(2))
+    refused = slow.BeginAndRead();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("did not take"));
+  EXPECT_TRUE(others.BeginAndRead().ok()) << "another connection";
+  // One that is read is taken, and makes room; one that nobody reads is given up.
+  const absl::Status late = slow.Read(0);
+  EXPECT_TRUE(late.ok()) << late;
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto says = [&] {
+    return server_->metrics().registry.Text().find("fusion_answers_given_up_total 1\n") != std::string::npos;
+  };
+  while (!says() && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(says());
+  EXPECT_TRUE(absl::IsCancelled(slow.Read(0)));
+  EXPECT_TRUE(slow.BeginAndRead().ok());
 }
 
 TEST_F(LimitsTest, RefusalsAreWrittenDownButNotWithoutEnd) {

@@ -79,7 +79,7 @@ class Http2GuardTest : public ::testing::Test {
     headers_ = std::make_unique<Headers>();
     unseen_.clear();
     EXPECT_EQ(Send(Frame(kSettings, 0, 0)), Passage::kPass);
-    guard_->FromServer(Frame(kSettings, 0, 0), now_);
+    guard_->FromServer(Frame(kSettings, 0, 0));
     out_.clear();
   }
   // Keeps what the guard has not seen for the next call.
@@ -233,8 +233,29 @@ TEST_F(Http2GuardTest, StreamsThatTheServerHasNotEnded) {
   for (const char byte : Frame(kHeaders, kEndHeaders, 1, "abc") + Frame(kData, 0, 1, "xyz") +
                              Frame(kHeaders, kEndHeaders | kEndStream, 1, "d") +
                              Frame(kReset, 0, 3, "\0\0\0\0"))
-    guard_->FromServer({&byte, 1}, now_);
+    guard_->FromServer({&byte, 1});
   EXPECT_EQ(Send(""), Passage::kPass);
+}
+
+TEST_F(Http2GuardTest, StreamsThatNobodyEndsAreBounded) {
+  Http2Limits limits;
+  limits.streams = 10;
+  limits.most_streams = 20;
+  Make(limits);
+  int opened = 0;
+  Passage verdict = Passage::kPass;
+  while (opened < 1000) {
+    verdict = Call();
+    while (verdict == Passage::kWait) {
+      now_ = guard_->again();
+      verdict = Send("");
+    }
+    if (verdict != Passage::kPass) break;
+    ++opened;
+  }
+  EXPECT_EQ(opened, 20);
+  EXPECT_EQ(verdict, Passage::kClose);
+  EXPECT_THAT(std::string(guard_->why()), HasSubstr("more streams"));
 }
 
 TEST_F(Http2GuardTest, TheDoorTurnsCallsAwayBeforeTheirMessages) {
@@ -257,9 +278,9 @@ TEST_F(Http2GuardTest, TheDoorTurnsCallsAwayBeforeTheirMessages) {
   EXPECT_EQ(asked.back(), "/a.B/C Bearer bad");
   // Not in the middle of a frame of the server's.
   const std::string frame = Frame(kData, 0, 1, "answer");
-  guard_->FromServer(frame.substr(0, 11), now_);
+  guard_->FromServer(frame.substr(0, 11));
   EXPECT_EQ(guard_->TakeAnswers(), "");
-  guard_->FromServer(frame.substr(11), now_);
+  guard_->FromServer(frame.substr(11));
   const std::string answers = guard_->TakeAnswers();
   const size_t block = static_cast<uint8_t>(answers[2]) + 256u * static_cast<uint8_t>(answers[1]);
   EXPECT_EQ(answers.substr(3, 6), std::string("\x01\x05\0\0\0\x03", 6));
@@ -283,9 +304,9 @@ TEST_F(Http2GuardTest, AnswersComeAfterTheServersFirstFrameAndNotWithinItsHeader
   EXPECT_EQ(Send(Frame(kSettings, 0, 0) + Frame(kHeaders, kEndHeaders | kEndStream, 1, headers_->Call())),
             Passage::kPass);
   EXPECT_EQ(guard_->TakeAnswers(), "");
-  guard_->FromServer(Frame(kSettings, 0, 0) + Frame(kHeaders, 0, 7, "abc"), now_);
+  guard_->FromServer(Frame(kSettings, 0, 0) + Frame(kHeaders, 0, 7, "abc"));
   EXPECT_EQ(guard_->TakeAnswers(), "");
-  guard_->FromServer(Frame(kContinuation, kEndHeaders, 7, "abc"), now_);
+  guard_->FromServer(Frame(kContinuation, kEndHeaders, 7, "abc"));
   const size_t answer = guard_->TakeAnswers().size();
   EXPECT_GT(answer, 100u);
   EXPECT_LT(answer, 16384u) << "a frame is no larger";
@@ -328,78 +349,6 @@ TEST_F(Http2GuardTest, CallsTurnedAwayCountAsResets) {
     ++passed;
   }
   EXPECT_LE(passed, 5);
-}
-
-TEST_F(Http2GuardTest, WhoGivesNoRoomForAnswersAsksSlowly) {
-  Http2Limits limits;
-  limits.calls_without_room = {2, 3};
-  Make(limits);
-  const std::string no_window("\0\4\0\0\0\0", 6), window("\0\4\0\0\xff\xff", 6);
-  ASSERT_EQ(Send(Frame(kSettings, 0, 0, no_window)), Passage::kPass);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Call(), Passage::kPass);
-  EXPECT_EQ(Call(), Passage::kWait);
-  EXPECT_EQ(guard_->again() - now_, milliseconds(500) + Http2Guard::Time::duration(1));
-  now_ = guard_->again();
-  EXPECT_EQ(Send(""), Passage::kPass);
-  // Another connection of the address has as little; with room it is not asked.
-  Make(limits);
-  EXPECT_EQ(Call(), Passage::kPass);
-  ASSERT_EQ(Send(Frame(kSettings, 0, 0, no_window)), Passage::kPass);
-  EXPECT_EQ(Call(), Passage::kWait);
-  now_ += milliseconds(500);
-  EXPECT_EQ(Send(Frame(kSettings, 0, 0, window)), Passage::kPass);
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(Call(), Passage::kPass);
-}
-
-TEST_F(Http2GuardTest, WhoHasNoRoomForAMomentIsNotSlowed) {
-  Http2Limits limits;
-  limits.calls_without_room = {2, 1};
-  Make(limits);
-  ASSERT_EQ(Call(), Passage::kPass);
-  for (int i = 0; i < 4; ++i) guard_->FromServer(Frame(kData, 0, 1, std::string(16383, 'x')), now_);
-  EXPECT_EQ(guard_->stalled_since(), now_);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(Call(), Passage::kPass);
-  now_ += limits.moment;
-  EXPECT_EQ(Call(), Passage::kPass);
-  EXPECT_EQ(Call(), Passage::kWait);
-  now_ = guard_->again();
-  EXPECT_EQ(Send(Frame(kWindow, 0, 0, std::string("\0\0\xff\xff", 4)) +
-                 Frame(kWindow, 0, 1, std::string("\0\0\xff\xff", 4))),
-            Passage::kPass);
-  EXPECT_EQ(guard_->stalled_since(), std::nullopt);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(Call(), Passage::kPass);
-}
-
-TEST_F(Http2GuardTest, OneStalledAnswerOfManyLeavesCallsAsTheyAre) {
-  Http2Limits limits;
-  limits.calls_without_room = {2, 0};
-  Make(limits);
-  ASSERT_EQ(Send(Frame(kWindow, 0, 0, std::string("\0\xff\xff\xff", 4))), Passage::kPass);
-  ASSERT_EQ(Call(), Passage::kPass);
-  for (int i = 0; i < 4; ++i) guard_->FromServer(Frame(kData, 0, 1, std::string(16383, 'x')), now_);
-  ASSERT_EQ(guard_->stalled_since(), now_);
-  now_ += limits.moment * 10;
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(Call(), Passage::kPass);
-}
-
-TEST_F(Http2GuardTest, OfManySettingsOfOneFrameTheLastCounts) {
-  Http2Limits limits;
-  limits.calls_without_room = {2, 0};
-  Make(limits);
-  const std::string none("\0\4\0\0\0\0", 6), some("\0\4\0\0\xff\xff", 6);
-  ASSERT_EQ(Send(Frame(kSettings, 0, 0, none + none + some)), Passage::kPass);
-  EXPECT_EQ(Send(Frame(kHeaders, kEndHeaders | kEndStream, 1, headers_->Call())), Passage::kPass);
-  ASSERT_EQ(Send(Frame(kSettings, 0, 0, some + some + none)), Passage::kPass);
-  EXPECT_EQ(Send(Frame(kHeaders, kEndHeaders | kEndStream, 3, headers_->Call())), Passage::kWait);
-}
-
-TEST_F(Http2GuardTest, SettingsAndWindowUpdatesOfOtherLengthsAreNone) {
-  for (const std::string& bad :
-       {Frame(kSettings, 0, 0, "odd"), Frame(kSettings, 0, 0, std::string(16386, '\0')),
-        Frame(kWindow, 0, 0, "123"), Frame(kWindow, 0, 0, "12345")}) {
-    Make();
-    EXPECT_EQ(Send(bad), Passage::kClose);
-  }
 }
 
 }  // namespace
