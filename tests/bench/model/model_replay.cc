@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,6 +26,8 @@
 
 namespace fusion::replay {
 namespace {
+
+constexpr int kDraws = 3;
 
 // One way to predict, and how well it agrees.
 nlohmann::ordered_json Assess(const std::string& name, const std::vector<PredictedGraph>& graphs,
@@ -181,6 +184,26 @@ int Run(int argc, char** argv) {
          all([&](const ReplayedGraph& graph) { return without_example(graph, false); }));
   assess("the example left out, others' kernels remembered",
          all([&](const ReplayedGraph& graph) { return without_example(graph, true); }));
+  // While a device is new, little is known of it: a few graphs of other examples, drawn at random.
+  for (const int known : {2, 5, 10, 20}) {
+    std::vector<PredictedGraph> predicted;
+    for (int draw = 0; draw < kDraws; ++draw)
+      for (size_t i = 0; i < last.graphs.size(); ++i) {
+        std::vector<const ReplayedGraph*> others;
+        for (const ReplayedGraph& other : last.graphs)
+          if (other.example != last.graphs[i].example) others.push_back(&other);
+        std::mt19937 dice(static_cast<unsigned>(draw * 1000) + static_cast<unsigned>(i));
+        std::shuffle(others.begin(), others.end(), dice);
+        others.resize(std::min<size_t>(others.size(), static_cast<size_t>(known)));
+        v1::ResidualStatistics statistics;
+        for (const ReplayedGraph* other : others) AddJob(other->Observations(start), &statistics);
+        predicted.push_back(replay.Predict(last.graphs[i], Residual(statistics), nullptr));
+      }
+    const bool shown = std::exchange(details, false);
+    assess(absl::StrCat(known, " graphs of other examples known, ", kDraws, " draws").c_str(), predicted);
+    details = shown;
+    json["ways"].back().erase("graphs");
+  }
   const auto without_sizes = [&](const ReplayedGraph& graph, bool with_memory) {
     const auto left_out = [&](const ReplayedGraph& other) {
       return other.example == graph.example && other.sizes == graph.sizes;
