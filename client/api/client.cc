@@ -55,6 +55,14 @@ double RetryDelay(const absl::Status& refusal) {
   return seconds * (1 + 0.2 * device() / std::random_device::max());
 }
 
+// The end of a stream that the client did not end: a server that goes down may cancel its streams.
+absl::Status StreamEnd(const grpc::Status& end) {
+  absl::Status status = FromGrpcStatus(end);
+  return absl::IsCancelled(status)
+             ? absl::UnavailableError(absl::StrCat("the server ended the stream: ", status.message()))
+             : status;
+}
+
 // What stands between a channel that does not work and the server, by a call that needs no role: the empty
 // message is a HealthCheckRequest for the whole server.
 grpc::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
@@ -270,10 +278,7 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
         on_event(event);
         if (event.has_finished()) return event.finished();
       }
-      status = FromGrpcStatus(reader->Finish());
-      // Not by us: a server that goes down may end its streams so.
-      if (absl::IsCancelled(status))
-        status = absl::UnavailableError(absl::StrCat("the server ended the stream: ", status.message()));
+      status = StreamEnd(reader->Finish());
     }
     if (status.ok()) {
       // All events were seen before, the last one too.
@@ -406,17 +411,33 @@ absl::StatusOr<v1::ListTuningReportsResponse> Client::ListTuningReports(const st
 }
 
 absl::Status Client::WatchTuning(const std::string& name,
-                                 const std::function<bool(const v1::Tuning&)>& on_change) {
+                                 const std::function<bool(const v1::Tuning&)>& on_change, seconds patience) {
   v1::WatchTuningRequest request;
   request.set_name(name);
-  Call call(this);
-  std::unique_ptr<grpc::ClientReader<v1::Tuning>> reader = tuner_->WatchTuning(call.context(), request);
-  v1::Tuning tuning;
-  bool enough = false;
-  while (!enough && reader->Read(&tuning)) enough = !on_change(tuning);
-  if (enough) call.context()->TryCancel();
-  const grpc::Status status = reader->Finish();
-  return enough ? absl::OkStatus() : FromGrpcStatus(status);
+  std::string last;
+  steady_clock::time_point last_contact = steady_clock::now();
+  Pauses pauses;
+  for (;;) {
+    absl::Status status;
+    {
+      Call call(this);
+      std::unique_ptr<grpc::ClientReader<v1::Tuning>> reader = tuner_->WatchTuning(call.context(), request);
+      v1::Tuning tuning;
+      bool enough = false;
+      while (!enough && reader->Read(&tuning)) {
+        last_contact = steady_clock::now();
+        pauses = {};
+        // Each stream begins with the tuning as it is, which may be as it was.
+        const std::string seen = tuning.SerializeAsString();
+        if (seen != std::exchange(last, seen)) enough = !on_change(tuning);
+      }
+      if (enough) call.context()->TryCancel();
+      status = StreamEnd(reader->Finish());
+      if (enough) return absl::OkStatus();
+    }
+    if (!absl::IsUnavailable(status) || steady_clock::now() - last_contact > patience) return status;
+    if (!WaitUnlessInterrupted(pauses.Next())) return absl::CancelledError("interrupted");
+  }
 }
 
 }  // namespace fusion

@@ -94,9 +94,10 @@ class Client {
   absl::StatusOr<v1::Tuning> ResetTuning(const std::string& name);
   absl::StatusOr<v1::ListTuningReportsResponse> ListTuningReports(const std::string& name, int page_size,
                                                                   const std::string& page_token);
-  // Calls `on_change` with the tuning as it is, and after changes, until that returns false (then OK) or the
-  // stream breaks.
-  absl::Status WatchTuning(const std::string& name, const std::function<bool(const v1::Tuning&)>& on_change);
+  // Calls `on_change` with the tuning as it is, and after changes, until that returns false (then OK). A
+  // broken stream is taken up again as by WatchJob; what it shows again is not told twice.
+  absl::Status WatchTuning(const std::string& name, const std::function<bool(const v1::Tuning&)>& on_change,
+                           std::chrono::seconds patience = kPatience);
 
   // Every call in flight and every later one ends with Cancelled. Callable from any thread.
   void Interrupt();

@@ -3,9 +3,15 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
+#include <thread>
+#include <vector>
 
+#include "client/api/client.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "server/service/server_metrics.h"
@@ -280,6 +286,48 @@ TEST_F(TuneStreamTest, ShutdownEndsStreams) {
   while (reader->Read(&tuning)) {
   }
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(TuneStreamTest, ClientsThatWatchGoOnWhenTheServerIsBack) {
+  std::string name;
+  {
+    TuningConnection program(channel_);
+    name = Begin(program, "p");
+    ASSERT_TRUE(program.Report(1, {TuningRun({2, 0}, 1)}));
+    ASSERT_TRUE(program.WaitAcknowledged(1));
+  }
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(server_->address(), ClientCredentials());
+  ASSERT_TRUE(client.ok()) << client.status();
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<uint64_t> generations;  // guarded by mutex
+  const auto wait_for = [&](uint64_t generation) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(30),
+                            [&] { return !generations.empty() && generations.back() >= generation; });
+  };
+  absl::Status end;
+  std::thread watcher([&] {
+    end = (*client)->WatchTuning(name, [&](const v1::Tuning& tuning) {
+      std::lock_guard lock(mutex);
+      generations.push_back(tuning.generation());
+      changed.notify_all();
+      return tuning.generation() < 3;
+    });
+  });
+  EXPECT_TRUE(wait_for(1));
+  Restart();
+  grpc::ClientContext first, second;
+  v1::ResetTuningRequest request;
+  request.set_name(name);
+  v1::Tuning reset;
+  EXPECT_TRUE(stub_->ResetTuning(&first, request, &reset).ok());
+  EXPECT_EQ(reset.generation(), 2u);
+  EXPECT_TRUE(wait_for(2));
+  EXPECT_TRUE(stub_->ResetTuning(&second, request, &reset).ok());
+  watcher.join();
+  EXPECT_TRUE(end.ok()) << end;
+  EXPECT_TRUE(std::is_sorted(generations.begin(), generations.end()));
 }
 
 TEST_F(TuneStreamTest, ProgramsThatVanishLeaveNothing) {
