@@ -228,7 +228,7 @@ def replay_table(document, path):
              "| first 3 within 2 % | loss of first 1, 3, median | largest |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for way in document["ways"]:
         median, largest = way["median_regret"], way["largest_regret"]
-        lines.append(f"| {way['name']} | {len(way['graphs'])} | {percent(way['median_absolute_error'])} | {way['median_kendall_tau']:.2f} "
+        lines.append(f"| {way['name']} | {way['graph_count']} | {percent(way['median_absolute_error'])} | {way['median_kendall_tau']:.2f} "
                      f"({way['least_kendall_tau']:.2f}) | {percent(way['best_in_first_5_with_ties'])} | "
                      f"{percent(way['first_3_within_2_percent'])} | {percent(median['first'])}, {percent(median['first_3'])} | "
                      f"{percent(largest['first'])}, {percent(largest['first_3'])} |")

@@ -47,7 +47,8 @@ nlohmann::ordered_json Assess(const std::string& name, const std::vector<Predict
       s.min_tau.value_or(0), 100 * s.best_in_first_5_with_ties, 100 * s.first_3_within_2_percent,
       100 * s.median_regret.first, 100 * s.median_regret.first_3, 100 * s.max_regret.first,
       100 * s.max_regret.first_3);
-  json.update({{"candidates", s.candidates},
+  json.update({{"graph_count", s.graphs},
+               {"candidates", s.candidates},
                {"median_absolute_error", s.median_absolute_error},
                {"median_kendall_tau", s.median_tau.value_or(0)},
                {"least_kendall_tau", s.min_tau.value_or(0)},
