@@ -58,6 +58,7 @@ FILES = {
     ("client/cli", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
     ("worker/agent", "server/identity/channel_credentials.h"): "workers show who they are to what checks it",
     ("server/identity", "server/service/status_conversion.h"): "who asks too often is told when to ask again as all others are",
+    ("server/connection", "server/service/status_conversion.h"): "the door's answers say when to ask again as all others do",
     ("client/cli", "server/service/status_conversion.h"): "errors are told apart the same way on both sides",
     ("client/cli", "server/service/data_directory.h"): "both sides find the data in the same place",
     ("client/cli", "server/accuracy/tuning_plots.h"): "plots are drawn where they are written, from what the server answers",

@@ -24,6 +24,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -54,7 +55,9 @@ constexpr RateLimit kBadEnds{5, 10};
 constexpr std::chrono::seconds kSlowed{1};
 // Connections of such addresses are taken together, so that each costs less.
 constexpr std::chrono::milliseconds kTogether{5};
+constexpr std::chrono::seconds kBetweenLooksAtRelays{5};
 constexpr std::chrono::seconds kLastWords{1};
+constexpr std::string_view kSynchronize = "/fusion.v1.WorkerService/Synchronize";
 
 // Which addresses have ended connections badly: broke the protocol, or went beyond its limits. Thread safe.
 class BadEnds {
@@ -284,7 +287,9 @@ struct ConnectionAcceptor::Parts {
         of_call.authorization = authorization;
         if (absl::Status may = gate->CheckAtDoor(of_call, method).status(); !may.ok()) return may;
       }
-      // Here it counts as a reset, so that who does not take answers does not ask often either.
+      // Here it counts as a reset, so that who does not take answers does not ask often either. A worker's
+      // lease does not wait for what it downloads.
+      if (method == kSynchronize) return absl::OkStatus();
       return gate->answers().Admit(shown.peer, std::chrono::steady_clock::now());
     };
     const int descriptor = Connect(socket_name);
@@ -296,7 +301,21 @@ struct ConnectionAcceptor::Parts {
         std::move(client), std::move(stream), asio::local::stream_protocol::socket(carrier, {}, descriptor),
         std::make_unique<Http2Guard>(Http2Limits(), of_addresses, network, std::move(door)),
         [this, name, network, known, counted](std::string_view why) { Cut(name, network, why); });
+    relays.push_back(relay);
     relay->Start(rest);
+  }
+
+  // On the carriers' thread.
+  void LookAtRelays() {
+    std::erase_if(relays, [now = std::chrono::steady_clock::now()](const auto& entry) {
+      const std::shared_ptr<ConnectionRelay> relay = entry.lock();
+      if (relay) relay->EndIfStuck(now);
+      return !relay;
+    });
+    look_at_relays.expires_after(kBetweenLooksAtRelays);
+    look_at_relays.async_wait([this](const Error& stopped) {
+      if (!stopped) LookAtRelays();
+    });
   }
 
   // A connection to the gRPC server, which knows its peer by the name of this end; -1: there is none.
@@ -356,6 +375,8 @@ struct ConnectionAcceptor::Parts {
   std::atomic<int> carried = 0;  // connections; before `carrier`, whose end ends them
   asio::io_context carrier{1};
   const asio::executor_work_guard<asio::io_context::executor_type> carries{carrier.get_executor()};
+  asio::steady_timer look_at_relays{carrier};
+  std::vector<std::weak_ptr<ConnectionRelay>> relays;  // the carriers' thread's
   std::thread carrier_thread;
   std::mutex server_mutex;  // guards server
   uint64_t serial = 0;      // of connections to gRPC; the carriers' thread's
@@ -421,6 +442,7 @@ void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConne
   for (Parts::Listener& listener : parts_->listeners) parts_->Wait(&listener);
   parts_->Look();
   parts_->thread = std::thread([io = &parts_->io] { io->run(); });
+  parts_->LookAtRelays();
   parts_->carrier_thread = std::thread([io = &parts_->carrier] { io->run(); });
 }
 

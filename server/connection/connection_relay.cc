@@ -1,5 +1,8 @@
 #include "server/connection/connection_relay.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -18,6 +21,9 @@ using State = ClientStream::State;
 
 // gRPC closes connections that break HTTP/2 at once, and others after a while.
 constexpr std::chrono::seconds kSoon{1};
+// Of clients that leave what is on its way to them, and what they have to take of it meanwhile.
+constexpr std::chrono::seconds kPatience{60};
+constexpr size_t kLeastTaken = 60 << 10;
 constexpr size_t kChunk = 64 << 10;
 constexpr int kTurns = 4;  // of one connection before another's
 // GOAWAY of no stream, ENHANCE_YOUR_CALM (RFC 7540, 6.8 and 7).
@@ -191,7 +197,27 @@ struct ConnectionRelay::Parts {
     size_t count = 0;
     if (!Moved(stream->Write(bytes.data(), bytes.size(), &count))) return false;
     to_client.Take(count);
+    written += count;
     return true;
+  }
+
+  // Bytes that were written and that the client's side has not acknowledged.
+  size_t LeftInKernel() {
+    int left = 0;
+    return ioctl(client.native_handle(), SIOCOUTQ, &left) == 0 && left > 0 ? static_cast<size_t>(left) : 0;
+  }
+
+  void EndIfStuck(std::chrono::steady_clock::time_point now) {
+    if (ended) return;
+    // A minute begins anew whenever the client has taken all, or enough.
+    const size_t left = LeftInKernel(), taken = written - std::min(written, left);
+    if ((to_client.empty() && left == 0) || taken >= taken_before + kLeastTaken) {
+      taken_before = taken;
+      waits_since = now;
+    }
+    if (now - waits_since < kPatience) return;
+    cut("it does not take what it asked for");
+    End();
   }
 
   // Takes nothing from the client until then.
@@ -227,6 +253,8 @@ struct ConnectionRelay::Parts {
   const std::function<void(std::string_view why)> cut;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   Queue unseen, to_server, to_client;
+  size_t written = 0, taken_before = 0;  // of the client's; then
+  std::chrono::steady_clock::time_point waits_since = begin;
   Waits client_waits, server_waits;
   bool ended = false, paused = false;
   bool server_deaf = false;
@@ -249,5 +277,7 @@ void ConnectionRelay::Start(std::string_view bytes) {
   parts->asked_again = true;
   parts->Run(shared_from_this());
 }
+
+void ConnectionRelay::EndIfStuck(std::chrono::steady_clock::time_point now) { parts_->EndIfStuck(now); }
 
 }  // namespace fusion

@@ -18,8 +18,8 @@ namespace fusion {
 class ConnectionRelay : public std::enable_shared_from_this<ConnectionRelay> {
  public:
   // Both sockets do not block. `stream` is of the client's, whose preface has come. `cut`: that the client is
-  // to blame for the end, and how: the guard closed the connection, or gRPC did within a second. Called at
-  // most once.
+  // to blame for the end, and how: the guard closed the connection, gRPC did within a second, or the client
+  // takes nothing. Called at most once.
   ConnectionRelay(boost::asio::ip::tcp::socket client, std::unique_ptr<ClientStream> stream,
                   boost::asio::local::stream_protocol::socket server, std::unique_ptr<Http2Guard> guard,
                   std::function<void(std::string_view why)> cut);
@@ -27,6 +27,11 @@ class ConnectionRelay : public std::enable_shared_from_this<ConnectionRelay> {
 
   // `bytes`: what the client has sent behind the preface.
   void Start(std::string_view bytes);
+
+  // Ends it when for a minute the client has taken less than 60 KB of what is on its way to it: beside what
+  // is held where answers are made, the buffers on the way are some megabytes. To be called every few
+  // seconds.
+  void EndIfStuck(std::chrono::steady_clock::time_point now);
 
  private:
   struct Parts;

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/identity/authorization_header.h"
+#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {
@@ -16,6 +18,7 @@ constexpr size_t kFrameHeader = 9;
 constexpr size_t kFieldOverhead = 32;  // RFC 7540, 6.5.2
 // Bytes of a message: three times as many on the wire at most, and a frame has 16,384.
 constexpr size_t kMostMessage = 1000;
+constexpr size_t kMostDetails = 4000;
 constexpr uint32_t kNoError = 0, kCancel = 8;
 enum FrameType : uint8_t {
   kData = 0,
@@ -148,6 +151,10 @@ void Http2Guard::AskAtDoor(Time now) {
   AppendField("content-type", "application/grpc", &block);
   AppendField("grpc-status", absl::StrCat(static_cast<int>(status.code())), &block);
   AppendField("grpc-message", PercentEncoded(std::string(status.message().substr(0, kMostMessage))), &block);
+  // When to ask again, for one.
+  const std::string details = ToGrpcStatus(status).error_details();
+  if (!details.empty() && details.size() <= kMostDetails)
+    AppendField("grpc-status-details-bin", absl::Base64Escape(details), &block);
   AppendFrame(kHeaders, kEndHeaders | kEndStream, stream, block, &answers_);
   open_.erase(stream);
   turned_away_ = stream;

@@ -21,6 +21,11 @@ absl::Status Refusal(const char* whose, size_t limit) {
                     kTryAgain);
 }
 
+WaitingAnswers::Time::duration Transfer(size_t bytes, size_t bytes_per_second) {
+  return std::chrono::duration_cast<WaitingAnswers::Time::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(bytes_per_second)));
+}
+
 }  // namespace
 
 size_t WaitingAnswers::Address::OfConnection(const std::string& peer) const {
@@ -57,8 +62,10 @@ void WaitingAnswers::Book::GiveUp(const std::string& network, Answers::iterator 
 bool WaitingAnswers::MakeRoom(const std::string& network, Time now) {
   const auto address = book_->addresses.find(network);
   if (address == book_->addresses.end()) return false;
-  const auto longest = address->second.answers.begin();
-  if (now - longest->since < limits_.moment) return false;
+  Answers& answers = address->second.answers;
+  const auto longest = std::find_if(answers.begin(), answers.end(),
+                                    [&](const Answer& answer) { return now >= answer.for_others; });
+  if (longest == answers.end()) return false;
   book_->GiveUp(network, longest);
   return true;
 }
@@ -87,17 +94,21 @@ std::shared_ptr<void> WaitingAnswers::Hold(const std::string& peer, size_t bytes
                                            std::function<void()> give_up) {
   std::string network = NetworkOfPeer(peer);
   if (network.empty()) return nullptr;
-  const std::chrono::duration<double> transfer(static_cast<double>(bytes) /
-                                               static_cast<double>(limits_.bytes_per_second));
-  Answer answer{peer, kOverhead + bytes, now,
-                now + limits_.patience + std::chrono::duration_cast<Time::duration>(transfer),
-                std::move(give_up)};
-  std::lock_guard lock(book_->mutex);
-  Address& address = book_->addresses[network];
-  book_->bytes += answer.bytes;
-  address.bytes += answer.bytes;
-  address.of_connection[peer] += answer.bytes;
-  const auto entry = address.answers.insert(address.answers.end(), std::move(answer));
+  const size_t memory = kOverhead + bytes;
+  Answers::iterator entry;
+  {
+    std::lock_guard lock(book_->mutex);
+    Address& address = book_->addresses[network];
+    book_->bytes += memory;
+    address.bytes += memory;
+    const size_t of_connection = address.of_connection[peer] += memory;
+    entry = address.answers.insert(
+        address.answers.end(),
+        Answer{peer, memory, now + limits_.moment + Transfer(memory, limits_.swift_bytes_per_second),
+               now + limits_.patience + Transfer(of_connection, limits_.bytes_per_second),
+               std::move(give_up)});
+  }
+  // Not with the mutex: the deleter takes it, if there is no memory for the pointer too.
   return {nullptr, [book = book_, network = std::move(network), entry](void*) {
             std::lock_guard lock(book->mutex);
             if (entry->given_up) {

@@ -21,11 +21,14 @@ struct AnswerLimits {
   // A quarter more for connections that hold little: those of callers who take what they ask for.
   size_t of_address = 64 << 20, of_all = 512 << 20;
   size_t little = 1 << 20;
-  // An answer is given up that is not taken within this time and that of its memory at this rate.
+  // An answer is given up that is not taken within this time and that of all that its connection holds, at
+  // this rate.
   std::chrono::milliseconds patience{60'000};
   size_t bytes_per_second = 64 << 10;
-  // Where an address, or all, are at their limit: one that has waited for as long is given up for another.
+  // Where an address, or all, are at their limit: one that has waited for as long, and that of its memory at
+  // this rate, is given up for another.
   std::chrono::milliseconds moment{100};
+  size_t swift_bytes_per_second = 1 << 20;
 };
 
 // Thread safe.
@@ -58,7 +61,7 @@ class WaitingAnswers {
   struct Answer {
     std::string peer;
     size_t bytes = 0;
-    Time since{}, overdue{};
+    Time for_others{}, overdue{};  // when it may be given up for others, and is without
     std::function<void()> give_up;
     bool given_up = false;
   };

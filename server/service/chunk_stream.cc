@@ -1,5 +1,6 @@
 #include "server/service/chunk_stream.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <memory>
@@ -31,7 +32,9 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
           return may;
         absl::StatusOr<Blob> blob = load(call);
         if (!blob.ok()) return blob.status();
-        answer_ = HoldAnswer(gate, shown.peer, context, blob->bytes.size());
+        // The blob, and a chunk of it as a message and as it is sent.
+        const size_t bytes = blob->bytes.size(), chunk = std::min<size_t>(bytes, kChunkBytes);
+        answer_ = HoldAnswer(gate, shown.peer, context, bytes + 2 * chunk);
         splitter_ = std::make_unique<ChunkSplitter>(std::move(blob->digest), std::move(blob->bytes));
         return absl::OkStatus();
       });

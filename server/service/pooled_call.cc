@@ -84,8 +84,11 @@ grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, AccessGate& 
         if (status.ok()) status = RunCatching([&] { return work(call); });
         gate.RecordEnd(&caller, shown, method, call.subject,
                        call.refused ? absl::PermissionDeniedError("") : status);
-        reactor->set_answer(HoldAnswer(gate, shown.peer, context, status.ok() ? MemoryOf(*response) : 0));
-        reactor->Finish(ToGrpcStatus(status, error_bytes));
+        const grpc::Status end = ToGrpcStatus(status, error_bytes);
+        const size_t bytes = end.ok() ? MemoryOf(*response)
+                                      : kCopies * (end.error_message().size() + end.error_details().size());
+        reactor->set_answer(HoldAnswer(gate, shown.peer, context, bytes));
+        reactor->Finish(end);
       });
   return reactor;
 }

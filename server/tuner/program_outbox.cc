@@ -19,7 +19,13 @@ void ProgramOutbox::AddWelcome(uint64_t last_sequence) {
 
 void ProgramOutbox::AddDeclared(v1::Declared declared) {
   std::unique_lock lock(mutex_);
-  declared_.push_back(std::move(declared));
+  const auto same = std::find_if(declared_.begin(), declared_.end(), [&](const v1::Declared& waiting) {
+    return waiting.section() == declared.section();
+  });
+  if (same == declared_.end())
+    declared_.push_back(std::move(declared));
+  else
+    *same = std::move(declared);
   Wake(std::move(lock));
 }
 

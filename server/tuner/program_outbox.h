@@ -13,8 +13,9 @@
 
 namespace fusion {
 
-// Thread safe. Bounded, however slowly the program reads: of choices of one section and of acknowledgements
-// the newest counts, and proposals are limited by what the program wants.
+// Thread safe. Bounded, however slowly the program reads and whatever it says again: of answers and choices
+// of one section and of acknowledgements the newest counts, and proposals are limited by what the program
+// wants.
 class ProgramOutbox {
  public:
   // `wake` is called, from any thread and without a lock held, when there is something after there was

@@ -166,5 +166,40 @@ TEST_F(ConnectionRelayTest, AServerThatEndsItAtOnceWasSpokenToBadly) {
   EXPECT_EQ(cut_, "gRPC closed it at once");
 }
 
+TEST_F(ConnectionRelayTest, AClientThatTakesNothingIsGivenUpAfterAMinute) {
+  Start(kSettingsFrame);
+  Flood(server_, Frame(kPing, 0, 0, std::string(16000, 'y')), 64 << 20);
+  const auto begin = Clock::now();
+  for (const int second : {0, 20, 40, 59}) relay_->EndIfStuck(begin + seconds(second));
+  EXPECT_EQ(cut_, "");
+  relay_->EndIfStuck(begin + seconds(60));
+  EXPECT_EQ(cut_, "it does not take what it asked for");
+  // The end, whatever it is called while there is what nobody took.
+  EXPECT_THAT(Read(server_, 1000), ::testing::StartsWith(kSettingsFrame + "<"));
+}
+
+TEST_F(ConnectionRelayTest, AClientThatTakesSlowlyIsNot) {
+  Start(kSettingsFrame);
+  const size_t sent = Flood(server_, Frame(kPing, 0, 0, std::string(16000, 'y')), 64 << 20);
+  const auto begin = Clock::now();
+  relay_->EndIfStuck(begin);
+  Read(client_, sent / 2);
+  Flood(server_, Frame(kPing, 0, 0, std::string(16000, 'y')), 64 << 20);
+  relay_->EndIfStuck(begin + seconds(60));
+  relay_->EndIfStuck(begin + seconds(119));
+  EXPECT_EQ(cut_, "");
+  relay_->EndIfStuck(begin + seconds(120));
+  EXPECT_NE(cut_, "");
+}
+
+TEST_F(ConnectionRelayTest, AnIdleClientIsNeverGivenUp) {
+  Start(kSettingsFrame);
+  for (int minute = 1; minute < 100; ++minute)
+    relay_->EndIfStuck(Clock::now() + std::chrono::minutes(minute));
+  EXPECT_EQ(cut_, "");
+  Write(client_, kPingFrame);
+  EXPECT_EQ(Read(server_, kSettingsFrame.size() + kPingFrame.size()), kSettingsFrame + kPingFrame);
+}
+
 }  // namespace
 }  // namespace fusion

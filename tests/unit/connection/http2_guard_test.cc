@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/service/status_conversion.h"
 #include "tests/unit/connection/http2_frames.h"
 
 namespace fusion {
@@ -310,6 +312,22 @@ TEST_F(Http2GuardTest, AnswersComeAfterTheServersFirstFrameAndNotWithinItsHeader
   const size_t answer = guard_->TakeAnswers().size();
   EXPECT_GT(answer, 100u);
   EXPECT_LT(answer, 16384u) << "a frame is no larger";
+}
+
+TEST_F(Http2GuardTest, AnAnswerOfTheDoorSaysWhenToAskAgain) {
+  Make({}, [](std::string_view, const std::string&) {
+    return RetryLater("too many", std::chrono::duration<double>(7));
+  });
+  EXPECT_EQ(Send(Frame(kHeaders, kEndHeaders | kEndStream, 1, headers_->Call())), Passage::kPass);
+  const std::string answer = Read(guard_->TakeAnswers().substr(9));
+  const std::string name = "grpc-status-details-bin=";
+  ASSERT_NE(answer.find(name), std::string::npos) << answer;
+  const size_t begin = answer.find(name) + name.size();
+  std::string details;
+  ASSERT_TRUE(absl::Base64Unescape(answer.substr(begin, answer.find(';', begin) - begin), &details));
+  const absl::Status status =
+      FromGrpcStatus(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many", details));
+  EXPECT_EQ(RetrySeconds(status), 7);
 }
 
 TEST_F(Http2GuardTest, CallsTurnedAwayAreForgottenSometime) {

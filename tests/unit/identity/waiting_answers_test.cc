@@ -123,7 +123,10 @@ TEST(WaitingAnswers, WhoHoldsMuchOfAnAddressMakesRoomForTheOthers) {
   EXPECT_FALSE(answers.Admit(kEva, kBegin + milliseconds(99)).ok()) << "they may be on their way";
   EXPECT_FALSE(answers.Admit(kEvaAgain, kBegin + seconds(30)).ok());
   EXPECT_EQ(ended, 0);
-  EXPECT_TRUE(answers.Admit(kEva, kBegin + milliseconds(100)).ok());
+  // At 1 MB/s the first would be there after 260 ms.
+  EXPECT_FALSE(answers.Admit(kEva, kBegin + milliseconds(355)).ok());
+  EXPECT_EQ(ended, 0);
+  EXPECT_TRUE(answers.Admit(kEva, kBegin + milliseconds(365)).ok());
   EXPECT_EQ(ended, 1);
   EXPECT_TRUE(answers.Admit(kMax, kBegin).ok()) << "another address";
   held.clear();
@@ -137,8 +140,8 @@ TEST(WaitingAnswers, TheAddressThatHoldsMostMakesRoomForTheOthers) {
   int ended = 0;
   const auto small = answers.Hold(kMax, 10, kBegin, [&] { ended += 10; });
   const auto large = answers.Hold(kEva, 3 << 20, kBegin, [&] { ++ended; });
-  EXPECT_FALSE(answers.Admit(kMax, kBegin + milliseconds(99)).ok());
-  EXPECT_TRUE(answers.Admit(kMax, kBegin + milliseconds(100)).ok());
+  EXPECT_FALSE(answers.Admit(kMax, kBegin + seconds(3)).ok());
+  EXPECT_TRUE(answers.Admit(kMax, kBegin + milliseconds(3200)).ok());
   EXPECT_EQ(ended, 1);
 }
 

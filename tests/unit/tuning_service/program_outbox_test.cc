@@ -62,5 +62,18 @@ TEST(ProgramOutboxTest, EndWakesWhoeverWaits) {
   EXPECT_TRUE(absl::IsAborted(*outbox.ended()));
 }
 
+TEST(ProgramOutboxTest, AnswersToTheSameSectionAreOne) {
+  ProgramOutbox outbox([] {});
+  v1::Declared declared;
+  for (int i = 0; i < 1000; ++i) {
+    declared.set_section(static_cast<uint32_t>(i % 2));
+    declared.set_tuning("tunings/" + std::to_string(i));
+    outbox.AddDeclared(declared);
+  }
+  EXPECT_EQ(outbox.Next()->declared().tuning(), "tunings/998");
+  EXPECT_EQ(outbox.Next()->declared().tuning(), "tunings/999");
+  EXPECT_FALSE(outbox.Next().has_value());
+}
+
 }  // namespace
 }  // namespace fusion
