@@ -57,7 +57,6 @@ constexpr std::chrono::seconds kSlowed{1};
 constexpr std::chrono::milliseconds kTogether{5};
 constexpr std::chrono::seconds kBetweenLooksAtRelays{5};
 constexpr std::chrono::seconds kLastWords{1};
-constexpr std::string_view kSynchronize = "/fusion.v1.WorkerService/Synchronize";
 
 // Which addresses have ended connections badly: broke the protocol, or went beyond its limits. Thread safe.
 class BadEnds {
@@ -287,10 +286,8 @@ struct ConnectionAcceptor::Parts {
         of_call.authorization = authorization;
         if (absl::Status may = gate->CheckAtDoor(of_call, method).status(); !may.ok()) return may;
       }
-      // Here it counts as a reset, so that who does not take answers does not ask often either. A worker's
-      // lease does not wait for what it downloads.
-      if (method == kSynchronize) return absl::OkStatus();
-      return gate->answers().Admit(shown.peer, std::chrono::steady_clock::now());
+      // Here it counts as a reset, so that who does not take answers does not ask often either.
+      return gate->AdmitAnswer(shown.peer, method);
     };
     const int descriptor = Connect(socket_name);
     if (descriptor < 0) {

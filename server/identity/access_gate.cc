@@ -16,7 +16,7 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMaximumIdentities = 4096;
-constexpr std::string_view kBearer = "Bearer ";
+constexpr std::string_view kBearer = "Bearer ", kSynchronize = "/fusion.v1.WorkerService/Synchronize";
 
 std::string KeyOf(const Principal& principal) {
   return absl::StrCat(RoleName(principal.role), " ", principal.name);
@@ -128,6 +128,12 @@ absl::StatusOr<Principal> AccessGate::Admit(const ShownCredentials& shown, std::
                      " requests a second; try again in ", std::ceil(delay.count() * 1000), " ms"),
         delay);
   return principal;
+}
+
+absl::Status AccessGate::AdmitAnswer(const std::string& peer, std::string_view method) {
+  const MethodAccess* row = FindMethodAccess(method);
+  if (method == kSynchronize || (row != nullptr && row->open)) return absl::OkStatus();
+  return answers_.Admit(peer, std::chrono::steady_clock::now());
 }
 
 absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitStream(const Principal& principal) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -28,8 +27,7 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
                              shown = std::move(shown), method = incoming.method, load = std::move(load)] {
       AdmittedCall call{caller, token_, "", false};
       absl::Status status = RunCatching([&]() -> absl::Status {
-        if (absl::Status may = gate.answers().Admit(shown.peer, std::chrono::steady_clock::now()); !may.ok())
-          return may;
+        if (absl::Status may = gate.AdmitAnswer(shown.peer, method); !may.ok()) return may;
         absl::StatusOr<Blob> blob = load(call);
         if (!blob.ok()) return blob.status();
         // The blob, and a chunk of it as a message and as it is sent.

@@ -80,7 +80,7 @@ grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, AccessGate& 
         // fast as he opens them.
         absl::Status status = reactor->token().cancelled()
                                   ? absl::CancelledError("the caller gave up before the call began")
-                                  : gate.answers().Admit(shown.peer, std::chrono::steady_clock::now());
+                                  : gate.AdmitAnswer(shown.peer, method);
         if (status.ok()) status = RunCatching([&] { return work(call); });
         gate.RecordEnd(&caller, shown, method, call.subject,
                        call.refused ? absl::PermissionDeniedError("") : status);
