@@ -187,6 +187,20 @@ void Client::Interrupt() {
   interruption_.notify_all();
 }
 
+absl::Status Client::TakeUpAgain(
+    seconds patience, const std::function<absl::Status(const std::function<void()>& heard)>& stream) {
+  steady_clock::time_point last_contact = steady_clock::now();
+  Pauses pauses;
+  for (;;) {
+    const absl::Status status = stream([&] {
+      last_contact = steady_clock::now();
+      pauses = {};
+    });
+    if (!absl::IsUnavailable(status) || steady_clock::now() - last_contact > patience) return status;
+    if (!WaitUnlessInterrupted(pauses.Next())) return absl::CancelledError("interrupted");
+  }
+}
+
 bool Client::WaitUnlessInterrupted(milliseconds time) {
   std::unique_lock lock(mutex_);
   return !interruption_.wait_for(lock, time, [this] { return interrupted_; });
@@ -261,38 +275,31 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
   v1::WatchJobRequest request;
   request.set_name(name);
   request.set_after_sequence(after_sequence);
-  steady_clock::time_point last_contact = steady_clock::now();
-  Pauses pauses;
-  for (;;) {
-    absl::Status status;
-    {
-      Call call(this);
-      std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader =
-          optimizer_->WatchJob(call.context(), request);
-      v1::JobEvent event;
-      while (reader->Read(&event)) {
-        last_contact = steady_clock::now();
-        pauses = {};
-        if (event.sequence() <= request.after_sequence()) continue;
-        request.set_after_sequence(event.sequence());
-        on_event(event);
-        if (event.has_finished()) return event.finished();
-      }
-      status = StreamEnd(reader->Finish());
+  v1::Job ended;
+  const absl::Status status = TakeUpAgain(patience, [&](const std::function<void()>& heard) {
+    Call call(this);
+    std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader = optimizer_->WatchJob(call.context(), request);
+    v1::JobEvent event;
+    while (reader->Read(&event)) {
+      heard();
+      if (event.sequence() <= request.after_sequence()) continue;
+      request.set_after_sequence(event.sequence());
+      on_event(event);
+      if (!event.has_finished()) continue;
+      ended = event.finished();
+      return absl::OkStatus();
     }
-    if (status.ok()) {
-      // All events were seen before, the last one too.
-      absl::StatusOr<v1::Job> job = GetJob(name);
-      if (!job.ok())
-        status = job.status();
-      else if (job->state() != v1::QUEUED && job->state() != v1::RUNNING)
-        return job;
-      else
-        status = absl::UnavailableError("the server ended the stream before the job ended");
-    }
-    if (!absl::IsUnavailable(status) || steady_clock::now() - last_contact > patience) return status;
-    if (!WaitUnlessInterrupted(pauses.Next())) return absl::CancelledError("interrupted");
-  }
+    if (absl::Status end = StreamEnd(reader->Finish()); !end.ok()) return end;
+    // All events were seen before, the last one too.
+    absl::StatusOr<v1::Job> job = GetJob(name);
+    if (!job.ok()) return job.status();
+    if (job->state() == v1::QUEUED || job->state() == v1::RUNNING)
+      return absl::UnavailableError("the server ended the stream before the job ended");
+    ended = *std::move(job);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return ended;
 }
 
 absl::StatusOr<v1::CheckResponse> Client::Check(const v1::CheckRequest& request) {
@@ -415,29 +422,21 @@ absl::Status Client::WatchTuning(const std::string& name,
   v1::WatchTuningRequest request;
   request.set_name(name);
   std::string last;
-  steady_clock::time_point last_contact = steady_clock::now();
-  Pauses pauses;
-  for (;;) {
-    absl::Status status;
-    {
-      Call call(this);
-      std::unique_ptr<grpc::ClientReader<v1::Tuning>> reader = tuner_->WatchTuning(call.context(), request);
-      v1::Tuning tuning;
-      bool enough = false;
-      while (!enough && reader->Read(&tuning)) {
-        last_contact = steady_clock::now();
-        pauses = {};
-        // Each stream begins with the tuning as it is, which may be as it was.
-        const std::string seen = tuning.SerializeAsString();
-        if (seen != std::exchange(last, seen)) enough = !on_change(tuning);
-      }
-      if (enough) call.context()->TryCancel();
-      status = StreamEnd(reader->Finish());
-      if (enough) return absl::OkStatus();
+  return TakeUpAgain(patience, [&](const std::function<void()>& heard) {
+    Call call(this);
+    std::unique_ptr<grpc::ClientReader<v1::Tuning>> reader = tuner_->WatchTuning(call.context(), request);
+    v1::Tuning tuning;
+    bool enough = false;
+    while (!enough && reader->Read(&tuning)) {
+      heard();
+      // Each stream begins with the tuning as it is, which may be as it was.
+      const std::string seen = tuning.SerializeAsString();
+      if (seen != std::exchange(last, seen)) enough = !on_change(tuning);
     }
-    if (!absl::IsUnavailable(status) || steady_clock::now() - last_contact > patience) return status;
-    if (!WaitUnlessInterrupted(pauses.Next())) return absl::CancelledError("interrupted");
-  }
+    if (enough) call.context()->TryCancel();
+    const absl::Status end = StreamEnd(reader->Finish());
+    return enough ? absl::OkStatus() : end;
+  });
 }
 
 }  // namespace fusion

@@ -110,6 +110,10 @@ class Client {
                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                               Response*),
                                  const Request& request);
+  // Calls `stream`, again after a pause while it ends with Unavailable and has called `heard` within
+  // `patience`.
+  absl::Status TakeUpAgain(std::chrono::seconds patience,
+                           const std::function<absl::Status(const std::function<void()>& heard)>& stream);
   bool WaitUnlessInterrupted(std::chrono::milliseconds time);
 
   std::unique_ptr<EmbeddedBackend> backend_;  // outlives the channel's calls
