@@ -59,8 +59,8 @@ class AccessGate {
   // it: ResourceExhausted with google.rpc.RetryInfo. The operator has no limits.
   absl::StatusOr<Principal> Admit(const ShownCredentials& shown, std::string_view method,
                                   size_t request_bytes);
-  // Whether an answer may be made for the peer (WaitingAnswers::Admit). Always of open methods and of a
-  // worker's Synchronize: its leases do not wait for what it downloads.
+  // Whether an answer may be made for the peer (WaitingAnswers::Admit). Always by the methods of which the
+  // table says so: a worker's leases do not wait for what it downloads.
   absl::Status AdmitAnswer(const std::string& peer, std::string_view method);
   // For as long as the result lives one more stream of the principal. ResourceExhausted.
   absl::StatusOr<std::shared_ptr<void>> AdmitStream(const Principal& principal);

@@ -15,6 +15,7 @@ struct MethodAccess {
   bool user, worker, admin;
   bool open;                     // to everybody, without any credential
   bool audited;                  // changes something that a person answers for
+  bool always_answered;          // also who has not taken what he asked for before: leases are renewed so
   size_t maximum_request_bytes;  // of one message
 };
 

@@ -129,11 +129,11 @@ def zero_windows(port, end):
     return repeat(port, end, lambda connection: call(connection.stream(), HEALTH) + window_update(0, 0) + window_update(1, 0x7FFFFFFF) * 2)
 
 
-def ask_and_take_nothing(port, end, connection_count, more=lambda _: b""):
-    """Ask for large answers, with windows of nothing, as many at once as the server lets them; more(connection) is sent besides."""
+def ask_and_take_nothing(port, end, more=lambda _: b""):
+    """Sixteen connections ask for large answers, with windows of nothing, as many as the server lets them; more(connection) is sent besides."""
     connections, asked = [], 0
     while time.monotonic() < end:
-        if len(connections) < connection_count:
+        if len(connections) < 16:
             connections.append(Connection(port, PREFACE + settings(window=0), timeout=1.0))
         for connection in connections:
             for _ in range(20):
@@ -148,12 +148,12 @@ def ask_and_take_nothing(port, end, connection_count, more=lambda _: b""):
 
 
 def slow_readers(port, end):
-    return ask_and_take_nothing(port, end, 16)
+    return ask_and_take_nothing(port, end)
 
 
 def trickling_readers(port, end):
     """The same with a little room now and then, for the connection and for each stream: they do take something."""
-    return ask_and_take_nothing(port, end, 16, lambda connection: b"".join(
+    return ask_and_take_nothing(port, end, lambda connection: b"".join(
         window_update(stream, 1024) for stream in (0, *range(1, connection.next_stream, 2))))
 
 
@@ -340,9 +340,6 @@ def main():
                   f"({ratio:4.1f} x), longest {during[-1] * 1e3:5.0f} ms; server {server.megabytes()} MB; {what}", flush=True)
             if ratio > 2:
                 slower.append(name)
-            # What may wait for an address to take it has 80 MB.
-            if server.megabytes() > MOST_MEGABYTES:
-                raise RuntimeError(f"{name}: the server has {server.megabytes()} MB, not {MOST_MEGABYTES}")
             if server.process.poll() is not None:
                 raise RuntimeError(f"{name}: the server ended with {server.process.returncode}")
             Connection(server.port, timeout=60.0).ask(HEALTH)
@@ -359,6 +356,9 @@ def main():
             count, closed = results.get(timeout=60)
             process.join()
             judge(attack.__name__, during, f"sent {count}, closed {closed}")
+            # What may wait for an address to take it has 80 MB.
+            if server.megabytes() > MOST_MEGABYTES:
+                raise RuntimeError(f"{attack.__name__}: the server has {server.megabytes()} MB, not {MOST_MEGABYTES} at most")
             # What is closed within its first burst is not counted as one.
             if count + closed == 0:
                 raise RuntimeError(f"{attack.__name__}: nothing was sent")

@@ -135,8 +135,11 @@ int Run(int argc, char** argv) {
                                  {"model_version", kCostModelVersion},
                                  {"command", absl::StrJoin(std::vector<std::string>(argv, argv + argc), " ")},
                                  {"ways", nlohmann::ordered_json::array()}};
-  const auto assess = [&](const char* name, const std::vector<PredictedGraph>& graphs) {
-    json["ways"].push_back(Assess(name, graphs, details));
+  // `each`: of each graph too.
+  const auto assess = [&](const std::string& name, const std::vector<PredictedGraph>& graphs,
+                          bool each = true) {
+    json["ways"].push_back(Assess(name, graphs, details && each));
+    if (!each) json["ways"].back().erase("graphs");
   };
   const auto all = [&](const auto& predict) {
     std::vector<PredictedGraph> predicted;
@@ -200,10 +203,7 @@ int Run(int argc, char** argv) {
         for (const ReplayedGraph* other : others) AddJob(other->Observations(start), &statistics);
         predicted.push_back(replay.Predict(last.graphs[i], Residual(statistics), nullptr));
       }
-    const bool shown = std::exchange(details, false);
-    assess(absl::StrCat(known, " graphs of other examples known, ", kDraws, " draws").c_str(), predicted);
-    details = shown;
-    json["ways"].back().erase("graphs");
+    assess(absl::StrCat(known, " graphs of other examples known, ", kDraws, " draws"), predicted, false);
   }
   const auto without_sizes = [&](const ReplayedGraph& graph, bool with_memory) {
     const auto left_out = [&](const ReplayedGraph& other) {
