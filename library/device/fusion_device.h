@@ -29,6 +29,15 @@ typedef unsigned fu_tile;
 typedef fu_index fu_tile;
 #endif
 
+// What the launch has found to hold, or it would have taken another kernel.
+FUSION_FN void fu_expect(bool holds) {
+#if FUSION_CUDA
+  if (!holds) __trap();
+#else
+  if (!holds) std::abort();
+#endif
+}
+
 #include "fusion_math.h"
 #include "fusion_monoids.h"
 #include "fusion_memory.h"

@@ -88,7 +88,7 @@ absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& imp
   if (!code.ok()) return code.status();
   auto unit = std::make_unique<CodeUnit>();
   unit->code = *std::move(code);
-  unit->source = PrintSource(unit->code, cuda ? Language::kCuda : Language::kHost, true);
+  unit->source = PrintSource(unit->code, cuda ? Language::kCuda : Language::kHost, true, &sizes_);
   unit->build.set_target(device_.target());
   unit->build.set_arch(device_.arch());
   unit->build.set_source(unit->source);

@@ -35,7 +35,9 @@ std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compi
 // Not thread safe. Units live as long as the library.
 class CodeLibrary {
  public:
-  CodeLibrary(const Graph& graph, const v1::DeviceDescription& device) : graph_(graph), device_(device) {}
+  // `sizes`: units have the kernels that are launched at these, and no others.
+  CodeLibrary(const Graph& graph, const SizeValues& sizes, const v1::DeviceDescription& device)
+      : graph_(graph), sizes_(sizes), device_(device) {}
 
   // The unit of an implementation; equal code that is launched equally gives the same unit. Units that only
   // their launches set apart (grids of one tile a block and persistent ones) have the same build. force_f64:
@@ -46,6 +48,7 @@ class CodeLibrary {
 
  private:
   const Graph& graph_;
+  const SizeValues sizes_;
   const v1::DeviceDescription device_;
   std::vector<std::unique_ptr<CodeUnit>> units_;
   std::map<std::string, const CodeUnit*> by_key_;

@@ -24,6 +24,22 @@ std::string SubstituteLaneVariables(const std::string& text, const std::string& 
   return out;
 }
 
+std::vector<std::vector<std::string>> VersionHeads(const ir::Statement& statement) {
+  const auto constant = [&](const char* value) {
+    return absl::StrCat("  constexpr bool ", statement.target, " = ", value, "; (void)", statement.target,
+                        ";");
+  };
+  switch (statement.version) {
+    case ir::Statement::Version::kHolds:
+      return {{absl::StrCat("fu_expect(", statement.text, ");"), "{", constant("true")}};
+    case ir::Statement::Version::kFails:
+      return {{"{", constant("false")}};
+    case ir::Statement::Version::kBoth:
+      break;
+  }
+  return {{absl::StrCat("if (", statement.text, ") {"), constant("true")}, {"} else {", constant("false")}};
+}
+
 namespace {
 
 class CudaPrinter {
@@ -161,10 +177,8 @@ class CudaPrinter {
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kVersions:
-        for (const bool holds : {true, false}) {
-          Line(depth, holds ? absl::StrCat("if (", statement.text, ") {") : "} else {");
-          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false",
-                                       "; (void)", statement.target, ";"));
+        for (const std::vector<std::string>& head : VersionHeads(statement)) {
+          for (const std::string& line : head) Line(depth, line);
           for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
         }
         Line(depth, "}");

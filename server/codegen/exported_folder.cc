@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/exported_launch.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/codegen/printer.h"
 
 namespace fusion {
@@ -87,7 +88,8 @@ std::string Source(const Graph& graph, const ExportRequest& request) {
         absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
   for (const FusionCode* code : request.fusions)
     for (const KernelLaunch& launch : code->launches)
-      absl::StrAppend(&source, "\n", cuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
+      for (const ir::Kernel& kernel : LaunchableKernels(launch))
+        absl::StrAppend(&source, "\n", cuda ? PrintCuda(kernel) : PrintHost(kernel));
   absl::StrAppend(&source, "\n", PrintLaunchCode(graph, request.fusions, {.cuda = cuda}));
   return source;
 }
@@ -104,7 +106,7 @@ std::string Reference(const Graph& graph, const ExportRequest& request) {
         absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
   for (const FusionCode* code : request.reference)
     for (const KernelLaunch& launch : code->launches) {
-      ir::Kernel kernel = launch.kernel;
+      ir::Kernel kernel = LaunchedKernel(launch, false);
       kernel.name = "reference_" + kernel.name;
       std::string text = PrintHost(kernel);
       absl::StrAppend(&source, "\n", absl::StrReplaceAll(text, {{"extern \"C\" void", "static void"}}));
@@ -203,7 +205,9 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
   const bool cuda = request.language == Language::kCuda;
   std::string text = absl::StrCat(
       "// Runs the fused code on random data, compares with the f64 reference, and times it.\n"
-      "// Usage: example [size=value]... [--once]   --once: no more calls than verification needs; sizes: ",
+      "// Usage: example [size=value]... [--once]",
+      cuda ? " [--misaligned]" : "", "   --once: no more calls than verification needs",
+      cuda ? "; --misaligned: pointers one entry behind those of cudaMalloc" : "", "; sizes: ",
       absl::StrJoin(graph.sizes(), ", ",
                     [&](std::string* out, const Size& size) {
                       absl::StrAppend(out, size.name, "=", request.sizes.at(size.name));
@@ -255,12 +259,13 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
       "int main(int argc, char** argv) {\n");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "  int64_t n_", size.name, " = ", request.sizes.at(size.name), ";\n");
-  absl::StrAppend(&text,
+  absl::StrAppend(&text, cuda ? "  size_t shift = 0;\n" : "",
                   "  int runs = 10;\n  for (int i = 1; i < argc; ++i) {\n    const char* equals = "
                   "std::strchr(argv[i], '=');\n"
                   "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n    bool known = "
                   "!std::strcmp(argv[i], \"--once\");\n"
-                  "    if (known) runs = 1;\n");
+                  "    if (known) runs = 1;\n",
+                  cuda ? "    if (!std::strcmp(argv[i], \"--misaligned\")) known = true, shift = 1;\n" : "");
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"",
                     size.name, "\", length)) known = ParseSize(equals + 1, &n_", size.name, ");\n");
@@ -302,8 +307,8 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
         if (value.is_input && value.type.is_scalar()) continue;
         const std::string type = DataTypeCName(value.type.data_type), name = value.name;
         absl::StrAppend(&text, "  ", type, "* g_", name, ";\n  CHECK(cudaMalloc((void**)&g_", name,
-                        ", std::max<size_t>(h_", name, ".size() * sizeof(", type,
-                        "), 16)));\n  CHECK(cudaMemcpy(g_", name, ", h_", name, ".data(), h_", name,
+                        ", std::max<size_t>((h_", name, ".size() + shift) * sizeof(", type, "), 16)));\n  g_",
+                        name, " += shift;\n  CHECK(cudaMemcpy(g_", name, ", h_", name, ".data(), h_", name,
                         ".size() * sizeof(", type, "), cudaMemcpyHostToDevice));\n");
       }
     absl::StrAppend(
@@ -360,7 +365,8 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
       cuda ? "- `binary/`, where it was measured: the same kernels, for loading without a compiler "
              "through the driver API:\n  `program.json` (fusion.v1.LoadableProgram as JSON) lists the "
              "launches with "
-             "their arguments for one device and the\n  sizes measured, `*.cubin` is the device code\n\n"
+             "their arguments for one device and the\n  sizes measured, `*.cubin` is the device code; memory "
+             "from `cudaMalloc` has the alignment that it asks for\n\n"
            : "\n",
       cuda ? "    nvcc -O3 -std=c++17 -arch=sm_90 fused.cu example.cu reference.cc -o example && ./example\n"
            : "    g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example && "

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "server/codegen/kernel_versions.h"
 
 namespace fusion {
 namespace {
@@ -269,7 +270,8 @@ class LaunchPrinter {
         "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;");
     std::set<std::string> kernels;
     for (const FusionCode* code : fusions_)
-      for (const KernelLaunch& launch : code->launches) kernels.insert(launch.kernel.name);
+      for (const KernelLaunch& launch : code->launches)
+        for (const ir::Kernel& kernel : LaunchableKernels(launch)) kernels.insert(kernel.name);
     for (const std::string& kernel : kernels)
       Text(absl::StrCat("  if (!fused_load((const void*)", kernel, ")) return FUSED_DEVICE_ERROR;"));
     std::vector<std::string> arguments;
@@ -308,11 +310,14 @@ class LaunchPrinter {
     for (size_t f = 0; f < fusions_.size(); ++f)
       for (size_t k = 0; k < fusions_[f]->launches.size(); ++k) {
         const KernelLaunch& launch = fusions_[f]->launches[k];
-        std::string name = (options_.reference ? "reference_" : "") + launch.kernel.name;
         std::vector<std::string> arguments;
         for (const KernelArgument& argument : launch.arguments)
           arguments.push_back(ArgumentText(f, argument));
+        Text("  {");
+        PrintArguments(launch, arguments);
+        const std::string kernel = KernelText(launch);
         if (options_.cuda) {
+          Text(absl::StrCat("    const void* const kernel = (const void*)", kernel, ";"));
           std::string shared = "(size_t)0";
           for (const SharedRule& rule : launch.shared) {
             std::string bytes = absl::StrCat("(size_t)(", rule.fixed_bytes);
@@ -323,24 +328,51 @@ class LaunchPrinter {
                 &rule == &launch.shared.front() ? bytes : absl::StrCat("Larger(", shared, ", ", bytes, ")");
           }
           if (launch.kernel.has_shared_memory()) {
-            Text(absl::StrCat("  if (cudaFuncSetAttribute((const void*)", name,
-                              ", cudaFuncAttributeMaxDynamicSharedMemorySize, (int)", shared,
-                              ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));
+            Text(absl::StrCat(
+                "    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)",
+                shared, ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));
           }
-          Text("  {");
-          PrintArguments(launch, arguments);
-          Text(absl::StrCat("    if (!fused_start((const void*)", name, ", layout.grid_", f, "_", k, ", ",
+          Text(absl::StrCat("    if (!fused_start(kernel, layout.grid_", f, "_", k, ", ",
                             launch.kernel.threads, ", ", shared, ", ",
                             launch.kernel.cooperative() ? "true" : "false",
                             ", arguments, stream)) return FUSED_DEVICE_ERROR;"));
-          Text("  }");
         } else {
-          Text("  {");
-          PrintArguments(launch, arguments);
-          Text(absl::StrCat("    ", name, "(layout.grid_", f, "_", k, ", arguments);"));
-          Text("  }");
+          Text(absl::StrCat("    ", kernel, "(layout.grid_", f, "_", k, ", arguments);"));
         }
+        Text("  }");
       }
+  }
+
+  // The kernel that serves, behind the values of its arguments.
+  std::string KernelText(const KernelLaunch& launch) const {
+    const std::string prefix = options_.reference ? "reference_" : "";
+    const std::string any = prefix + LaunchedName(launch, false);
+    if (!launch.whole || options_.reference) return any;
+    std::vector<std::string> conditions;
+    for (const WholeCondition::OfSize& rule : launch.whole->sizes) {
+      const std::string size = ExtentText(rule.extent);
+      std::string condition;
+      switch (rule.kind) {
+        case WholeCondition::OfSize::Kind::kEquals:
+          condition = absl::StrCat(size, " == ", rule.number);
+          break;
+        case WholeCondition::OfSize::Kind::kAtLeast:
+          condition = absl::StrCat(size, " >= ", rule.number);
+          break;
+        case WholeCondition::OfSize::Kind::kMultiple:
+          condition = absl::StrCat(size, " > 0 && ", size, " % ", rule.number, " == 0");
+          break;
+      }
+      if (std::find(conditions.begin(), conditions.end(), condition) == conditions.end())
+        conditions.push_back(std::move(condition));
+    }
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      const KernelArgument& argument = launch.arguments[i];
+      if (argument.kind == KernelArgument::Kind::kPointer && Contains(launch.whole->aligned, argument.value))
+        conditions.push_back(absl::StrCat("(uintptr_t)argument_", i, " % ", kPointerAlignment, " == 0"));
+    }
+    return absl::StrCat("(", absl::StrJoin(conditions, " && "), " ? ", LaunchedName(launch, true), " : ", any,
+                        ")");
   }
 
   // `arguments`: the addresses of the values of the kernel's parameters.

@@ -5,15 +5,17 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/joined_launch.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/codegen/lowering_context.h"
 #include "server/codegen/printer.h"
 
 namespace fusion {
-namespace {
 
 int64_t ExtentValue(const Extent& extent, const SizeValues& sizes) {
   return extent.name.empty() ? extent.constant : sizes.at(extent.name);
 }
+
+namespace {
 
 int64_t GridParts(const GridRule& rule, const SizeValues& sizes) {
   if (rule.part_entries == 0) return 1;
@@ -108,13 +110,15 @@ absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplement
   return code;
 }
 
-std::string PrintSource(const FusionCode& code, Language language, bool standalone) {
+std::string PrintSource(const FusionCode& code, Language language, bool standalone, const SizeValues* sizes) {
   std::string source = standalone ? DeviceRuntime() : "#include \"fusion_device.h\"\n";
   for (const ElementaryFunction* function : code.functions)
     absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
   for (const KernelLaunch& launch : code.launches)
-    absl::StrAppend(&source, "\n",
-                    language == Language::kCuda ? PrintCuda(launch.kernel) : PrintHost(launch.kernel));
+    for (const ir::Kernel& kernel : sizes == nullptr
+                                        ? LaunchableKernels(launch)
+                                        : std::vector{LaunchedKernel(launch, LaunchesWhole(launch, *sizes))})
+      absl::StrAppend(&source, "\n", language == Language::kCuda ? PrintCuda(kernel) : PrintHost(kernel));
   return source;
 }
 

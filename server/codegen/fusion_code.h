@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct GridRule {
   int64_t part_entries = 0;
   Extent parts{.constant = 1};
 };
+int64_t ExtentValue(const Extent& extent, const SizeValues& sizes);
 inline constexpr int64_t kMaxGridBlocks = 2147483647;  // CUDA's limit of gridDim.x
 int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors);
 // Groups of lanes of such a grid.
@@ -67,11 +69,28 @@ struct WorkspaceSlot {
 int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
                        int multiprocessors);
 
+// When all lanes of a kernel have whole, aligned vectors: what the host must find before it may launch the
+// kernel that has no guards. Every condition must hold.
+struct WholeCondition {
+  struct OfSize {
+    enum class Kind { kEquals, kAtLeast, kMultiple };  // kMultiple: and above zero
+    Extent extent;
+    Kind kind = Kind::kEquals;
+    int64_t number = 0;
+    friend bool operator==(const OfSize&, const OfSize&) = default;
+  };
+  std::vector<OfSize> sizes;
+  std::vector<ValueId> aligned;  // their addresses are multiples of 16
+  bool exact = true;             // else, where a size fails, some blocks or sections may do without guards
+};
+
 struct KernelLaunch {
   ir::Kernel kernel;
   std::vector<KernelArgument> arguments;  // in the order of kernel.parameters
   GridRule grid;
   std::vector<SharedRule> shared;  // one for each section; the largest counts
+  // If the launch chooses between two kernels (kernel_versions.h).
+  std::optional<WholeCondition> whole;
 };
 
 // The code of one fusion implementation: usually one kernel; two when reductions over the whole grid are
@@ -100,8 +119,9 @@ absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplement
                                        const LoweringOptions& options);
 
 // A compilable translation unit: device runtime, routines, kernels. `standalone`: the runtime is pasted in
-// instead of included.
+// instead of included. `sizes`: without the kernels that launches at these do not choose.
 enum class Language { kCuda, kHost };
-std::string PrintSource(const FusionCode& code, Language language, bool standalone);
+std::string PrintSource(const FusionCode& code, Language language, bool standalone,
+                        const SizeValues* sizes = nullptr);
 
 }  // namespace fusion

@@ -131,10 +131,8 @@ class HostPrinter {
         Line(depth, "}");
         break;
       case ir::Statement::Kind::kVersions:
-        for (const bool holds : {true, false}) {
-          Line(depth, holds ? absl::StrCat("if (", statement.text, ") {") : "} else {");
-          Line(depth + 1, absl::StrCat("constexpr bool ", statement.target, " = ", holds ? "true" : "false",
-                                       "; (void)", statement.target, ";"));
+        for (const std::vector<std::string>& head : VersionHeads(statement)) {
+          for (const std::string& line : head) Line(depth, line);
           for (const ir::Statement& inner : statement.body) Print(inner, depth + 1);
         }
         Line(depth, "}");

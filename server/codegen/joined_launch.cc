@@ -23,6 +23,22 @@ void AddArgument(KernelArgument argument, std::vector<KernelArgument>* arguments
   arguments->push_back(std::move(argument));
 }
 
+void AddCondition(const WholeCondition& condition, std::optional<WholeCondition>* all) {
+  if (!*all) {
+    *all = condition;
+    return;
+  }
+  const auto has = [](const WholeCondition& of, const WholeCondition::OfSize& rule) {
+    return std::find(of.sizes.begin(), of.sizes.end(), rule) != of.sizes.end();
+  };
+  (*all)->exact &= condition.exact && std::all_of((*all)->sizes.begin(), (*all)->sizes.end(),
+                                                  [&](const auto& rule) { return has(condition, rule); });
+  for (const WholeCondition::OfSize& rule : condition.sizes)
+    if (!has(**all, rule)) (*all)->sizes.push_back(rule), (*all)->exact = false;
+  for (ValueId value : condition.aligned)
+    if (!Contains((*all)->aligned, value)) (*all)->aligned.push_back(value);
+}
+
 }  // namespace
 
 FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::string comment,
@@ -63,6 +79,7 @@ FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::st
         if (std::none_of(launch.kernel.lane_variables.begin(), launch.kernel.lane_variables.end(),
                          [&](const ir::LaneVariable& present) { return present.name == variable.name; }))
           launch.kernel.lane_variables.push_back(variable);
+      if (next.whole) AddCondition(*next.whole, &launch.whole);
       launch.kernel.zeroed.insert(launch.kernel.zeroed.end(), next.kernel.zeroed.begin(),
                                   next.kernel.zeroed.end());
       if (next.kernel.uses_shared) {

@@ -39,9 +39,11 @@ Statement Loop(std::string header, std::vector<Statement> body) {
 Statement If(std::string condition, std::vector<Statement> body) {
   return {.kind = Statement::Kind::kIf, .text = std::move(condition), .body = std::move(body)};
 }
-Statement Versions(std::string condition, std::string constant, std::vector<Statement> body) {
+Statement Versions(std::string condition, std::string constant, std::vector<Statement> body,
+                   bool known_at_launch) {
   return {.kind = Statement::Kind::kVersions,
           .text = std::move(condition),
+          .known_at_launch = known_at_launch,
           .target = std::move(constant),
           .body = std::move(body)};
 }
@@ -89,7 +91,8 @@ void Append(const Statement& statement, int depth, std::string* out) {
       for (const Statement& inner : statement.body) Append(inner, depth + 1, out);
       break;
     case Statement::Kind::kVersions:
-      absl::StrAppend(out, indent, "versions ", statement.target, " = ", statement.text, "\n");
+      absl::StrAppend(out, indent, statement.known_at_launch ? "versions by launch " : "versions ",
+                      statement.target, " = ", statement.text, "\n");
       for (const Statement& inner : statement.body) Append(inner, depth + 1, out);
       break;
     case Statement::Kind::kLanePhase:

@@ -42,7 +42,7 @@ struct Statement {
     kLoop,       // `text` is the header "for (...)"; uniform trip count
     kIf,         // `text` is a uniform condition
     kVersions,   // `body` twice: where the uniform condition `text` holds with the constant `target` true,
-                 // else with it false
+                 // else with it false; or one of the two (`version`)
     kLanePhase,  // `lines` for each lane; with `items`: for lanes below it, or (strided) for each item
     kLeader,     // `lines` by one lane of the group
     kReduce,  // `target` = monoid over the lanes' `source`; every lane gets it; arrays of `count` entries, if
@@ -57,18 +57,24 @@ struct Statement {
   bool strided = false;  // kLanePhase: items may exceed lanes; the index is called `item`
   bool collective =
       false;  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs it once, as lane 0
-  std::string monoid;           // kReduce: "fu_sum<float>"
-  std::string source;           // kReduce: a lane variable
-  std::string target;           // kReduce, kVersions: declared here
-  int count = 1;                // kReduce
-  std::vector<Statement> body;  // kLoop, kIf, kVersions
+  // kVersions: kHolds where whoever launches the kernel sees to it that the condition holds; the kernel traps
+  // if it does not.
+  enum class Version { kBoth, kHolds, kFails };
+  Version version = Version::kBoth;
+  bool known_at_launch = false;  // kVersions: the host can tell (fusion::WholeCondition)
+  std::string monoid;            // kReduce: "fu_sum<float>"
+  std::string source;            // kReduce: a lane variable
+  std::string target;            // kReduce, kVersions: declared here
+  int count = 1;                 // kReduce
+  std::vector<Statement> body;   // kLoop, kIf, kVersions
 };
 
 Statement Text(std::string text);
 std::vector<Statement> Texts(std::vector<std::string> lines);  // one each; indented, as those of phases are
 Statement Loop(std::string header, std::vector<Statement> body);
 Statement If(std::string condition, std::vector<Statement> body);
-Statement Versions(std::string condition, std::string constant, std::vector<Statement> body);
+Statement Versions(std::string condition, std::string constant, std::vector<Statement> body,
+                   bool known_at_launch = false);
 Statement LanePhase(std::vector<std::string> lines, std::string items = "");
 Statement StridedPhase(std::vector<std::string> lines, std::string items);
 Statement Collective(std::vector<std::string> lines);

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "server/codegen/kernel_versions.h"
+
 namespace fusion {
 namespace {
 
@@ -43,7 +45,7 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
     for (const KernelLaunch& launch : fusion.code->launches) {
       v1::Launch* out = program.add_launches();
       out->set_binary(fusion.binary);
-      out->set_kernel(launch.kernel.name);
+      out->set_kernel(LaunchedName(launch, LaunchesWhole(launch, sizes)));
       out->set_grid(GridBlocks(launch.grid, sizes, options.multiprocessors));
       out->set_threads(launch.kernel.threads);
       out->set_shared_bytes(SharedBytes(launch.shared, sizes));

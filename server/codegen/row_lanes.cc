@@ -58,12 +58,14 @@ std::string RowLanes::Guard() const {
 std::string RowLanes::Aligned(ValueId value, bool matrix) {
   if (parameters_.vector_width == 1) return "true";
   std::string flag = absl::StrCat(matrix ? "am_" : "av_", context_.Name(value));
-  if (flags_.insert(flag).second)
+  if (flags_.insert(flag).second) {
+    flagged_.emplace_back(value, matrix);
     flag_statements_.push_back(ir::Text(absl::StrCat(
         "const bool ", flag, " = fu_aligned(", context_.Pointer(value), ")",
         matrix ? absl::StrCat(" && ", stages_.RowStride(value), " % ", parameters_.vector_width, " == 0")
                : "",
         ";")));
+  }
   return flag;
 }
 
@@ -87,6 +89,23 @@ std::string RowLanes::EndVersions(std::vector<ir::Statement>* outside) {
                                                 : absl::StrCat(columns_, " == ", TileColumns());
   for (const std::string& flag : flags_) absl::StrAppend(&whole, " && ", flag);
   FlushFlags(outside);
+  return whole;
+}
+
+WholeCondition RowLanes::Whole(const Extent& columns) const {
+  using Kind = WholeCondition::OfSize::Kind;
+  const bool tiles = parameters_.tile_rows > 0;
+  WholeCondition whole{.exact = !tiles};
+  whole.sizes.push_back(tiles ? WholeCondition::OfSize{columns, Kind::kMultiple, TileColumns()}
+                        : parameters_.ragged
+                            ? WholeCondition::OfSize{columns, Kind::kAtLeast, stages_.WholeColumns()}
+                            : WholeCondition::OfSize{columns, Kind::kEquals, TileColumns()});
+  for (const auto& [value, matrix] : flagged_) {
+    whole.aligned.push_back(value);
+    if (matrix)
+      whole.sizes.push_back({context_.graph.value(value).leading_dimension.value_or(columns), Kind::kMultiple,
+                             parameters_.vector_width});
+  }
   return whole;
 }
 

@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/codegen/lowering_context.h"
@@ -41,6 +42,8 @@ class RowLanes {
   void BeginVersions() { versions_ = true; }
   // The condition of the version without guards; what it needs goes to *outside.
   std::string EndVersions(std::vector<ir::Statement>* outside);
+  // The same for the host, behind EndVersions. `columns`: the extent.
+  WholeCondition Whole(const Extent& columns) const;
   // Last argument of loads and stores, with its comma, where there are versions.
   std::string WholeArgument() const;
 
@@ -51,6 +54,7 @@ class RowLanes {
   const std::string columns_;
   bool versions_ = false;  // in the code that stands twice
   std::set<std::string> flags_;
+  std::vector<std::pair<ValueId, bool>> flagged_;  // the value of each, and whether it is a matrix
   std::vector<ir::Statement> flag_statements_;
 };
 

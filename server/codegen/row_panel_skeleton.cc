@@ -9,6 +9,7 @@
 // accumulated in shared memory: any width.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/lowering_context.h"
@@ -92,6 +93,7 @@ class RowPanelLowering {
       grid.parts = panel_.columns;
     }
     code.launches.push_back(context_.FinishKernel(std::move(kernel), std::move(grid), shared_));
+    code.launches.back().whole = std::move(whole_);
     if (lanes_.static_chunks() && !parameters_.column_tiles)
       code.limits = {{panel_.columns, lanes_.TileColumns()}};
     code.kept_bytes = stages_.KeptBytes();
@@ -155,7 +157,8 @@ class RowPanelLowering {
     lanes_.BeginVersions();
     EmitRows();
     std::string whole = lanes_.EndVersions(&outside);
-    outside.push_back(ir::Versions(std::move(whole), kWhole, std::move(body_)));
+    whole_ = lanes_.Whole(panel_.columns);
+    outside.push_back(ir::Versions(std::move(whole), kWhole, std::move(body_), /*known_at_launch=*/true));
     body_ = std::move(outside);
   }
   void CreateReductions(FusionCode* code) {
@@ -461,6 +464,7 @@ class RowPanelLowering {
   std::vector<ValueId> row_inputs_;
   std::vector<GridReduction> reductions_;
   SharedRule shared_;
+  std::optional<WholeCondition> whole_;
   std::vector<ir::LaneVariable> lane_variables_, kernel_variables_;
   std::vector<ir::Statement> body_;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
 #include "server/service/cover_export.h"
 #include "server/service/job_stages.h"
@@ -25,6 +26,9 @@ absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescri
     loadable.add_tolerances(tolerance);
   *loadable.mutable_program() =
       ProgramOfUnits(submission, device, built, planned.units, submission.graph->name());
+  for (const CodeUnit* unit : planned.units)
+    for (const KernelLaunch& launch : unit->code.launches)
+      if (NeedsAlignment(launch, submission.sizes)) loadable.set_pointer_alignment(kPointerAlignment);
   return AddLoadableFiles(
       loadable, [&store](const std::string& digest) { return store.GetBlob(digest); }, artifact);
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "library/catalog/sha256.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/service/job_stages.h"
 #include "server/service/status_conversion.h"
 
@@ -322,7 +323,7 @@ absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, con
     absl::StrAppend(&keys, (*unit)->key, "\n");
     for (const KernelLaunch& launch : (*unit)->code.launches) {
       v1::KernelSummary* kernel = planned.candidate.add_kernels();
-      kernel->set_name(launch.kernel.name);
+      kernel->set_name(LaunchedName(launch, LaunchesWhole(launch, submission.sizes)));
       kernel->set_skeleton(SkeletonName(implementation.skeleton));
       kernel->set_threads(launch.kernel.threads);
       kernel->set_blocks(GridBlocks(launch.grid, submission.sizes, model.device().multiprocessors()));
@@ -337,7 +338,7 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
                                            const Plans& plans) {
   const Graph& graph = *submission.graph;
   GeneratedCode code;
-  code.library = std::make_unique<CodeLibrary>(graph, model.device());
+  code.library = std::make_unique<CodeLibrary>(graph, submission.sizes, model.device());
   for (const Node& node : graph.nodes()) {
     auto reference =
         code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true);

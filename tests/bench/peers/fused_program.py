@@ -43,6 +43,10 @@ class DriverError(RuntimeError):
     """A driver call failed; says which, and the driver's name of the error."""
 
 
+class MisalignedError(ValueError):
+    """A buffer is not aligned as the kernels of the folder need it."""
+
+
 class Driver:
     """The driver calls used here. The caller's thread has a current context (with torch: after torch.cuda.init and a first
     allocation); without one, that of device 0 is made current."""
@@ -114,6 +118,7 @@ class FusedProgram:
         self.program = self.description["program"]
         self.inputs = self.description["inputs"]
         self.outputs = self.description["outputs"]
+        self.pointer_alignment = int(self.description.get("pointer_alignment", 0))
         for launch in self.program["launches"]:
             unknown = sorted(key for key, value in launch.items() if key not in KNOWN_LAUNCH_FIELDS and value)
             if unknown:
@@ -156,10 +161,13 @@ class FusedProgram:
 
     def bind(self, inputs, outputs, scalars):
         """Fixes the buffers: {name: device address or tensor} and, for inputs by value, {name: number}. The caller keeps
-        them alive. KeyError: one is not given."""
+        them alive. KeyError: one is not given. MisalignedError: one is not aligned as the kernels need it."""
         def address(name, places):
             place = places[name]
-            return place if isinstance(place, int) else place.data_ptr()
+            found = place if isinstance(place, int) else place.data_ptr()
+            if self.pointer_alignment and found % self.pointer_alignment:
+                raise MisalignedError(f"{name} is at {found:#x}, no multiple of the {self.pointer_alignment} bytes that these kernels need")
+            return found
 
         addresses, values = dict(self._temporaries), {}
         for buffer in self.inputs:

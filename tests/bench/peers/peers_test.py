@@ -236,6 +236,12 @@ class FusedProgramTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "fused_z_r is launched with new_option"):
             self.load()
 
+    def test_alignment(self):
+        self.description["pointer_alignment"] = 16
+        with self.assertRaisesRegex(ValueError, "w is at 0x64"):
+            self.bind(self.load())
+        self.load().bind({"w": 96, "v": 208, "u": 304}, {"z": 400, "r": 512}, {"a": 1.25})
+
     def test_missing_buffer_is_an_error(self):
         with self.assertRaises(KeyError):
             self.load().bind({"w": 100, "v": 200}, {"z": 400, "r": 500}, {"a": 1.25})

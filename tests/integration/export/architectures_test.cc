@@ -58,7 +58,7 @@ TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
     // too.
     auto plans = PlanCovers(*submission, CostModel(device, 1e12), 1, false);
     ASSERT_TRUE(plans.ok()) << arch << plans.status();
-    CodeLibrary library(*submission->graph, device);
+    CodeLibrary library(*submission->graph, submission->sizes, device);
     for (const FusionImplementation* implementation : Representatives(*plans)) {
       auto unit = library.Add(*implementation, false);
       ASSERT_TRUE(unit.ok()) << arch << unit.status();
@@ -84,7 +84,7 @@ TEST(Reference, OfTheLargestElementsBuildsSoon) {
   ASSERT_TRUE(submission.ok()) << submission.status();
   const DeviceDescription device = DescribedCudaDevice("sm_90");
   const CostModel model(device);
-  CodeLibrary library(*submission->graph, device);
+  CodeLibrary library(*submission->graph, submission->sizes, device);
   auto unit = library.Add(
       ReferenceImplementation(*submission->graph, submission->graph->nodes()[0].id, submission->sizes, model),
       true);

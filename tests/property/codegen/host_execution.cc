@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/codegen/printer.h"
 #include "server/codegen/program.h"
 #include "server/model/cost_model.h"
@@ -62,9 +63,10 @@ absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vecto
     for (const ElementaryFunction* function : code->functions)
       if (names.insert(function->name).second) all.functions.push_back(function);
     for (const KernelLaunch& launch : code->launches) {
-      ir::Kernel kernel = launch.kernel;
-      kernel.name = absl::StrCat("k", number, "_", kernel.name);
-      kernels += PrintHost(kernel);
+      for (ir::Kernel& kernel : LaunchableKernels(launch)) {
+        kernel.name = absl::StrCat("k", number, "_", kernel.name);
+        kernels += PrintHost(kernel);
+      }
     }
   }
   char folder[] = "/tmp/fusion_codegen_XXXXXX";

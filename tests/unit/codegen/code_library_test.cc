@@ -30,7 +30,7 @@ class CodeLibraryTest : public ::testing::Test {
 };
 
 TEST_F(CodeLibraryTest, TheSameCodeInAnotherGridIsAnotherUnitWithTheSameBuild) {
-  CodeLibrary library(*graph_, device_);
+  CodeLibrary library(*graph_, sizes_, device_);
   int pairs = 0;
   for (FusionImplementation one_shot : space_.implementations) {
     if (one_shot.parameters.blocks_per_multiprocessor != 0) continue;
@@ -91,7 +91,7 @@ TEST(NamelessBuildKey, IsThatOfTheKernelInAnotherGraph) {
     const SizeValues sizes = {{(*graph)->sizes()[0].name, 1 << 20}};
     auto space = SearchFusions(**graph, sizes, CostModel(device), {});
     ASSERT_TRUE(space.ok()) << space.status();
-    CodeLibrary library(**graph, device);
+    CodeLibrary library(**graph, sizes, device);
     auto unit = library.Add(space->implementations[space->unfused[0]], false);
     ASSERT_TRUE(unit.ok()) << unit.status();
     keys.push_back((*unit)->build.key());

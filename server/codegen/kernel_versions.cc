@@ -1,0 +1,63 @@
+#include "server/codegen/kernel_versions.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+void Choose(ir::Statement::Version version, std::vector<ir::Statement>* body) {
+  for (ir::Statement& statement : *body) {
+    if (statement.known_at_launch) statement.version = version;
+    Choose(version, &statement.body);
+  }
+}
+
+bool Holds(const WholeCondition::OfSize& rule, int64_t size) {
+  switch (rule.kind) {
+    case WholeCondition::OfSize::Kind::kEquals:
+      return size == rule.number;
+    case WholeCondition::OfSize::Kind::kAtLeast:
+      return size >= rule.number;
+    case WholeCondition::OfSize::Kind::kMultiple:
+      return size > 0 && size % rule.number == 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool LaunchesWhole(const KernelLaunch& launch, const SizeValues& sizes) {
+  if (!launch.whole) return false;
+  return std::all_of(
+      launch.whole->sizes.begin(), launch.whole->sizes.end(),
+      [&](const WholeCondition::OfSize& rule) { return Holds(rule, ExtentValue(rule.extent, sizes)); });
+}
+
+bool NeedsAlignment(const KernelLaunch& launch, const SizeValues& sizes) {
+  return LaunchesWhole(launch, sizes) && !launch.whole->aligned.empty();
+}
+
+std::string LaunchedName(const KernelLaunch& launch, bool whole) {
+  return whole ? absl::StrCat(launch.kernel.name, "_whole") : launch.kernel.name;
+}
+
+ir::Kernel LaunchedKernel(const KernelLaunch& launch, bool whole) {
+  ir::Kernel kernel = launch.kernel;
+  if (!launch.whole) return kernel;
+  kernel.name = LaunchedName(launch, whole);
+  const ir::Statement::Version version = whole                 ? ir::Statement::Version::kHolds
+                                         : launch.whole->exact ? ir::Statement::Version::kFails
+                                                               : ir::Statement::Version::kBoth;
+  for (ir::Section& section : kernel.sections) Choose(version, &section.body);
+  return kernel;
+}
+
+std::vector<ir::Kernel> LaunchableKernels(const KernelLaunch& launch) {
+  std::vector<ir::Kernel> kernels = {LaunchedKernel(launch, false)};
+  if (launch.whole) kernels.push_back(LaunchedKernel(launch, true));
+  return kernels;
+}
+
+}  // namespace fusion

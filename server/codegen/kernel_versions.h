@@ -1,0 +1,28 @@
+// The kernels that a launch chooses from. Code that stands twice, without and with guards
+// (ir::Statement::Kind::kVersions), is printed as two kernels where the host can tell before the launch which
+// of them serves: each is compiled, and its registers are allocated, without the other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/codegen/fusion_code.h"
+
+namespace fusion {
+
+// Whether, at these sizes and with pointers that are multiples of kPointerAlignment, the kernel without
+// guards serves. False where the launch has only one kernel.
+bool LaunchesWhole(const KernelLaunch& launch, const SizeValues& sizes);
+inline constexpr int kPointerAlignment = 16;  // bytes; fu_aligned in the device runtime
+// Whether the kernel at these sizes needs such pointers.
+bool NeedsAlignment(const KernelLaunch& launch, const SizeValues& sizes);
+
+// The one of the two kernels: its name, and its IR. Without guards it traps where WholeCondition does not
+// hold.
+std::string LaunchedName(const KernelLaunch& launch, bool whole);
+ir::Kernel LaunchedKernel(const KernelLaunch& launch, bool whole);
+
+// All kernels that the launch chooses from, the one for any sizes first.
+std::vector<ir::Kernel> LaunchableKernels(const KernelLaunch& launch);
+
+}  // namespace fusion
