@@ -29,12 +29,14 @@ typedef unsigned fu_tile;
 typedef fu_index fu_tile;
 #endif
 
-// What the launch has found to hold, or it would have taken another kernel.
+// What the launch has found to hold, or it would have taken another kernel; compilers know it from here on.
 FUSION_FN void fu_expect(bool holds) {
+  if (holds) return;
 #if FUSION_CUDA
-  if (!holds) __trap();
+  __trap();
+  __builtin_unreachable();  // NVVM does not know that a trap does not return
 #else
-  if (!holds) std::abort();
+  std::abort();
 #endif
 }
 
