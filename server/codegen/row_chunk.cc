@@ -104,14 +104,28 @@ std::vector<std::string> RowChunk::EntryOperands(const Node& node) {
   std::vector<std::string> operands;
   for (int k = 0; k < static_cast<int>(node.operands.size()); ++k) {
     const Shape shape = nodes_.ShapeOf(node, k);
-    if (shape == Shape::kScalar || shape == Shape::kRow)
+    if (shape == Shape::kScalar)
       operands.push_back(values_.RowOperand(node, k));
+    else if (shape == Shape::kRow)
+      operands.push_back(RowOperand(node, k));
     else if (node.is_reduction() && !nodes_.IsTermOperand(node, k))
       operands.push_back("");  // read when the reduction is finished
     else
       operands.push_back(Operand(node, k) + "[v]");
   }
   return operands;
+}
+
+// Of a step that repeats rows it is loaded whether or not the row is there, as those of the matrices are:
+// behind the guard of what is done with it each row would wait for its own.
+std::string RowChunk::RowOperand(const Node& node, int k) {
+  const ValueId value = node.operands[k];
+  if (!values_.in_batches() || context_.ProducedHere(value)) return values_.RowOperand(node, k);
+  const std::string local = "u_" + context_.Name(value);
+  if (available_.insert(local).second)
+    lines_.rows.push_back(
+        absl::StrCat("const ", context_.CType(value), " ", local, " = ", values_.RowText(value), ";"));
+  return local;
 }
 
 void RowChunk::Map(const Node& node, const std::string& target, std::vector<std::string>* lines) {

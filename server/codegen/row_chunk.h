@@ -42,6 +42,7 @@ class RowChunk {
   std::string Operand(const Node& node, int k);
   std::string ColumnOperand(ValueId value);
   std::string MatrixOperand(ValueId value);
+  std::string RowOperand(const Node& node, int k);
   // The operands of one entry, in a loop over `v`.
   std::vector<std::string> EntryOperands(const Node& node);
   // target[v] = routine(operands) for the entries of the chunk.
