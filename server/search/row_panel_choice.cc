@@ -94,11 +94,13 @@ int64_t RowSlotBytes(const FusionShape& shape, const SkeletonParameters& paramet
 // Entries that a multiprocessor loads in a second where rows that vectors do not divide go entry by entry.
 // Like the others of LatencySeconds fitted to kernels of 4093 x 5001 (f32) on an H100 (model_replay --dump of
 // measured candidates).
-double SingleEntriesPerSecond(const RowPanelNeeds& needs, const SkeletonParameters& parameters, bool ragged) {
+// `guarded`: each load stands behind a guard of its own.
+double SingleEntriesPerSecond(const RowPanelNeeds& needs, const SkeletonParameters& parameters, bool guarded,
+                              bool cold) {
   const bool together = parameters.rows_per_step > 1, in_batches = together && parameters.stages == 0;
   if (parameters.load_path == LoadPath::kBulk) return together ? 3.5e9 : 6.6e9;
   // With guards in all chunks the compiler puts loads one behind the other.
-  if (!ragged) return in_batches ? 4.2e9 : parameters.blocks_per_multiprocessor == 0 ? 4.5e9 : 6.0e9;
+  if (guarded) return in_batches ? 4.2e9 : parameters.blocks_per_multiprocessor == 0 ? 4.5e9 : 6.0e9;
   if (in_batches) return needs.stored_matrices > 0 ? 3.4e9 : 6.5e9;
   // Operands over the columns are loaded entry by entry too, for each row.
   const bool loads_operands = needs.column_operands > 0 && !parameters.hold_columns;
@@ -111,6 +113,8 @@ double SingleEntriesPerSecond(const RowPanelNeeds& needs, const SkeletonParamete
     if (together) return parameters.stages > 3 ? 5.0e9 : 6.5e9;
     return loads_operands ? 4.5e9 : 7.5e9;
   }
+  // The only block of a multiprocessor asks for its next row when the reduction of this one is complete.
+  if (cold && parameters.blocks_per_multiprocessor == 1 && needs.held_inputs > 0) return 4.8e9;
   return loads_operands ? 7.0e9 : 9.0e9;
 }
 
@@ -125,8 +129,11 @@ double LatencySeconds(const FusionShape& shape, const RowPanelNeeds& needs,
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   if (parameters.chunks > 0) {
     if (width * shape.entry_bytes >= 16) return 0;
-    const double entries_per_second =
-        SingleEntriesPerSecond(needs, parameters, HasRaggedRows(parameters, columns));
+    const int64_t lane_columns = int64_t{parameters.chunks} * parameters.threads_per_row * width;
+    const bool fills = parameters.tile_rows > 0 ? columns % lane_columns == 0
+                                                : !parameters.column_tiles && columns == lane_columns;
+    const double entries_per_second = SingleEntriesPerSecond(
+        needs, parameters, !HasRaggedRows(parameters, columns) && !fills, !shape.model.back_to_back());
     return double(rows) * columns / width / (entries_per_second * multiprocessors);
   }
   // A loop over the row waits in each step for the loads of that step.
@@ -260,6 +267,15 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   const bool operands_in_l1 = double(columns) * needs.column_operands * shape.entry_bytes <= kL1Bytes;
   if (shape.cuda() && !one_shot && !parameters.hold_columns && needs.column_operands > 0)
     traits.access_efficiency *= operands_in_l1 ? 0.97 : 0.75;
+  // An only block of a multiprocessor waits where it has nothing under way: with bulk copies of several rows,
+  // whose slots are all read before they are filled again (ATAX and BiCGK of 8192 square on three H100s, 0.84
+  // to 0.93 of the time was predicted), and with a batch of rows in registers that is stored after their
+  // reductions (softmax, 0.66 to 0.70).
+  if (shape.cuda() && !shape.model.back_to_back() && parameters.blocks_per_multiprocessor == 1 &&
+      together > 1 && width > 1) {
+    if (parameters.load_path == LoadPath::kBulk && stages > 0) traits.access_efficiency *= 0.9;
+    if (in_batches && needs.stored_matrices > 0 && panel.phase_count > 1) traits.access_efficiency *= 0.7;
+  }
   // Blocks that store while others load do so best where each ends with its tile.
   if (shape.cuda() && !one_shot && needs.stored_matrices > 0)
     traits.access_efficiency *= kPersistentEfficiency;
