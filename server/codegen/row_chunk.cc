@@ -104,11 +104,12 @@ std::vector<std::string> RowChunk::EntryOperands(const Node& node) {
   std::vector<std::string> operands;
   for (int k = 0; k < static_cast<int>(node.operands.size()); ++k) {
     const Shape shape = nodes_.ShapeOf(node, k);
-    if (shape == Shape::kScalar)
+    const bool for_finish = node.is_reduction() && !nodes_.IsTermOperand(node, k);
+    if (shape == Shape::kScalar || (shape == Shape::kRow && for_finish))
       operands.push_back(values_.RowOperand(node, k));
     else if (shape == Shape::kRow)
       operands.push_back(RowOperand(node, k));
-    else if (node.is_reduction() && !nodes_.IsTermOperand(node, k))
+    else if (for_finish)
       operands.push_back("");  // read when the reduction is finished
     else
       operands.push_back(Operand(node, k) + "[v]");
