@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "server/model/architecture.h"
@@ -29,6 +30,22 @@ std::pair<double, double> Predicted(const std::string& example, const CostModel&
   return {unfused, fused};
 }
 
+// Predicted seconds of all implementations together, those that are not among the best too.
+double PredictedOfAll(const std::string& example, int64_t size) {
+  auto graph = ParseSource(testing::ExampleSource(example), *Catalog::BuiltIn());
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  SizeValues sizes;
+  for (const Size& named : (*graph)->sizes()) sizes[named.name] = size;
+  SearchOptions options;
+  options.implementation.keep = 1000;
+  auto space = SearchFusions(**graph, sizes, CostModel(DescribedCudaDevice("sm_90")), options);
+  EXPECT_TRUE(space.ok()) << space.status();
+  double seconds = 0;
+  for (const FusionImplementation& implementation : space->implementations)
+    seconds += implementation.estimate.total_seconds;
+  return seconds;
+}
+
 TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   constexpr char kAdvice[] =
       "predictions have changed: raise kCostModelVersion, then put the new figures here";
@@ -52,6 +69,10 @@ TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   expect("cg_step", 34e6, 2.788167e-05, 1.285740e-05);
   expect("atax", 0, 2.2656996e-05, 1.2816928e-05, 2047);  // loaded entry by entry
   expect("sgemvt", 0, 1.8795411e-4, 1.7529261e-4, 8192);  // a matrix larger than the L2 cache
+  for (const auto& [example, size, seconds] :
+       {std::tuple{"atax", 4095, 0.0481590767}, {"softmax", 8192, 0.326313989}, {"bicgk", 8192, 0.107019044}})
+    EXPECT_NEAR(PredictedOfAll(example, size) / seconds, 1, 1e-4)
+        << example << ": " << PredictedOfAll(example, size) << "; " << kAdvice;
   const CostModel host(DescribedDevice(v1::HOST));
   expect_of("softmax", host, 0.02516669, 0.03808810, 2048);
   expect_of("function1", host, 1.926750e-4, 1.385653e-4, 2048);
