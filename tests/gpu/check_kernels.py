@@ -181,6 +181,8 @@ def build_example(path):
 
 def misaligned_example(description, path):
     """Problems of an exported folder whose buffers are one entry off their alignment."""
+    if not shutil.which("nvcc"):
+        return [f"misaligned: not checked, nvcc is not installed: {description[:160]}"]
     try:
         run([build_example(path), "--misaligned", "--once"], path)
     except RuntimeError as error:
@@ -211,7 +213,7 @@ def main():
     parser.add_argument("--match", default="", help="only candidates whose description holds this text, as 'bulk'")
     parser.add_argument("--leading-dimensions", action="store_true", help="padded rows; matrices alone")
     parser.add_argument("--wide", action="store_true", help="rows that a cluster may hold; matrices that need not be square")
-    parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc")
+    parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc, as --wide does")
     parser.add_argument("--jobs", type=int, default=8, help="submissions at once")
     options = parser.parse_args()
     for program in ("nvcc", "compute-sanitizer") if options.sanitize else ():
