@@ -45,7 +45,10 @@ constexpr double kCheapJudgement = 3e-3;
 // between the runs that are judged before lie series of nearly equal length that are not, and one that rested
 // in every third run came through in about one of ten tasks.
 constexpr int kJudgedInARow = 8;
-constexpr int kDearJudgedInARow = 3;  // where a run and its judgement take longer than kCheapJudgement
+constexpr int kDearJudgedInARow = 3;
+// Dear are runs of which none took less than this, judgement and all. The least and not each: a busy machine
+// must not make a row short. It is also many times the turn of another process on a busy machine.
+constexpr double kDearRun = 100e-3;
 
 // A program while it is measured.
 struct Subject {
@@ -55,7 +58,8 @@ struct Subject {
   std::unique_ptr<PreparedProgram> prepared;  // null: out
   bool sampling = true;
   double spent_seconds = 0;
-  std::map<int, double> cold, warm;  // by round
+  double least_judged_seconds = std::numeric_limits<double>::infinity();  // of the runs that were judged
+  std::map<int, double> cold, warm;                                       // by round
 };
 
 class ProtocolRun {
@@ -179,6 +183,7 @@ class ProtocolRun {
     if (phases_ != nullptr) phases_->Move(v1::TIMING_COLD, v1::TIMING_VERIFY, inspection_seconds_);
     if (!ran) return false;
     least_inspection_seconds_ = std::min(least_inspection_seconds_, inspection_seconds_);
+    subject->least_judged_seconds = std::min(subject->least_judged_seconds, *seconds);
     activity_->Set(Activity::kSetUp, subject->number);  // what is found now is its doing
     const InPhase judging(phases_, v1::TIMING_VERIFY);
     FUSION_ASSIGN_OR_RETURN(const Verdict verdict, session_->Judge());
@@ -307,11 +312,11 @@ class ProtocolRun {
   // Those that follow the last sample, with no run between that is not judged.
   absl::Status JudgeRunsInARow(Subject* subject) {
     const InPhase cold(phases_, v1::TIMING_COLD);
-    int runs = kJudgedInARow;
+    const bool dear = subject->least_judged_seconds + least_inspection_seconds_ > kDearRun;
+    const int runs = dear ? kDearJudgedInARow : kJudgedInARow;
     for (int i = 1; i < runs && subject->prepared != nullptr; ++i) {
       double seconds = 0;
       FUSION_RETURN_IF_ERROR(RunAndJudge(subject, "a run after the last timed one", &seconds).status());
-      if (seconds + least_inspection_seconds_ > kCheapJudgement) runs = kDearJudgedInARow;
     }
     return absl::OkStatus();
   }
