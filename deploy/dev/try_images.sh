@@ -7,7 +7,7 @@
 #     --built    use those that were left, and leave them
 #
 # Needs root, podman and debootstrap. What it makes is named fusion-try-PID and removed at the end. Exit status: 0 all
-# good, 1 something was not, 2 bad usage.
+# good, 1 something was not, 2 bad usage, or no containers here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -42,6 +42,9 @@ build_images() {
     podman tag "$base:bookworm" "$base:bookworm-slim"
     rm -rf "$work/debian"
   fi
+  # Said before the long part: what may not start containers need not build images of them.
+  local said
+  said=$(podman run --rm "$base:bookworm" true 2>&1) || { echo "try_images.sh: podman starts no container here: ${said##*$'\n'}" >&2; exit 2; }
   echo "building the images (minutes)"
   local image
   for image in server worker; do
