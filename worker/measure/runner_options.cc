@@ -57,6 +57,10 @@ std::vector<std::string> RunnerEnvironment(const SandboxPolicy& policy) {
       if (absl::StartsWith(*variable, prefix)) kept.push_back(*variable);
   }
   if (choose_device) kept.push_back(absl::StrCat("CUDA_VISIBLE_DEVICES=", policy.device_uuid));
+  // A build takes some 8 MB in small pieces and gives them back: kept, the next one needs no new pages
+  // (glibc, mallopt(3)).
+  if (policy.kind == SandboxKind::kDeviceCompiler)
+    kept.insert(kept.end(), {"MALLOC_TRIM_THRESHOLD_=134217728", "MALLOC_TOP_PAD_=16777216"});
   // The driver's cache of translations would be shared by all candidates, and is in the home folder.
   if (UsesDriver(policy)) kept.push_back("CUDA_CACHE_DISABLE=1");
   return kept;
