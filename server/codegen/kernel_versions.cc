@@ -1,6 +1,7 @@
 #include "server/codegen/kernel_versions.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -58,6 +59,28 @@ std::vector<ir::Kernel> LaunchableKernels(const KernelLaunch& launch) {
   std::vector<ir::Kernel> kernels = {LaunchedKernel(launch, false)};
   if (launch.whole) kernels.push_back(LaunchedKernel(launch, true));
   return kernels;
+}
+
+void NumberEqualNames(std::vector<FusionCode>* fusions) {
+  std::set<std::string> taken;
+  for (FusionCode& code : *fusions) {
+    for (KernelLaunch& launch : code.launches) {
+      const auto names = [&] {
+        std::vector<std::string> all;
+        for (const ir::Kernel& kernel : LaunchableKernels(launch)) all.push_back(kernel.name);
+        return all;
+      };
+      const std::string given = launch.kernel.name;
+      std::vector<std::string> wanted = names();
+      for (int number = 2; std::any_of(wanted.begin(), wanted.end(),
+                                       [&](const std::string& name) { return taken.count(name) > 0; });
+           ++number) {
+        launch.kernel.name = absl::StrCat(given, "_", number);
+        wanted = names();
+      }
+      taken.insert(wanted.begin(), wanted.end());
+    }
+  }
 }
 
 }  // namespace fusion

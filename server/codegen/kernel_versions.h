@@ -25,4 +25,8 @@ ir::Kernel LaunchedKernel(const KernelLaunch& launch, bool whole);
 // All kernels that the launch chooses from, the one for any sizes first.
 std::vector<ir::Kernel> LaunchableKernels(const KernelLaunch& launch);
 
+// For one text with the kernels of all fusions: where names of results make two of them alike, as `t_whole`
+// and `t` do, or `q_s` and a fusion of `q` and `s`, the later ones get numbers.
+void NumberEqualNames(std::vector<FusionCode>* fusions);
+
 }  // namespace fusion

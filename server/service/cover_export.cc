@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/codegen/exported_folder.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
@@ -20,6 +21,7 @@ absl::StatusOr<CoverExporter> CoverExporter::Create(const CheckedSource& submiss
     if (!code.ok()) return code.status();
     exporter.reference_.push_back(*std::move(code));
   }
+  NumberEqualNames(&exporter.reference_);
   DescribeBuffers(graph, submission.sizes, &exporter.buffers_);
   return exporter;
 }
@@ -35,6 +37,7 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(v1::Target target,
     if (!code.ok()) return code.status();
     codes.push_back(*std::move(code));
   }
+  NumberEqualNames(&codes);
   ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,
                         .sizes = submission_->sizes,
                         .tolerances = OutputTolerances(graph, submission_->sizes),

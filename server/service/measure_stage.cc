@@ -277,12 +277,14 @@ class Timer final : public CandidateTimer {
       candidate.set_speedup(
           (warm_ ? measurement.paired_warm_speedup() : measurement.paired_speedup()).median());
       candidate.set_below_floor(measurement.below_floor());
-      for (v1::KernelSummary& kernel : *candidate.mutable_kernels())
-        for (const v1::KernelAttributes& attributes : measurement.kernels())
-          if (attributes.kernel() == kernel.name()) {
-            kernel.set_registers(attributes.registers());
-            kernel.set_spill_bytes(attributes.spill_bytes());
-          }
+      // Both in the order of the launches; kernels of different fusions may have the same name.
+      int next = 0;
+      for (v1::KernelSummary& kernel : *candidate.mutable_kernels()) {
+        if (next == measurement.kernels_size() || measurement.kernels(next).kernel() != kernel.name()) continue;
+        kernel.set_registers(measurement.kernels(next).registers());
+        kernel.set_spill_bytes(measurement.kernels(next).spill_bytes());
+        ++next;
+      }
     }
   }
 

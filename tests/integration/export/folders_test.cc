@@ -29,7 +29,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kTakenNames[] = "taken_names", kClusters[] = "clusters";  // in testdata
+constexpr char kTakenNames[] = "taken_names", kKernelNames[] = "kernel_names",
+               kClusters[] = "clusters";  // in testdata
 
 class FolderTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -38,7 +39,7 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
     folder_ = absl::StrCat(directory_->path(), "/folder");
-    const bool test_data = GetParam() == kTakenNames || GetParam() == kClusters;
+    const bool test_data = GetParam() == kTakenNames || GetParam() == kKernelNames || GetParam() == kClusters;
     auto checked = CheckExample(GetParam(), test_data ? "tests/integration/export/testdata" : "examples");
     ASSERT_TRUE(checked.ok()) << checked.status();
     submission_ = *std::move(checked);
@@ -178,7 +179,7 @@ TEST_P(GraphTest, FailuresAreReportedAndLeaveNothingOpen) {
 
 INSTANTIATE_TEST_SUITE_P(Examples, GraphTest, ::testing::Values("axpydot"), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Examples, FolderTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
-INSTANTIATE_TEST_SUITE_P(Names, FolderTest, ::testing::Values(kTakenNames), ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(Names, FolderTest, ::testing::Values(kTakenNames, kKernelNames), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Files, ClustersTest, ::testing::Values(kClusters), ExampleTestName);
 
 }  // namespace
