@@ -45,6 +45,7 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
                       "enum {\n"
                       "  FUSED_OK = 0,\n"
                       "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, ",
+                      ShortRows(graph).empty() ? "" : "a leading dimension smaller than its rows are long, ",
                       cuda ? "repetitions below 1, " : "",
                       "or a null pointer to data that is not empty\n"
                       "  FUSED_SIZE_TOO_LARGE = 2,       // these kernels were specialised for fewer "
@@ -273,6 +274,9 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
                   "    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size\\n\", "
                   "argv[i]);\n      return 2;\n"
                   "    }\n  }\n");
+  for (const std::string& condition : ShortRows(graph))
+    absl::StrAppend(&text, "  if (", condition, ") {\n    std::fprintf(stderr, \"", condition,
+                    ": a leading dimension must not be smaller than its rows are long\\n\");\n    return 2;\n  }\n");
   std::vector<std::string> launch, reference;
   int seed = 1;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {

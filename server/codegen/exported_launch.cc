@@ -195,8 +195,8 @@ class LaunchPrinter {
         "extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n    "
         "  return \"ok\";\n"
         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative",
-        cuda ? ", repetitions is below 1," : "",
-        " or a pointer is null\";\n"
+        ShortRows(graph_).empty() ? "" : ", a leading dimension is smaller than its rows are long",
+        cuda ? ", repetitions is below 1," : "", " or a pointer is null\";\n"
         "    case FUSED_SIZE_TOO_LARGE:\n      return \"a size is larger than these kernels were specialised "
         "for\";\n"
         "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than "
@@ -216,6 +216,8 @@ class LaunchPrinter {
     Text(absl::StrCat("extern \"C\" int fused_launch(", LaunchParameters(graph_, cuda), ") {"));
     for (const Size& size : graph_.sizes())
       Text(absl::StrCat("  if (n_", size.name, " < 0) return FUSED_INVALID_ARGUMENT;"));
+    for (const std::string& condition : ShortRows(graph_))
+      Text(absl::StrCat("  if (", condition, ") return FUSED_INVALID_ARGUMENT;"));
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list) {
         const Value& value = graph_.value(id);
@@ -438,6 +440,15 @@ std::string EntriesText(const Value& value) {
   if (value.type.mapped && value.type.element_entries() > 1)
     factors.push_back(absl::StrCat(value.type.element_entries()));
   return factors.empty() ? "1" : absl::StrJoin(factors, " * ");
+}
+
+std::vector<std::string> ShortRows(const Graph& graph) {
+  std::set<std::string> conditions;
+  for (const Value& value : graph.values())
+    if (value.leading_dimension && !value.type.extents.empty())
+      conditions.insert(
+          absl::StrCat(ExtentText(*value.leading_dimension), " < ", ExtentText(value.type.extents.back())));
+  return {conditions.begin(), conditions.end()};
 }
 
 std::string LaunchParameters(const Graph& graph, bool cuda) {

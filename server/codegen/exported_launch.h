@@ -32,6 +32,8 @@ std::string ReferenceParameters(const Graph& graph);
 std::string ParameterName(const Value& value);
 // Entries of a value as text over n_<size>: "n_m * n_n", "n_elements * 9", "1".
 std::string EntriesText(const Value& value);
+// Of leading dimensions that may be too small: "n_lda < n_n", each once.
+std::vector<std::string> ShortRows(const Graph& graph);
 std::string TrimComma(std::string text);
 
 }  // namespace fusion

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr char kTakenNames[] = "taken_names", kKernelNames[] = "kernel_names",
-               kClusters[] = "clusters";  // in testdata
+               kClusters[] = "clusters", kPadded[] = "padded";  // in testdata
 
 class FolderTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -39,7 +40,7 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
     folder_ = absl::StrCat(directory_->path(), "/folder");
-    const bool test_data = GetParam() == kTakenNames || GetParam() == kKernelNames || GetParam() == kClusters;
+    const bool test_data = std::set<std::string>{kTakenNames, kKernelNames, kClusters, kPadded}.contains(GetParam());
     auto checked = CheckExample(GetParam(), test_data ? "tests/integration/export/testdata" : "examples");
     ASSERT_TRUE(checked.ok()) << checked.status();
     submission_ = *std::move(checked);
@@ -107,6 +108,27 @@ TEST_P(FolderTest, HostFolderCompilesAloneAndItsExampleVerifies) {
   if (GetParam() != "black_scholes") ExpectVerified(Sizes({1}));
   EXPECT_EQ(RunExample(folder_, "no_such_size=3").exit_code, 2);
   EXPECT_EQ(RunExample(folder_, Sizes({131, 517}) + "x").exit_code, 2) << "the last size is no number";
+}
+
+using PaddedTest = FolderTest;
+
+TEST_P(PaddedTest, RowsThatOverlapAreRefused) {
+  ASSERT_NO_FATAL_FAILURE(Export(v1::HOST));
+  const CommandResult compiled = CompileHostFolder(folder_);
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
+  ExpectVerified("m=7 n=100 lda=100");
+  const CommandResult refused = RunExample(folder_, "m=7 n=100 lda=99");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.output, HasSubstr("n_lda < n_n"));
+  std::ofstream(folder_ + "/caller.cc") << R"(
+#include "fused.h"
+int main() {
+  float A[4] = {1, 2, 3, 4}, x[2] = {1, 1}, y[2] = {0, 0};
+  return 10 * fused_launch(A, x, y, 2, 2, 2, nullptr, 0) + fused_launch(A, x, y, 2, 2, 1, nullptr, 0);
+})";
+  const CommandResult called = RunCommand(absl::StrCat(
+      "cd '", folder_, "' && g++ -O1 -fopenmp -std=c++17 fused.cc caller.cc -o caller && ./caller"));
+  EXPECT_EQ(called.exit_code, 1) << "FUSED_OK and FUSED_INVALID_ARGUMENT expected; " << called.output;
 }
 
 std::string FindNvcc() {
@@ -179,6 +201,7 @@ TEST_P(GraphTest, FailuresAreReportedAndLeaveNothingOpen) {
 
 INSTANTIATE_TEST_SUITE_P(Examples, GraphTest, ::testing::Values("axpydot"), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Examples, FolderTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(LeadingDimensions, PaddedTest, ::testing::Values(kPadded), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Names, FolderTest, ::testing::Values(kTakenNames, kKernelNames), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Files, ClustersTest, ::testing::Values(kClusters), ExampleTestName);
 
