@@ -275,8 +275,9 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
                   "argv[i]);\n      return 2;\n"
                   "    }\n  }\n");
   for (const std::string& condition : ShortRows(graph))
-    absl::StrAppend(&text, "  if (", condition, ") {\n    std::fprintf(stderr, \"", condition,
-                    ": a leading dimension must not be smaller than its rows are long\\n\");\n    return 2;\n  }\n");
+    absl::StrAppend(
+        &text, "  if (", condition, ") {\n    std::fprintf(stderr, \"", condition,
+        ": a leading dimension must not be smaller than its rows are long\\n\");\n    return 2;\n  }\n");
   std::vector<std::string> launch, reference;
   int seed = 1;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {

@@ -196,7 +196,8 @@ class LaunchPrinter {
         "  return \"ok\";\n"
         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative",
         ShortRows(graph_).empty() ? "" : ", a leading dimension is smaller than its rows are long",
-        cuda ? ", repetitions is below 1," : "", " or a pointer is null\";\n"
+        cuda ? ", repetitions is below 1," : "",
+        " or a pointer is null\";\n"
         "    case FUSED_SIZE_TOO_LARGE:\n      return \"a size is larger than these kernels were specialised "
         "for\";\n"
         "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than "

@@ -280,7 +280,8 @@ class Timer final : public CandidateTimer {
       // Both in the order of the launches; kernels of different fusions may have the same name.
       int next = 0;
       for (v1::KernelSummary& kernel : *candidate.mutable_kernels()) {
-        if (next == measurement.kernels_size() || measurement.kernels(next).kernel() != kernel.name()) continue;
+        if (next == measurement.kernels_size() || measurement.kernels(next).kernel() != kernel.name())
+          continue;
         kernel.set_registers(measurement.kernels(next).registers());
         kernel.set_spill_bytes(measurement.kernels(next).spill_bytes());
         ++next;

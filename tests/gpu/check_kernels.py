@@ -44,11 +44,11 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "exchanged", "one-shot", "keeps", "in shared memory", "tiles",
                    "atomic", "cluster")
 SUBMIT_SECONDS = 300
-# No size is a multiple of anything; rows longer and shorter than blocks and vectors.
+# Rows longer and shorter than blocks and vectors; but for those of 256, which vectors fill, no size is a multiple of anything.
 SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
          "elements": [{"e": 1}, {"e": 33}, {"e": 3001}],
-         "matrix": [{"m": 1, "n": 257}, {"m": 257, "n": 1}, {"m": 33, "n": 31}, {"m": 301, "n": 1003}],
-         "square": [{"n": 1}, {"n": 33}, {"n": 301}]}
+         "matrix": [{"m": 1, "n": 257}, {"m": 257, "n": 1}, {"m": 33, "n": 31}, {"m": 301, "n": 256}, {"m": 301, "n": 1003}],
+         "square": [{"n": 1}, {"n": 33}, {"n": 256}, {"n": 301}]}
 # With --sanitize: every access is followed, and racecheck keeps them all.
 SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": [{"m": 301, "n": 256}, {"m": 301, "n": 261}],
                    "square": [{"n": 256}, {"n": 261}]}

@@ -156,6 +156,9 @@ class FusedProgram:
         else:
             address, owner = allocate(size)
             self._memory.append(owner)
+            if self.pointer_alignment and address % self.pointer_alignment:
+                raise MisalignedError(f"the memory for intermediate results is at {address:#x}, no multiple of the {self.pointer_alignment} "
+                                      "bytes that these kernels need")
         self._driver.zero(address, size)
         return address
 

@@ -68,7 +68,11 @@ class Ours:
             tensor = {**data.inputs, **data.outputs}.get(buffer["name"])
             if tensor is not None and tensor.numel() != int(buffer["count"]):
                 raise ValueError(f"{folder}: {buffer['name']} has {buffer['count']} entries, the data {tensor.numel()}")
-        self._bound = self._program.bind(data.inputs, data.outputs, data.scalars)
+        try:
+            self._bound = self._program.bind(data.inputs, data.outputs, data.scalars)
+        except Exception:
+            self._program.close()
+            raise
         self._outputs = tuple(data.outputs.values())
 
     def __call__(self):

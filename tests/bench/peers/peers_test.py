@@ -241,6 +241,9 @@ class FusedProgramTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "w is at 0x64"):
             self.bind(self.load())
         self.load().bind({"w": 96, "v": 208, "u": 304}, {"z": 400, "r": 512}, {"a": 1.25})
+        with self.assertRaisesRegex(fused_program.MisalignedError, "intermediate results is at 0x1004"):
+            fused_program.FusedProgram(self.folder, allocate=lambda size: (0x1004, None), driver=self.driver)
+        fused_program.FusedProgram(self.folder, allocate=lambda size: (0x1010, None), driver=self.driver)
 
     def test_missing_buffer_is_an_error(self):
         with self.assertRaises(KeyError):

@@ -30,8 +30,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kTakenNames[] = "taken_names", kKernelNames[] = "kernel_names",
-               kClusters[] = "clusters", kPadded[] = "padded";  // in testdata
+constexpr char kTakenNames[] = "taken_names", kKernelNames[] = "kernel_names", kClusters[] = "clusters",
+               kPadded[] = "padded";  // in testdata
 
 class FolderTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -40,7 +40,8 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
     folder_ = absl::StrCat(directory_->path(), "/folder");
-    const bool test_data = std::set<std::string>{kTakenNames, kKernelNames, kClusters, kPadded}.contains(GetParam());
+    const bool test_data =
+        std::set<std::string>{kTakenNames, kKernelNames, kClusters, kPadded}.contains(GetParam());
     auto checked = CheckExample(GetParam(), test_data ? "tests/integration/export/testdata" : "examples");
     ASSERT_TRUE(checked.ok()) << checked.status();
     submission_ = *std::move(checked);

@@ -123,7 +123,7 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
   Guarded workspace(program.workspace_bytes());
   size_t next = 0;
   for (const FusionCode* code : codes) {
-    for (const KernelLaunch& kernel : code->launches) {
+    for (size_t k = 0; k < code->launches.size(); ++k) {
       const v1::Launch& launch = program.launches(static_cast<int>(next++));
       std::vector<long long> storage(launch.arguments_size());
       std::vector<void*> arguments;
@@ -151,8 +151,8 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
         }
         arguments.push_back(&storage[i]);
       }
-      HostModule::Kernel function = module.Find(code, kernel.kernel.name);
-      if (function == nullptr) return absl::InternalError("no kernel " + kernel.kernel.name);
+      HostModule::Kernel function = module.Find(code, launch.kernel());
+      if (function == nullptr) return absl::InternalError("no kernel " + launch.kernel());
       function(launch.grid(), arguments.data());
     }
   }

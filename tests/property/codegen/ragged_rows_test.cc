@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
@@ -72,11 +73,13 @@ TEST(RaggedRows, ResultsAreThoseOfTheReference) {
     ASSERT_GE(codes.size(), 4u) << planned;
     auto compared = ComparedCodes::Compile(graph, sizes, codes);
     ASSERT_TRUE(compared.ok()) << compared.status();
+    int whole = 0, guarded = 0;  // runs
     for (size_t i = 0; i < codes.size(); ++i) {
       for (const int64_t n : {planned, filled[i], filled[i] + 1, filled[i] - 1, codes[i].limits[0].limit,
                               codes[i].limits[0].limit - 1, int64_t{1}, int64_t{0}}) {
         for (const int64_t m : {7, 1}) {
           const SizeValues now = {{"m", m}, {"n", n}};
+          ++(LaunchesWhole(codes[i].launches[0], now) ? whole : guarded);
           Values values;
           RandomInputs(graph, now, 5, &values);
           Values reference = values;
@@ -91,6 +94,8 @@ TEST(RaggedRows, ResultsAreThoseOfTheReference) {
         }
       }
     }
+    EXPECT_GT(whole, 0);
+    EXPECT_GT(guarded, 0);
   }
 }
 
