@@ -80,6 +80,7 @@ class Fault:
         self.worker = self.job = None
         self.alone = True  # the job was bound to no other worker whose link was disturbed
         self.begun = self.ended = self.mended = self.back = None  # time.time()
+        self.history = []  # of the job's tasks since then, where it took too long
 
 
 def begin_faults(farm, faults, submitters):
@@ -129,6 +130,17 @@ def wait_for_jobs(farm, faults):
         devices = farm.query("SELECT DISTINCT device_uuid FROM tasks JOIN job_tasks ON task = number WHERE job = ? AND kind = 'TIME'",
                              fault.job)
         fault.alone = len(disturbed.intersection(device for device, in devices)) == 1
+        if fault.kind in CUT_OFF and fault.ended - fault.begun > FINISHED_ELSEWHERE_SECONDS:
+            fault.history = history(farm, fault, {other.worker: other.kind for other in faults})
+
+
+def history(farm, fault, kinds):
+    """Who had the tasks of the fault's job since then, for how long; in seconds after the fault."""
+    rows = farm.query("SELECT t.kind, t.created_micros, a.worker, a.claimed_micros, a.ended_micros, a.ended_how FROM task_attempts a "
+                      "JOIN tasks t ON a.task = t.number JOIN job_tasks j ON j.task = t.number WHERE j.job = ? ORDER BY a.number", fault.job)
+    after = lambda micros: f"{micros / 1e6 - fault.begun:.2f}" if micros else "-"
+    return [f"{kind} queued {after(created)}, {worker} ({kinds.get(worker, 'sound')}) from {after(claimed)} to {after(ended)} {how}"
+            for kind, created, worker, claimed, ended, how in rows if not ended or ended / 1e6 > fault.begun - 1]
 
 
 def taken_from(farm, faults):
@@ -222,6 +234,7 @@ def tell(kind, faults, stale):
     if kind in CUT_OFF and percentile(took, 0.99) > FINISHED_ELSEWHERE_SECONDS:
         problems.append(f"links {kind}: jobs take longer than {FINISHED_ELSEWHERE_SECONDS} s to finish elsewhere: "
                         f"{[f'{t:.1f}' for t in sorted(took)[-5:]]}")
+        problems += [f"  of {fault.worker}: {'; '.join(fault.history)}" for fault in faults if fault.alone and fault.history]
     if max(back) > RECONNECTED_SECONDS:
         problems.append(f"links {kind}: workers need longer than {RECONNECTED_SECONDS} s to come back: "
                         f"{[f'{b:.1f}' for b in sorted(back)[-5:]]}")
