@@ -27,6 +27,8 @@ namespace {
 constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
+// Jobs that wait for a device without keeping others from their places.
+constexpr int kMostWaiting = 32;
 
 std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
   return {graph.size_values().begin(), graph.size_values().end()};
@@ -73,7 +75,7 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
       watchers_(watchers),
       options_(std::move(options)),
       metrics_(metrics),
-      pool_(options_.threads) {}
+      pool_(options_.threads + kMostWaiting) {}
 
 JobRunner::~JobRunner() { Stop(); }
 
@@ -166,12 +168,33 @@ void JobRunner::RunNext() {
   std::shared_ptr<Active> active;
   {
     std::lock_guard lock(mutex_);
+    if (running_ + returning_ >= options_.threads) return;  // whoever leaves a place calls again
     std::optional<std::string> next = line_.Take();
     if (!next.has_value()) return;  // it ended while it waited
     job = *std::move(next);
     active = active_.at(job);
+    ++running_;
   }
   Run(job, active);
+  boost::asio::post(pool_, [this] { RunNext(); });
+}
+
+void JobRunner::SetWaiting(Active& active, bool waits) {
+  {
+    std::unique_lock lock(mutex_);
+    if (waits == active.waits || (waits && waiting_ == kMostWaiting)) return;
+    if (!waits) {
+      ++returning_;
+      place_.wait(lock, [this] { return running_ < options_.threads || stopping_; });
+      --returning_;
+    }
+    active.waits = waits;
+    waiting_ += waits ? 1 : -1;
+    running_ += waits ? -1 : 1;
+  }
+  if (!waits) return;
+  place_.notify_one();
+  boost::asio::post(pool_, [this] { RunNext(); });
 }
 
 void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds) {
@@ -220,10 +243,12 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
   std::lock_guard lock(mutex_);
   active_.erase(job);
   line_.Ended(job);
+  --(active->waits ? waiting_ : running_);
+  place_.notify_one();
   dispatcher_.JobEnded(job);
 }
 
-absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, const Active& active) {
+absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Active& active) {
   absl::StatusOr<JobRecord> record = store_.GetJob(job);
   if (!record.ok()) return record.status();
   if (IsTerminal(record->state)) return absl::CancelledError("the job has ended");
@@ -243,7 +268,8 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, con
                           [this, job](v1::JobEvent event) { Emit(job, std::move(event)); },
                           options_.dump_directory,
                           metrics_,
-                          request.limits()};
+                          request.limits(),
+                          [this, &active](bool waits) { SetWaiting(active, waits); }};
   try {
     for (int devices = 1;; ++devices) {
       absl::StatusOr<v1::JobResult> result = options_.pipeline(request, context);
@@ -356,6 +382,7 @@ void JobRunner::Stop() {
     stopping_ = true;
     for (auto& [job, entry] : active_) active.push_back(entry);
   }
+  place_.notify_all();
   // Before the tokens: a cancelled wait cancels its tasks, a stopped one leaves them for the next process.
   dispatcher_.Stop();
   for (auto& entry : active) {

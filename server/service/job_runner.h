@@ -3,6 +3,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,7 +24,8 @@
 namespace fusion {
 
 struct JobRunnerOptions {
-  int threads = 4;        // jobs that run at once; each mostly waits for workers
+  int threads =
+      4;  // jobs that run at once; each mostly waits for workers. Those without a device do not count
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
   std::string dump_directory;  // see PipelineContext
@@ -61,7 +63,8 @@ class JobRunner {
     explicit Active(boost::asio::thread_pool& pool) : time_limit(pool) {}
     CancellationToken cancellation;
     boost::asio::steady_timer time_limit;
-    bool timed_out = false;  // guarded by JobRunner::mutex_
+    bool timed_out = false;  // guarded by JobRunner::mutex_, as what follows
+    bool waits = false;      // for a device, and has left its place to another job
   };
 
   void Start(const JobRecord& record);
@@ -70,7 +73,9 @@ class JobRunner {
   // Runs the job that is next.
   void RunNext();
   void Run(const std::string& job, const std::shared_ptr<Active>& active);
-  absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, const Active& active);
+  absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, Active& active);
+  // See PipelineContext::waits_for_device. Behind the wait it blocks until there is a place again.
+  void SetWaiting(Active& active, bool waits);
   // Its time limit means nothing any more.
   void StopTimer(std::shared_ptr<Active> active);
   void OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds);
@@ -89,6 +94,10 @@ class JobRunner {
   bool stopping_ = false;                                  // guarded by mutex_
   std::map<std::string, std::shared_ptr<Active>> active_;  // guarded by mutex_
   JobLine line_;                                           // guarded by mutex_; the jobs of active_
+  // Jobs that have a place, of options_.threads; that wait for a device; whose device has come, and that wait
+  // for a place before any that is in the line.
+  int running_ = 0, waiting_ = 0, returning_ = 0;  // guarded by mutex_
+  std::condition_variable place_;                  // one may be free
 
   boost::asio::thread_pool timers_{1};
   boost::asio::thread_pool pool_;

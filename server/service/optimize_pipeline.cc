@@ -58,7 +58,9 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
                        : absl::StrCat(device.status().message(), "; waiting for one for up to ",
                                       patience.count() / 1000, " s"));
     Emit(context, event);
+    if (context.waits_for_device) context.waits_for_device(true);
     device = choose(patience);
+    if (context.waits_for_device) context.waits_for_device(false);
   }
   if (device.ok() && device->arch() != arch) *warning = choice->warning;
   return device;

@@ -28,6 +28,9 @@ struct PipelineContext {
   std::string dump_directory;              // each stage writes its value here as text; empty: nothing
   ServerMetrics* metrics = nullptr;        // may be null
   v1::JobLimits limits = {};               // what the request says; 0: the server's own
+  // Called with true before the job waits for a device that is not there, with false behind it: meanwhile it
+  // leaves its place among the jobs that run to another. May be empty.
+  std::function<void(bool)> waits_for_device = {};
 };
 
 // Runs a job to its end. Everything durable goes through the store (builds, timings, measurements,

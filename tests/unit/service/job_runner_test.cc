@@ -4,10 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "server/dispatch/clock.h"
 #include "server/service/data_directory.h"
 #include "server/service/status_conversion.h"
@@ -104,6 +109,70 @@ class JobRunnerTest : public ::testing::Test {
   JobRunnerOptions options_;
   std::unique_ptr<JobRunner> runner_;
 };
+
+// Jobs for a device that is not there keep nobody from those that are; when it comes, they go on as places
+// become free.
+TEST_F(JobRunnerTest, JobsThatWaitForADeviceLeaveTheirPlaces) {
+  Barrier device, place_taken;
+  std::atomic<int> running = 0, most_running = 0, waiting = 0;
+  options_.pipeline = [&](const v1::SubmitRequest& request,
+                          const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+    if (absl::StartsWith(request.request_id(), "waits")) {
+      context.waits_for_device(true);
+      ++waiting;
+      EXPECT_TRUE(device.Wait());
+      context.waits_for_device(false);
+    }
+    most_running = std::max(most_running.load(), ++running);
+    if (request.request_id() == "long") {
+      place_taken.Open();
+      EXPECT_TRUE(barrier_.Wait());
+    }
+    --running;
+    return v1::JobResult();
+  };
+  StartRunner();
+  std::vector<std::string> patient;
+  for (int i = 0; i < 5; ++i) patient.push_back(Submit("", 0, absl::StrCat("waits ", i))->id);
+  const absl::StatusOr<JobRecord> other = Submit("", 0, "other");
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(Ended(other->id).state, JobState::kSucceeded);
+  for (int i = 0; i < 6000 && waiting < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(waiting, 5);
+
+  const absl::StatusOr<JobRecord> long_one = Submit("", 0, "long");
+  ASSERT_TRUE(place_taken.Wait());
+  device.Open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  for (const std::string& job : patient) EXPECT_EQ(store_->GetJob(job)->state, JobState::kRunning);
+  barrier_.Open();
+  for (const std::string& job : patient) EXPECT_EQ(Ended(job).state, JobState::kSucceeded);
+  EXPECT_EQ(Ended(long_one->id).state, JobState::kSucceeded);
+  EXPECT_EQ(most_running, 1);
+}
+
+TEST_F(JobRunnerTest, StoppingEndsTheWaitForAPlace) {
+  Barrier device, began;
+  options_.pipeline = [&](const v1::SubmitRequest& request,
+                          const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+    if (request.request_id() == "waits") {
+      context.waits_for_device(true);
+      EXPECT_TRUE(device.Wait());
+      context.waits_for_device(false);
+    } else {
+      began.Open();
+      while (!context.cancellation.cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return absl::CancelledError("stopped");
+  };
+  StartRunner();
+  const std::string patient = Submit("", 0, "waits")->id;
+  ASSERT_TRUE(Submit("", 0, "long").ok());
+  ASSERT_TRUE(began.Wait());
+  device.Open();
+  runner_->Stop();
+  EXPECT_EQ(store_->GetJob(patient)->state, JobState::kRunning) << "goes on after a restart";
+}
 
 TEST_F(JobRunnerTest, RefusesWhatIsTooMuchAndSaysWhenToTryAgain) {
   options_.most_jobs = 3;
