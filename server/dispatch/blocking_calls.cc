@@ -20,6 +20,17 @@ std::string Kind(v1::Target target, const std::string& arch) {
                       arch.empty() ? "" : " of arch ", arch);
 }
 std::string Wanted(v1::Target target, const std::string& arch) { return "a " + Kind(target, arch); }
+v1::Target TargetOf(const TaskRequirements& need) {
+  v1::Target target = v1::TARGET_AUTO;
+  v1::Target_Parse(need.target, &target);
+  return target;
+}
+// What a task that nobody takes needs: "worker with a cuda device of arch sm_90".
+std::string WantedWorker(TaskKind kind, const TaskRequirements& need) {
+  const v1::Target target = TargetOf(need);
+  if (kind == TaskKind::kTime) return "worker with " + Wanted(target, need.arch);
+  return absl::StrCat("worker with a compiler for ", LowerCaseName(target), " ", need.arch);
+}
 
 }  // namespace
 
@@ -134,6 +145,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   };
   const auto turn = std::min(options_.no_worker_patience, std::chrono::milliseconds(1000));
   auto last_able = std::chrono::steady_clock::now();
+  bool told = false;
   while (true) {
     std::vector<std::string> ids;
     for (const std::string& key : look_at)
@@ -183,13 +195,23 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
     } else if (std::chrono::steady_clock::now() - last_able >= options_.no_worker_patience) {
       cancel_tasks();
-      const TaskRequirements& need = queued.begin()->second.requirements;
-      v1::Target target = v1::TARGET_AUTO;
-      v1::Target_Parse(need.target, &target);
       return absl::UnavailableError(
-          absl::StrCat("no worker with ", Wanted(target, need.arch), " has been connected for ",
-                       options_.no_worker_patience.count() / 1000, " s, and ", queued.size(),
-                       " tasks wait for one; connected: ", registry_.Describe(clock_.Now())));
+          absl::StrCat("no ", WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
+                       " has been connected for ", options_.no_worker_patience.count() / 1000, " s, and ",
+                       queued.size(), " tasks wait for one; connected: ", registry_.Describe(clock_.Now())));
+    } else if (NoCompilerWillCome(queued)) {
+      cancel_tasks();
+      return absl::UnavailableError(absl::StrCat("this machine is without a compiler for ",
+                                                 LowerCaseName(TargetOf(queued.begin()->second.requirements)),
+                                                 " code; `fusion-client doctor` says what was looked for"));
+    } else if (!told && std::chrono::steady_clock::now() - last_able >= turn) {
+      told = true;
+      if (tell_waiting_)
+        tell_waiting_(
+            job, absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
+                              WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
+                              ", for up to ", options_.no_worker_patience.count() / 1000,
+                              " s; connected: ", registry_.Describe(clock_.Now())));
     }
     look_at = watch->Wait(turn);
   }
@@ -235,6 +257,13 @@ bool Dispatcher::SomeoneCanRun(const std::map<std::string, Need>& waiting) const
         });
       },
       clock_.Now());
+}
+
+bool Dispatcher::NoCompilerWillCome(const std::map<std::string, Need>& queued) const {
+  return options_.only_worker_is_here &&
+         std::any_of(queued.begin(), queued.end(),
+                     [](const auto& entry) { return entry.second.kind == TaskKind::kBuild; }) &&
+         registry_.SomeoneOffers([](const v1::SynchronizeRequest&) { return true; }, clock_.Now());
 }
 
 // A device that is out for now may come back.

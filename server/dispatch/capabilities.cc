@@ -15,7 +15,8 @@ std::vector<Capability> BuildCapabilities(const v1::SynchronizeRequest& request)
     capabilities.push_back(std::move(capability));
   };
   for (const v1::BuildCapability& build : request.builds()) add(build.target(), build.arch());
-  if (request.builds().empty())
+  // Workers that say their version say what they build, and those without a compiler nothing.
+  if (request.builds().empty() && request.version().empty())
     for (const v1::DeviceDescription& device : request.devices())
       add(device.target(), device.target() == v1::CUDA ? "" : device.arch());
   return capabilities;

@@ -76,6 +76,12 @@ class Dispatcher {
   // `broken_grace` is lost, before its leases end.
   void CallBroke(const std::string& worker, int64_t call);
 
+  // Called in the thread of a job, once for each of the calls below that waits because no connected worker
+  // can run its tasks; `what` is for people. To be set before there are jobs.
+  void OnWaiting(std::function<void(const std::string& job, const std::string& what)> tell) {
+    tell_waiting_ = std::move(tell);
+  }
+
   // ---- For job threads: these block ----
 
   // done + not yet done = total; failed: done with another outcome than OK.
@@ -84,7 +90,8 @@ class Dispatcher {
   // workers. Outcomes are in the order of the tasks; that one does not compile is its outcome, not an error.
   // A build given up because workers failed or were lost has the outcome WORKER_LOST. CANCELLED: the token
   // was, or the job; its tasks have been cancelled. UNAVAILABLE: stopped, or no connected worker could run
-  // the tasks for longer than the patience of the options.
+  // the tasks for longer than the patience of the options; at once, where the only worker that there will be
+  // does not build for the target.
   absl::StatusOr<std::vector<BuildOutcome>> Build(const std::string& job,
                                                   const std::vector<v1::BuildTask>& tasks,
                                                   CancellationToken token,
@@ -150,6 +157,8 @@ class Dispatcher {
   // The device that a queued timing of the job is bound to, if that is lost and another of its kind is there.
   std::optional<v1::DeviceDescription> LostDevice(const std::map<std::string, Need>& queued) const;
   bool SomeoneCanRun(const std::map<std::string, Need>& waiting) const;
+  // There are builds among them that nobody can do, and the only worker that there will be has come.
+  bool NoCompilerWillCome(const std::map<std::string, Need>& queued) const;
   // The only worker that there will be has come, without such a device.
   bool NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch) const;
   bool stopped() const;
@@ -158,6 +167,7 @@ class Dispatcher {
   Store& store_;
   const Clock& clock_;
   const DispatcherOptions options_;
+  std::function<void(const std::string&, const std::string&)> tell_waiting_;  // may be empty
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   WorkerRegistry registry_;
   CompletionBoard board_;

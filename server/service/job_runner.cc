@@ -75,7 +75,13 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
       watchers_(watchers),
       options_(std::move(options)),
       metrics_(metrics),
-      pool_(options_.threads + kMostWaiting) {}
+      pool_(options_.threads + kMostWaiting) {
+  dispatcher_.OnWaiting([this](const std::string& job, const std::string& what) {
+    v1::JobEvent event;
+    event.set_note(what);
+    Emit(job, std::move(event));
+  });
+}
 
 JobRunner::~JobRunner() { Stop(); }
 

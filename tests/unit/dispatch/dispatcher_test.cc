@@ -306,8 +306,36 @@ TEST_F(DispatcherTest, WithoutAWorkerThatCanTheCallGivesUpAndSaysWhatIsMissing) 
   task.set_arch("sm_90");
   const absl::Status status = dispatcher_->Build(NewJob(), {task}, CancellationToken()).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("no worker with a cuda device of arch sm_90"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no worker with a compiler for cuda sm_90"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("alpha (host x86-64-v4 Ryzen)"));
+}
+
+// A worker that says its version and builds nothing has no compiler, whatever its devices are.
+TEST_F(DispatcherTest, AJobIsToldThatItWaitsForACompiler) {
+  options_.no_worker_patience = std::chrono::milliseconds(2500);
+  StartServer();
+  std::vector<std::string> told;
+  dispatcher_->OnWaiting(
+      [&](const std::string& job, const std::string& what) { told.push_back(job + " " + what); });
+  v1::SynchronizeRequest request = Request("alpha", {}, {HostDevice()});
+  request.set_version("1");
+  Call(request);
+  const std::string job = NewJob();
+  const absl::Status status = dispatcher_->Build(job, {HostBuild("k")}, CancellationToken()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], HasSubstr(job + " 1 task waits for a worker with a compiler for host"));
+}
+
+TEST_F(DispatcherTest, WithoutACompilerTheOnlyWorkerIsNotWaitedFor) {
+  options_.only_worker_is_here = true;
+  StartServer();
+  v1::SynchronizeRequest request = Request("alpha", {}, {HostDevice()});
+  request.set_version("1");
+  Call(request);
+  const absl::Status status = dispatcher_->Build(NewJob(), {HostBuild("k")}, CancellationToken()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("without a compiler for host code"));
 }
 
 TEST_F(DispatcherTest, WhatWaitsLongerThanItsJobAllowsEndsTheJob) {
