@@ -52,7 +52,14 @@ absl::Status CheckArtifactFolder(const std::string& directory, bool force) {
   if (directory.empty()) return absl::InvalidArgumentError("the folder to write into has no name");
   std::error_code error;
   const fs::path path(directory);
-  if (!fs::exists(path, error)) return absl::OkStatus();
+  if (!fs::exists(path, error)) {
+    // Whether it can be made is found out before a job has run for it.
+    fs::create_directories(path, error);
+    if (error)
+      return absl::InvalidArgumentError(absl::StrCat(directory, ": cannot be made: ", error.message()));
+    fs::remove(path, error);
+    return absl::OkStatus();
+  }
   if (!fs::is_directory(path, error))
     return absl::InvalidArgumentError(absl::StrCat(directory, ": is no folder"));
   if (force || fs::is_empty(path, error)) return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <utility>
 
@@ -80,7 +81,9 @@ std::string AfterResultText(const Invocation& invocation, const Client& client, 
       absl::StrCat("\nbuilds: ", result.builds(), ", of these ", result.builds_reused(), " reused\n");
   if (!HasRanked(result)) return text;
   if (!folder.empty()) absl::StrAppend(&text, "rank 1 is in ", folder, "\n");
-  if (!client.keeps_jobs()) return text;
+  const auto ranked = std::count_if(result.candidates().begin(), result.candidates().end(),
+                                    [](const v1::Candidate& c) { return c.outcome() == v1::OK; });
+  if (!client.keeps_jobs() || (!folder.empty() && ranked < 2)) return text;
   absl::StrAppend(&text, folder.empty() ? "rank 1:   " : "another:  ", "fusion-client fetch ", job.name(),
                   folder.empty() ? "" : " --rank 2", " --output DIR", ConnectionText(invocation), "\n");
   return text;
@@ -136,7 +139,13 @@ ExitCode WatchToEnd(const Invocation& invocation, Client* client, const std::str
       client->WatchJob(job, 0, [&](const v1::JobEvent& event) { progress.Show(event); });
   if (interrupt.interrupted()) return kInterrupted;
   progress.Clear();
-  if (!ended.ok()) return invocation.Report(ended.status());
+  if (!ended.ok()) {
+    const ExitCode code = invocation.Report(ended.status());
+    if (absl::IsUnavailable(ended.status()))
+      std::cerr << job << " may live on; when its server answers:\n  " << ResumeCommand(invocation, job)
+                << "\n";
+    return code;
+  }
   return ShowEnd(invocation, client, *ended, options);
 }
 

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<StoreLock>> StoreLock::Acquire(const std::string&
     return absl::UnavailableError(absl::StrCat(
         "the store is in use by ",
         length > 0 ? absl::StrCat("process ", absl::StripAsciiWhitespace(owner)) : "another process",
-        " (it holds ", path, "); stop that process, or name another file"));
+        " (it holds ", path, "); stop that process, or use another data directory"));
   }
   const std::string owner = absl::StrCat(getpid(), "\n");
   if (ftruncate(file, 0) != 0 ||

@@ -86,6 +86,18 @@ TEST_F(ArtifactFolderTest, RefusesAFile) {
   EXPECT_TRUE(absl::IsInvalidArgument(Write(Files({{"fused.cu", "code"}}))));
 }
 
+// Before a job runs for it.
+TEST_F(ArtifactFolderTest, AFolderThatCannotBeMadeIsFoundOutByTheCheck) {
+  fs::create_directories(folder_.parent_path());
+  std::ofstream(folder_) << "a file";
+  const absl::Status status = CheckArtifactFolder((folder_ / "below").string(), false);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("below: cannot be made"));
+  const fs::path other = folder_.parent_path() / "other";
+  EXPECT_TRUE(CheckArtifactFolder(other.string(), false).ok());
+  EXPECT_FALSE(fs::exists(other));
+}
+
 TEST_F(ArtifactFolderTest, WritesNothingOutside) {
   for (const char* path : {"../evil", "/tmp/evil", "a/../../evil", "", "a//", ".fusion-files"}) {
     absl::Status status = Write(Files({{"fused.cu", "code"}, {path, "x"}}));
