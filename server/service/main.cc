@@ -63,7 +63,8 @@ int main(int argc, char** argv) {
   app.add_option("--max-connections-per-address", options.connections.most_of_address,
                  "Of these, those of one address (default: half)")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--job-threads", options.runner.threads, "Jobs that run at once")
+  app.add_option("--job-threads", options.runner.threads,
+                 "Jobs that run at once; those that wait for a device do not count")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.add_option("--cache-size", cache_bytes,

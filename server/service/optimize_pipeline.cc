@@ -17,7 +17,7 @@ namespace fusion {
 namespace {
 
 constexpr int kDefaultCandidates = 30;
-// How long a job waits for a worker with a fitting device.
+// How long a job waits for a worker with a fitting device, unless it says so itself.
 constexpr std::chrono::seconds kDevicePatience(30);
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
@@ -48,8 +48,8 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
     return context.dispatcher.ChooseDevice(target, arch, longest, context.cancellation, context.job,
                                            choice->arch);
   };
-  if (const double limit = context.limits.queue_seconds(); limit > 0)
-    patience = std::min(patience, std::chrono::milliseconds(static_cast<int64_t>(limit * 1000)));
+  const double limit = patience.count() > 0 ? context.limits.queue_seconds() : 0;
+  if (limit > 0) patience = std::chrono::milliseconds(static_cast<int64_t>(limit * 1000));
   auto device = choose(std::chrono::milliseconds(0));
   if (absl::IsUnavailable(device.status()) && patience.count() > 0) {
     v1::JobEvent event;
@@ -61,6 +61,10 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
     if (context.waits_for_device) context.waits_for_device(true);
     device = choose(patience);
     if (context.waits_for_device) context.waits_for_device(false);
+    // As of tasks that have waited for so long.
+    if (limit > 0 && absl::IsUnavailable(device.status()) && context.dispatcher.running() &&
+        !context.dispatcher.only_worker_is_here())
+      return absl::DeadlineExceededError(device.status().message());
   }
   if (device.ok() && device->arch() != arch) *warning = choice->warning;
   return device;
@@ -253,6 +257,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
   if (const std::string note = contest.NotTimed(code->candidates.size()); !note.empty())
     plans->summary.add_notes(note);
+  if (const std::string note = ScatterNote(candidates); !note.empty()) plans->summary.add_notes(note);
   RankCandidates(&candidates);
   if (auto status = StoreArtifacts(*submission, *device, *plans, *code, built, candidates, context);
       !status.ok())
