@@ -161,11 +161,6 @@ absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,
                                                   const DeviceDescription& device, const RoutineTables& known,
                                                   const PipelineContext& context);
 
-// Whether the candidate was timed, and the interval of its median is narrow enough to say something of it.
-bool TimeIsKnown(const v1::Candidate& candidate);
-// For people: that there are candidates of which that does not hold; "" when there are none.
-std::string ScatterNote(const std::vector<v1::Candidate>& candidates);
-
 // What earlier jobs taught of predictions for the device, and `candidates` of this job. *note: why nothing,
 // where that is a fault.
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache,

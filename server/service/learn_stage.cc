@@ -71,9 +71,6 @@ class StoredKernels final : public KernelMemory {
   const std::set<std::string> families_;
 };
 
-// A median whose interval spans more than this was measured beside something else.
-constexpr double kMostScatter = 4;
-
 // What the kernels of a candidate took together; of very short ones not less than a quarter.
 double KernelSeconds(const CostModel& model, const v1::Candidate& candidate) {
   const double measured = candidate.measured().median();
@@ -103,7 +100,7 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const CostModel&
   MeasuredKernels measured;
   std::map<KernelIdentity, int> known;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
-    if (!TimeIsKnown(code.candidates[i].candidate)) continue;
+    if (code.candidates[i].candidate.outcome() != v1::OK) continue;
     measured.covers.push_back(static_cast<int>(i));
     const std::vector<int>& members = plans.covers.covers[i].columns;
     for (size_t k = 0; k < members.size(); ++k) {
@@ -222,7 +219,7 @@ std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Pl
   std::vector<ResidualObservation> observations;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
     const v1::Candidate& candidate = code.candidates[i].candidate;
-    if (!TimeIsKnown(candidate)) continue;
+    if (candidate.outcome() != v1::OK) continue;
     ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate)};
     for (int member : plans.covers.covers[i].columns) {
       const FusionImplementation& implementation = plans.space.implementations[member];
@@ -235,23 +232,6 @@ std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Pl
 }
 
 }  // namespace
-
-bool TimeIsKnown(const v1::Candidate& candidate) {
-  return candidate.outcome() == v1::OK &&
-         candidate.measured().high() <= kMostScatter * candidate.measured().low();
-}
-
-std::string ScatterNote(const std::vector<v1::Candidate>& candidates) {
-  const auto scattered =
-      std::count_if(candidates.begin(), candidates.end(), [](const v1::Candidate& candidate) {
-        return candidate.outcome() == v1::OK && !TimeIsKnown(candidate);
-      });
-  if (scattered == 0) return "";
-  return absl::StrCat(
-      "the times of ", scattered, scattered == 1 ? " candidate scatters" : " candidates scatter",
-      " by more than a factor of ", kMostScatter,
-      ": the device was busy with something else; nothing is learned from them, and their ranks say little");
-}
 
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache,
                                          const PipelineContext& context,

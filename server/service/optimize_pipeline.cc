@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
@@ -68,6 +69,26 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
   }
   if (device.ok() && device->arch() != arch) *warning = choice->warning;
   return device;
+}
+
+// Of the devices that a worker has ever had, the one that was there last; for any target a CUDA device, if
+// there was one.
+absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target target, const std::string& arch,
+                                                                Store& store) {
+  auto records = store.Devices();
+  if (!records.ok()) return records.status();
+  std::sort(records->begin(), records->end(),
+            [](const DeviceRecord& a, const DeviceRecord& b) { return a.last_seen > b.last_seen; });
+  std::optional<DeviceDescription> found;
+  for (const DeviceRecord& record : *records) {
+    DeviceDescription device;
+    if (!device.ParseFromString(record.description) || (!arch.empty() && device.arch() != arch) ||
+        (target != v1::TARGET_AUTO && device.target() != target))
+      continue;
+    if (device.target() == v1::CUDA) return device;
+    if (!found) found = std::move(device);
+  }
+  return found;
 }
 
 // Those that are stored for the graph's functions. *notes: what was refused.
@@ -257,7 +278,6 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
   if (const std::string note = contest.NotTimed(code->candidates.size()); !note.empty())
     plans->summary.add_notes(note);
-  if (const std::string note = ScatterNote(candidates); !note.empty()) plans->summary.add_notes(note);
   RankCandidates(&candidates);
   if (auto status = StoreArtifacts(*submission, *device, *plans, *code, built, candidates, context);
       !status.ok())
@@ -291,9 +311,18 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
     auto choice = ChooseArch(request.target(), request.arch());
     if (!choice.ok()) return choice.status();
     warning = choice->warning;
-    device = IsCudaArch(choice->arch) ? DescribedCudaDevice(choice->arch) : DescribedDevice(request.target());
-    if (!choice->arch.empty()) device->set_arch(choice->arch);
-    notes.push_back(absl::StrCat("no such device is connected; predicted for ", device->name()));
+    auto seen = LastSeenDevice(request.target(), choice->arch, context.store);
+    if (!seen.ok()) return seen.status();
+    if (seen->has_value()) {
+      device = WithDefaults(**std::move(seen));
+      notes.push_back(
+          absl::StrCat("no such device is connected; predicted for one that was: ", device->name()));
+    } else {
+      device =
+          IsCudaArch(choice->arch) ? DescribedCudaDevice(choice->arch) : DescribedDevice(request.target());
+      if (!choice->arch.empty()) device->set_arch(choice->arch);
+      notes.push_back(absl::StrCat("no such device is connected; predicted for ", device->name()));
+    }
   }
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);

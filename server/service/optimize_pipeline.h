@@ -41,8 +41,8 @@ struct PipelineContext {
 absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
                                                const PipelineContext& context);
 
-// The search alone. Needs no worker: without a matching device a described default is used and named in the
-// notes.
+// The search alone. Needs no worker: without a matching device the last one that a worker had is used, or
+// else a described default, and named in the notes.
 absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
                                                     const PipelineContext& context);
 

@@ -44,5 +44,37 @@ TEST_F(OptimizePipelineTest, AJobWaitsForADeviceAsLongAsItSays) {
   EXPECT_THAT(notes, ElementsAre(HasSubstr("waiting for one for up to")));
 }
 
+// `explain` predicts for a device that is away as for one that is there; without any for a described one.
+TEST_F(OptimizePipelineTest, AnExplanationIsForTheDeviceThatWasThereLast) {
+  const PipelineContext context{*store_, *dispatcher_, *Catalog::BuiltIn(), "", CancellationToken(), nullptr,
+                                ""};
+  v1::ExplainRequest request;
+  *request.mutable_source() = testing::ExampleSource("vadd");
+  request.set_target(v1::HOST);
+  const auto explained = [&] {
+    auto response = ExplainPipeline(request, context);
+    EXPECT_TRUE(response.ok()) << response.status();
+    return *std::move(response);
+  };
+  EXPECT_THAT(explained().device().name(), HasSubstr("described, not measured"));
+  const auto remember = [&](const std::string& name, int64_t seen) {
+    v1::DeviceDescription device = HostDevice();
+    device.set_name(name);
+    device.set_uuid(name);
+    ASSERT_TRUE(store_
+                    ->UpsertDevice({.uuid = name,
+                                    .device_class = name,
+                                    .description = device.SerializeAsString(),
+                                    .last_seen = Timestamp(std::chrono::microseconds(seen))})
+                    .ok());
+  };
+  remember("newer", 2000);
+  remember("older", 1000);
+  EXPECT_EQ(explained().device().name(), "newer");
+  EXPECT_THAT(explained().search().notes(), ElementsAre(HasSubstr("predicted for one that was: newer")));
+  request.set_arch("aarch64");
+  EXPECT_THAT(ExplainPipeline(request, context)->device().name(), HasSubstr("described, not measured"));
+}
+
 }  // namespace
 }  // namespace fusion

@@ -86,23 +86,6 @@ TEST_F(SearchAgainTest, KernelsThatDisappointGiveWayToOthers) {
       << "it may be faster than what was measured";
 }
 
-// What was measured on a busy machine says nothing of kernels.
-TEST_F(SearchAgainTest, NothingIsLearnedFromTimesThatScatter) {
-  Measure(16, 3);
-  std::vector<v1::Candidate> candidates;
-  for (size_t i = 0; i < 16; ++i) {
-    v1::Statistics* measured = code_.candidates[i].candidate.mutable_measured();
-    measured->set_low(measured->median() / 4);
-    measured->set_high(measured->median() * 4);
-    candidates.push_back(code_.candidates[i].candidate);
-  }
-  EXPECT_EQ(Plan(Taught()).covers.covers[0].seconds, plans_.covers.covers[0].seconds);
-  EXPECT_THAT(ScatterNote(candidates), ::testing::HasSubstr("the times of 16 candidates scatter"));
-  for (v1::Candidate& candidate : candidates)
-    candidate.mutable_measured()->set_low(candidate.measured().median());
-  EXPECT_EQ(ScatterNote(candidates), "");
-}
-
 TEST_F(SearchAgainTest, WhatWasTimedDoesNotWaitAndNothingIsACandidateTwice) {
   Measure(16, 1.5);
   const size_t before = code_.candidates.size();
