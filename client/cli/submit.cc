@@ -122,9 +122,8 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(-100, 100));
   command
       ->add_option("--queue-limit", options->queue_limit_seconds,
-                   "Seconds that the job may wait for a device (default: 30), and a build or timing for a "
-                   "worker (default: as "
-                   "long as it takes), before it is given up (exit 124)")
+                   "Seconds that the job may wait for a device (default: 30), and a build or timing for "
+                   "a worker (default: as long as it takes), before it is given up (exit 124)")
       ->check(CLI::Range(0.0, 86400.0));
   command
       ->add_option("--build-limit", options->build_limit_seconds,

@@ -56,15 +56,14 @@ std::string DefaultFolder(const v1::Job& job) {
                       absl::StripPrefix(job.name(), "jobs/"));
 }
 
-bool HasRanked(const v1::JobResult& result) {
-  for (const v1::Candidate& candidate : result.candidates())
-    if (candidate.outcome() == v1::OK) return true;
-  return false;
+int64_t Ranked(const v1::JobResult& result) {
+  return std::count_if(result.candidates().begin(), result.candidates().end(),
+                       [](const v1::Candidate& candidate) { return candidate.outcome() == v1::OK; });
 }
 
 // The folder written, or "" when no candidate ran.
 absl::StatusOr<std::string> Export(Client* client, const v1::Job& job, const WatchOptions& options) {
-  if (!HasRanked(job.result())) return "";
+  if (Ranked(job.result()) == 0) return "";
   const std::string folder = options.output.empty() ? DefaultFolder(job) : options.output;
   absl::StatusOr<v1::Artifact> artifact = client->DownloadArtifact(job.name(), 1);
   if (!artifact.ok()) return artifact.status();
@@ -79,11 +78,9 @@ std::string AfterResultText(const Invocation& invocation, const Client& client, 
   const v1::JobResult& result = job.result();
   std::string text =
       absl::StrCat("\nbuilds: ", result.builds(), ", of these ", result.builds_reused(), " reused\n");
-  if (!HasRanked(result)) return text;
+  if (Ranked(result) == 0) return text;
   if (!folder.empty()) absl::StrAppend(&text, "rank 1 is in ", folder, "\n");
-  const auto ranked = std::count_if(result.candidates().begin(), result.candidates().end(),
-                                    [](const v1::Candidate& c) { return c.outcome() == v1::OK; });
-  if (!client.keeps_jobs() || (!folder.empty() && ranked < 2)) return text;
+  if (!client.keeps_jobs() || (!folder.empty() && Ranked(result) < 2)) return text;
   absl::StrAppend(&text, folder.empty() ? "rank 1:   " : "another:  ", "fusion-client fetch ", job.name(),
                   folder.empty() ? "" : " --rank 2", " --output DIR", ConnectionText(invocation), "\n");
   return text;
@@ -118,7 +115,7 @@ ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& jo
     std::cerr << "error: the exported folder was not written: " << folder.status().message() << "\n";
     return ExitCodeOf(folder.status());
   }
-  return HasRanked(job.result()) ? kDone : kFailed;
+  return Ranked(job.result()) > 0 ? kDone : kFailed;
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ namespace {
 constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
-// Jobs that wait for a device without keeping others from their places.
-constexpr int kMostWaiting = 8;  // each has a thread, with its memory
+// Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
+constexpr int kMostWaiting = 8;
 
 std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
   return {graph.size_values().begin(), graph.size_values().end()};

@@ -24,8 +24,7 @@
 namespace fusion {
 
 struct JobRunnerOptions {
-  int threads =
-      4;  // jobs that run at once; each mostly waits for workers. Those without a device do not count
+  int threads = 4;        // jobs that run at once, but for those that wait for a device
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
   std::string dump_directory;  // see PipelineContext
