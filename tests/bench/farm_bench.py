@@ -55,8 +55,9 @@ class Farm:
         for number in range(arguments.workers):
             self.metrics.append(free_address())
             kind = ["--simulate", str(arguments.simulate)] if arguments.simulate else ["--target", arguments.target]
+            slots = ["--build-slots", str(arguments.build_slots)] if arguments.build_slots else []
             self.start("fusion-worker", "--server", self.address, "--name", f"worker{number}", "--metrics-listen", self.metrics[-1],
-                       *kind)
+                       *kind, *slots)
 
     def start(self, program, *options):
         command = [os.path.join(self.binaries, program), *options]
@@ -253,6 +254,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=48, help="few are over before a farm has begun to work evenly")
     parser.add_argument("--parallel", type=int, default=8, help="jobs at a time")
+    parser.add_argument("--build-slots", type=int, default=0, help="builds at a time of each worker; 0: as many as it thinks best")
     parser.add_argument("--candidates", type=int, default=16, help="of each job")
     parser.add_argument("--examples", default=EXAMPLES)
     parser.add_argument("--size", action="append", default=[], help="NAME=VALUE, for all examples, which must have it")

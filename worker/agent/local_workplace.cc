@@ -15,16 +15,13 @@
 #include "absl/strings/str_join.h"
 #include "worker/agent/assignment_scope.h"
 #include "worker/build/host_builder.h"
+#include "worker/measure/processors.h"
 
 namespace fusion {
 namespace {
 
 constexpr std::chrono::seconds kFirstProbeDelay{5};
 constexpr std::chrono::seconds kLongestProbeDelay{300};
-
-int Slots(int wanted) {
-  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 SandboxPolicy HostCodePolicy() {
   SandboxPolicy policy;
@@ -39,7 +36,7 @@ bool HasGpuNodes() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/
 LocalWorkplace::LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs)
     : blobs_(blobs),
       metrics_(options.metrics),
-      build_slots_(Slots(options.build_slots)),
+      build_slots_(options.build_slots > 0 ? options.build_slots : AvailableProcessors()),
       build_threads_(build_slots_) {}
 
 LocalWorkplace::~LocalWorkplace() {

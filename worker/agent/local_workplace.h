@@ -33,7 +33,7 @@ struct WorkplaceOptions {
   bool cuda = true;  // targets wanted
   bool host = true;
   bool devices = true;         // false: builds only
-  int build_slots = 0;         // 0: one for each core
+  int build_slots = 0;         // 0: as many as AvailableProcessors
   std::string runner_program;  // "": as RunnerProcess finds it
   int spare_runners = 0;       // of each device, started before they are needed (RunnerPool)
   // Whose code runs here: native code of candidates for the host is refused where it cannot be confined

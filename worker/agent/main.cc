@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
                  "file with a token, instead of a certificate (default: $FUSION_TOKEN)");
   app.add_option("--target", target, "devices to offer")->check(CLI::IsMember({"cuda", "host", "all"}));
   app.add_option("--build-slots", options.workplace.build_slots,
-                 "builds at a time (default: one for each core)")
+                 "builds at a time (default: one for each processor that this process may use)")
       ->check(CLI::Range(1, 1024));
   options.workplace.spare_runners = 1;
   app.add_option("--spare-runners", options.workplace.spare_runners,

@@ -1,5 +1,5 @@
 // HostBackend::Describe: what the processor is and how fast, measured.
-#include <sched.h>
+#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,13 +36,6 @@ double MedianSeconds(int count, Body body) {
   }
   std::nth_element(samples.begin(), samples.begin() + count / 2, samples.end());
   return samples[count / 2];
-}
-
-int Cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::string ProcessorName() {
@@ -127,7 +120,7 @@ std::string HostUuid() {
 
 absl::StatusOr<v1::DeviceDescription> HostBackend::Describe() {
   v1::DeviceDescription device;
-  const int cores = Cores();
+  const int cores = omp_get_max_threads();  // as generated programs have
   absl::StatusOr<MemoryInfo> memory = Memory();
   if (!memory.ok()) return memory.status();
   device.set_name(ProcessorName());

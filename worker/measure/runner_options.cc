@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "worker/build/nvrtc.h"
 #include "worker/measure/host_backend.h"
+#include "worker/measure/processors.h"
 #include "worker/sandbox/machine_offer.h"
 
 extern char** environ;
@@ -57,6 +58,9 @@ std::vector<std::string> RunnerEnvironment(const SandboxPolicy& policy) {
       if (absl::StartsWith(*variable, prefix)) kept.push_back(*variable);
   }
   if (choose_device) kept.push_back(absl::StrCat("CUDA_VISIBLE_DEVICES=", policy.device_uuid));
+  // OpenMP knows no quotas.
+  if (policy.kind == SandboxKind::kHostCode && std::getenv("OMP_NUM_THREADS") == nullptr)
+    kept.push_back(absl::StrCat("OMP_NUM_THREADS=", AvailableProcessors()));
   // A build takes some 8 MB in small pieces and gives them back: kept, the next one needs no new pages
   // (glibc, mallopt(3)).
   if (policy.kind == SandboxKind::kDeviceCompiler)
