@@ -169,6 +169,8 @@ class CudaPrinter {
         Line(depth, statement.text);
         break;
       case ir::Statement::Kind::kLoop:
+        if (kernel_.rolled) Line(depth, "FUSION_NO_UNROLL");
+        [[fallthrough]];
       case ir::Statement::Kind::kIf:
         Line(depth, statement.kind == ir::Statement::Kind::kLoop
                         ? absl::StrCat(statement.text, " {")

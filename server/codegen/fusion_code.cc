@@ -104,6 +104,8 @@ absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplement
                   ? LowerCooperative(graph, implementation, options)
                   : LowerLoop(context);
   if (!code.ok()) return code;
+  // The reference runs once for every job on a device, and is not timed.
+  for (KernelLaunch& launch : code->launches) launch.kernel.rolled = options.force_f64;
   std::sort(code->functions.begin(), code->functions.end(),
             [](const ElementaryFunction* a, const ElementaryFunction* b) { return a->name < b->name; });
   code->functions.erase(std::unique(code->functions.begin(), code->functions.end()), code->functions.end());

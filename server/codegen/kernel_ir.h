@@ -112,6 +112,8 @@ struct Kernel {
   // initial values.
   std::vector<LaneVariable> lane_variables;
   std::vector<Section> sections;
+  // Loops stay as they are (CUDA): the kernel shall be built fast, not run fast.
+  bool rolled = false;
 
   // Whether blocks wait for each other.
   bool cooperative() const { return sections.size() > 1 || !zeroed.empty(); }
