@@ -125,8 +125,8 @@ class FinishLowering {
       partial.push_back(absl::StrCat(monoid, "::Acc p_", name, " = ", monoid, "::identity();"));
       const std::string groups = context_.Groups(0);
       partial.insert(partial.end(),
-                     {absl::StrCat("if (j < ", n, ") FUSION_NO_UNROLL for (fu_index first = slice; first < ", groups,
-                                   "; first += ", kReadAhead * slices_, ") {"),
+                     {absl::StrCat("if (j < ", n, ") FUSION_NO_UNROLL for (fu_index first = slice; first < ",
+                                   groups, "; first += ", kReadAhead * slices_, ") {"),
                       absl::StrCat(monoid, "::Acc part[", kReadAhead, "];"),
                       absl::StrCat("fu_index group = first, at = first * ", n, " + j;"), "FUSION_UNROLL",
                       absl::StrCat("for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_,

@@ -1,5 +1,6 @@
 #include "worker/agent/agent.h"
 
+#include <grpcpp/client_context.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@ constexpr double kCallSlackSeconds = 15;
 // Before reporting again what the server did not accept.
 constexpr double kUnacceptedSeconds = 0.2;
 constexpr double kGiveBackSeconds = 2;
+// Calls under way: one that the server may be holding, and one with what has happened since.
+constexpr int kMostCalls = 2;
 
 WorkplaceOptions WithMetrics(WorkplaceOptions options, WorkerMetrics* metrics) {
   options.metrics = metrics;
@@ -53,6 +56,15 @@ bool IsRefusal(absl::StatusCode code) {
 
 }  // namespace
 
+struct Agent::Call {
+  grpc::ClientContext context;
+  v1::SynchronizeRequest request;
+  v1::SynchronizeResponse response;  // as status, once it has been answered
+  grpc::Status status;
+  bool answered = false;  // guarded by the agent's mutex, as wanted
+  bool wanted = true;     // no newer call has been answered
+};
+
 Agent::Agent(AgentOptions options, std::shared_ptr<grpc::Channel> channel)
     : options_(std::move(options)),
       name_(options_.name.empty() ? HostName() : options_.name),
@@ -66,7 +78,6 @@ Agent::~Agent() { Stop(); }
 void Agent::Wake() {
   std::lock_guard lock(mutex_);
   news_ = true;
-  if (call_ != nullptr) call_->TryCancel();
   woken_.notify_all();
 }
 
@@ -149,6 +160,7 @@ absl::Status Agent::Run() {
     }
   }
   const bool stopped = stop_.stop_requested();
+  EndCalls();
   held_.StopAll();
   workplace_.reset();  // waits for its threads
   if (stopped) GiveBack();
@@ -185,13 +197,11 @@ v1::SynchronizeRequest Agent::State() {
 }
 
 absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
-  grpc::ClientContext context;
   {
     std::lock_guard lock(mutex_);
     news_ = false;
-    call_ = &context;
   }
-  // Read after news_ was cleared: what changes from here on ends the call.
+  // Read after news_ was cleared: what changes from here on is told with the next call.
   v1::SynchronizeRequest request = State();
   // What is finished goes out at once; running tasks are reported every few seconds. A server that has not
   // answered yet, or not since a call failed, is not asked to wait with it: whoever watches the worker wants
@@ -200,29 +210,78 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   const double wait = finished || greeting ? 0
                       : held_.empty()      ? options_.wait_seconds
                                            : std::min(options_.wait_seconds, kContactSeconds);
-  request.set_wait_seconds(wait);
-  context.set_deadline(InSeconds(wait + kCallSlackSeconds));
-  v1::SynchronizeResponse response;
-  const grpc::Status status = stub_->Synchronize(&context, request, &response);
-  bool cancelled_by_us = false;
+  const std::shared_ptr<Call> call = StartCall(std::move(request), wait);
   {
-    std::lock_guard lock(mutex_);
-    call_ = nullptr;
-    cancelled_by_us = news_ && status.error_code() == grpc::StatusCode::CANCELLED;
+    std::unique_lock lock(mutex_);
+    woken_.wait(lock, [&] { return call->answered || (news_ && wait > 0) || stop_.stop_requested(); });
+    if (!call->answered) return absl::CancelledError("there is news");
   }
-  if (cancelled_by_us) return absl::CancelledError("there is news");
-  answered_ = status.ok();
-  if (!status.ok()) {
-    const auto code = static_cast<absl::StatusCode>(status.error_code());
-    return absl::Status(IsRefusal(code) ? code : absl::StatusCode::kUnavailable, status.error_message());
+  answered_ = call->status.ok();
+  const std::vector<v1::SynchronizeResponse> answers = TakeAnswers(call);
+  for (const v1::SynchronizeResponse& answer : answers) Handle(answer);
+  if (!call->status.ok()) {
+    const auto code = static_cast<absl::StatusCode>(call->status.error_code());
+    return absl::Status(IsRefusal(code) ? code : absl::StatusCode::kUnavailable,
+                        call->status.error_message());
   }
-  Handle(response);
   *next_contact =
-      std::chrono::duration<double>(std::clamp(response.next_contact_seconds(), 0.0, kContactSeconds));
+      std::chrono::duration<double>(std::clamp(answers.back().next_contact_seconds(), 0.0, kContactSeconds));
   // The call was short to bring results. Now that they are accepted, one that waits: what comes next of their
   // job, this worker's device may be needed for.
   if ((finished || greeting) && !held_.HasFinished()) *next_contact = std::chrono::duration<double>(0);
   return absl::OkStatus();
+}
+
+std::shared_ptr<Agent::Call> Agent::StartCall(v1::SynchronizeRequest request, double wait_seconds) {
+  auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  call->request.set_wait_seconds(wait_seconds);
+  call->context.set_deadline(InSeconds(wait_seconds + kCallSlackSeconds));
+  std::shared_ptr<Call> kept;  // by the server, though it has had a newer one
+  {
+    std::lock_guard lock(mutex_);
+    if (calls_.size() >= kMostCalls) {
+      kept = std::move(calls_.front());
+      calls_.pop_front();
+    }
+    calls_.push_back(call);
+    ++calls_under_way_;
+  }
+  if (kept != nullptr) kept->context.TryCancel();
+  stub_->async()->Synchronize(&call->context, &call->request, &call->response,
+                              [this, call](grpc::Status status) {
+                                std::lock_guard lock(mutex_);
+                                call->status = std::move(status);
+                                call->answered = true;
+                                if (!call->wanted) std::erase(calls_, call);
+                                --calls_under_way_;
+                                woken_.notify_all();
+                              });
+  return call;
+}
+
+std::vector<v1::SynchronizeResponse> Agent::TakeAnswers(const std::shared_ptr<Call>& call) {
+  std::vector<v1::SynchronizeResponse> answers;
+  std::lock_guard lock(mutex_);
+  const auto end = std::find(calls_.begin(), calls_.end(), call) + 1;
+  for (auto it = calls_.begin(); it != end; ++it) {
+    // What comes after the answer to a newer call is out of date, as if it had been lost: the server tells it
+    // again.
+    (*it)->wanted = false;
+    if ((*it)->answered && (*it)->status.ok()) answers.push_back(std::move((*it)->response));
+  }
+  std::erase_if(calls_, [](const std::shared_ptr<Call>& each) { return each->answered && !each->wanted; });
+  return answers;
+}
+
+void Agent::EndCalls() {
+  std::unique_lock lock(mutex_);
+  const std::deque<std::shared_ptr<Call>> calls = calls_;
+  lock.unlock();
+  for (const std::shared_ptr<Call>& call : calls) call->context.TryCancel();
+  lock.lock();
+  woken_.wait(lock, [&] { return calls_under_way_ == 0; });
+  calls_.clear();
 }
 
 void Agent::Handle(const v1::SynchronizeResponse& response) {

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "worker/agent/blob_transfer.h"
@@ -51,13 +53,21 @@ class Agent {
   void Stop();
 
  private:
-  // One call. next_contact: when to call again at the latest.
+  struct Call;  // of Synchronize
+
+  // One call. next_contact: when to call again at the latest. Cancelled: there is news, and the call is left
+  // to be answered.
   absl::Status Synchronize(std::chrono::duration<double>* next_contact);
+  std::shared_ptr<Call> StartCall(v1::SynchronizeRequest request, double wait_seconds);
+  // Of calls up to this one, which has been answered, in their order.
+  std::vector<v1::SynchronizeResponse> TakeAnswers(const std::shared_ptr<Call>& call);
+  // Cancels all calls and waits until they have ended.
+  void EndCalls();
   void Handle(const v1::SynchronizeResponse& response);
   v1::SynchronizeRequest State();
   void GiveBack();
   void CountCall(const absl::Status& status);
-  // Something has changed that the server should hear now: ends a call that is being held.
+  // Something has changed that the server should hear now, though it may be holding a call.
   void Wake();
 
   const AgentOptions options_;
@@ -72,8 +82,12 @@ class Agent {
   std::stop_source stop_;
   std::mutex mutex_;
   std::condition_variable_any woken_;
-  grpc::ClientContext* call_ = nullptr;  // guarded by mutex_, as all below; the call in progress
-  bool news_ = false;                    // since the state was last sent
+  // Under way, or answered and not taken, in order; guarded by mutex_, as all below. The server ends a call
+  // that it holds when the next one comes: cancelling it would be one of the resets that are counted
+  // (server/connection).
+  std::deque<std::shared_ptr<Call>> calls_;
+  int calls_under_way_ = 0;  // with those that were cancelled
+  bool news_ = false;        // since the state was last sent
   bool draining_ = false;
   bool replaced_ = false;
 };

@@ -21,13 +21,14 @@ namespace {
 
 using std::chrono::seconds;
 
-// Hands out assignments, keeps blobs and results. Accepts every result unless told otherwise.
+// Hands out assignments, keeps blobs and results. Accepts every result unless told otherwise. A call that it
+// holds ends when a newer one comes, as the real server's.
 class FakeServer : public v1::WorkerService::Service {
  public:
   grpc::Status Synchronize(grpc::ServerContext* context, const v1::SynchronizeRequest* request,
                            v1::SynchronizeResponse* response) override {
     std::unique_lock lock(mutex_);
-    ++calls_;
+    const int number = ++calls_;
     last_ = *request;
     std::set<std::string> listed;
     for (const v1::TaskReport& report : request->tasks()) {
@@ -41,6 +42,7 @@ class FakeServer : public v1::WorkerService::Service {
     }
     changed_.notify_all();
     auto news = [&] {
+      if (number != calls_) return true;
       if (request->draining() || shut_) return shut_;
       for (const auto& [task, assignment] : assignments_)
         if (!listed.contains(task)) return true;
@@ -53,6 +55,8 @@ class FakeServer : public v1::WorkerService::Service {
     while (response->accepted().empty() && !news() && !context->IsCancelled() &&
            std::chrono::steady_clock::now() < until)
       changed_.wait_for(lock, std::chrono::milliseconds(10));
+    if (context->IsCancelled()) ++cancelled_calls_;
+    if (number != calls_) return grpc::Status::OK;  // with nothing
     for (const auto& [task, assignment] : assignments_)
       if (!listed.contains(task) && !request->draining() && !cancelled_.contains(task))
         *response->add_assignments() = assignment;
@@ -145,6 +149,7 @@ class FakeServer : public v1::WorkerService::Service {
   v1::SynchronizeRequest last_;
   int refusals_ = 0;
   int calls_ = 0;
+  int cancelled_calls_ = 0;
   double poll_seconds_ = 0;  // asked of workers whose call was not to be held
   bool drain_ = false;
   bool shut_ = false;
@@ -314,6 +319,19 @@ TEST_F(AgentTest, BuildsAndStoresTheBinaryBeforeItReports) {
   EXPECT_EQ(service_->WaitFor("bad").build().outcome(), v1::COMPILE_ERROR);
   std::lock_guard lock(service_->mutex_);
   EXPECT_TRUE(service_->blobs_.contains(good.build().binary()));
+}
+
+// Each would be a reset of a stream, of which servers take 50 a second from a connection: a worker that
+// cancelled a call whenever something had ended got no more done than that.
+TEST_F(PatientAgentTest, NewsCancelsNoCall) {
+  for (int i = 0; i < 10; ++i) {
+    const std::string task = absl::StrCat("build ", i);
+    EXPECT_TRUE(service_->WaitUntil([](FakeServer& server) { return server.last_.wait_seconds() > 0; }));
+    service_->Assign(Build(task, absl::StrCat("extern \"C\" void f", i, "() {}")));
+    EXPECT_EQ(service_->WaitFor(task).build().outcome(), v1::OK);
+  }
+  std::lock_guard lock(service_->mutex_);
+  EXPECT_EQ(service_->cancelled_calls_, 0);
 }
 
 TEST_F(AgentTest, TimesWhatItBuilt) {
