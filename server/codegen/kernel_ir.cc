@@ -39,6 +39,11 @@ Statement Loop(std::string header, std::vector<Statement> body) {
 Statement If(std::string condition, std::vector<Statement> body) {
   return {.kind = Statement::Kind::kIf, .text = std::move(condition), .body = std::move(body)};
 }
+Statement IfVersion(const std::string& constant, bool value, std::vector<Statement> body) {
+  Statement statement = If(value ? constant : "!" + constant, std::move(body));
+  statement.version = value ? Statement::Version::kHolds : Statement::Version::kFails;
+  return statement;
+}
 Statement Versions(std::string condition, std::string constant, std::vector<Statement> body,
                    bool known_at_launch) {
   return {.kind = Statement::Kind::kVersions,

@@ -58,7 +58,8 @@ struct Statement {
   bool collective =
       false;  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs it once, as lane 0
   // kVersions: kHolds where whoever launches the kernel sees to it that the condition holds; the kernel traps
-  // if it does not.
+  // if it does not. kIf: kHolds and kFails where it stands in that version of the versions around it alone
+  // (IfVersion).
   enum class Version { kBoth, kHolds, kFails };
   Version version = Version::kBoth;
   bool known_at_launch = false;  // kVersions: the host can tell (fusion::WholeCondition)
@@ -73,6 +74,8 @@ Statement Text(std::string text);
 std::vector<Statement> Texts(std::vector<std::string> lines);  // one each; indented, as those of phases are
 Statement Loop(std::string header, std::vector<Statement> body);
 Statement If(std::string condition, std::vector<Statement> body);
+// In versions that are known at launch: where their `constant` has the value.
+Statement IfVersion(const std::string& constant, bool value, std::vector<Statement> body);
 Statement Versions(std::string condition, std::string constant, std::vector<Statement> body,
                    bool known_at_launch = false);
 Statement LanePhase(std::vector<std::string> lines, std::string items = "");

@@ -1,6 +1,7 @@
 #include "server/codegen/kernel_versions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -9,10 +10,18 @@ namespace fusion {
 namespace {
 
 void Choose(ir::Statement::Version version, std::vector<ir::Statement>* body) {
+  using Version = ir::Statement::Version;
+  std::vector<ir::Statement> chosen;
   for (ir::Statement& statement : *body) {
     if (statement.known_at_launch) statement.version = version;
     Choose(version, &statement.body);
+    if (statement.kind != ir::Statement::Kind::kIf || statement.version == Version::kBoth ||
+        version == Version::kBoth)
+      chosen.push_back(std::move(statement));
+    else if (statement.version == version)
+      std::move(statement.body.begin(), statement.body.end(), std::back_inserter(chosen));
   }
+  *body = std::move(chosen);
 }
 
 bool Holds(const WholeCondition::OfSize& rule, int64_t size) {

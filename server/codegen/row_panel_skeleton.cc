@@ -144,10 +144,43 @@ class RowPanelLowering {
     EmitPrologue();
     std::vector<ir::Statement> row_body;
     EmitStep(&row_body);
-    ir::Statement loop = ir::Loop("for (fu_index step = 0; step < steps; ++step)", std::move(row_body));
-    body_.push_back(stages_.repeats_rows() ? ir::Versions(stages_.FullCondition(), kFull, {std::move(loop)})
-                                           : std::move(loop));
+    if (stages_.repeats_rows()) return EmitRepeatingSteps(row_body);
+    // Copies that are ahead of the first step are those of steps before it: their code stands once.
+    ir::Statement loop =
+        ir::Loop(absl::StrCat("for (fu_index step = ", stages_.any() ? 1 - parameters_.stages : 0,
+                              "; step < steps; ++step)"),
+                 std::move(row_body));
+    body_.push_back(std::move(loop));
     if (stages_.any() && stages_.bulk()) body_.push_back(ir::LanePhase(stages_.EndLines()));
+  }
+  // Steps that repeat rows where they have fewer: without guards all but the last are full, or (reversed) all
+  // but the first, which stands beside their loop. In one loop the two would share registers, and spill.
+  void EmitRepeatingSteps(const std::vector<ir::Statement>& step) {
+    const auto with = [&](std::vector<std::string> texts) {
+      std::vector<ir::Statement> body = ir::Texts(std::move(texts));
+      body.insert(body.end(), step.begin(), step.end());
+      return body;
+    };
+    const auto full = [](bool value) {
+      return absl::StrCat("constexpr bool ", kFull, " = ", value ? "true" : "false", "; (void)", kFull, ";");
+    };
+    const std::string whole_steps = absl::StrCat("count / ", parameters_.rows_per_step);
+    ir::Statement loop =
+        ir::Loop(parameters_.reversed
+                     ? absl::StrCat("for (fu_index step = steps - ", whole_steps, "; step < steps; ++step)")
+                     : absl::StrCat("for (fu_index step = 0; step < ", whole_steps, "; ++step)"),
+                 with({full(true)}));
+    ir::Statement rest =
+        ir::If(absl::StrCat("count % ", parameters_.rows_per_step, " != 0"),
+               with({full(false), parameters_.reversed ? "const fu_index step = 0;"
+                                                       : "const fu_index step = steps - 1;"}));
+    if (parameters_.reversed) std::swap(loop, rest);
+    std::vector<ir::Statement> both;
+    both.push_back(std::move(loop));
+    both.push_back(std::move(rest));
+    body_.push_back(ir::IfVersion(kWhole, true, std::move(both)));
+    body_.push_back(ir::IfVersion(
+        kWhole, false, {ir::Loop("for (fu_index step = 0; step < steps; ++step)", with({full(false)}))}));
   }
   // Once without the guards, for rows that the lanes' vectors fill exactly, or (ragged) but for the last
   // chunk.
@@ -288,15 +321,15 @@ class RowPanelLowering {
     if (!row_inputs_.empty()) ReadRowInputs("0", row_inputs_, &body_);
     if (!stages_.any()) return;
     if (stages_.bulk()) body_.push_back(ir::LanePhase(stages_.InitializeLines()));
-    for (int stage = 0; stage + 1 < parameters_.stages; ++stage) FetchStep(absl::StrCat(stage), &body_);
   }
 
   void EmitStep(std::vector<ir::Statement>* body) {
-    if (values_.row_count() == 1) body->push_back(ir::Text(stages_.IndexLine("step")));
     if (stages_.any()) {
       FetchStep(absl::StrCat("(step + ", parameters_.stages - 1, ")"), body);
-      body->push_back(ir::LanePhase({stages_.WaitLine()}));
+      body->push_back(ir::Text("if (step < 0) continue;"));
     }
+    if (values_.row_count() == 1) body->push_back(ir::Text(stages_.IndexLine("step")));
+    if (stages_.any()) body->push_back(ir::LanePhase({stages_.WaitLine()}));
     if (values_.in_batches()) LoadBatch(body);
     for (ValueId value : row_inputs_) {
       const std::string name = context_.Name(value), type = context_.CType(value);

@@ -25,7 +25,7 @@ namespace fusion {
 // Constant in the rows' code: all lanes have whole vectors, in ragged rows in all chunks but the last, and
 // these are aligned.
 inline constexpr char kWhole[] = "fu_whole";
-// Constant there, where steps repeat rows: all steps have all of their rows.
+// Constant there, where steps repeat rows: the step has all of its rows.
 inline constexpr char kFull[] = "fu_full";
 
 // Which rows of a step that has fewer than a whole one lines are for.
@@ -57,11 +57,8 @@ class RowStages {
   // `count` on), local (which of the group's rows it is), row, and start, the position of its first entry in
   // a matrix without leading dimension.
   std::string IndexLine(const std::string& step) const;
-  // Whether a step with fewer rows does its last one again; all steps are full under FullCondition.
+  // Whether a step with fewer rows does its last one again.
   bool repeats_rows() const { return parameters_.stages == 0 && parameters_.rows_per_step > 1; }
-  std::string FullCondition() const {
-    return absl::StrCat(kWhole, " && count % ", parameters_.rows_per_step, " == 0");
-  }
   // `lines` for each row of the step; if more than one, in a loop over `r` that declares local, row and
   // start.
   std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines,
