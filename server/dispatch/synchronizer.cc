@@ -10,9 +10,10 @@
 namespace fusion {
 namespace {
 
-// An assignment that a process was sent but does not list was lost on the way, and is sent again. Workers
-// cancel a held call when they have news, so many answers are lost where many short builds end. One that is
-// still not listed after so many times is not wanted there: its lease ends, and another worker gets it.
+// An assignment that a process was sent but does not list was lost on the way, and is sent again; so it is
+// when a call that was made before the answer to another came lists less. (Workers of earlier versions cancel
+// a held call when they have news, so many answers are lost where many short builds end.) One that is still
+// not listed after so many times is not wanted there: its lease ends, and another worker gets it.
 constexpr int kMostResends = 200;
 
 // Seconds until a worker whose call was not held should call again.

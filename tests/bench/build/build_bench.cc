@@ -16,6 +16,7 @@
 #include "server/service/job_stages.h"
 #include "server/service/submission.h"
 #include "tests/example_source.h"
+#include "worker/measure/processors.h"
 #include "worker/measure/runner_process.h"
 
 namespace fusion {
@@ -66,7 +67,7 @@ void BuildCandidatesOfExamples(benchmark::State& state) {
 BENCHMARK(BuildCandidatesOfExamples)
     ->ArgName("threads")
     ->Arg(1)
-    ->Arg(static_cast<int64_t>(std::thread::hardware_concurrency()))
+    ->Arg(AvailableProcessors())
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
