@@ -211,14 +211,16 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
                       : held_.empty()      ? options_.wait_seconds
                                            : std::min(options_.wait_seconds, kContactSeconds);
   const std::shared_ptr<Call> call = StartCall(std::move(request), wait);
+  bool answered = false;
   {
     std::unique_lock lock(mutex_);
     woken_.wait(lock, [&] { return call->answered || (news_ && wait > 0) || stop_.stop_requested(); });
-    if (!call->answered) return absl::CancelledError("there is news");
+    answered = call->answered;
   }
-  answered_ = call->status.ok();
-  const std::vector<v1::SynchronizeResponse> answers = TakeAnswers(call);
+  const std::vector<v1::SynchronizeResponse> answers = TakeAnswers();
   for (const v1::SynchronizeResponse& answer : answers) Handle(answer);
+  if (!answered) return absl::CancelledError("there is news");
+  answered_ = call->status.ok();
   if (!call->status.ok()) {
     const auto code = static_cast<absl::StatusCode>(call->status.error_code());
     return absl::Status(IsRefusal(code) ? code : absl::StatusCode::kUnavailable,
@@ -260,17 +262,18 @@ std::shared_ptr<Agent::Call> Agent::StartCall(v1::SynchronizeRequest request, do
   return call;
 }
 
-std::vector<v1::SynchronizeResponse> Agent::TakeAnswers(const std::shared_ptr<Call>& call) {
+std::vector<v1::SynchronizeResponse> Agent::TakeAnswers() {
   std::vector<v1::SynchronizeResponse> answers;
   std::lock_guard lock(mutex_);
-  const auto end = std::find(calls_.begin(), calls_.end(), call) + 1;
-  for (auto it = calls_.begin(); it != end; ++it) {
+  const auto behind_newest =
+      std::find_if(calls_.rbegin(), calls_.rend(), [](const auto& call) { return call->answered; }).base();
+  for (auto call = calls_.begin(); call != behind_newest; ++call) {
     // What comes after the answer to a newer call is out of date, as if it had been lost: the server tells it
     // again.
-    (*it)->wanted = false;
-    if ((*it)->answered && (*it)->status.ok()) answers.push_back(std::move((*it)->response));
+    (*call)->wanted = false;
+    if ((*call)->answered && (*call)->status.ok()) answers.push_back(std::move((*call)->response));
   }
-  std::erase_if(calls_, [](const std::shared_ptr<Call>& each) { return each->answered && !each->wanted; });
+  std::erase_if(calls_, [](const auto& call) { return call->answered && !call->wanted; });
   return answers;
 }
 

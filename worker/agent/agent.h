@@ -59,8 +59,8 @@ class Agent {
   // to be answered.
   absl::Status Synchronize(std::chrono::duration<double>* next_contact);
   std::shared_ptr<Call> StartCall(v1::SynchronizeRequest request, double wait_seconds);
-  // Of calls up to this one, which has been answered, in their order.
-  std::vector<v1::SynchronizeResponse> TakeAnswers(const std::shared_ptr<Call>& call);
+  // Of the calls up to the newest that has been answered, in their order.
+  std::vector<v1::SynchronizeResponse> TakeAnswers();
   // Cancels all calls and waits until they have ended.
   void EndCalls();
   void Handle(const v1::SynchronizeResponse& response);
