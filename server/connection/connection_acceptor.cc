@@ -133,6 +133,9 @@ ConnectionMetrics::ConnectionMetrics(Metrics& registry)
                                  "Failures to take a connection, such as no free file descriptor.")),
       cut(registry.AddCounter("fusion_connections_cut_total",
                               "Connections that were closed because they broke HTTP/2 or a limit of it.")),
+      paused(registry.AddCounter("fusion_connection_pauses_total",
+                                 "Times that a connection was read no further for a moment because it had "
+                                 "reached a limit of HTTP/2.")),
       waiting(registry.AddGauge("fusion_answers_waiting_bytes",
                                 "Memory of answers that are made and not taken yet.")),
       given_up(registry.AddCounter("fusion_answers_given_up_total",
@@ -297,7 +300,9 @@ struct ConnectionAcceptor::Parts {
     const auto relay = std::make_shared<ConnectionRelay>(
         std::move(client), std::move(stream), asio::local::stream_protocol::socket(carrier, {}, descriptor),
         std::make_unique<Http2Guard>(Http2Limits(), of_addresses, network, std::move(door)),
-        [this, name, network, known, counted](std::string_view why) { Cut(name, network, why); });
+        ConnectionRelay::Hooks{
+            .cut = [this, name, network, known, counted](std::string_view why) { Cut(name, network, why); },
+            .paused = [this, name](std::string_view why) { Paused(name, why); }});
     relays.push_back(relay);
     relay->Start(rest);
   }
@@ -344,6 +349,12 @@ struct ConnectionAcceptor::Parts {
     if (Due(&last_cut)) spdlog::warn("a connection of {} is closed: {}", name, why);
   }
 
+  // On the carriers' thread.
+  void Paused(const std::string& name, std::string_view why) {
+    metrics->paused->Add();
+    if (Due(&last_pause)) spdlog::warn("a connection of {} is read no further for a moment: {}", name, why);
+  }
+
   void Look() {
     table->RemoveClosed();
     metrics->open->Set(table->size());
@@ -381,7 +392,8 @@ struct ConnectionAcceptor::Parts {
   AccessGate* gate = nullptr;
   std::chrono::steady_clock::time_point last_failure{}, last_refusal{};
   std::mutex cut_mutex;
-  std::chrono::steady_clock::time_point last_cut{};  // guarded by cut_mutex
+  std::chrono::steady_clock::time_point last_cut{};    // guarded by cut_mutex
+  std::chrono::steady_clock::time_point last_pause{};  // the carriers' thread's
   std::thread thread;
 };
 

@@ -26,8 +26,9 @@ struct ConnectionMetrics {
   MetricFamily<Counter>& refused;  // {reason}: "limit", "address"
   MetricFamily<Counter>&
       failed;  // accept(2) failed, to be tried again after 100 ms; or gRPC could not be reached
-  MetricFamily<Counter>& cut;    // closed by the guard, or by gRPC within a second
-  MetricFamily<Gauge>& waiting;  // bytes of answers that callers have not taken, as of a second ago at most
+  MetricFamily<Counter>& cut;     // closed by the guard, or by gRPC within a second
+  MetricFamily<Counter>& paused;  // times that one was held back by the guard
+  MetricFamily<Gauge>& waiting;   // bytes of answers that callers have not taken, as of a second ago at most
   MetricFamily<Counter>& given_up;  // such answers
 };
 

@@ -62,13 +62,13 @@ char* Scratch() {
 
 struct ConnectionRelay::Parts {
   Parts(tcp::socket socket, std::unique_ptr<ClientStream> bytes, Unix::socket to_grpc,
-        std::unique_ptr<Http2Guard> of_frames, std::function<void(std::string_view why)> hook)
+        std::unique_ptr<Http2Guard> of_frames, Hooks given_hooks)
       : client(std::move(socket)),
         stream(std::move(bytes)),
         server(std::move(to_grpc)),
         pause(client.get_executor()),
         guard(std::move(of_frames)),
-        cut(std::move(hook)) {}
+        hooks(std::move(given_hooks)) {}
 
   // What a socket is waited for.
   struct Waits {
@@ -141,13 +141,16 @@ struct ConnectionRelay::Parts {
     unseen.Take(seen);
     to_client.Append(guard->TakeAnswers());
     if (verdict == Http2Guard::Verdict::kClose) {
-      cut(guard->why());
+      hooks.cut(guard->why());
       size_t count = 0;
       if (to_client.empty()) stream->Write(kGoAway.data(), kGoAway.size(), &count);
       End();
       return false;
     }
-    if (verdict == Http2Guard::Verdict::kWait) Pause(self, guard->again());
+    if (verdict == Http2Guard::Verdict::kWait) {
+      hooks.paused(guard->why());
+      Pause(self, guard->again());
+    }
     return moved || seen > 0;
   }
 
@@ -216,7 +219,7 @@ struct ConnectionRelay::Parts {
       waits_since = now;
     }
     if (now - waits_since < kPatience) return;
-    cut("it does not take what it asked for");
+    hooks.cut("it does not take what it asked for");
     End();
   }
 
@@ -233,7 +236,7 @@ struct ConnectionRelay::Parts {
   }
 
   void ServerEnded() {
-    if (std::chrono::steady_clock::now() - begin < kSoon) cut("gRPC closed it at once");
+    if (std::chrono::steady_clock::now() - begin < kSoon) hooks.cut("gRPC closed it at once");
     End();
   }
 
@@ -250,7 +253,7 @@ struct ConnectionRelay::Parts {
   Unix::socket server;
   asio::steady_timer pause;
   const std::unique_ptr<Http2Guard> guard;
-  const std::function<void(std::string_view why)> cut;
+  const Hooks hooks;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   Queue unseen, to_server, to_client;
   size_t written = 0, taken_before = 0;  // of the client's; then
@@ -262,10 +265,9 @@ struct ConnectionRelay::Parts {
 };
 
 ConnectionRelay::ConnectionRelay(tcp::socket client, std::unique_ptr<ClientStream> stream,
-                                 Unix::socket server, std::unique_ptr<Http2Guard> guard,
-                                 std::function<void(std::string_view why)> cut)
+                                 Unix::socket server, std::unique_ptr<Http2Guard> guard, Hooks hooks)
     : parts_(std::make_unique<Parts>(std::move(client), std::move(stream), std::move(server),
-                                     std::move(guard), std::move(cut))) {}
+                                     std::move(guard), std::move(hooks))) {}
 
 ConnectionRelay::~ConnectionRelay() = default;
 

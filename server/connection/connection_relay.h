@@ -17,12 +17,18 @@ namespace fusion {
 // context does.
 class ConnectionRelay : public std::enable_shared_from_this<ConnectionRelay> {
  public:
-  // Both sockets do not block. `stream` is of the client's, whose preface has come. `cut`: that the client is
-  // to blame for the end, and how: the guard closed the connection, gRPC did within a second, or the client
-  // takes nothing. Called at most once.
+  struct Hooks {
+    // That the client is to blame for the end, and how: the guard closed the connection, gRPC did within a
+    // second, or the client takes nothing. Called at most once.
+    std::function<void(std::string_view why)> cut;
+    // That the client is read no further for a moment, because it has reached a limit of the guard.
+    std::function<void(std::string_view why)> paused;
+  };
+
+  // Both sockets do not block. `stream` is of the client's, whose preface has come.
   ConnectionRelay(boost::asio::ip::tcp::socket client, std::unique_ptr<ClientStream> stream,
                   boost::asio::local::stream_protocol::socket server, std::unique_ptr<Http2Guard> guard,
-                  std::function<void(std::string_view why)> cut);
+                  Hooks hooks);
   ~ConnectionRelay();
 
   // `bytes`: what the client has sent behind the preface.

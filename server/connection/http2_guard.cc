@@ -111,11 +111,21 @@ Http2Guard::Verdict Http2Guard::Close(std::string_view why) {
 }
 
 Http2Guard::Verdict Http2Guard::Count(RateLimiter& limiter, const std::string& key, const RateLimit& limit,
-                                      Time now) {
+                                      std::string_view why, Time now) {
   const auto wait = limiter.Take(key, limit, now);
   if (wait.count() <= 0) return Verdict::kPass;
   again_ = now + std::chrono::duration_cast<Time::duration>(wait) + Time::duration(1);
+  why_ = why;
   return Verdict::kWait;
+}
+
+Http2Guard::Verdict Http2Guard::CountReset(Time now) {
+  return Count(own_, "reset", limits_.resets, "it resets too many streams", now);
+}
+
+Http2Guard::Verdict Http2Guard::CountResetOfAddress(Time now) {
+  return Count(of_addresses_, address_, limits_.resets_of_address,
+               "the connections of its address reset too many streams", now);
 }
 
 Http2Guard::Verdict Http2Guard::FromClient(std::string_view bytes, Time now, std::string* out, size_t* seen) {
@@ -210,10 +220,9 @@ Http2Guard::Frame Http2Guard::ReadHeader(std::string_view bytes) {
 
 Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
   // What a call that was turned away could not take.
-  if (owes_own_ && Count(own_, "reset", limits_.resets, now) == Verdict::kWait) return Verdict::kWait;
+  if (owes_own_ && CountReset(now) == Verdict::kWait) return Verdict::kWait;
   owes_own_ = false;
-  if (owes_address_ && Count(of_addresses_, address_, limits_.resets_of_address, now) == Verdict::kWait)
-    return Verdict::kWait;
+  if (owes_address_ && CountResetOfAddress(now) == Verdict::kWait) return Verdict::kWait;
   owes_address_ = false;
   if (!settled_ && frame.type != kSettings) return Close("its first frame is not SETTINGS");
   if (block_stream_ != 0 && (frame.type != kContinuation || frame.stream != block_stream_))
@@ -222,10 +231,9 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
   prefix_ = 0;
   switch (frame.type) {
     case kReset:
-      if (!counted_ && Count(own_, "reset", limits_.resets, now) == Verdict::kWait) return Verdict::kWait;
+      if (!counted_ && CountReset(now) == Verdict::kWait) return Verdict::kWait;
       counted_ = true;
-      if (Count(of_addresses_, address_, limits_.resets_of_address, now) == Verdict::kWait)
-        return Verdict::kWait;
+      if (CountResetOfAddress(now) == Verdict::kWait) return Verdict::kWait;
       counted_ = false;
       open_.erase(frame.stream);
       refused_.erase(frame.stream);
@@ -237,7 +245,9 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
     case kSettings:
     case kPriorityFrame:
     case kGoAway:
-      if (Count(own_, "trifle", limits_.trifles, now) == Verdict::kWait) return Verdict::kWait;
+      if (Count(own_, "trifle", limits_.trifles, "it sends too many frames that ask for nothing", now) ==
+          Verdict::kWait)
+        return Verdict::kWait;
       break;
     case kHeaders:
       // gRPC does not know padding here: it would read other headers than the guard. And it ignores even
@@ -286,8 +296,8 @@ Http2Guard::Verdict Http2Guard::Begin(const Frame& frame, Time now) {
 
 Http2Guard::Verdict Http2Guard::Open(uint32_t stream, Time now) {
   if (open_.size() >= limits_.most_streams) return Close("more streams than a connection may have");
-  if (open_.size() >= limits_.streams &&
-      Count(own_, "stream", limits_.further_streams, now) == Verdict::kWait)
+  if (open_.size() >= limits_.streams && Count(own_, "stream", limits_.further_streams,
+                                               "it leaves too many streams open", now) == Verdict::kWait)
     return Verdict::kWait;
   last_stream_ = stream;
   open_.insert(stream);

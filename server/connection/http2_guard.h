@@ -61,8 +61,8 @@ class Http2Guard {
 
   enum class Verdict {
     kPass,   // all may, but for the part of a frame
-    kWait,   // no further before again()
-    kClose,  // the client breaks HTTP/2 or a limit: why() says which
+    kWait,   // no further before again(): the client has reached a limit
+    kClose,  // the client breaks HTTP/2 or a limit
   };
   // Appends to *out what the server is to have of `bytes`, the next ones that the client sent, of which the
   // first *seen are done with. Call again with the others and what came after.
@@ -75,6 +75,7 @@ class Http2Guard {
   size_t answers() const { return answers_.size(); }
   // When to call again after kWait.
   Time again() const { return again_; }
+  // After kWait or kClose: which limit, or what the client breaks.
   std::string_view why() const { return why_; }
 
  private:
@@ -91,8 +92,11 @@ class Http2Guard {
   void AskAtDoor(Time now);
   // A call that begins on a stream.
   Verdict Open(uint32_t stream, Time now);
-  // Takes one of the limit; kWait where there is none.
-  Verdict Count(RateLimiter& limiter, const std::string& key, const RateLimit& limit, Time now);
+  // Takes one of the limit; kWait, for the reason given, where there is none.
+  Verdict Count(RateLimiter& limiter, const std::string& key, const RateLimit& limit, std::string_view why,
+                Time now);
+  Verdict CountReset(Time now);
+  Verdict CountResetOfAddress(Time now);
   // Of bytes of its payload.
   Verdict ReadPayload(std::string_view bytes, Time now);
   Verdict ReadBlock(std::string_view bytes, bool last, Time now);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/connection/http2_frames.h"
 
@@ -42,7 +43,8 @@ class ConnectionRelayTest : public ::testing::Test {
     relay_ = std::make_shared<ConnectionRelay>(
         std::move(taken), std::move(stream), asio::local::stream_protocol::socket(io_, {}, ends[0]),
         std::make_unique<Http2Guard>(limits_, of_addresses_, "10.0.0.7", nullptr),
-        [this](std::string_view why) { cut_ += why; });
+        ConnectionRelay::Hooks{.cut = [this](std::string_view why) { cut_ += why; },
+                               .paused = [this](std::string_view why) { paused_.emplace_back(why); }});
   }
 
   // What comes at `socket`, until there is as much as wanted or its end; the relay runs meanwhile.
@@ -92,6 +94,7 @@ class ConnectionRelayTest : public ::testing::Test {
   tcp::socket client_{io_};
   asio::local::stream_protocol::socket server_{io_};
   std::string cut_;
+  std::vector<std::string> paused_;
   std::shared_ptr<ConnectionRelay> relay_;
 };
 
@@ -157,6 +160,8 @@ TEST_F(ConnectionRelayTest, WhatIsTooMuchComesLater) {
   const auto begin = Clock::now();
   EXPECT_EQ(Read(server_, kSettingsFrame.size() + pings.size()), kSettingsFrame + pings);
   EXPECT_GE(Clock::now() - begin, std::chrono::duration<double>(90 / limits_.trifles.per_second));
+  ASSERT_FALSE(paused_.empty());
+  EXPECT_EQ(paused_.front(), "it sends too many frames that ask for nothing");
 }
 
 TEST_F(ConnectionRelayTest, AServerThatEndsItAtOnceWasSpokenToBadly) {

@@ -136,6 +136,7 @@ TEST_F(Http2GuardTest, ResetsGoOnAsTimeDoes) {
   for (; stream < 20; stream += 2)
     sent += Frame(kHeaders, kEndHeaders, stream, headers_->Call()) + Frame(kReset, 0, stream, "\0\0\0\10");
   EXPECT_EQ(Send(sent), Passage::kWait);
+  EXPECT_EQ(guard_->why(), "it resets too many streams");
   const std::string passed = Passed();
   EXPECT_EQ(sent.substr(0, passed.size()), passed);
   EXPECT_EQ(Send(""), Passage::kWait) << "it is as late as before";
@@ -231,6 +232,7 @@ TEST_F(Http2GuardTest, StreamsThatTheServerHasNotEnded) {
   Make(limits);
   for (int i = 0; i < 11; ++i) EXPECT_EQ(Call(), Passage::kPass);
   EXPECT_EQ(Call(), Passage::kWait);
+  EXPECT_EQ(guard_->why(), "it leaves too many streams open");
   // The server's frames come in pieces.
   for (const char byte : Frame(kHeaders, kEndHeaders, 1, "abc") + Frame(kData, 0, 1, "xyz") +
                              Frame(kHeaders, kEndHeaders | kEndStream, 1, "d") +
