@@ -35,8 +35,9 @@ std::string Signature(const std::string& name, const Overload& overload) {
 // Tries one overload. Operands are taken in order; the first that does not fit ends the attempt.
 class Attempt {
  public:
-  Attempt(const std::string& name, const Overload& overload, absl::Span<const std::optional<Type>> types)
-      : name_(name), overload_(overload), types_(types) {
+  Attempt(const std::string& name, const Overload& overload, absl::Span<const std::optional<Type>> types,
+          absl::Span<const std::string> given)
+      : name_(name), overload_(overload), types_(types), given_(given) {
     call_.overload = &overload;
     extents_.resize(overload.dimensions.size());
     extent_binders_.resize(overload.dimensions.size(), -1);
@@ -65,14 +66,20 @@ class Attempt {
     return types_[operand].has_value() ? types_[operand]->ToString() : std::string("a literal");
   }
 
-  // "x must be vector[n] because A is matrix[m,n], but it is vector[m]"
+  // "x must be vector[n] because A is matrix[m,n], but it is vector[m]; here x is p and A is B"
   bool FailOperand(int operand, const std::string& expected, const std::set<int>& because) {
-    std::vector<std::string> reasons;
-    for (int other : because)
-      reasons.push_back(absl::StrCat(overload_.operands[other].name, " is ", Actual(other)));
-    return Fail(absl::StrCat(overload_.operands[operand].name, " must be ", expected,
-                             reasons.empty() ? "" : " because ", absl::StrJoin(reasons, " and "),
-                             ", but it is ", Actual(operand)));
+    std::vector<std::string> reasons, here;
+    const auto name = [&](int of) {
+      const std::string& formal = overload_.operands[of].name;
+      if (!given_.empty() && !given_[of].empty() && given_[of] != formal)
+        here.push_back(absl::StrCat(formal, " is ", given_[of]));
+      return formal;
+    };
+    const std::string at_fault = name(operand);
+    for (int other : because) reasons.push_back(absl::StrCat(name(other), " is ", Actual(other)));
+    return Fail(absl::StrCat(at_fault, " must be ", expected, reasons.empty() ? "" : " because ",
+                             absl::StrJoin(reasons, " and "), ", but it is ", Actual(operand),
+                             here.empty() ? "" : "; here ", absl::StrJoin(here, " and ")));
   }
 
   bool MatchDataType(int operand) {
@@ -284,6 +291,7 @@ class Attempt {
   const std::string& name_;
   const Overload& overload_;
   absl::Span<const std::optional<Type>> types_;
+  absl::Span<const std::string> given_;
   ResolvedCall call_;
   std::string message_;
   int matched_ = 0;
@@ -329,14 +337,14 @@ absl::Status CheckSuffix(const std::string& name, absl::Span<const std::optional
 
 absl::StatusOr<ResolvedCall> ResolveCall(const ElementaryFunction& function,
                                          absl::Span<const std::optional<Type>> operands,
-                                         const std::string& suffix) {
+                                         const std::string& suffix, absl::Span<const std::string> given) {
   int best = -1;
   std::string message;
   std::set<std::string> signatures;
   for (const Overload& overload : function.overloads) {
     signatures.insert(Signature(function.name, overload));
     if (overload.operands.size() != operands.size()) continue;
-    Attempt attempt(function.name, overload, operands);
+    Attempt attempt(function.name, overload, operands, given);
     if (attempt.Run()) {
       absl::Status status = CheckSuffix(function.name, operands, attempt.call(), suffix);
       if (!status.ok()) return status;

@@ -35,10 +35,11 @@ struct ResolvedCall {
 
 // Resolves a call of `function`. An operand is nullopt when it is a literal: a scalar of any data type.
 // `suffix` is that of an alias ("33" of mmul33, "3,3" of mmul<3,3>; FunctionName::suffix in catalog.h) or
-// empty. Thread safe. InvalidArgument says for the overload that comes nearest what does not fit: "gemv(a, A,
-// x): x must be vector[n] because A is matrix[m,n], but it is vector[m]".
+// empty. `given`: what the caller wrote for each operand, "" for literals, or nothing. Thread safe.
+// InvalidArgument says for the overload that comes nearest what does not fit, by the names of the signature:
+// "gemv(a, A, x): x must be vector[n] because A is matrix[m,n], but it is vector[m]; here x is p".
 absl::StatusOr<ResolvedCall> ResolveCall(const ElementaryFunction& function,
                                          absl::Span<const std::optional<Type>> operands,
-                                         const std::string& suffix);
+                                         const std::string& suffix, absl::Span<const std::string> given = {});
 
 }  // namespace fusion

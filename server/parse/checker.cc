@@ -96,7 +96,10 @@ class Checker {
       return;
     }
     if (!types_known) return;
-    absl::StatusOr<ResolvedCall> resolved = ResolveCall(*checked->function, types, name.suffix);
+    std::vector<std::string> given;
+    for (const ArgumentSyntax& argument : call.arguments)
+      given.push_back(argument.name.empty() ? "" : Shown(argument.name));
+    absl::StatusOr<ResolvedCall> resolved = ResolveCall(*checked->function, types, name.suffix, given);
     if (!resolved.ok()) {
       errors_->Add(call.function_location, std::string(resolved.status().message()));
       return;

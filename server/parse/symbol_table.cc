@@ -31,9 +31,9 @@ SymbolTable::SymbolTable(const SyntaxTree& tree, ErrorList* errors) : tree_(tree
 }
 
 void SymbolTable::DeclareSize(const SizeSyntax& size) {
-  if (size.value && (*size.value < 1 || *size.value > kLargestSize)) {
+  if (size.value && (*size.value < 0 || *size.value > kLargestSize)) {
     errors_->Add(size.value_location, absl::StrCat("size ", Shown(size.name.text),
-                                                   " must be from 1 to 2^62, but it is ", *size.value));
+                                                   " must be from 0 to 2^62, but it is ", *size.value));
   }
   Symbol symbol{size.name};
   symbol.is_size = true;

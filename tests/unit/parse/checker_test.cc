@@ -23,7 +23,8 @@ TEST(Checker, UnknownFunction) {
 TEST(Checker, OperandTypes) {
   EXPECT_EQ(
       TextErrors(WithCollections("input A, y;\nx = gemv(1.0, A, y);\nreturn x;\n")),
-      "f.fuse:4:5: error: gemv(a, A, x): x must be vector[n] because A is matrix[m,n], but it is vector[m]");
+      "f.fuse:4:5: error: gemv(a, A, x): x must be vector[n] because A is matrix[m,n], but it is vector[m]; "
+      "here x is y");
   EXPECT_EQ(TextErrors("f64 SCALAR x;\nSCALAR y, z;\ninput x, y;\nz = add(x, y);\nreturn z;\n"),
             "f.fuse:4:5: error: add(x, y): y must be f64 because x is f64 SCALAR, but it is SCALAR");
   EXPECT_EQ(
@@ -101,9 +102,9 @@ TEST(Checker, Sizes) {
   EXPECT_EQ(
       TextErrors(
           "size n = 0, k = -5, h = 4611686018427387905;\nvector[n] x, y;\ninput x;\ny = neg(x);\nreturn y;"),
-      "f.fuse:1:10: error: size n must be from 1 to 2^62, but it is 0\n"
-      "f.fuse:1:17: error: size k must be from 1 to 2^62, but it is -5\n"
-      "f.fuse:1:25: error: size h must be from 1 to 2^62, but it is 4611686018427387905");
+      "f.fuse:1:17: error: size k must be from 0 to 2^62, but it is -5\n"
+      "f.fuse:1:25: error: size h must be from 0 to 2^62, but it is 4611686018427387905")
+      << "0 is a size, as on the command line";
   EXPECT_EQ(TextErrors("matrix[3000000000,3000000000] A, B;\nvector[0] v;\nvector[-1] w;\ninput A;\nB = "
                        "neg(A);\nreturn B;"),
             "f.fuse:1:19: error: matrix[3000000000,3000000000] has more than 2^62 bytes\n"
