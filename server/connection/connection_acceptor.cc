@@ -274,7 +274,10 @@ struct ConnectionAcceptor::Parts {
              const std::string& network, const std::string& rest) {
     const std::string socket_name = SocketNameOf(name, ++serial);
     ++carried;
-    const std::shared_ptr<void> counted(nullptr, [this](void*) { --carried; });
+    const std::shared_ptr<void> counted(nullptr, [this, socket_name](void*) {
+      --carried;
+      if (ended) ended(socket_name);
+    });
     std::shared_ptr<void> known;
     ShownCredentials shown;
     shown.peer = name;
@@ -380,6 +383,7 @@ struct ConnectionAcceptor::Parts {
   size_t answers_given_up = 0;  // that are counted
   BadEnds ended_badly;
   RateLimiter of_addresses;
+  std::function<void(const std::string& socket_name)> ended;  // null once stopped; the carriers' thread's
   std::atomic<int> carried = 0;  // connections; before `carrier`, whose end ends them
   asio::io_context carrier{1};
   const asio::executor_work_guard<asio::io_context::executor_type> carries{carrier.get_executor()};
@@ -443,8 +447,10 @@ ConnectionAcceptor::~ConnectionAcceptor() {
 int ConnectionAcceptor::port() const { return parts_->port; }
 
 void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server,
-                               std::unique_ptr<TlsServer> tls, AccessGate& gate) {
+                               std::unique_ptr<TlsServer> tls, AccessGate& gate,
+                               std::function<void(const std::string& socket_name)> ended) {
   parts_->server = std::move(server);
+  parts_->ended = std::move(ended);
   parts_->tls = std::move(tls);
   parts_->gate = &gate;
   parts_->table = std::make_unique<ConnectionTable>(parts_->wanted);
@@ -485,6 +491,7 @@ void ConnectionAcceptor::Stop() {
   parts_->carrier.stop();
   if (parts_->thread.joinable()) parts_->thread.join();
   if (parts_->carrier_thread.joinable()) parts_->carrier_thread.join();
+  parts_->ended = nullptr;
 }
 
 }  // namespace fusion

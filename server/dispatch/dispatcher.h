@@ -72,8 +72,8 @@ class Dispatcher {
   // call: numbers calls in the order in which they came, for CallBroke; 0: unknown.
   void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done,
                    int64_t call = 0);
-  // The connection of a call that was not answered broke: a worker that does not call again within
-  // `broken_grace` is lost, before its leases end.
+  // The connection of a call broke, answered or not: a worker whose last one it was and that does not call
+  // again within `broken_grace` is lost, before its leases end.
   void CallBroke(const std::string& worker, int64_t call);
 
   // Called in the thread of a job, once for each of the calls below that waits because no connected worker

@@ -69,7 +69,7 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
   entry.offer = OfferOf(request);
   entry.last_contact = now;
   entry.lost = false;
-  entry.last_call = call;
+  entry.last_call = std::max(entry.last_call, call);  // they may be taken up in another order
   entry.broke = Timestamp();
   entry.says_draining = request.draining();
   entry.running_tasks = 0;

@@ -33,8 +33,7 @@ class WorkerRegistry {
   // Notes a call of a worker.
   // call: numbers calls in the order in which they came; 0: unknown.
   Contact Touch(const v1::SynchronizeRequest& request, Timestamp now, int64_t call = 0);
-  // The connection of this call broke before it was answered. If it is the worker's last one, he may have
-  // died.
+  // The connection of this call broke, answered or not. If it is the worker's last one, he may have died.
   void CallBroke(const std::string& worker, int64_t call, Timestamp now);
   // Workers that have not called since their last call broke, at or before `then`; each is named once.
   std::vector<std::string> TakeSilentSince(Timestamp then);

@@ -215,7 +215,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   }
   Parts* running = server->parts_.get();
   if (running->acceptor)
-    running->acceptor->Start(std::move(connections), *std::move(listening_tls), *running->gate);
+    running->acceptor->Start(
+        std::move(connections), *std::move(listening_tls), *running->gate,
+        [worker = running->worker.get()](const std::string& name) { worker->ConnectionEnded(name); });
   running->serving = true;
   if (!options.metrics_address.empty()) {
     MonitorOptions monitor;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/identity/peer_name.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/pooled_call.h"
@@ -66,6 +67,10 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
   // On the pool, because results are written to the disk before the answer.
   const int64_t number = ++calls_;
   reactor->set_call(number);
+  if (const std::string connection = SocketOfName(call->peer()); !connection.empty()) {
+    std::lock_guard lock(mutex_);
+    last_calls_[connection] = {request->worker(), number};
+  }
   boost::asio::post(context_.workers, [this, reactor, call, response, request, number, peer = shown.peer] {
     context_.dispatcher.Synchronize(
         *request,
@@ -77,6 +82,18 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
         number);
   });
   return reactor;
+}
+
+void WorkerServiceImpl::ConnectionEnded(const std::string& socket_name) {
+  LastCall last;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = last_calls_.find(socket_name);
+    if (found == last_calls_.end()) return;
+    last = std::move(found->second);
+    last_calls_.erase(found);
+  }
+  context_.dispatcher.CallBroke(last.worker, last.number);
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackServerContext* call,

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_map>
 
 #include "fusion/v1/worker.grpc.pb.h"
 #include "server/service/service_context.h"
@@ -24,9 +27,19 @@ class WorkerServiceImpl : public v1::WorkerService::CallbackService {
   grpc::ServerReadReactor<v1::Chunk>* WriteBlob(grpc::CallbackServerContext* call,
                                                 v1::WriteBlobResponse* response) override;
 
+  // A connection of that name (server/identity/peer_name.h) is no more: so is the worker that called over it
+  // last, unless it calls again soon, whether a call of its was open or it was between two.
+  void ConnectionEnded(const std::string& socket_name);
+
  private:
+  struct LastCall {
+    std::string worker;
+    int64_t number = 0;
+  };
   const ServiceContext context_;
   std::atomic<int64_t> calls_ = 0;  // of Synchronize, so far
+  std::mutex mutex_;
+  std::unordered_map<std::string, LastCall> last_calls_;  // by connection; guarded by mutex_
 };
 
 }  // namespace fusion

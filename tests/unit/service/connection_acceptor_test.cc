@@ -14,6 +14,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "fusion/v1/optimizer.grpc.pb.h"
+#include "fusion/v1/worker.grpc.pb.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 
@@ -78,6 +80,7 @@ class ConnectionAcceptorTest : public ::testing::Test {
     ASSERT_TRUE(directory.ok());
     directory_ = *std::move(directory);
     ServerOptions options;
+    options.dispatcher = dispatcher_;
     options.data_directory = directory_->path();
     options.address = address;
     options.insecure_any_address = true;
@@ -89,6 +92,7 @@ class ConnectionAcceptorTest : public ::testing::Test {
   std::string Metrics() { return server_->metrics().registry.Text(); }
   bool Says(const std::string& line) { return Metrics().find(line + "\n") != std::string::npos; }
 
+  DispatcherOptions dispatcher_;
   std::unique_ptr<TemporaryDirectory> directory_;
   std::unique_ptr<Server> server_;
 };
@@ -130,6 +134,37 @@ TEST_F(ConnectionAcceptorTest, BoundsTheConnectionsOfAnAddress) {
   ASSERT_TRUE(second.Connect(server_->address()));
   EXPECT_FALSE(second.IsServed());
   EXPECT_TRUE(Says("fusion_connections_refused_total{reason=\"address\"} 1")) << Metrics();
+}
+
+TEST_F(ConnectionAcceptorTest, AWorkerWhoseConnectionEndsBetweenTwoCallsIsLostSoon) {
+  dispatcher_.broken_grace = std::chrono::milliseconds(100);
+  dispatcher_.connected_for = std::chrono::minutes(10);
+  StartServer({});
+  grpc::ChannelArguments own;
+  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  auto channel = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), own);
+  {
+    grpc::ClientContext context;
+    v1::SynchronizeRequest request;
+    request.set_worker("alpha");
+    request.set_instance("1");
+    v1::SynchronizeResponse response;
+    const grpc::Status called =
+        v1::WorkerService::NewStub(channel)->Synchronize(&context, request, &response);
+    ASSERT_TRUE(called.ok()) << called.error_message();
+  }
+  const auto connected = [&] {
+    grpc::ClientContext context;
+    v1::ListWorkersResponse workers;
+    const grpc::Status listed =
+        v1::FleetService::NewStub(server_->InProcessChannel())->ListWorkers(&context, {}, &workers);
+    EXPECT_TRUE(listed.ok()) << listed.error_message();
+    return workers.workers_size() == 1 && workers.workers(0).connected();
+  };
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_TRUE(connected()) << "its call is over, its connection is not";
+  channel.reset();
+  EXPECT_TRUE(Eventually([&] { return !connected(); }));
 }
 
 TEST_F(ConnectionAcceptorTest, AllAddressesOfTheMachineMeansIpv4Too) {
