@@ -104,7 +104,8 @@ double FamilyTimes::DeviationOf(const std::string& variant, const ResidualFeatur
   return std::sqrt(std::max(variance, Square(kLeastDeviation)));
 }
 
-void LearnFromCover(double measured_seconds, const std::vector<KernelBelief*>& kernels) {
+void LearnFromCover(double measured_seconds, double measured_deviation,
+                    const std::vector<KernelBelief*>& kernels) {
   std::vector<std::pair<KernelBelief*, int>> times;  // each kernel once
   for (KernelBelief* kernel : kernels) {
     const auto known =
@@ -121,7 +122,8 @@ void LearnFromCover(double measured_seconds, const std::vector<KernelBelief*>& k
                ? 0
                : Square(count * kernel.seconds * kernel.deviation);
   };
-  const double noise = shared ? std::hypot(kMeasuredDeviation, kSharedCoverDeviation) : kMeasuredDeviation;
+  const double noise =
+      std::hypot(kMeasuredDeviation, measured_deviation, shared ? kSharedCoverDeviation : 0.0);
   double expected = 0, variance = Square(measured_seconds * noise);
   for (const auto& [kernel, count] : times) {
     kernel->deviation = std::max(kernel->deviation, kLeastDeviation);

@@ -54,17 +54,19 @@ void Scale(double factor, v1::ResidualStatistics::Sums* sums) {
   sums->set_weight(sums->weight() * factor);
 }
 
-void Add(const ResidualFeatures& x, double y, double weight, v1::ResidualStatistics::Sums* sums) {
+// `counted`: how many observations it is for the deviation.
+void Add(const ResidualFeatures& x, double y, double weight, double counted,
+         v1::ResidualStatistics::Sums* sums) {
   for (int i = 0; i < kSize; ++i) {
     for (int j = i; j < kSize; ++j) {
       double& square = *sums->mutable_squares()->Mutable(Position(i, j));
-      square += x[i] * x[j];
+      square += weight * x[i] * x[j];
     }
     double& product = *sums->mutable_products()->Mutable(i);
-    product += x[i] * y;
+    product += weight * x[i] * y;
   }
-  sums->set_total(sums->total() + y * y);
-  sums->set_weight(sums->weight() + weight);
+  sums->set_total(sums->total() + weight * y * y);
+  sums->set_weight(sums->weight() + counted);
 }
 
 // Sum of the squares of what the coefficients leave.
@@ -102,9 +104,14 @@ double Dot(const ResidualFeatures& a, const ResidualFeatures& b) {
 
 }  // namespace
 
+double IntervalDeviation(double low, double high) {
+  constexpr double kHalfWidth = 1.96;  // of 95 % of a normal distribution, in standard deviations
+  return low > 0 ? std::log(high / low) / (2 * kHalfWidth) : 0;
+}
+
 void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics) {
   std::vector<ResidualFeatures> features;
-  std::vector<double> errors;
+  std::vector<double> errors, weights;
   for (const ResidualObservation& candidate : candidates) {
     const double predicted =
         std::accumulate(candidate.predicted_seconds.begin(), candidate.predicted_seconds.end(), 0.0);
@@ -116,6 +123,8 @@ void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStat
         mean[i] += candidate.kernels[k][i] * candidate.predicted_seconds[k] / predicted;
     features.push_back(mean);
     errors.push_back(error);
+    const double noise = candidate.deviation / kPriorOwn;
+    weights.push_back(std::isfinite(noise) ? 1 / (1 + noise * noise) : 1e-6);
   }
   if (features.empty()) return;
   if (!Fits(*statistics)) {
@@ -128,22 +137,24 @@ void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStat
   Scale(1 - kForgotten, statistics->mutable_within());
   Scale(1 - kForgotten, statistics->mutable_between());
   const double count = static_cast<double>(features.size());
+  const double weight = std::accumulate(weights.begin(), weights.end(), 0.0);
   ResidualFeatures mean{};
-  for (const ResidualFeatures& x : features)
-    for (int i = 0; i < kSize; ++i) mean[i] += x[i] / count;
+  for (size_t c = 0; c < features.size(); ++c)
+    for (int i = 0; i < kSize; ++i) mean[i] += weights[c] * features[c][i] / weight;
   // A measurement that something disturbed counts no more than one that is off by a factor of four.
   std::vector<double> sorted = errors;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
                    sorted.end());
   const double middle = sorted[sorted.size() / 2];
   for (double& error : errors) error = std::clamp(error, middle - std::log(4), middle + std::log(4));
-  const double mean_error = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
+  const double mean_error = std::inner_product(errors.begin(), errors.end(), weights.begin(), 0.0) / weight;
   for (size_t c = 0; c < features.size(); ++c) {
     ResidualFeatures x = features[c];
     for (int i = 0; i < kSize; ++i) x[i] -= mean[i];
-    Add(x, errors[c] - mean_error, (count - 1) / count, statistics->mutable_within());
+    Add(x, errors[c] - mean_error, weights[c], weights[c] * (1 - weights[c] / weight),
+        statistics->mutable_within());
   }
-  Add(mean, mean_error, 1, statistics->mutable_between());
+  Add(mean, mean_error, weight / count, weight / count, statistics->mutable_between());
   statistics->set_jobs(statistics->jobs() + 1);
   statistics->set_candidates(statistics->candidates() + static_cast<int64_t>(features.size()));
 }

@@ -41,9 +41,14 @@ struct ResidualObservation {
   std::vector<ResidualFeatures> kernels;
   std::vector<double> predicted_seconds;
   double measured_seconds = 0;
+  double deviation = 0;  // of the logarithm of the measured time, by its interval; 0: next to none
 };
 
-// Adds the candidates of one job; those with times that are not finite and positive are left out. Older jobs
+// That of a time whose interval of 95 % is given; 0 where `low` is none.
+double IntervalDeviation(double low, double high);
+
+// Adds the candidates of one job; those with times that are not finite and positive are left out. The less
+// sure a time, the less it counts: half where its deviation is as large as that of predictions. Older jobs
 // count less: each new one takes 1/200 of what they weigh. Statistics of another version of the model, or
 // that do not fit together, begin anew.
 void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStatistics* statistics);

@@ -77,6 +77,10 @@ double KernelSeconds(const CostModel& model, const v1::Candidate& candidate) {
   return std::max(measured - model.StartSeconds(), measured / 4);
 }
 
+double DeviationOf(const v1::Statistics& measured) {
+  return IntervalDeviation(measured.low(), measured.high());
+}
+
 // A kernel of the candidates.
 struct MeasuredKernel {
   KernelIdentity identity;
@@ -135,7 +139,8 @@ void LearnKernels(const CostModel& model, const Plans& plans, const GeneratedCod
       beliefs.push_back(&kernel.belief);
       if (members.insert(&kernel).second) ++kernel.measurements;
     }
-    LearnFromCover(KernelSeconds(model, code.candidates[cover].candidate), beliefs);
+    const v1::Candidate& candidate = code.candidates[cover].candidate;
+    LearnFromCover(KernelSeconds(model, candidate), DeviationOf(candidate.measured()), beliefs);
   }
 }
 
@@ -220,7 +225,8 @@ std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Pl
   for (size_t i = 0; i < code.candidates.size(); ++i) {
     const v1::Candidate& candidate = code.candidates[i].candidate;
     if (candidate.outcome() != v1::OK) continue;
-    ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate)};
+    ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate),
+                                    .deviation = DeviationOf(candidate.measured())};
     for (int member : plans.covers.covers[i].columns) {
       const FusionImplementation& implementation = plans.space.implementations[member];
       observation.kernels.push_back(FeaturesOf(implementation));

@@ -47,6 +47,7 @@ struct ReplayedGraph {
     for (const ReplayedCandidate& candidate : candidates) {
       ResidualObservation& observation = observations.emplace_back();
       observation.measured_seconds = std::max(candidate.measured - start_seconds, candidate.measured / 4);
+      observation.deviation = IntervalDeviation(candidate.low, candidate.high);
       for (const ReplayedKernel* kernel : candidate.kernels) {
         observation.kernels.push_back(kernel->features);
         observation.predicted_seconds.push_back(kernel->seconds);
@@ -138,7 +139,8 @@ class Kernels final : public KernelMemory {
                         {kernel->seconds * residual.Correction(kernel->features), kUnmeasuredDeviation}};
         beliefs.push_back(&it->second.belief);
       }
-      LearnFromCover(std::max(cover->measured - start_seconds, cover->measured / 4), beliefs);
+      LearnFromCover(std::max(cover->measured - start_seconds, cover->measured / 4),
+                     IntervalDeviation(cover->low, cover->high), beliefs);
     }
   }
 

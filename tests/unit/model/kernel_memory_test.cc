@@ -99,21 +99,30 @@ TEST(FamilyTimes, AShareOfACoverIsNoTimeOfTheKernelItself) {
 
 TEST(LearnFromCover, OneKernelTakesNearlyAll) {
   KernelBelief kernel = {1e-3, kUnmeasuredDeviation};
-  LearnFromCover(2e-3, {&kernel});
+  LearnFromCover(2e-3, 0, {&kernel});
   EXPECT_NEAR(kernel.seconds, 2e-3, 0.05e-3);
   EXPECT_LT(kernel.deviation, 0.05);
   // What is measured again is averaged, and stays open to change.
   const double before = kernel.seconds;
-  LearnFromCover(2.2e-3, {&kernel});
+  LearnFromCover(2.2e-3, 0, {&kernel});
   EXPECT_GT(kernel.seconds, before + 0.03e-3);
   EXPECT_LT(kernel.seconds, 2.2e-3);
-  for (int i = 0; i < 50; ++i) LearnFromCover(3e-3, {&kernel});
+  for (int i = 0; i < 50; ++i) LearnFromCover(3e-3, 0, {&kernel});
   EXPECT_NEAR(kernel.seconds, 3e-3, 0.01e-3);
+}
+
+TEST(LearnFromCover, ATimeThatScattersMovesLittle) {
+  KernelBelief sure = {1e-3, 0.25}, unsure = sure;
+  LearnFromCover(8e-3, 0, {&sure});
+  LearnFromCover(8e-3, IntervalDeviation(1e-3, 64e-3), {&unsure});  // from 1 to 64 ms
+  EXPECT_GT(sure.seconds, 6.5e-3);
+  EXPECT_LT(unsure.seconds, 1.1e-3);
+  EXPECT_GT(unsure.deviation, 0.24) << "it is known as little as before";
 }
 
 TEST(LearnFromCover, SeveralShareByHowUnsureTheyWere) {
   KernelBelief known = {1e-3, 0.015}, unknown = {1e-3, kUnmeasuredDeviation};
-  LearnFromCover(3e-3, {&known, &unknown});
+  LearnFromCover(3e-3, 0, {&known, &unknown});
   EXPECT_NEAR(known.seconds, 1e-3, 0.02e-3);
   EXPECT_GT(unknown.seconds, 1.8e-3);
   EXPECT_LT(unknown.seconds, 2e-3);
@@ -123,9 +132,9 @@ TEST(LearnFromCover, SeveralShareByHowUnsureTheyWere) {
 TEST(LearnFromCover, SharedCoversDoNotMoveWhatWasMeasuredAlone) {
   KernelBelief one = {1e-3, kUnmeasuredDeviation}, two = one;
   for (int pass = 0; pass < 5; ++pass) {
-    LearnFromCover(1e-3, {&one});
-    LearnFromCover(1e-3, {&two});
-    for (int cover = 0; cover < 8; ++cover) LearnFromCover(2.3e-3, {&one, &two});
+    LearnFromCover(1e-3, 0, {&one});
+    LearnFromCover(1e-3, 0, {&two});
+    for (int cover = 0; cover < 8; ++cover) LearnFromCover(2.3e-3, 0, {&one, &two});
   }
   EXPECT_NEAR(one.seconds, 1e-3, 1e-6);
   EXPECT_NEAR(two.seconds, 1e-3, 1e-6);
@@ -133,24 +142,24 @@ TEST(LearnFromCover, SharedCoversDoNotMoveWhatWasMeasuredAlone) {
 
 TEST(LearnFromCover, SharedCoversStayOpenToChange) {
   KernelBelief one = {1e-3, kUnmeasuredDeviation}, two = one;
-  for (int i = 0; i < 100; ++i) LearnFromCover(2e-3, {&one, &two});
-  for (int i = 0; i < 20; ++i) LearnFromCover(3e-3, {&one, &two});
+  for (int i = 0; i < 100; ++i) LearnFromCover(2e-3, 0, {&one, &two});
+  for (int i = 0; i < 20; ++i) LearnFromCover(3e-3, 0, {&one, &two});
   EXPECT_NEAR(one.seconds + two.seconds, 3e-3, 0.05e-3);
   // One of them alone says how much each takes.
-  LearnFromCover(1e-3, {&one});
+  LearnFromCover(1e-3, 0, {&one});
   EXPECT_NEAR(one.seconds, 1e-3, 0.15e-3);
 }
 
 TEST(LearnFromCover, AKernelThatRunsSeveralTimesIsOneUnknown) {
   KernelBelief thrice = {1e-3, kUnmeasuredDeviation}, once = thrice;
-  LearnFromCover(5e-3, {&thrice, &once, &thrice, &thrice});
+  LearnFromCover(5e-3, 0, {&thrice, &once, &thrice, &thrice});
   EXPECT_GT(thrice.seconds, 1.25e-3);
   EXPECT_LT(thrice.seconds, 1.34e-3);
   EXPECT_NEAR(once.seconds, 1.1e-3, 0.02e-3);
   EXPECT_LT(thrice.deviation, once.deviation);
   // Nothing else is in the cover, but it runs beside itself.
   KernelBelief twice = {1e-3, kUnmeasuredDeviation};
-  LearnFromCover(4e-3, {&twice, &twice});
+  LearnFromCover(4e-3, 0, {&twice, &twice});
   EXPECT_NEAR(twice.seconds, 2e-3, 0.1e-3);
   EXPECT_GE(twice.deviation, 0.03);
 }
@@ -161,14 +170,14 @@ TEST(LearnFromCover, CoversTellTheirKernelsApart) {
   const double truth[] = {1e-3, 2e-3, 4e-3};
   for (int turn = 0; turn < 20; ++turn)
     for (const auto& [a, b] : {std::pair{0, 1}, {1, 2}, {0, 2}})
-      LearnFromCover(truth[a] + truth[b], {&all[a], &all[b]});
+      LearnFromCover(truth[a] + truth[b], 0, {&all[a], &all[b]});
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(all[i].seconds / truth[i], 1, 0.1) << i;
 }
 
 TEST(LearnFromCover, TimesThatAreNoneTeachNothing) {
   for (double measured : {0.0, -1.0, std::numeric_limits<double>::infinity(), double(NAN)}) {
     KernelBelief one = {1e-3, 0.1}, two = {1e-3, 0.2};
-    LearnFromCover(measured, {&one, &two});
+    LearnFromCover(measured, 0, {&one, &two});
     EXPECT_EQ(one.seconds, 1e-3) << measured;
     EXPECT_EQ(two.deviation, 0.2) << measured;
   }

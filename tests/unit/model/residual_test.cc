@@ -67,6 +67,26 @@ TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
   EXPECT_THAT(residual.Explain(), HasSubstr("bulk copies x1.2"));
 }
 
+TEST(Residual, TimesThatScatterTeachLittle) {
+  // On a busy machine: every time is 30 times the predicted one, and spans a factor of 50.
+  v1::ResidualStatistics quiet = Learn(10, 1), busy = quiet;
+  std::vector<ResidualObservation> candidates(20, Observe({Kernel(LoadPath::kBulk)}, 30e-3));
+  for (int i = 0; i < 10; ++i) candidates[i] = Observe({Kernel(LoadPath::kDirect)}, 90e-3);
+  for (ResidualObservation& candidate : candidates) candidate.deviation = IntervalDeviation(2e-3, 100e-3);
+  const auto ratio = [](const v1::ResidualStatistics& statistics) {
+    const Residual residual(statistics);
+    return residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect));
+  };
+  AddJob(candidates, &busy);
+  EXPECT_NEAR(ratio(busy), 1.3, 0.05);
+  EXPECT_LT(Residual(busy).graph_deviation(), 0.6);
+  v1::ResidualStatistics believed = quiet;
+  for (ResidualObservation& candidate : candidates) candidate.deviation = 0;
+  AddJob(candidates, &believed);
+  EXPECT_LT(ratio(believed), 1.2) << "what it would have taught";
+  EXPECT_GT(Residual(believed).graph_deviation(), 0.6);
+}
+
 TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {
   // Twenty candidates of one job, all twice as slow as predicted: less than half of that is believed of other
   // graphs.
