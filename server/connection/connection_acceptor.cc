@@ -274,9 +274,10 @@ struct ConnectionAcceptor::Parts {
              const std::string& network, const std::string& rest) {
     const std::string socket_name = SocketNameOf(name, ++serial);
     ++carried;
+    if (watch.began) watch.began(socket_name);
     const std::shared_ptr<void> counted(nullptr, [this, socket_name](void*) {
       --carried;
-      if (ended) ended(socket_name);
+      if (watch.ended) watch.ended(socket_name);
     });
     std::shared_ptr<void> known;
     ShownCredentials shown;
@@ -383,7 +384,7 @@ struct ConnectionAcceptor::Parts {
   size_t answers_given_up = 0;  // that are counted
   BadEnds ended_badly;
   RateLimiter of_addresses;
-  std::function<void(const std::string& socket_name)> ended;  // null once stopped; the carriers' thread's
+  ConnectionWatch watch;         // empty once stopped; the carriers' thread's
   std::atomic<int> carried = 0;  // connections; before `carrier`, whose end ends them
   asio::io_context carrier{1};
   const asio::executor_work_guard<asio::io_context::executor_type> carries{carrier.get_executor()};
@@ -447,10 +448,9 @@ ConnectionAcceptor::~ConnectionAcceptor() {
 int ConnectionAcceptor::port() const { return parts_->port; }
 
 void ConnectionAcceptor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server,
-                               std::unique_ptr<TlsServer> tls, AccessGate& gate,
-                               std::function<void(const std::string& socket_name)> ended) {
+                               std::unique_ptr<TlsServer> tls, AccessGate& gate, ConnectionWatch watch) {
   parts_->server = std::move(server);
-  parts_->ended = std::move(ended);
+  parts_->watch = std::move(watch);
   parts_->tls = std::move(tls);
   parts_->gate = &gate;
   parts_->table = std::make_unique<ConnectionTable>(parts_->wanted);
@@ -491,7 +491,7 @@ void ConnectionAcceptor::Stop() {
   parts_->carrier.stop();
   if (parts_->thread.joinable()) parts_->thread.join();
   if (parts_->carrier_thread.joinable()) parts_->carrier_thread.join();
-  parts_->ended = nullptr;
+  parts_->watch = {};
 }
 
 }  // namespace fusion

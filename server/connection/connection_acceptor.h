@@ -33,6 +33,12 @@ struct ConnectionMetrics {
   MetricFamily<Counter>& given_up;  // such answers
 };
 
+// Who wants to know of a connection, by the name that the gRPC server knows it by (peer_name.h): before gRPC
+// does, and when it is no more. Called on another thread, not after ConnectionAcceptor::Stop.
+struct ConnectionWatch {
+  std::function<void(const std::string&socket_name)> began, ended;
+};
+
 // Used by one thread.
 class ConnectionAcceptor {
  public:
@@ -46,12 +52,9 @@ class ConnectionAcceptor {
 
   int port() const;
   // Carries each connection, without delay of small packets. With `tls` each is one of TLS, and calls ask the
-  // gate's door. `ended`: that a connection of that name, as the gRPC server knows it (peer_name.h), is no
-  // more; before Stop returns, on another thread. The limits are those of now. The gate outlives the
-  // acceptor. Call once.
+  // gate's door. The limits are those of now. The gate outlives the acceptor. Call once.
   void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server,
-             std::unique_ptr<TlsServer> tls, AccessGate& gate,
-             std::function<void(const std::string& socket_name)> ended);
+             std::unique_ptr<TlsServer> tls, AccessGate& gate, ConnectionWatch watch);
   // Listens no more, and the gRPC server hears of no further connection; those that it has go on.
   void StopListening();
   // Ends all connections; call when the gRPC server has ended, whose last words have a second to go out.

@@ -7,7 +7,8 @@
 namespace fusion {
 
 struct LongPolls::Call {
-  v1::SynchronizeRequest request;  // constant
+  v1::SynchronizeRequest request;  // constant, as number
+  int64_t number = 0;
   // Held while the call is looked at, so that two events do not claim tasks for it at once.
   std::mutex mutex;
   v1::SynchronizeResponse response;                // guarded by mutex
@@ -22,20 +23,25 @@ LongPolls::LongPolls(boost::asio::any_io_executor executor, Look look)
 LongPolls::~LongPolls() { Close(); }
 
 void LongPolls::Hold(v1::SynchronizeRequest request, v1::SynchronizeResponse response,
-                     std::chrono::milliseconds wait, Done done) {
+                     std::chrono::milliseconds wait, Done done, int64_t number) {
   auto call = std::make_shared<Call>();
+  call->number = number;
   call->request = std::move(request);
   call->response = std::move(response);
   call->done = std::move(done);
   std::shared_ptr<Call> older;
-  bool closed = false;
+  bool no_more = false;
   {
     // Known before it is first looked at: what happens in between wakes it.
     std::lock_guard<std::mutex> lock(mutex_);
-    closed = closed_;
-    if (!closed) older = std::exchange(calls_[call->request.worker()], call);
+    no_more = closed_;
+    if (!no_more) {
+      std::shared_ptr<Call>& held = calls_[call->request.worker()];
+      no_more = held != nullptr && number != 0 && number < held->number;
+      if (!no_more) older = std::exchange(held, call);
+    }
   }
-  if (closed) return Finish(call);
+  if (no_more) return Finish(call);
   if (older != nullptr) Finish(older);
   if (wait <= std::chrono::milliseconds::zero()) return Evaluate(call, /*last=*/true);
   Evaluate(call, /*last=*/false);
@@ -47,6 +53,18 @@ void LongPolls::Hold(v1::SynchronizeRequest request, v1::SynchronizeResponse res
     Gate::Pass pass(*gate);
     if (pass && !error) Evaluate(call, /*last=*/true);
   });
+}
+
+void LongPolls::GiveUpOlder(const std::string& worker, int64_t number) {
+  std::shared_ptr<Call> older;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = calls_.find(worker);
+    if (found == calls_.end() || (number != 0 && number < found->second->number)) return;
+    older = found->second;
+    calls_.erase(found);
+  }
+  Finish(older);
 }
 
 void LongPolls::Evaluate(const std::shared_ptr<Call>& call, bool last) {

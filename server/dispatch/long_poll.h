@@ -16,9 +16,9 @@
 
 namespace fusion {
 
-// At most one call of each worker is held: a newer one means that the worker has given up the older, which is
-// answered with nothing. Thread safe. Callbacks run on the executor or on the thread that calls Hold or
-// Close.
+// At most one call of each worker is held, the newest that has come: it means that the worker has given up
+// the older, which is answered with nothing. Thread safe. Callbacks run on the executor or on the thread that
+// calls Hold or Close.
 class LongPolls {
  public:
   using Done = std::function<void(v1::SynchronizeResponse)>;
@@ -32,9 +32,12 @@ class LongPolls {
   LongPolls& operator=(const LongPolls&) = delete;
 
   // Calls done exactly once: as soon as look says that there is something, or after `wait` with what there
-  // is.
+  // is; at once, where a newer call has come. number: of calls in the order in which they came; 0: unknown,
+  // newer than all before.
   void Hold(v1::SynchronizeRequest request, v1::SynchronizeResponse response, std::chrono::milliseconds wait,
-            Done done);
+            Done done, int64_t number = 0);
+  // A call of that number has come: what is held of older ones is answered.
+  void GiveUpOlder(const std::string& worker, int64_t number);
   // Looks again for this worker, or for all.
   void Wake(const std::string& worker);
   void WakeAll();

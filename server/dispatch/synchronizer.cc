@@ -64,6 +64,7 @@ void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done d
     done(std::move(response));
     return;
   }
+  polls_.GiveUpOlder(request.worker(), call);  // and not only once what this one brings is on the disk
   Accept(request, contact, response);
   response.set_drain(registry_.Draining(request.worker()));
 
@@ -79,12 +80,14 @@ void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done d
   }
   std::string worker = request.worker();
   std::string instance = request.instance();
-  polls_.Hold(std::move(request), std::move(response), wait,
-              [this, worker = std::move(worker), instance = std::move(instance),
-               done = std::move(done)](v1::SynchronizeResponse answer) {
-                registry_.Answered(worker, instance, clock_.Now());
-                done(std::move(answer));
-              });
+  polls_.Hold(
+      std::move(request), std::move(response), wait,
+      [this, worker = std::move(worker), instance = std::move(instance),
+       done = std::move(done)](v1::SynchronizeResponse answer) {
+        registry_.Answered(worker, instance, clock_.Now());
+        done(std::move(answer));
+      },
+      call);
 }
 
 void Synchronizer::Accept(const v1::SynchronizeRequest& request, WorkerRegistry::Contact contact,

@@ -65,15 +65,22 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
     const auto drained = drained_before_.find(request.worker());
     entry.told_to_drain = drained != drained_before_.end() && drained->second == request.instance();
   }
-  const bool offers_more = entry.offer.problems_size() > request.problems_size();
-  entry.offer = OfferOf(request);
   entry.last_contact = now;
   entry.lost = false;
-  entry.last_call = std::max(entry.last_call, call);  // they may be taken up in another order
-  entry.broke = Timestamp();
-  entry.says_draining = request.draining();
-  entry.running_tasks = 0;
-  for (const v1::TaskReport& report : request.tasks()) entry.running_tasks += report.running() ? 1 : 0;
+  const bool newest = call >= entry.last_call;
+  entry.last_call = std::max(entry.last_call, call);
+  // Its connection may have ended before it was taken up.
+  if (entry.last_call > entry.broken_call || call == 0)
+    entry.broke = Timestamp();
+  else if (entry.broke == Timestamp())
+    entry.broke = now;
+  const bool offers_more = newest && entry.offer.problems_size() > request.problems_size();
+  if (newest || call == 0) {
+    entry.offer = OfferOf(request);
+    entry.says_draining = request.draining();
+    entry.running_tasks = 0;
+    for (const v1::TaskReport& report : request.tasks()) entry.running_tasks += report.running() ? 1 : 0;
+  }
   if (contact == Contact::kNewInstance || !was_connected || offers_more) {
     ++version_;
     changed_.notify_all();
@@ -84,7 +91,10 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
 void WorkerRegistry::CallBroke(const std::string& worker, int64_t call, Timestamp now) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = workers_.find(worker);
-  if (found != workers_.end() && call != 0 && found->second.last_call == call) found->second.broke = now;
+  if (found == workers_.end() || call == 0) return;
+  Entry& entry = found->second;
+  entry.broken_call = std::max(entry.broken_call, call);
+  if (entry.last_call <= entry.broken_call && entry.broke == Timestamp()) entry.broke = now;
 }
 
 std::vector<std::string> WorkerRegistry::TakeSilentSince(Timestamp then) {

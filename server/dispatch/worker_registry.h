@@ -31,7 +31,8 @@ class WorkerRegistry {
     kReplaced,     // a process that a newer one of the same name has replaced
   };
   // Notes a call of a worker.
-  // call: numbers calls in the order in which they came; 0: unknown.
+  // call: numbers calls in the order in which they came, in which they need not be taken up: what a call says
+  // of the worker is left alone where a newer one has said it. 0: unknown.
   Contact Touch(const v1::SynchronizeRequest& request, Timestamp now, int64_t call = 0);
   // The connection of this call broke, answered or not. If it is the worker's last one, he may have died.
   void CallBroke(const std::string& worker, int64_t call, Timestamp now);
@@ -88,8 +89,8 @@ class WorkerRegistry {
     bool lost = false;             // it has let its leases end since it called
     v1::SynchronizeRequest offer;  // devices, problems, builds, confinement, version
     Timestamp last_contact{};
-    int64_t last_call = 0;
-    Timestamp broke{};  // the last call; 0: it did not
+    int64_t last_call = 0, broken_call = 0;  // the newest
+    Timestamp broke{};                       // the last call; 0: it did not
     bool says_draining = false;
     bool told_to_drain = false;
     int running_tasks = 0;

@@ -215,9 +215,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   }
   Parts* running = server->parts_.get();
   if (running->acceptor)
-    running->acceptor->Start(
-        std::move(connections), *std::move(listening_tls), *running->gate,
-        [worker = running->worker.get()](const std::string& name) { worker->ConnectionEnded(name); });
+    running->acceptor->Start(std::move(connections), *std::move(listening_tls), *running->gate,
+                             {.began = [worker = running->worker.get()](
+                                           const std::string& name) { worker->ConnectionBegan(name); },
+                              .ended = [worker = running->worker.get()](
+                                           const std::string& name) { worker->ConnectionEnded(name); }});
   running->serving = true;
   if (!options.metrics_address.empty()) {
     MonitorOptions monitor;

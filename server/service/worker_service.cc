@@ -65,13 +65,21 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
     return reactor;
   }
   // On the pool, because results are written to the disk before the answer.
-  const int64_t number = ++calls_;
-  reactor->set_call(number);
-  if (const std::string connection = SocketOfName(call->peer()); !connection.empty()) {
+  int64_t number = 0;
+  bool ended = false;  // its connection
+  {
+    const std::string connection = SocketOfName(call->peer());  // "": there is none
     std::lock_guard lock(mutex_);
-    last_calls_[connection] = {request->worker(), number};
+    number = ++calls_;
+    const auto found = connections_.find(connection);
+    if (found != connections_.end())
+      found->second[request->worker()] = number;
+    else
+      ended = !connection.empty();
   }
-  boost::asio::post(context_.workers, [this, reactor, call, response, request, number, peer = shown.peer] {
+  reactor->set_call(number);
+  boost::asio::post(context_.workers, [this, reactor, call, response, request, number, ended,
+                                       worker = request->worker(), peer = shown.peer] {
     context_.dispatcher.Synchronize(
         *request,
         [reactor, call, response, peer, &gate = context_.gate](v1::SynchronizeResponse answer) {
@@ -80,20 +88,26 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
           reactor->Finish(grpc::Status::OK);
         },
         number);
+    if (ended) context_.dispatcher.CallBroke(worker, number);
   });
   return reactor;
 }
 
+void WorkerServiceImpl::ConnectionBegan(const std::string& socket_name) {
+  std::lock_guard lock(mutex_);
+  connections_.try_emplace(socket_name);
+}
+
 void WorkerServiceImpl::ConnectionEnded(const std::string& socket_name) {
-  LastCall last;
+  std::map<std::string, int64_t> last_calls;
   {
     std::lock_guard lock(mutex_);
-    const auto found = last_calls_.find(socket_name);
-    if (found == last_calls_.end()) return;
-    last = std::move(found->second);
-    last_calls_.erase(found);
+    const auto found = connections_.find(socket_name);
+    if (found == connections_.end()) return;
+    last_calls = std::move(found->second);
+    connections_.erase(found);
   }
-  context_.dispatcher.CallBroke(last.worker, last.number);
+  for (const auto& [worker, call] : last_calls) context_.dispatcher.CallBroke(worker, call);
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackServerContext* call,

@@ -1,7 +1,7 @@
 // gRPC adapter of WorkerService.
 #pragma once
 
-#include <atomic>
+#include <map>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -27,19 +27,18 @@ class WorkerServiceImpl : public v1::WorkerService::CallbackService {
   grpc::ServerReadReactor<v1::Chunk>* WriteBlob(grpc::CallbackServerContext* call,
                                                 v1::WriteBlobResponse* response) override;
 
-  // A connection of that name (server/identity/peer_name.h) is no more: so is the worker that called over it
-  // last, unless it calls again soon, whether a call of its was open or it was between two.
+  // That there is a connection of that name (server/identity/peer_name.h), before anything comes over it; and
+  // that it is no more: then the workers that called over it last are lost unless they call again soon,
+  // whether a call of theirs was open or they were between two.
+  void ConnectionBegan(const std::string& socket_name);
   void ConnectionEnded(const std::string& socket_name);
 
  private:
-  struct LastCall {
-    std::string worker;
-    int64_t number = 0;
-  };
   const ServiceContext context_;
-  std::atomic<int64_t> calls_ = 0;  // of Synchronize, so far
   std::mutex mutex_;
-  std::unordered_map<std::string, LastCall> last_calls_;  // by connection; guarded by mutex_
+  int64_t calls_ = 0;  // of Synchronize, so far; guarded by mutex_, as all below
+  // Of each connection that there is: the newest call of each worker.
+  std::unordered_map<std::string, std::map<std::string, int64_t>> connections_;
 };
 
 }  // namespace fusion

@@ -26,8 +26,9 @@ constexpr double kCallSlackSeconds = 15;
 // Before reporting again what the server did not accept.
 constexpr double kUnacceptedSeconds = 0.2;
 constexpr double kGiveBackSeconds = 2;
-// Calls under way: one that the server may be holding, and one with what has happened since.
-constexpr int kMostCalls = 2;
+// Calls under way: those that the server has not given up yet for newer ones, and one with what has happened
+// since. More are a server that holds on to them.
+constexpr int kMostCalls = 8;
 
 WorkplaceOptions WithMetrics(WorkplaceOptions options, WorkerMetrics* metrics) {
   options.metrics = metrics;
@@ -211,23 +212,32 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
                       : held_.empty()      ? options_.wait_seconds
                                            : std::min(options_.wait_seconds, kContactSeconds);
   const std::shared_ptr<Call> call = StartCall(std::move(request), wait);
-  bool answered = false;
-  {
-    std::unique_lock lock(mutex_);
-    woken_.wait(lock, [&] { return call->answered || (news_ && wait > 0) || stop_.stop_requested(); });
-    answered = call->answered;
+  for (bool answered = false; !answered;) {
+    bool news = false;
+    {
+      std::unique_lock lock(mutex_);
+      const auto any_answered = [&] {
+        return std::any_of(calls_.begin(), calls_.end(), [](const auto& each) { return each->answered; });
+      };
+      woken_.wait(lock, [&] {
+        news = (news_ && wait > 0) || stop_.stop_requested();
+        return news || any_answered();
+      });
+      answered = call->answered;
+    }
+    for (const v1::SynchronizeResponse& answer : TakeAnswers()) {
+      Handle(answer);
+      *next_contact =
+          std::chrono::duration<double>(std::clamp(answer.next_contact_seconds(), 0.0, kContactSeconds));
+    }
+    if (news && !answered) return absl::CancelledError("there is news");
   }
-  const std::vector<v1::SynchronizeResponse> answers = TakeAnswers();
-  for (const v1::SynchronizeResponse& answer : answers) Handle(answer);
-  if (!answered) return absl::CancelledError("there is news");
   answered_ = call->status.ok();
   if (!call->status.ok()) {
     const auto code = static_cast<absl::StatusCode>(call->status.error_code());
     return absl::Status(IsRefusal(code) ? code : absl::StatusCode::kUnavailable,
                         call->status.error_message());
   }
-  *next_contact =
-      std::chrono::duration<double>(std::clamp(answers.back().next_contact_seconds(), 0.0, kContactSeconds));
   // The call was short to bring results. Now that they are accepted, one that waits: what comes next of their
   // job, this worker's device may be needed for.
   if ((finished || greeting) && !held_.HasFinished()) *next_contact = std::chrono::duration<double>(0);

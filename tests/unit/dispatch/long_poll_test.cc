@@ -23,12 +23,14 @@ class LongPollsTest : public ::testing::Test {
     polls_.Close();
     pool_.join();
   }
-  std::future<v1::SynchronizeResponse> Hold(const std::string& worker, milliseconds wait) {
+  std::future<v1::SynchronizeResponse> Hold(const std::string& worker, milliseconds wait,
+                                            int64_t number = 0) {
     auto promise = std::make_shared<std::promise<v1::SynchronizeResponse>>();
     v1::SynchronizeResponse response;
     response.set_next_contact_seconds(3);
-    polls_.Hold(From(worker), response, wait,
-                [promise](v1::SynchronizeResponse r) { promise->set_value(r); });
+    polls_.Hold(
+        From(worker), response, wait, [promise](v1::SynchronizeResponse r) { promise->set_value(r); },
+        number);
     return promise->get_future();
   }
 
@@ -79,6 +81,15 @@ TEST_F(LongPollsTest, WakingWithoutNewsKeepsHolding) {
   news_ = true;
   polls_.Wake("w");
   EXPECT_EQ(held.get().cancelled_size(), 1);
+}
+
+TEST_F(LongPollsTest, TheNewestCallIsHeldInWhateverOrderTheyAreTakenUp) {
+  auto second = Hold("w", milliseconds(60000), 2);
+  EXPECT_EQ(Hold("w", milliseconds(60000), 1).get().cancelled_size(), 0) << "it is out of date";
+  polls_.GiveUpOlder("w", 1);
+  EXPECT_EQ(second.wait_for(milliseconds(50)), std::future_status::timeout);
+  polls_.GiveUpOlder("w", 3);
+  EXPECT_EQ(second.get().cancelled_size(), 0) << "before the third is held";
 }
 
 TEST_F(LongPollsTest, ClosingAnswersAllAndLaterCallsAtOnce) {

@@ -60,6 +60,29 @@ TEST_F(WorkerRegistryTest, AWorkerWhoseLastCallBrokeIsSilent) {
   EXPECT_TRUE(registry_.TakeSilentSince(At(99)).empty()) << "it called again";
 }
 
+TEST_F(WorkerRegistryTest, ACallMayBreakBeforeItIsTakenUp) {
+  registry_.Touch(From("w", "1"), At(0), 1);
+  registry_.CallBroke("w", 2, At(1));
+  registry_.Touch(From("w", "1"), At(2), 2);
+  EXPECT_EQ(registry_.TakeSilentSince(At(9)), std::vector<std::string>{"w"});
+  registry_.Touch(From("w", "1"), At(10), 4);
+  registry_.CallBroke("w", 4, At(11));
+  registry_.Touch(From("w", "1"), At(12), 3);
+  EXPECT_EQ(registry_.TakeSilentSince(At(19)), std::vector<std::string>{"w"}) << "3 is older than what broke";
+  registry_.Touch(From("w", "1"), At(20), 5);
+  EXPECT_TRUE(registry_.TakeSilentSince(At(99)).empty());
+}
+
+TEST_F(WorkerRegistryTest, WhatANewerCallSaidStands) {
+  v1::SynchronizeRequest drains = From("w", "1");
+  drains.set_draining(true);
+  registry_.Touch(From("w", "1"), At(0), 1);
+  registry_.Touch(drains, At(1), 3);
+  registry_.Touch(From("w", "1"), At(2), 2);
+  ASSERT_EQ(registry_.Workers(At(2)).size(), 1u);
+  EXPECT_TRUE(registry_.Workers(At(2))[0].draining());
+}
+
 TEST_F(WorkerRegistryTest, ADeviceIsLostWithAllWorkersThatHaveIt) {
   EXPECT_FALSE(IsLost(At(0))) << "nobody has said so";
   registry_.Touch(From("w", "1", {CudaDevice("GPU-1")}), At(0));
