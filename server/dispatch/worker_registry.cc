@@ -67,7 +67,7 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
   }
   entry.last_contact = now;
   entry.lost = false;
-  const bool newest = call >= entry.last_call;
+  const bool newest = call == 0 || call >= entry.last_call;
   entry.last_call = std::max(entry.last_call, call);
   // Its connection may have ended before it was taken up.
   if (entry.last_call > entry.broken_call || call == 0)
@@ -75,7 +75,7 @@ WorkerRegistry::Contact WorkerRegistry::Touch(const v1::SynchronizeRequest& requ
   else if (entry.broke == Timestamp())
     entry.broke = now;
   const bool offers_more = newest && entry.offer.problems_size() > request.problems_size();
-  if (newest || call == 0) {
+  if (newest) {
     entry.offer = OfferOf(request);
     entry.says_draining = request.draining();
     entry.running_tasks = 0;

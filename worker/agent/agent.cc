@@ -214,18 +214,19 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   const std::shared_ptr<Call> call = StartCall(std::move(request), wait);
   for (bool answered = false; !answered;) {
     bool news = false;
+    std::vector<v1::SynchronizeResponse> answers;
     {
+      // Looked at and taken in one: an answer that came in between would be waited for again.
       std::unique_lock lock(mutex_);
-      const auto any_answered = [&] {
-        return std::any_of(calls_.begin(), calls_.end(), [](const auto& each) { return each->answered; });
-      };
       woken_.wait(lock, [&] {
         news = (news_ && wait > 0) || stop_.stop_requested();
-        return news || any_answered();
+        return news ||
+               std::any_of(calls_.begin(), calls_.end(), [](const auto& each) { return each->answered; });
       });
       answered = call->answered;
+      answers = TakeAnswers();
     }
-    for (const v1::SynchronizeResponse& answer : TakeAnswers()) {
+    for (const v1::SynchronizeResponse& answer : answers) {
       Handle(answer);
       *next_contact =
           std::chrono::duration<double>(std::clamp(answer.next_contact_seconds(), 0.0, kContactSeconds));
@@ -274,7 +275,6 @@ std::shared_ptr<Agent::Call> Agent::StartCall(v1::SynchronizeRequest request, do
 
 std::vector<v1::SynchronizeResponse> Agent::TakeAnswers() {
   std::vector<v1::SynchronizeResponse> answers;
-  std::lock_guard lock(mutex_);
   const auto behind_newest =
       std::find_if(calls_.rbegin(), calls_.rend(), [](const auto& call) { return call->answered; }).base();
   for (auto call = calls_.begin(); call != behind_newest; ++call) {

@@ -59,7 +59,7 @@ class Agent {
   // to be answered.
   absl::Status Synchronize(std::chrono::duration<double>* next_contact);
   std::shared_ptr<Call> StartCall(v1::SynchronizeRequest request, double wait_seconds);
-  // Of the calls up to the newest that has been answered, in their order.
+  // Of the calls up to the newest that has been answered, in their order. With mutex_ held.
   std::vector<v1::SynchronizeResponse> TakeAnswers();
   // Cancels all calls and waits until they have ended.
   void EndCalls();

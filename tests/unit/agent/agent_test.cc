@@ -29,6 +29,8 @@ class FakeServer : public v1::WorkerService::Service {
                            v1::SynchronizeResponse* response) override {
     std::unique_lock lock(mutex_);
     const int number = ++calls_;
+    changed_.notify_all();
+    while (held_ > 0) changed_.wait_for(lock, std::chrono::milliseconds(10));
     last_ = *request;
     std::set<std::string> listed;
     for (const v1::TaskReport& report : request->tasks()) {
@@ -52,9 +54,12 @@ class FakeServer : public v1::WorkerService::Service {
     };
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::duration<double>(request->wait_seconds());
+    ++held_;
     while (response->accepted().empty() && !news() && !context->IsCancelled() &&
            std::chrono::steady_clock::now() < until)
       changed_.wait_for(lock, std::chrono::milliseconds(10));
+    --held_;
+    changed_.notify_all();
     if (context->IsCancelled()) ++cancelled_calls_;
     if (number != calls_) return grpc::Status::OK;  // with nothing
     for (const auto& [task, assignment] : assignments_)
@@ -148,7 +153,7 @@ class FakeServer : public v1::WorkerService::Service {
   std::map<std::string, std::string> blobs_;
   v1::SynchronizeRequest last_;
   int refusals_ = 0;
-  int calls_ = 0;
+  int calls_ = 0, held_ = 0;
   int cancelled_calls_ = 0;
   double poll_seconds_ = 0;  // asked of workers whose call was not to be held
   bool drain_ = false;
