@@ -1,13 +1,16 @@
 #include "client/cli/command_line.h"
 
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/invocation.h"
+#include "client/cli/render.h"
 #include "server/parse/similar_name.h"
 
 namespace fusion {
@@ -35,6 +38,13 @@ std::string CommandError(CLI::App* app) {
   return absl::StrCat("there is no command ", Shown(unknown[0]),
                       DidYouMean(SimilarName(unknown[0], candidates)), "; see ", command->get_name(),
                       " --help");
+}
+
+// Whether --json was asked for; the parser says nothing of options before the one that it stumbles over.
+bool AsksForJson(int argc, const char* const* argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  return std::find(arguments.begin(), end, "--json") != end;
 }
 
 }  // namespace
@@ -66,19 +76,25 @@ int RunCommandLine(int argc, const char* const* argv) {
   CLI::App app("Finds, builds and times fused kernels for dataflow graphs of elementary functions.",
                "fusion-client");
   AddCommands(&app, &invocation);
+  // On stdout alone: stderr has the parser's own words, or these.
+  const auto report_json = [&](const std::string& message) {
+    if (AsksForJson(argc, argv)) std::cout << JsonText(ErrorJson(absl::InvalidArgumentError(message)));
+  };
+  const auto report_command = [&](const std::string& message) {
+    std::cerr << "error: " << message << "\n";
+    report_json(message);
+    return kBadInput;
+  };
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (const std::string unknown = CommandError(&app); !unknown.empty() && error.get_exit_code() != 0) {
-      std::cerr << "error: " << unknown << "\n";
-      return kBadInput;
-    }
-    return app.exit(error) == 0 ? kDone : kBadInput;
-  }
-  if (!invocation.run) {
-    std::cerr << "error: " << CommandError(&app) << "\n";
+    if (error.get_exit_code() == 0) return app.exit(error) == 0 ? kDone : kBadInput;  // --help, --version
+    if (const std::string unknown = CommandError(&app); !unknown.empty()) return report_command(unknown);
+    app.exit(error);
+    report_json(error.what());
     return kBadInput;
   }
+  if (!invocation.run) return report_command(CommandError(&app));
   try {
     const ExitCode code = invocation.run();
     std::cout.flush();

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/integration/cli/add_source.h"
 #include "tests/integration/process.h"
 
@@ -107,6 +109,26 @@ TEST_F(ArgumentsTest, ErrorsAsJsonKeepStdoutReadable) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.out, HasSubstr("\"schema\": \"fusion.error/1\""));
   EXPECT_THAT(result.out, HasSubstr("\"violations\""));
+}
+
+TEST_F(ArgumentsTest, BadUsageIsJsonToo) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"submitt", "--json"}, "did you mean submit?"},
+      {{"jobs", "--json"}, "a command is required"},
+      {{"submit", "--json"}, "required"},
+      {{"submit", "x.fuse", "--candidates", "few", "--json"}, "--candidates"},
+      {{"check", "--json", "x.fuse", "--no-such-option"}, "--no-such-option"}};
+  for (const auto& [arguments, message] : cases) {
+    const ProcessResult result = program_.Run(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+    ASSERT_FALSE(json.is_discarded()) << result.out;
+    EXPECT_EQ(json.value("schema", ""), "fusion.error/1");
+    EXPECT_THAT(json["error"].value("message", ""), HasSubstr(message));
+    EXPECT_THAT(result.err, HasSubstr(message));
+  }
+  EXPECT_EQ(program_.Run({"submitt", "--", "--json"}).out, "");
+  EXPECT_EQ(program_.Run({"submitt"}).out, "");
 }
 
 TEST_F(ArgumentsTest, ServerThatDoesNotAnswer) {
