@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The long forms of the tests of faults, hours of them, and a table of what they showed.
 #
-#   deploy/dev/soak.sh [--quick] [--results DIR] [BUILD_FOLDER]
+#   deploy/dev/soak.sh [--quick] [--only TEXT] [--results DIR] [BUILD_FOLDER]
 #     --quick         the short forms, to see that the script works
+#     --only TEXT     of the rows whose names hold TEXT alone: several such soaks may run beside each other
 #     --results DIR   logs and rows of the table are kept there; what has passed there before is not run again, so
 #                     that a soak can be interrupted and go on another day. Each row says when, and of which commit
 set -uo pipefail
@@ -10,12 +11,14 @@ readonly invoked_in=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 quick=
+only=
 results=
 while [[ ${1:-} == --* ]]; do
   case $1 in
     --quick) quick=1; shift ;;
+    --only) only=${2:?--only needs a text}; shift 2 ;;
     --results) results=${2:?--results needs a folder}; shift 2 ;;
-    *) sed -n '4,7s/^# \{0,1\}//p' deploy/dev/soak.sh >&2; exit 2 ;;
+    *) sed -n '4,8s/^# \{0,1\}//p' deploy/dev/soak.sh >&2; exit 2 ;;
   esac
 done
 readonly build=${1:-build/release}
@@ -37,6 +40,7 @@ run() {
   file=${name//[ \/,]/_}${quick:+.quick}
   log=$logs/$file.log
   row=$logs/$file.row
+  [[ $name == *"$only"* ]] || return 0
   if [[ -e $row ]]; then
     table+=("$(<"$row")")
     echo "before  $name"
