@@ -326,10 +326,11 @@ def device_section(path):
 
 
 def figures_table(document, name):
-    """Single figures: {"title", "command", "date", "figures": [{"what", "value", "target"}]}."""
+    """Single figures: {"title", "command", "date", "figures": [{"what", "value", "target"}], "notes": [text]}."""
     lines = [f"## {document['title']}", "", f"{document['date']}{'; ' + str(document['cores']) + ' cores' if 'cores' in document else ''}.", "", f"    {document['command']}", "",
              "| what | measured | target |", "| --- | ---: | ---: |"]
     lines += [f"| {f['what']} | {f['value']} | {f['target']} |" for f in document["figures"]]
+    lines += [line for note in document.get("notes", ()) for line in ("", note)]
     return "\n".join(lines) + "\n"
 
 
