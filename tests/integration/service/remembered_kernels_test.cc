@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "server/model/residual.h"
 #include "tests/integration/service/embedded_fixture.h"
 
 namespace fusion {
@@ -17,6 +18,11 @@ constexpr char kGraph[] =
 constexpr char kLarger[] =
     "size k = 40003;\nvector[k] u, v, w, t, q, p;\nscalar c;\ninput c, u, v, w;\n"
     "t = axpy(c, u, v);\nq = vadd(t, w);\np = vmul(u, u);\nreturn q, p;\n";
+
+// On a busy machine times scatter, and those that do are not taken for the kernel's: another job measures
+// again.
+constexpr int kAttempts = 8;
+constexpr double kSureDeviation = 0.02;
 
 bool IsRemembered(const v1::ExplainResponse& response) {
   return response.text().find(" measured;") != std::string::npos;
@@ -58,21 +64,30 @@ class RememberedKernelsTest : public EmbeddedTest {
 
 TEST_F(RememberedKernelsTest, PredictTheSameKernelsByTheirMeasuredTimes) {
   EXPECT_FALSE(IsRemembered(Explain(kGraph, v1::COLD, false)));
-  v1::SubmitRequest request;
-  request.mutable_source()->set_fuse(kGraph);
-  request.set_target(v1::HOST);
-  request.set_candidates(4);
-  request.set_measure_all(true);
-  absl::StatusOr<v1::Job> job = client_->Submit(request);
-  ASSERT_TRUE(job.ok()) << job.status();
-  absl::StatusOr<v1::Job> done = client_->WatchJob(job->name(), 0, [](const v1::JobEvent&) {});
-  ASSERT_TRUE(done.ok()) << done.status();
-  ASSERT_EQ(done->state(), v1::SUCCEEDED) << done->ShortDebugString();
   // Of one kernel; those of several share what they took.
   std::map<std::string, double> measured;
-  for (const v1::Candidate& candidate : done->result().candidates())
-    if (candidate.outcome() == v1::OK && candidate.fusions_size() == 1)
-      measured[candidate.description()] = candidate.measured().median();
+  bool sure = false;
+  for (int attempt = 0; attempt < kAttempts && !sure; ++attempt) {
+    v1::SubmitRequest request;
+    request.mutable_source()->set_fuse(kGraph);
+    request.set_target(v1::HOST);
+    request.set_candidates(4);
+    request.set_measure_all(true);
+    absl::StatusOr<v1::Job> job = client_->Submit(request);
+    ASSERT_TRUE(job.ok()) << job.status();
+    absl::StatusOr<v1::Job> done = client_->WatchJob(job->name(), 0, [](const v1::JobEvent&) {});
+    ASSERT_TRUE(done.ok()) << done.status();
+    ASSERT_EQ(done->state(), v1::SUCCEEDED) << done->ShortDebugString();
+    measured.clear();
+    sure = true;
+    for (const v1::Candidate& candidate : done->result().candidates()) {
+      if (candidate.outcome() != v1::OK || candidate.fusions_size() != 1) continue;
+      const v1::Statistics& time = candidate.measured();
+      measured[candidate.description()] = time.median();
+      sure &= IntervalDeviation(time.low(), time.high()) <= kSureDeviation;
+    }
+  }
+  ASSERT_TRUE(sure) << "the machine is too busy: times scattered in all of " << kAttempts << " jobs";
   ASSERT_FALSE(measured.empty());
 
   for (bool restarted : {false, true}) {
