@@ -11,17 +11,19 @@ namespace fusion {
 namespace {
 
 constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
-// Standard deviations before anything was measured: of a coefficient, of a candidate's own error and of a
-// graph's. The latter two count as so many observations.
-constexpr double kPriorCoefficient = 0.15, kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
+// Standard deviations before anything was measured: of a candidate's own error and of a graph's. They count
+// as so many observations.
+constexpr double kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
+// Of a coefficient. On GPUs the model orders graphs that nobody has measured better than what other graphs
+// taught of choices does (DECISIONS 144); on hosts it is off by more.
+constexpr double kPriorCoefficient = 0.02, kPriorHostCoefficient = 0.15;
 // Of the two features that all kernels of their kind have: that the model is off as a whole, as on a device
 // whose description is wrong by a factor, is likelier than that one choice is.
 constexpr double kPriorConstant = 0.5;
 // Candidates of a graph are much alike, so that ten tell as much as one that is independent of them. With
 // each counting fully, what sets candidates of a graph apart outweighs how far all of them are off: median
 // errors of graphs left out of the learning were 14 % instead of 8 %, in the same order (40 graphs on an
-// H200). The figures here and of kPriorCoefficient are those with which seven passes on four GPUs order
-// graphs best that are left out of the learning (DECISIONS 120).
+// H200; DECISIONS 120).
 constexpr double kIndependent = 0.1;
 constexpr double kForgotten = 1.0 / 200;
 constexpr double kMostCorrection = 3;
@@ -161,7 +163,7 @@ void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStat
 
 Residual::Residual() : own_(kPriorOwn), graph_(kPriorGraph) {}
 
-Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
+Residual::Residual(const v1::ResidualStatistics& statistics, v1::Target target) : Residual() {
   if (!Fits(statistics)) return;
   jobs_ = statistics.jobs();
   candidates_ = statistics.candidates();
@@ -178,7 +180,9 @@ Residual::Residual(const v1::ResidualStatistics& statistics) : Residual() {
         const int at = Position(std::min(i, j), std::max(i, j));
         matrix[i * kSize + j] = own * within.squares(at) + graph * between.squares(at);
       }
-      const double prior = IsConstantFeature(i) ? kPriorConstant : kPriorCoefficient;
+      const double prior = IsConstantFeature(i) ? kPriorConstant
+                           : target == v1::CUDA ? kPriorCoefficient
+                                                : kPriorHostCoefficient;
       matrix[i * kSize + i] += 1 / (prior * prior);
       right[i] = own * within.products(i) + graph * between.products(i);
     }

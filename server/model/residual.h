@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "fusion/v1/device.pb.h"
 #include "fusion/v1/model.pb.h"
 #include "server/plan/plan.h"
 
@@ -23,7 +24,7 @@ namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test
 // notices.
-inline constexpr int kCostModelVersion = 13;
+inline constexpr int kCostModelVersion = 14;
 
 inline constexpr int kResidualFeatures = 70;
 using ResidualFeatures = std::array<double, kResidualFeatures>;
@@ -59,7 +60,7 @@ class Residual {
   // Nothing learned: corrects nothing.
   Residual();
   // Solves for the coefficients, which takes a time that does not depend on how much was measured.
-  explicit Residual(const v1::ResidualStatistics& statistics);
+  Residual(const v1::ResidualStatistics& statistics, v1::Target target);
 
   // What to multiply the predicted time of the kernel with: within 1/3 and 3.
   double Correction(const FusionImplementation& kernel) const;

@@ -26,6 +26,12 @@ constexpr int kMostResident = 4;
 // rows anyhow.
 constexpr int64_t kLeastClusterRowBytes = 64 << 10;
 
+// What a second kernel that adds up partial results costs beyond its launch and its bytes: of one part for
+// each multiprocessor, bytes a second. With atomic sums instead ATAX, BiCGK and GEMVER of
+// 4093 x 5001 and 8192 square take 2 to 7 us less on four H100s, where 0.4 to 0.8 were predicted (model
+// version 14, DECISIONS 144).
+constexpr double kPartsBytesPerSecond = 1.2e12;
+
 }  // namespace
 
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
@@ -111,7 +117,8 @@ double SingleEntriesPerSecond(const RowPanelNeeds& needs, const SkeletonParamete
       return 4.4e9 * std::min(1.0, threads / 640.0);
     }
     if (together) return parameters.stages > 3 ? 5.0e9 : 6.5e9;
-    return loads_operands ? 4.5e9 : 7.5e9;
+    if (loads_operands) return 4.5e9;
+    return cold && needs.stored_matrices == 0 ? 6.6e9 : 7.5e9;
   }
   // The only block of a multiprocessor asks for its next row when the reduction of this one is complete.
   if (cold && parameters.blocks_per_multiprocessor == 1 && needs.held_inputs > 0) return 4.8e9;
@@ -165,6 +172,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
             together = parameters.rows_per_step;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   const bool in_batches = stages == 0 && together > 1;
+  const bool cold = shape.cuda() && !shape.model.back_to_back();
   const int words = shape.entry_bytes / 4;
   KernelTraits traits = shape.Traits();
   traits.threads = threads;
@@ -270,15 +278,23 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   // An only block of a multiprocessor waits where it has nothing under way: with bulk copies of several rows,
   // whose slots are all read before they are filled again (ATAX and BiCGK of 8192 square on three H100s, 0.84
   // to 0.93 of the time was predicted), and with a batch of rows in registers that is stored after their
-  // reductions (softmax, 0.66 to 0.70).
-  if (shape.cuda() && !shape.model.back_to_back() && parameters.blocks_per_multiprocessor == 1 &&
-      together > 1 && width > 1) {
-    if (parameters.load_path == LoadPath::kBulk && stages > 0) traits.access_efficiency *= 0.9;
-    if (in_batches && needs.stored_matrices > 0 && panel.phase_count > 1) traits.access_efficiency *= 0.7;
+  // reductions (softmax, 0.66 to 0.70). Bulk copies by any blocks are slower than staged ones of the same
+  // shape: by 2 to 9 % on four H100s, and where rows are stored after their reductions by half (softmax).
+  const bool only_block = parameters.blocks_per_multiprocessor == 1 && together > 1,
+             stores_after_reductions = needs.stored_matrices > 0 && panel.phase_count > 1;
+  if (cold && width > 1) {
+    if (parameters.load_path == LoadPath::kBulk && stages > 0)
+      traits.access_efficiency *= (stores_after_reductions ? 0.65 : 0.95) * (only_block ? 0.95 : 1);
+    if (only_block && in_batches && stores_after_reductions) traits.access_efficiency *= 0.7;
   }
   // Blocks that store while others load do so best where each ends with its tile.
   if (shape.cuda() && !one_shot && needs.stored_matrices > 0)
     traits.access_efficiency *= kPersistentEfficiency;
+  // Blocks that have a tile each and store a matrix begin and end together where there are few turns of them:
+  // GEMVER of 8192 square on four H100s, 1.05 to 1.13 of the time that was predicted, rows 0.98 to 1.02.
+  if (cold && one_shot && parameters.tile_rows > 0 && needs.stored_matrices > 0)
+    traits.access_efficiency *=
+        1 - 0.12 / std::max(1.0, blocks / (device.multiprocessors() * std::max(1.0, double(resident))));
   // Those of blocks that end with their row come from there too: layer norm over rows of 16384 at 0.98 of the
   // rate on an H200, SGEMV of 8192 square at 0.99 of that of the best.
   if (shape.cuda() && one_shot && !operands_in_l1 && !parameters.hold_columns)
@@ -306,12 +322,14 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     traits.issue_overlap = kHostOverlap;
   }
   // Partial results to and from the workspace.
-  traits.bytes_written += parts * columns * needs.accumulator_bytes;
-  if (parameters.atomic)
-    traits.barrier_seconds +=
-        AtomicSeconds(parts, double(columns) * needs.accumulator_bytes, shape.entry_bytes);
-  else
-    traits.bytes_read += parts * columns * needs.accumulator_bytes;
+  const double sums_bytes = double(columns) * needs.accumulator_bytes;  // of a block
+  traits.bytes_written += parts * sums_bytes;
+  if (parameters.atomic) {
+    traits.barrier_seconds += AtomicSeconds(parts, sums_bytes, shape.entry_bytes);
+  } else {
+    traits.bytes_read += parts * sums_bytes;
+    if (cold) traits.barrier_seconds += sums_bytes * device.multiprocessors() / kPartsBytesPerSecond;
+  }
   ReadFromL2(shape, parameters.l2_percent, &traits);
   implementation.estimate = shape.model.Estimate(traits);
   *out = traits;

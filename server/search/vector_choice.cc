@@ -100,10 +100,14 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const S
   // take the place of those that are done.
   traits.bytes_in_flight_per_block = (one_shot ? 0.8 : 0.5) * tile * vectors * shape.entry_bytes;
   if (shape.cuda()) {
-    traits.issue_overlap =
-        IssueOverlap(std::min<double>(one_shot ? resident : parameters.blocks_per_multiprocessor,
-                                      std::ceil(tiles / device.multiprocessors())),
-                     one_shot ? unroll : 1);
+    const double most = one_shot ? resident : parameters.blocks_per_multiprocessor,
+                 tiles_each = tiles / device.multiprocessors();
+    traits.issue_overlap = IssueOverlap(std::min(most, std::ceil(tiles_each)), one_shot ? unroll : 1);
+    // Of few turns the first loads and the last computations have nothing to overlap with: Black-Scholes of
+    // 10^6 entries on four H100s, 12.2 us with 1.5 turns of one step and 13.0 and 13.6 with one of two and
+    // four.
+    if (!shape.model.back_to_back())
+      traits.issue_overlap = std::min(traits.issue_overlap, 1 + tiles_each / most);
     if (!one_shot && stored > 0 && shape.bytes_read + shape.bytes_written > 2.0 * device.l2_bytes())
       traits.access_efficiency *= kPersistentVectorEfficiency;
   }

@@ -252,7 +252,7 @@ absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::Ca
     statistics.Clear();
   }
   if (!candidates.empty()) AddJob(candidates, &statistics);
-  return Residual(statistics);
+  return Residual(statistics, device.target());
 }
 
 absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device,

@@ -151,7 +151,7 @@ int Run(int argc, char** argv) {
     v1::ResidualStatistics statistics;
     for (const ReplayedGraph& graph : last.graphs)
       if (!left_out(graph)) AddJob(graph.Observations(start), &statistics);
-    return Residual(statistics);
+    return Residual(statistics, replay.device().target());
   };
   const auto remembered = [&](const Residual& residual, const auto& left_out) {
     Kernels memory;
@@ -201,7 +201,8 @@ int Run(int argc, char** argv) {
         others.resize(std::min<size_t>(others.size(), static_cast<size_t>(known)));
         v1::ResidualStatistics statistics;
         for (const ReplayedGraph* other : others) AddJob(other->Observations(start), &statistics);
-        predicted.push_back(replay.Predict(last.graphs[i], Residual(statistics), nullptr));
+        predicted.push_back(
+            replay.Predict(last.graphs[i], Residual(statistics, replay.device().target()), nullptr));
       }
     assess(absl::StrCat(known, " graphs of other examples known, ", kDraws, " draws"), predicted, false);
   }
@@ -248,7 +249,7 @@ int Run(int argc, char** argv) {
     v1::ResidualStatistics statistics;
     for (const ReplayedGraph& graph : last.graphs)
       AddJob((before.contains(key(graph)) ? *before[key(graph)] : graph).Observations(start), &statistics);
-    const Residual residual(statistics);
+    const Residual residual(statistics, replay.device().target());
     Kernels memory;
     for (const ReplayedGraph& graph : last.graphs)
       memory.Learn(before.contains(key(graph)) ? *before[key(graph)] : graph, residual, start);

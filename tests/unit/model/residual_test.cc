@@ -33,7 +33,7 @@ ResidualObservation Observe(const std::vector<FusionImplementation>& kernels, do
 
 TEST(Residual, NothingLearnedCorrectsNothing) {
   EXPECT_EQ(Residual().Correction(Kernel(LoadPath::kBulk)), 1);
-  EXPECT_EQ(Residual(v1::ResidualStatistics()).Correction(Kernel(LoadPath::kBulk)), 1);
+  EXPECT_EQ(Residual(v1::ResidualStatistics(), v1::HOST).Correction(Kernel(LoadPath::kBulk)), 1);
   EXPECT_EQ(Residual().Explain(), "");
   EXPECT_EQ(Residual().jobs(), 0);
 }
@@ -57,7 +57,7 @@ v1::ResidualStatistics Learn(int jobs, unsigned seed) {
 }
 
 TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
-  const Residual residual(Learn(10, 1));
+  const Residual residual(Learn(10, 1), v1::HOST);
   EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect)),
               1.3, 0.03);
   EXPECT_NEAR(residual.deviation(), 0.03, 0.03);
@@ -67,6 +67,21 @@ TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
   EXPECT_THAT(residual.Explain(), HasSubstr("bulk copies x1.2"));
 }
 
+// Where the model orders candidates well by itself, 20 candidates of each of ten graphs teach little of a
+// choice, and all of them how far it is off as a whole.
+TEST(Residual, ChoicesTeachLessOnGpusThanOnHosts) {
+  const v1::ResidualStatistics statistics = Learn(10, 1);
+  const auto of_bulk = [&](v1::Target target) {
+    const Residual residual(statistics, target);
+    return residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect));
+  };
+  EXPECT_GT(of_bulk(v1::CUDA), 1);
+  EXPECT_LT(of_bulk(v1::CUDA), of_bulk(v1::HOST));
+  EXPECT_NEAR(Residual(statistics, v1::CUDA).Correction(Kernel(LoadPath::kDirect)) /
+                  Residual(statistics, v1::HOST).Correction(Kernel(LoadPath::kDirect)),
+              1, 0.2);
+}
+
 TEST(Residual, TimesThatScatterTeachLittle) {
   // On a busy machine: every time is 30 times the predicted one, and spans a factor of 50.
   v1::ResidualStatistics quiet = Learn(10, 1), busy = quiet;
@@ -74,17 +89,17 @@ TEST(Residual, TimesThatScatterTeachLittle) {
   for (int i = 0; i < 10; ++i) candidates[i] = Observe({Kernel(LoadPath::kDirect)}, 90e-3);
   for (ResidualObservation& candidate : candidates) candidate.deviation = IntervalDeviation(2e-3, 100e-3);
   const auto ratio = [](const v1::ResidualStatistics& statistics) {
-    const Residual residual(statistics);
+    const Residual residual(statistics, v1::HOST);
     return residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect));
   };
   AddJob(candidates, &busy);
   EXPECT_NEAR(ratio(busy), 1.3, 0.05);
-  EXPECT_LT(Residual(busy).graph_deviation(), 0.6);
+  EXPECT_LT(Residual(busy, v1::HOST).graph_deviation(), 0.6);
   v1::ResidualStatistics believed = quiet;
   for (ResidualObservation& candidate : candidates) candidate.deviation = 0;
   AddJob(candidates, &believed);
   EXPECT_LT(ratio(believed), 1.2) << "what it would have taught";
-  EXPECT_GT(Residual(believed).graph_deviation(), 0.6);
+  EXPECT_GT(Residual(believed, v1::HOST).graph_deviation(), 0.6);
 }
 
 TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {
@@ -95,8 +110,8 @@ TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {
   AddJob(candidates, &once);
   v1::ResidualStatistics often = once;
   for (int i = 0; i < 20; ++i) AddJob(candidates, &often);
-  const double after_one = Residual(once).Correction(Kernel(LoadPath::kDirect)),
-               after_many = Residual(often).Correction(Kernel(LoadPath::kDirect));
+  const double after_one = Residual(once, v1::HOST).Correction(Kernel(LoadPath::kDirect)),
+               after_many = Residual(often, v1::HOST).Correction(Kernel(LoadPath::kDirect));
   EXPECT_GT(after_one, 1.05);
   EXPECT_LT(after_one, 1.8);
   EXPECT_NEAR(after_many, 2, 0.1);
@@ -115,8 +130,8 @@ TEST(Residual, AFactorOfAllKernelsIsBelievedSooner) {
     AddJob(of_all, &all);
     AddJob(of_bulk, &bulk);
   }
-  EXPECT_GT(Residual(all).Correction(Kernel(LoadPath::kDirect)), 1.8);
-  const Residual of_bulk(bulk);
+  EXPECT_GT(Residual(all, v1::HOST).Correction(Kernel(LoadPath::kDirect)), 1.8);
+  const Residual of_bulk(bulk, v1::HOST);
   EXPECT_LT(of_bulk.Correction(Kernel(LoadPath::kBulk)) / of_bulk.Correction(Kernel(LoadPath::kDirect)), 1.9);
 }
 
@@ -134,7 +149,7 @@ TEST(Residual, KernelsOfACoverShareItsErrorByTheirTimes) {
     }
     AddJob(candidates, &statistics);
   }
-  const Residual residual(statistics);
+  const Residual residual(statistics, v1::HOST);
   // To first order: log(1 + share) instead of share * log(2).
   EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)), 2, 0.15);
   EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kDirect)), 1, 0.1);
@@ -143,7 +158,7 @@ TEST(Residual, KernelsOfACoverShareItsErrorByTheirTimes) {
 TEST(Residual, CorrectionsAreBoundedAndTimesThatAreNoneLeftOut) {
   v1::ResidualStatistics statistics;
   for (int i = 0; i < 50; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 1.0)}, &statistics);
-  EXPECT_DOUBLE_EQ(Residual(statistics).Correction(Kernel(LoadPath::kDirect)), 3);
+  EXPECT_DOUBLE_EQ(Residual(statistics, v1::HOST).Correction(Kernel(LoadPath::kDirect)), 3);
   const std::string before = statistics.SerializeAsString();
   AddJob({}, &statistics);
   AddJob(
@@ -162,11 +177,11 @@ TEST(Residual, ForeignAndDamagedStatisticsAreBegunAnew) {
     if (fault == 2) bad.mutable_within()->mutable_squares()->RemoveLast();
     if (fault == 3) bad.mutable_between()->set_products(0, NAN);
     if (fault == 4) bad.mutable_within()->set_weight(-1);
-    EXPECT_EQ(Residual(bad).jobs(), 0) << fault;
-    EXPECT_EQ(Residual(bad).Correction(Kernel(LoadPath::kBulk)), 1) << fault;
+    EXPECT_EQ(Residual(bad, v1::HOST).jobs(), 0) << fault;
+    EXPECT_EQ(Residual(bad, v1::HOST).Correction(Kernel(LoadPath::kBulk)), 1) << fault;
     AddJob({Observe({Kernel(LoadPath::kDirect)}, 1e-3)}, &bad);
     EXPECT_EQ(bad.jobs(), 1) << fault;
-    EXPECT_EQ(Residual(bad).jobs(), 1) << fault;
+    EXPECT_EQ(Residual(bad, v1::HOST).jobs(), 1) << fault;
   }
 }
 
@@ -177,7 +192,7 @@ TEST(Residual, FiniteSumsWithoutSenseCorrectNothing) {
   for (double& value : *statistics.mutable_within()->mutable_squares()) value = 1e300;
   for (double& value : *statistics.mutable_within()->mutable_products()) value = -1e308;
   statistics.mutable_within()->set_total(1e308);
-  const Residual residual(statistics);
+  const Residual residual(statistics, v1::HOST);
   EXPECT_TRUE(std::isfinite(residual.deviation())) << residual.deviation();
   EXPECT_TRUE(std::isfinite(residual.graph_deviation())) << residual.graph_deviation();
   EXPECT_TRUE(std::isfinite(residual.Correction(kernels[0]))) << residual.Correction(kernels[0]);
@@ -200,7 +215,7 @@ TEST(Residual, ChoicesOfTheSearchAreToldApart) {
         for (int side : {0, 1}) job.push_back(Observe({pair[side]}, side == 0 ? 1e-3 : 0.8e-3));
       AddJob(job, &statistics);
     }
-    const Residual residual(statistics);
+    const Residual residual(statistics, v1::HOST);
     EXPECT_NEAR(residual.Correction(pair[1]) / residual.Correction(pair[0]), 0.8, 0.05);
   }
 }
@@ -209,11 +224,11 @@ TEST(Residual, OlderJobsCountLess) {
   v1::ResidualStatistics statistics;
   for (int i = 0; i < 300; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 2e-3)}, &statistics);
   for (int i = 0; i < 600; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 1e-3)}, &statistics);
-  EXPECT_LT(Residual(statistics).Correction(Kernel(LoadPath::kDirect)), 1.06);
+  EXPECT_LT(Residual(statistics, v1::HOST).Correction(Kernel(LoadPath::kDirect)), 1.06);
 }
 
 TEST(CostModel, CorrectionsChangeTheTotalAlone) {
-  const CostModel model(DescribedDevice(v1::CUDA), 0, Residual(Learn(10, 1)));
+  const CostModel model(DescribedDevice(v1::CUDA), 0, Residual(Learn(10, 1), v1::HOST));
   FusionImplementation kernel = Kernel(LoadPath::kBulk);
   model.Correct(&kernel);
   EXPECT_NE(kernel.estimate.correction, 1);
