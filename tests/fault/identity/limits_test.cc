@@ -1,4 +1,5 @@
 // How much one caller may ask for, and what is written down.
+#include <cstdlib>
 #include <thread>
 
 #include "google/rpc/error_details.pb.h"
@@ -172,7 +173,17 @@ TEST_F(LimitsTest, WhoDoesNotTakeAnswersGetsNoneUntilTheyAreGivenUp) {
   EXPECT_TRUE(slow.BeginAndRead().ok());
   slow.Begin();
   slow.Begin();
+  // Until both are there: a third that overtook one of them would wait behind it.
   const auto begin = std::chrono::steady_clock::now();
+  const auto waiting_bytes = [&] {
+    const std::string text = server_->metrics().registry.Text(), name = "\nfusion_answers_waiting_bytes ";
+    const size_t at = text.find(name);
+    return at == std::string::npos ? 0.0 : std::strtod(text.c_str() + at + name.size(), nullptr);
+  };
+  while (waiting_bytes() <= options_.gate.answers.of_connection &&
+         std::chrono::steady_clock::now() - begin < std::chrono::seconds(2))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(waiting_bytes(), options_.gate.answers.of_connection);
   absl::Status refused;
   while (refused.ok() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(2))
     refused = slow.BeginAndRead();
