@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "client/cli/command_line.h"
+#include "server/identity/openssl_exit.h"
 
 int main(int argc, char** argv) {
+  fusion::KeepOpenSslToTheEnd();
   // What gRPC logs about connections is said by the commands themselves, in words.
   setenv("GRPC_VERBOSITY", "NONE", 0);
   // Stdout is for data. The embedded server and worker log only what a person should know.

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/identity/listening.h"
+#include "server/identity/openssl_exit.h"
 #include "server/identity/tls_files.h"
 #include "server/identity/token_secret.h"
 #include "server/identity/x509.h"
@@ -56,6 +57,7 @@ std::shared_ptr<grpc::ChannelCredentials> ReloadingCredentials(const ClientCrede
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& address, const ClientCredentials& shown) {
+  KeepOpenSslToTheEnd();  // a program that tunes has no main() of ours
   if (absl::Status good = CheckServerAddress(address); !good.ok()) return good;
   if (!shown.token.empty() && !ParseToken(shown.token))
     return absl::InvalidArgumentError(

@@ -15,6 +15,7 @@
 #include "library/monitor/log.h"
 #include "library/monitor/service_manager.h"
 #include "server/identity/listening.h"
+#include "server/identity/openssl_exit.h"
 #include "server/service/data_directory.h"
 #include "server/service/maintenance.h"
 #include "server/service/server.h"
@@ -32,6 +33,7 @@ void RaiseFileLimit() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fusion::KeepOpenSslToTheEnd();
   fusion::ServerOptions options;
   options.address = "127.0.0.1:50051";
   options.data_directory = fusion::DefaultDataDirectory();

@@ -17,6 +17,7 @@
 #include "library/monitor/log.h"
 #include "library/monitor/monitor.h"
 #include "server/identity/channel_credentials.h"
+#include "server/identity/openssl_exit.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/server_channel.h"
 #include "worker/agent/simulated_workplace.h"
@@ -35,6 +36,7 @@ std::string HostName() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fusion::KeepOpenSslToTheEnd();
   CLI::App app{"Builds and times kernels for a fusion server. Needs no open port."};
   app.set_version_flag("--version", FUSION_VERSION);
   std::string server, target = "all", log_level = "info", log_format = "text", metrics_address;
