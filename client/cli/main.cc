@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "client/cli/command_line.h"
-#include "server/identity/openssl_exit.h"
+#include "server/identity/channel_credentials.h"
 
 int main(int argc, char** argv) {
   fusion::KeepOpenSslToTheEnd();

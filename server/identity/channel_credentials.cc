@@ -3,6 +3,7 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/crypto.h>
 
 #include <chrono>
 #include <fstream>
@@ -11,7 +12,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/identity/listening.h"
-#include "server/identity/openssl_exit.h"
 #include "server/identity/tls_files.h"
 #include "server/identity/token_secret.h"
 #include "server/identity/x509.h"
@@ -54,6 +54,8 @@ std::shared_ptr<grpc::ChannelCredentials> ReloadingCredentials(const ClientCrede
 }
 
 }  // namespace
+
+void KeepOpenSslToTheEnd() { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& address, const ClientCredentials& shown) {

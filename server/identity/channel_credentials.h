@@ -11,6 +11,11 @@
 
 namespace fusion {
 
+// OpenSSL takes its tables down in exit(), where threads of gRPC may still read a certificate or end a
+// handshake: they crash. After this its memory is left to the kernel instead. For the beginning of main():
+// what has used OpenSSL before has settled it already. MakeChannelCredentials does it too.
+void KeepOpenSslToTheEnd();
+
 struct ClientCredentials {
   std::string authorities;       // PEM file of who signs the server's certificate; "": no TLS
   std::string certificate, key;  // PEM files, both or none

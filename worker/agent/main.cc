@@ -17,7 +17,6 @@
 #include "library/monitor/log.h"
 #include "library/monitor/monitor.h"
 #include "server/identity/channel_credentials.h"
-#include "server/identity/openssl_exit.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/server_channel.h"
 #include "worker/agent/simulated_workplace.h"
