@@ -65,7 +65,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const Options&
   const std::string program = FindProgram(options.command.at(0));
   if (program.empty()) return absl::NotFoundError(absl::StrCat("no program ", options.command[0]));
   Pipe input, output;
-  if (!output.Open() || (options.input && !input.Open()))
+  // Whoever writes to it may give a child up that does not read.
+  if (!output.Open() || (options.input && (!input.Open() || fcntl(input.ends[1], F_SETFL, O_NONBLOCK) != 0)))
     return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
 
   SpawnRequest request;

@@ -47,7 +47,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  int input() const { return input_; }    // -1 without a pipe
+  int input() const { return input_; }    // -1 without a pipe; writes to it do not block (O_NONBLOCK)
   int output() const { return output_; }  // reading end of its stdout
   void CloseInput();
 

@@ -37,6 +37,7 @@ absl::Status WriteBytes(int descriptor, const char* data, size_t bytes, const Ke
     if (count <= 0) return absl::CancelledError("the other end of the pipe is closed");
     data += count;
     bytes -= count;
+    if (bytes > 0 && keep_waiting) FUSION_RETURN_IF_ERROR(keep_waiting());
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "fusion/v1/runner.pb.h"
+#include "worker/build/child_process.h"
 
 namespace fusion {
 namespace {
@@ -109,6 +110,19 @@ TEST_F(MessagePipeTest, WaitingEndsWhenToldTo) {
   });
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(calls, 3);
+}
+
+// As a runner whose program has stopped it: what the pipe holds is sent, the rest is not waited for.
+TEST_F(MessagePipeTest, AProcessThatDoesNotReadIsGivenUp) {
+  const auto child = ChildProcess::Start({.command = {"sleep", "60"}, .input = true});
+  ASSERT_TRUE(child.ok()) << child.status();
+  v1::RunnerBinary large;
+  large.set_content(std::string(5 << 20, 'x'));
+  int calls = 0;
+  const absl::Status status = WriteMessage((*child)->input(), large, [&]() -> absl::Status {
+    return ++calls < 10 ? absl::OkStatus() : absl::DeadlineExceededError("enough");
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 }  // namespace
