@@ -1,10 +1,11 @@
 // The three calls of AtuneRT (seed 002, figure 5.2): a loop is partitioned by one integer.
+#include <pthread.h>
+
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "client/tuner/fusion_tuner.h"
 #include "client/tuner/handles.h"
 #include "client/tuner/message.h"
+#include "client/tuner/process.h"
+#include "client/tuner/thread_state.h"
 #include "server/parse/similar_name.h"
 
 using namespace fusion::tuning;  // NOLINT: these functions are the C face of that namespace
@@ -19,7 +22,7 @@ namespace v1 = fusion::v1;
 
 namespace {
 
-using Bounds = std::tuple<int64_t, int64_t, int64_t>;  // lower, upper, step
+using Bounds = LoopOfThread::Bounds;
 
 constexpr char kParameter[] = "partition";
 
@@ -30,6 +33,11 @@ class Loops {
   static Loops& Get() {
     static Loops* const loops = new Loops;
     return *loops;
+  }
+  // Forks take this mutex before those that are taken while it is held: what is registered last comes first.
+  Loops() {
+    Process::Get();
+    pthread_atfork([] { Get().mutex_.lock(); }, [] { Get().mutex_.unlock(); }, [] { Get().mutex_.unlock(); });
   }
 
   absl::StatusOr<Section*> SectionOf(const std::string& name, const Bounds& bounds) {
@@ -120,13 +128,6 @@ class Loops {
   std::map<std::pair<std::string, Bounds>, Section*> sections_;
 };
 
-// What a thread asked for before: found without a lock.
-struct LoopOfThread {
-  std::map<Bounds, Section*> sections;
-  Section* current = nullptr;  // of the newest bounds
-};
-thread_local std::map<std::string, LoopOfThread, std::less<>> t_loops;
-
 int64_t MiddleOf(int64_t lower, int64_t upper, int64_t step) {
   if (step <= 0 || upper <= lower) return lower;
   // Unsigned: the distance may be larger than an int64_t.
@@ -141,8 +142,9 @@ Section* CurrentOf(const char* name) {
     Fail(absl::InvalidArgumentError("the section is NULL"));
     return nullptr;
   }
-  auto loop = t_loops.find(std::string_view(name));
-  if (loop != t_loops.end() && loop->second.current != nullptr) return loop->second.current;
+  auto& loops = ThreadState::Current().loops;
+  auto loop = loops.find(std::string_view(name));
+  if (loop != loops.end() && loop->second.current != nullptr) return loop->second.current;
   return nullptr;
 }
 
@@ -157,8 +159,9 @@ int64_t fusion_get_partition_parameter(const char* name, int64_t lower, int64_t 
     Fail(absl::InvalidArgumentError("the section is NULL"));
     return MiddleOf(lower, upper, step);
   }
-  auto loop = t_loops.find(std::string_view(name));
-  if (loop == t_loops.end()) loop = t_loops.emplace(name, LoopOfThread()).first;
+  auto& loops = ThreadState::Current().loops;
+  auto loop = loops.find(std::string_view(name));
+  if (loop == loops.end()) loop = loops.emplace(name, LoopOfThread()).first;
   Section*& section = loop->second.sections[{lower, upper, step}];
   if (section == nullptr) {
     absl::StatusOr<Section*> found = Loops::Get().SectionOf(name, {lower, upper, step});

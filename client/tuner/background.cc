@@ -1,7 +1,5 @@
 #include "client/tuner/background.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/tuner/clock.h"
+#include "client/tuner/signals_blocked.h"
 #include "client/tuner/tuner.h"
 
 namespace fusion::tuning {
@@ -54,12 +53,8 @@ Background::~Background() {
 }
 
 void Background::Start() {
-  // Signals are for the program's own threads, and those of gRPC inherit this from ours.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;  // those of gRPC inherit it from ours
   thread_ = std::thread([this] { Loop(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Background::Stop() {

@@ -23,6 +23,7 @@
 #include "client/tuner/handles.h"
 #include "client/tuner/message.h"
 #include "client/tuner/process.h"
+#include "client/tuner/signals_blocked.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "server/tuner/search.h"
@@ -151,6 +152,7 @@ int fusion_tuner_create(const fusion_tuner_options* options, fusion_tuner** tune
           "size must be sizeof(fusion_tuner_options): call fusion_tuner_options_init first"));
     std::memcpy(&all, options, std::min(options->size, sizeof(all)));
   }
+  const SignalsBlocked blocked;  // also in the threads of a server in this process, and of gRPC
   absl::StatusOr<Tuner*> created = Create(all);
   if (!created.ok()) return Fail(created.status());
   *tuner = HandleOf(*created);

@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "client/tuner/choice.h"
@@ -54,6 +57,13 @@ struct Channel {
   std::vector<std::unique_ptr<Runner>> runners;  // guarded by the tuner's mutex
 };
 
+// A loop of the three calls of AtuneRT (atune.cc), as a thread asked for it before: found without a lock.
+struct LoopOfThread {
+  using Bounds = std::tuple<int64_t, int64_t, int64_t>;  // lower, upper, step
+  std::map<Bounds, Section*> sections;
+  Section* current = nullptr;  // of the newest bounds
+};
+
 struct ThreadState {
   // By Section::slot. The serial number tells a section from one that had the slot before.
   struct SectionEntry {
@@ -66,6 +76,7 @@ struct ThreadState {
   };
   std::vector<SectionEntry> sections;
   std::vector<TunerEntry> tuners;
+  std::map<std::string, LoopOfThread, std::less<>> loops;
   std::string message;  // of the last call that failed
 
   static ThreadState& Current() { return current_ != nullptr ? *current_ : Make(); }

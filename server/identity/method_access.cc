@@ -21,7 +21,8 @@ constexpr bool kYes = true, kNo = false;
 }  // namespace
 
 const std::vector<MethodAccess>& MethodAccessTable() {
-  static const std::vector<MethodAccess> table = {
+  // Never destroyed: threads of an embedded server may look it up while the process ends.
+  static const auto& table = *new std::vector<MethodAccess>{
       // method                                       user  worker admin  open  audited answered  request
       {"/fusion.v1.AdminService/BackUp", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
       {"/fusion.v1.AdminService/CreateToken", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},

@@ -136,6 +136,8 @@ std::string WithPort(const std::string& address, int port) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  // A server may end in exit(), in a program that tunes, and log until then: the log has to be older.
+  spdlog::default_logger_raw();
   const bool tls = options.tls != TlsFiles{};
   if (absl::Status status = CheckListening(options.address, tls, options.insecure_any_address); !status.ok())
     return status;
