@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -15,21 +16,32 @@ namespace {
 constexpr int kLinesPerSecond = 10;
 constexpr size_t kMostCharacters = 400;
 
+// Never destroyed: gRPC's threads live until the process is gone, spdlog's own registry does not.
+struct GrpcLines {
+  std::shared_ptr<spdlog::logger> logger;
+  LineLimiter limiter;
+};
+GrpcLines* g_lines = nullptr;
+
 void WriteLine(gpr_log_func_args* line) {
-  static LineLimiter limiter;
   const auto level = line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
-  if (!spdlog::should_log(level)) return;
-  const auto [write, left_out] = limiter.Take(std::chrono::steady_clock::now());
+  if (!g_lines->logger->should_log(level)) return;
+  const auto [write, left_out] = g_lines->limiter.Take(std::chrono::steady_clock::now());
   if (!write) return;
   const std::string_view file = line->file;
-  spdlog::log(level, "gRPC, {}:{}: {}{}", std::string(file.substr(file.rfind('/') + 1)), line->line,
-              PrintableLine(line->message),
-              left_out == 0 ? "" : absl::StrCat(" (", left_out, " lines before were left out)"));
+  g_lines->logger->log(level, "gRPC, {}:{}: {}{}", std::string(file.substr(file.rfind('/') + 1)), line->line,
+                       PrintableLine(line->message),
+                       left_out == 0 ? "" : absl::StrCat(" (", left_out, " lines before were left out)"));
 }
 
 }  // namespace
 
-void RouteGrpcLog() { gpr_set_log_function(WriteLine); }
+void RouteGrpcLog() {
+  static GrpcLines* const lines = new GrpcLines;
+  lines->logger = spdlog::default_logger();
+  g_lines = lines;
+  gpr_set_log_function(WriteLine);
+}
 
 std::string PrintableLine(std::string_view text) {
   std::string line = absl::CEscape(absl::string_view(text.data(), std::min(text.size(), kMostCharacters)));
