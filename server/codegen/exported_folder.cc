@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/exported_launch.h"
 #include "server/codegen/kernel_versions.h"
@@ -270,10 +271,12 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
   for (const Size& size : graph.sizes())
     absl::StrAppend(&text, "    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"",
                     size.name, "\", length)) known = ParseSize(equals + 1, &n_", size.name, ");\n");
-  absl::StrAppend(&text,
-                  "    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size\\n\", "
-                  "argv[i]);\n      return 2;\n"
-                  "    }\n  }\n");
+  absl::StrAppend(
+      &text, "    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size; usage: %s ",
+      absl::StrJoin(
+          graph.sizes(), " ",
+          [](std::string* out, const Size& size) { absl::StrAppend(out, "[", size.name, "=SIZE]"); }),
+      " [--once]", cuda ? " [--misaligned]" : "", "\\n\", argv[i], argv[0]);\n      return 2;\n    }\n  }\n");
   for (const std::string& condition : ShortRows(graph))
     absl::StrAppend(
         &text, "  if (", condition, ") {\n    std::fprintf(stderr, \"", condition,
@@ -338,16 +341,23 @@ std::string Example(const Graph& graph, const ExportRequest& request) {
   return text;
 }
 
-std::string BuildFile(bool cuda) {
-  if (cuda)
-    return "cmake_minimum_required(VERSION 3.18)\nproject(fused LANGUAGES CXX CUDA)\n"
-           "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES 80 90)\nendif()\n"
-           "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CUDA_STANDARD 17)\nif(NOT CMAKE_BUILD_TYPE)\n"
-           "  set(CMAKE_BUILD_TYPE Release)\nendif()\nadd_library(fused STATIC fused.cu)\n"
-           "add_executable(example example.cu reference.cc)\ntarget_link_libraries(example PRIVATE fused)\n"
-           "find_package(OpenMP)\nif(OpenMP_CXX_FOUND)\n"
-           "  set_source_files_properties(reference.cc PROPERTIES COMPILE_OPTIONS \"${OpenMP_CXX_FLAGS}\")\n"
-           "  target_link_libraries(example PRIVATE OpenMP::OpenMP_CXX)\nendif()\n";
+std::string BuildFile(const ExportRequest& request) {
+  if (request.language == Language::kCuda)
+    // Before project(), which takes the compiler's default otherwise: an old one, without the copies,
+    // clusters and waits that a kernel may be made of.
+    return absl::StrCat(
+        "cmake_minimum_required(VERSION 3.18)\n"
+        "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})\n"
+        "  set(CMAKE_CUDA_ARCHITECTURES ",
+        absl::StripPrefix(request.arch, "sm_"),
+        ")\nendif()\n"
+        "project(fused LANGUAGES CXX CUDA)\nset(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CUDA_STANDARD 17)\nif(NOT "
+        "CMAKE_BUILD_TYPE)\n"
+        "  set(CMAKE_BUILD_TYPE Release)\nendif()\nadd_library(fused STATIC fused.cu)\n"
+        "add_executable(example example.cu reference.cc)\ntarget_link_libraries(example PRIVATE fused)\n"
+        "find_package(OpenMP)\nif(OpenMP_CXX_FOUND)\n"
+        "  set_source_files_properties(reference.cc PROPERTIES COMPILE_OPTIONS \"${OpenMP_CXX_FLAGS}\")\n"
+        "  target_link_libraries(example PRIVATE OpenMP::OpenMP_CXX)\nendif()\n");
   return "cmake_minimum_required(VERSION 3.18)\nproject(fused LANGUAGES CXX)\nset(CMAKE_CXX_STANDARD 17)\n"
          "if(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n"
          "add_compile_options(-O3 -march=native -fno-math-errno -fno-trapping-math)\nfind_package(OpenMP)\n"
@@ -373,10 +383,14 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
              "their arguments for one device and the\n  sizes measured, `*.cubin` is the device code; memory "
              "from `cudaMalloc` has the alignment that it asks for\n\n"
            : "\n",
-      cuda ? "    nvcc -O3 -std=c++17 -arch=sm_90 fused.cu example.cu reference.cc -o example && ./example\n"
+      cuda ? absl::StrCat("    nvcc -O3 -std=c++17 -arch=", request.arch,
+                          " fused.cu example.cu reference.cc -o example && ./example\n")
            : "    g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example && "
              "./example\n",
-      "\nor `cmake -B build && cmake --build build && build/example`.\n");
+      "\nor `cmake -B build && cmake --build build && build/example`. `NAME=SIZE` sets a size (",
+      absl::StrJoin(graph.sizes(), ", ", [](std::string* out, const Size& size) { out->append(size.name); }),
+      "), `--once` runs once", cuda ? ", `--misaligned` from addresses that are no multiples of 16" : "",
+      ".\n");
 }
 
 }  // namespace
@@ -389,7 +403,7 @@ v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request) {
     file->set_path(path);
     file->set_content(std::move(content));
   };
-  add("CMakeLists.txt", BuildFile(cuda));
+  add("CMakeLists.txt", BuildFile(request));
   add("README.md", Readme(graph, request));
   add(cuda ? "example.cu" : "example.cc", Example(graph, request));
   add(cuda ? "fused.cu" : "fused.cc", Source(graph, request));

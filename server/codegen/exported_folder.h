@@ -13,6 +13,7 @@ namespace fusion {
 
 struct ExportRequest {
   Language language = Language::kCuda;
+  std::string arch;                          // CUDA: what it is compiled for, "sm_90"
   std::vector<const FusionCode*> fusions;    // in schedule order
   std::vector<const FusionCode*> reference;  // unfused, f64, lowered for the host; in schedule order
   SizeValues sizes;                          // defaults of the example

@@ -54,7 +54,7 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
     const std::string description =
         absl::StrCat("rank ", candidate.rank(), " on ", device.name(), " (", device.arch(), ") at ",
                      SizesText(submission.sizes), ": ", candidate.description());
-    auto artifact = exporter->Export(device.target(), fusions, description);
+    auto artifact = exporter->Export(device, fusions, description);
     if (!artifact.ok()) return artifact.status();
     if (cuda) {
       auto status = AddMeasuredProgram(submission, device, code.candidates[position], built, buffers,

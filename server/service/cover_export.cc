@@ -26,11 +26,11 @@ absl::StatusOr<CoverExporter> CoverExporter::Create(const CheckedSource& submiss
   return exporter;
 }
 
-absl::StatusOr<v1::Artifact> CoverExporter::Export(v1::Target target,
+absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& device,
                                                    const std::vector<const FusionImplementation*>& fusions,
                                                    const std::string& description) const {
   const Graph& graph = *submission_->graph;
-  const bool cuda = target == v1::CUDA;
+  const bool cuda = device.target() == v1::CUDA;
   std::vector<FusionCode> codes;
   for (const FusionImplementation* fusion : fusions) {
     auto code = LowerFusion(graph, *fusion, {.cuda = cuda});
@@ -39,6 +39,7 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(v1::Target target,
   }
   NumberEqualNames(&codes);
   ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,
+                        .arch = device.arch(),
                         .sizes = submission_->sizes,
                         .tolerances = OutputTolerances(graph, submission_->sizes),
                         .description = description};

@@ -9,6 +9,7 @@
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/program.pb.h"
 #include "server/codegen/fusion_code.h"
+#include "server/model/device_description.h"
 #include "server/plan/plan.h"
 #include "server/service/submission.h"
 
@@ -20,10 +21,10 @@ class CoverExporter {
   // The submission must outlive the exporter.
   static absl::StatusOr<CoverExporter> Create(const CheckedSource& submission);
 
-  // Sources for the target, an example that verifies them and runs at the submission's sizes unless told
-  // otherwise, and graph.fuse. `fusions` is the cover in schedule order; `description` is the comment at the
-  // top.
-  absl::StatusOr<v1::Artifact> Export(v1::Target target,
+  // Sources for the device's target, and how to build them for its architecture; an example that verifies
+  // them and runs at the submission's sizes unless told otherwise, and graph.fuse. `fusions` is the cover in
+  // schedule order; `description` is the comment at the top.
+  absl::StatusOr<v1::Artifact> Export(const DeviceDescription& device,
                                       const std::vector<const FusionImplementation*>& fusions,
                                       const std::string& description) const;
 

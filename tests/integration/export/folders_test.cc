@@ -58,7 +58,7 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
       fusions.push_back(&plans->space.implementations[member]);
     auto exporter = CoverExporter::Create(submission_);
     ASSERT_TRUE(exporter.ok()) << exporter.status();
-    auto artifact = exporter->Export(target, fusions, "best predicted");
+    auto artifact = exporter->Export(DescribedDevice(target), fusions, "best predicted");
     ASSERT_TRUE(artifact.ok()) << artifact.status();
     const absl::Status written = WriteArtifact(*artifact, "", folder_, false);
     ASSERT_TRUE(written.ok()) << written;
@@ -178,6 +178,12 @@ TEST_P(ClustersTest, CompileForHopperAndSayWhatTheyNeedOtherwise) {
   const CommandResult compiled = RunCommand(compile + " -arch=sm_90");
   ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
   EXPECT_THAT(compiled.output, Not(HasSubstr("warning")));
+  // As its README says: for what it was made for, whatever CMake or the compiler would take by itself.
+  const std::string cmake = absl::StrCat("cd '", folder_, "' && export CUDACXX=", nvcc,
+                                         " && cmake -B build && cmake --build build --target fused");
+  const CommandResult built = RunCommand(cmake);
+  EXPECT_EQ(built.exit_code, 0) << built.output;
+  EXPECT_THAT(Content("README.md"), HasSubstr("-arch=sm_90 "));
   const CommandResult older = RunCommand(compile + " -arch=sm_80");
   EXPECT_NE(older.exit_code, 0);
   EXPECT_THAT(older.output, HasSubstr("clusters of blocks need sm_90"));
