@@ -18,7 +18,7 @@ Dispatcher::Dispatcher(Store& store, boost::asio::any_io_executor executor, cons
       clock_(clock),
       options_(options),
       registry_(options.connected_for),
-      queue_(store, clock, board_, options.lease),
+      queue_(store, clock, board_, options.lease, options.resume_tasks),
       synchronizer_(store, clock, options, registry_, queue_, executor),
       expiry_timer_(executor) {}
 

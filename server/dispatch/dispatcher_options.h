@@ -29,6 +29,8 @@ struct DispatcherOptions {
   std::chrono::milliseconds no_worker_patience{300000};
   // There is one worker, in this process: once it has come nobody waits for a device that it does not have.
   bool only_worker_is_here = false;
+  // What earlier processes have queued is handed out at once; otherwise when a job asks for it again.
+  bool resume_tasks = true;
 };
 
 }  // namespace fusion

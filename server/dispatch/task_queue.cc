@@ -97,7 +97,7 @@ absl::Status TaskQueue::Start() {
   if (!live.ok()) return live.status();
   for (const TaskRecord& task : *live) {
     if (task.state == TaskState::kQueued) {
-      ready_.Add(ReadyTaskOf(task));
+      if (resume_) ready_.Add(ReadyTaskOf(task));
     } else {
       ready_.Resume(ReadyTaskOf(task), task.worker);
       book_.Claimed(ClaimedTaskOf(task));
@@ -108,6 +108,11 @@ absl::Status TaskQueue::Start() {
 
 absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& job,
                                                            const std::vector<TaskSpec>& specs) {
+  if (!resume_) {
+    std::lock_guard lock(
+        wanted_mutex_);  // before the store is asked, or one that is lost meanwhile is missed
+    for (const TaskSpec& spec : specs) wanted_.insert(spec.key);
+  }
   std::vector<EnsuredTask> ensured;
   ensured.reserve(specs.size());
   for (size_t begin = 0; begin < specs.size(); begin += kSpecsOfChange) {
@@ -121,7 +126,8 @@ absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& jo
       return known.status();
     }
     for (EnsuredTask& task : *known) {
-      if (task.created) ready_.Add(ReadyTaskOf(task.task));
+      if (task.created || (!resume_ && task.task.state == TaskState::kQueued))
+        ready_.Add(ReadyTaskOf(task.task));
       ensured.push_back(std::move(task));
     }
   }
@@ -172,7 +178,7 @@ void TaskQueue::LeaveHolder(const TaskRecord& task) {
   // What a worker failed at, or took with it, is not charged to the user.
   ready_.Released(task.id);
   book_.Ended(task.worker, task.id, task.fence);
-  if (task.state == TaskState::kQueued) ready_.Add(ReadyTaskOf(task));
+  if (task.state == TaskState::kQueued && IsWanted(task)) ready_.Add(ReadyTaskOf(task));
   if (IsTerminal(task.state)) board_.Ended(task.key);
 }
 
@@ -192,10 +198,17 @@ absl::Status TaskQueue::Renew(const v1::SynchronizeRequest& request) {
   return store_.RenewLeases(holds, clock_.Now(), lease_).status();
 }
 
+bool TaskQueue::IsWanted(const TaskRecord& task) const {
+  if (resume_) return true;
+  std::lock_guard lock(wanted_mutex_);
+  return wanted_.contains(task.key);
+}
+
 bool TaskQueue::AnnounceLost(const std::vector<TaskRecord>& lost) {
   for (const TaskRecord& task : lost) {
-    spdlog::warn("{}: worker {} was lost, {}", task.id, task.worker,
-                 task.state == TaskState::kFailed ? "given up" : "queued again");
+    // Of what nobody here has asked for nobody here needs to know.
+    spdlog::log(IsWanted(task) ? spdlog::level::warn : spdlog::level::debug, "{}: worker {} was lost, {}",
+                task.id, task.worker, task.state == TaskState::kFailed ? "given up" : "queued again");
     LeaveHolder(task);
   }
   return !lost.empty();

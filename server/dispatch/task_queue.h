@@ -2,6 +2,7 @@
 // does.
 #pragma once
 
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,12 +32,15 @@ absl::StatusOr<v1::TimeResult> TimeResultOf(const TaskRecord& task);
 // Thread safe.
 class TaskQueue {
  public:
-  TaskQueue(Store& store, const Clock& clock, CompletionBoard& board, std::chrono::microseconds lease)
-      : store_(store), clock_(clock), board_(board), lease_(lease) {}
+  // `resume`: what earlier processes have queued waits for workers at once; otherwise not before it is asked
+  // for again.
+  TaskQueue(Store& store, const Clock& clock, CompletionBoard& board, std::chrono::microseconds lease,
+            bool resume = true)
+      : store_(store), clock_(clock), board_(board), lease_(lease), resume_(resume) {}
 
   // Takes up what the store says is queued or running. Call once, before all others.
   absl::Status Start();
-  // As Store::EnsureTasks; what is new waits for a worker from now on.
+  // As Store::EnsureTasks; what is new, or was left by an earlier process, waits for a worker from now on.
   absl::StatusOr<std::vector<EnsuredTask>> Ensure(const std::string& job, const std::vector<TaskSpec>& specs);
   // Up to `count` new assignments, in the order of the ready queue. Recorded before they are returned.
   absl::StatusOr<std::vector<v1::Assignment>> Claim(const v1::SynchronizeRequest& request, TaskKind kind,
@@ -86,11 +90,16 @@ class TaskQueue {
   // A task that somebody held is queued again, or has ended.
   void LeaveHolder(const TaskRecord& task);
   bool AnnounceLost(const std::vector<TaskRecord>& lost);
+  // Whether a job of this process wants the task, as far as that matters.
+  bool IsWanted(const TaskRecord& task) const;
 
   Store& store_;
   const Clock& clock_;
   CompletionBoard& board_;
   const std::chrono::microseconds lease_;
+  const bool resume_;
+  mutable std::mutex wanted_mutex_;
+  std::set<std::string> wanted_;  // keys that were asked for, unless resume_; guarded by wanted_mutex_
   ReadyQueue ready_;
   ClaimBook book_;
 };

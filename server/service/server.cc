@@ -157,8 +157,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   absl::StatusOr<std::unique_ptr<TlsServer>> listening_tls = ListeningTls(options.tls);
   if (!listening_tls.ok()) return listening_tls.status();
 
-  parts->dispatcher = std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock,
-                                                   options.dispatcher);
+  DispatcherOptions dispatching = options.dispatcher;
+  dispatching.resume_tasks = options.resume_jobs;
+  parts->dispatcher =
+      std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock, dispatching);
   if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
   if (absl::Status status = parts->metrics.Watch(*parts->store, *parts->dispatcher); !status.ok())
     return status;
