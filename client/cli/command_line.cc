@@ -22,6 +22,12 @@ CLI::App* Innermost(CLI::App* app) {
   return app;
 }
 
+// As it is typed: "fusion-client jobs".
+std::string TypedName(const CLI::App* command) {
+  const CLI::App* above = command->get_parent();
+  return above == nullptr ? command->get_name() : absl::StrCat(TypedName(above), " ", command->get_name());
+}
+
 // "there is no command submitt (did you mean submit?)", or "" when the command was there.
 std::string CommandError(CLI::App* app) {
   CLI::App* command = Innermost(app);
@@ -32,11 +38,11 @@ std::string CommandError(CLI::App* app) {
   if (names.empty()) return "";
   const std::vector<std::string> unknown = command->remaining();
   if (unknown.empty() || absl::StartsWith(unknown[0], "-"))
-    return absl::StrCat("a command is required after ", command->get_name(), "; see ", command->get_name(),
+    return absl::StrCat("a command is required after ", command->get_name(), "; see ", TypedName(command),
                         " --help");
   candidates.assign(names.begin(), names.end());
   return absl::StrCat("there is no command ", Shown(unknown[0]),
-                      DidYouMean(SimilarName(unknown[0], candidates)), "; see ", command->get_name(),
+                      DidYouMean(SimilarName(unknown[0], candidates)), "; see ", TypedName(command),
                       " --help");
 }
 

@@ -57,8 +57,9 @@ void AddFetchCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--output", options->output, "Folder to write")->required()->check(NotEmpty());
-  command->add_flag("--force", options->force,
-                    "Write into a folder that holds other files, or files that were changed");
+  command->add_flag(
+      "--force", options->force,
+      "Write into a folder that fusion-client did not write, or over files that were changed since");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Fetch(*invocation, *options); }; });
 }

@@ -49,7 +49,8 @@ absl::StatusOr<std::string> TuningName(Client& client, const std::string& given)
     if (SectionText(tuning.declaration()) == given) found.push_back(&tuning);
   if (found.size() == 1) return found[0]->name();
   if (found.empty())
-    return absl::NotFoundError(absl::StrCat("there is no tuning of ", given, "; see tune list"));
+    return absl::NotFoundError(
+        absl::StrCat("there is no tuning of ", given, "; see fusion-client tune list"));
   std::string message = absl::StrCat("there are ", found.size(), " tunings of ", given, "; name one:");
   for (const v1::Tuning* tuning : found) {
     const std::string context = ContextText(tuning->declaration());

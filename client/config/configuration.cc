@@ -1,11 +1,15 @@
 #include "client/config/configuration.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace fusion {
 namespace {
@@ -23,6 +27,8 @@ std::string ConfigurationFile() {
   return "";
 }
 
+constexpr const char* kKeys[] = {"server", "tls_ca", "tls_cert", "tls_key", "token_file"};
+
 // The string under the key in the configuration file; "" when there is none.
 absl::StatusOr<std::string> Configured(const char* key) {
   const std::string path = ConfigurationFile();
@@ -32,6 +38,10 @@ absl::StatusOr<std::string> Configured(const char* key) {
   if (json.is_discarded() || !json.is_object())
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": must be a JSON object, such as {\"server\": \"host:50051\"}"));
+  for (const auto& [name, value] : json.items())
+    if (std::find(std::begin(kKeys), std::end(kKeys), name) == std::end(kKeys))
+      return absl::InvalidArgumentError(absl::StrCat(path, ": there is no \"", absl::CHexEscape(name),
+                                                     "\"; there are ", absl::StrJoin(kKeys, ", ")));
   if (!json.contains(key)) return "";
   if (!json[key].is_string())
     return absl::InvalidArgumentError(

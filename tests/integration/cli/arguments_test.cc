@@ -148,6 +148,19 @@ TEST_F(ArgumentsTest, ConfigurationNamesTheServer) {
   ProcessResult result = broken.Run({"jobs", "list"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("config.json: must be a JSON object"));
+  // A slip must not send the work to another place.
+  broken.Write("config/fusion/config.json", R"({"servr": "127.0.0.1:1"})");
+  result = broken.Run({"jobs", "list"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("config.json: there is no \"servr\"; there are server, tls_ca"));
+}
+
+TEST_F(ArgumentsTest, WhereToLookIsACommandThatCanBeRun) {
+  EXPECT_THAT(program_.Run({"jobs"}).err,
+              HasSubstr("a command is required after jobs; see fusion-client jobs --help"));
+  EXPECT_THAT(program_.Run({"tune", "shw"}).err,
+              HasSubstr("there is no command shw (did you mean show?); see fusion-client tune --help"));
+  EXPECT_THAT(program_.Run({"submitt"}).err, HasSubstr("; see fusion-client --help"));
 }
 
 TEST_F(ArgumentsTest, OutputFolderOfOthersIsRefusedBeforeTheWork) {
