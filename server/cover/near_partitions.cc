@@ -15,8 +15,7 @@ namespace fusion {
 namespace {
 
 constexpr int kWindowNodes = 20;
-constexpr int kOfWindow = 5;                          // partitions
-constexpr std::chrono::milliseconds kWindowTime{50};  // for one window
+constexpr int kOfWindow = 5;  // partitions
 
 // Sets of the best partition that others replace; both ascending.
 struct Exchange {
@@ -37,7 +36,8 @@ std::vector<int> Ascending(std::vector<int> sets) {
 }
 
 // Of the windows around all nodes, by seconds.
-std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best, Deadline deadline) {
+std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best, Deadline deadline,
+                                std::chrono::milliseconds window_time) {
   const std::vector<char> none(problem.sets.size(), 0);
   const NeighbourhoodSearch search(problem, none, deadline);
   const std::vector<int> sets = Ascending(best.sets);
@@ -50,7 +50,7 @@ std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best
       for (int node : problem.sets[best.sets[positions[i]]].members) tried[node] = 1;
     const Window window(problem, best, positions, none);
     PartitionSolver solver(window.problem(),
-                           std::min<Deadline>(deadline, std::chrono::steady_clock::now() + kWindowTime));
+                           std::min<Deadline>(deadline, std::chrono::steady_clock::now() + window_time));
     RankedPartitions ranked(solver);
     for (int k = 0; k < kOfWindow; ++k) {
       const std::optional<Partition> other = ranked.Next();
@@ -67,9 +67,9 @@ std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best
 }  // namespace
 
 std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count,
-                                      Deadline deadline) {
+                                      Deadline deadline, std::chrono::milliseconds window_time) {
   const auto now = std::chrono::steady_clock::now();
-  const std::vector<Exchange> exchanges = Exchanges(problem, best, now + (deadline - now) / 2);
+  const std::vector<Exchange> exchanges = Exchanges(problem, best, now + (deadline - now) / 2, window_time);
   // Combinations by seconds: each follows from the one without its last exchange, which must be a partition,
   // or from the one with the exchange before that instead.
   struct Combination {
@@ -87,6 +87,8 @@ std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition
     queue.push({seconds, std::move(members)});
   };
   std::vector<Partition> partitions;
+  // One exchange may be another and a third together, where the window of one of them had no time to see it.
+  std::set<std::vector<int>> seen = {Ascending(best.sets)};
   push({0});
   while (!queue.empty() && static_cast<int>(partitions.size()) < count &&
          std::chrono::steady_clock::now() < deadline) {
@@ -107,7 +109,7 @@ std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition
     const double seconds = problem.Seconds(sets);
     std::optional<std::vector<int>> order = ScheduleOrder(problem, sets);
     if (!order) continue;
-    partitions.push_back({*std::move(order), seconds});
+    if (seen.insert(Ascending(sets)).second) partitions.push_back({*std::move(order), seconds});
     next = members;
     next.push_back(members.back() + 1);
     push(std::move(next));

@@ -2,6 +2,7 @@
 // to server/cover.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "server/cover/deadline.h"
@@ -11,9 +12,10 @@
 namespace fusion {
 
 // Up to `count` partitions that differ from `best`, each once, by seconds: the next best of each window of a
-// few nodes, and combinations of these in different places. Fewer when there are none or there is no time.
-// `best` is schedulable, and so are they.
+// few nodes, which is looked at for `window_time` at most, and combinations of these in different places.
+// Fewer when there are none or there is no time. `best` is schedulable, and so are they.
 std::vector<Partition> NearPartitions(const SetProblem& problem, const Partition& best, int count,
-                                      Deadline deadline);
+                                      Deadline deadline,
+                                      std::chrono::milliseconds window_time = std::chrono::milliseconds(50));
 
 }  // namespace fusion

@@ -182,7 +182,7 @@ TEST(NearPartitions, AreOthersEachOnceInOrder) {
     const CoverProblem problem = RandomProblem(round, random);
     const SetProblem sets = MakeSetProblem(problem).value();
     const std::vector<Partition> all = AllPartitions(problem, sets);
-    const std::vector<Partition> near = NearPartitions(sets, all[0], 10, Soon());
+    const std::vector<Partition> near = NearPartitions(sets, all[0], 10, Soon(), std::chrono::seconds(20));
     std::set<std::vector<int>> seen;
     double last = 0;
     for (const Partition& partition : near) {
