@@ -13,7 +13,6 @@
 namespace fusion::tuning {
 namespace {
 
-constexpr double kLastFlushSeconds = 1;
 // With other sizes each. More are a program that gives every input a section of its own, and learns nothing.
 constexpr size_t kMostSections = 10'000;
 
@@ -45,7 +44,7 @@ Tuner::Tuner(TunerSettings settings, std::shared_ptr<void> server_in_process)
 void Tuner::Finish() {
   if (std::exchange(finished_, true)) return;
   // What cannot be sent in time is lost, as is said in the header.
-  Flush(kLastFlushSeconds, /*unless_unreachable=*/true).IgnoreError();
+  Flush(settings_.last_flush_seconds, /*unless_unreachable=*/true).IgnoreError();
   background_.Stop();
   server_in_process_.reset();
 }

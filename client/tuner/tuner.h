@@ -28,6 +28,7 @@ struct TunerSettings {
   std::function<void(const std::string&)> notice;
   std::string server = "the server";  // in messages
   TuneDialer dial;
+  double last_flush_seconds = 1;  // how long Finish() waits for what is left to be sent
 };
 
 // Thread safe, but for the end.

@@ -29,6 +29,7 @@ TEST_F(TunerTest, AnswersWithDefaultsWhereNoServerIs) {
   EXPECT_EQ(Counters().reported, 3u);
   EXPECT_EQ(Counters().acknowledged, 0u);
   EXPECT_EQ(Counters().connected, 0);
+  ASSERT_TRUE(server_.WaitFor([&] { return !Notices().empty(); }));
   ASSERT_EQ(Notices().size(), 1u);
   EXPECT_THAT(Notices()[0],
               HasSubstr("cannot be reached (connection refused); this program goes on with its defaults"));

@@ -73,9 +73,9 @@ class SimulatedServer {
     for (const v1::TuningReport& report : reports_) runs += report.count() + report.failures();
     return runs;
   }
-  // False after five seconds.
+  // False after thirty seconds.
   bool WaitFor(const std::function<bool()>& holds) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     std::unique_lock lock(mutex_);
     while (std::chrono::steady_clock::now() < deadline) {
       lock.unlock();

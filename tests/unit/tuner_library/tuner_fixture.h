@@ -25,6 +25,7 @@ class TunerTest : public ::testing::Test {
     settings.exploration_share = exploration_share;
     settings.server = "the simulated server";
     settings.dial = server_.Dialer();
+    settings.last_flush_seconds = 30;
     settings.notice = [this](const std::string& line) {
       std::lock_guard lock(notices_mutex_);
       notices_.push_back(line);
