@@ -172,7 +172,8 @@ TEST(SpawnTest, ChildrenNeedNoLockOfThisProcess) {
       // Beyond what threads keep for themselves (1032 bytes).
       for (size_t bytes = 1100; !stop; bytes = bytes % 50'000 + 1100) std::string(bytes, 'x').clear();
     });
-  std::future<int> started = std::async(std::launch::async, [&late] {
+  std::atomic<int> ended = 0;
+  std::future<int> started = std::async(std::launch::async, [&late, &ended] {
     SpawnRequest request;
     request.command = {"/bin/true"};
     request.environment.assign(300, "NAME=value");
@@ -182,11 +183,16 @@ TEST(SpawnTest, ChildrenNeedNoLockOfThisProcess) {
       if (!child.ok()) break;
       int status = -1;
       if (waitpid(*child, &status, 0) == *child && status == 0) ++ended_well;
+      ++ended;
     }
     return ended_well;
   });
   // One that waits is killed, so that this ends.
-  while (started.wait_for(std::chrono::seconds(20)) != std::future_status::ready) {
+  for (int before = -1; started.wait_for(std::chrono::seconds(20)) != std::future_status::ready;) {
+    if (before != ended) {
+      before = ended;
+      continue;
+    }
     late = true;
     for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
       std::ifstream children(thread.path() / "children");
