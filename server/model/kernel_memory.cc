@@ -18,8 +18,8 @@ constexpr double kSharedCoverDeviation = 0.03;
 constexpr double kLeastDeviation = 0.01;
 // A kernel whose own time is known at least so well was measured by itself, or nearly so.
 constexpr double kKnownDeviation = 0.05;
-// What was believed of others and is off by more deviations than this was not as sure as it was taken to be.
-constexpr double kRefuted = 2;
+// A sure time that is off by more deviations than this refutes what was believed.
+constexpr double kRefuted = 5;
 // The share of its own error that a kernel has in common with one of equal features; the distance of features
 // at which of that exp(-1/2) is left; and what is left of it at other sizes. The first two foretell best, of
 // each fusion of 40 graphs on an H200, one half of its measured kernels from the other.
@@ -31,19 +31,13 @@ constexpr double kFamilyShare = 0.05;
 
 double Square(double x) { return x * x; }
 
-// From a cover of this kernel alone, run once: in logarithms, as whatever it took is its own time.
-void LearnAlone(double measured_seconds, double noise, KernelBelief* kernel) {
-  const double error = std::log(measured_seconds / kernel->seconds);
-  if (!std::isfinite(error) || !std::isfinite(noise)) return;
-  double deviation = std::max(kernel->deviation, kLeastDeviation);
-  if (deviation <= kKnownDeviation || noise > kKnownDeviation)
-    noise *=
-        std::exp(error);  // beside other work kernels take longer, never less: the shorter time says more
-  else if (std::abs(error) > kRefuted * std::hypot(deviation, noise))
-    deviation = std::abs(error);
-  const double gain = Square(deviation) / (Square(deviation) + Square(noise));
-  kernel->seconds *= std::exp(gain * error);
-  kernel->deviation = deviation * std::sqrt(1 - gain);
+// Whether a time of this kernel alone shows that what was believed of it was not as sure as it was taken to
+// be: then it is taken as it is. What was measured alone before is not refuted: one of the two was measured
+// beside other work.
+bool Refutes(double measured_seconds, double noise, const KernelBelief& kernel) {
+  const double error = std::abs(std::log(measured_seconds / kernel.seconds));
+  return kernel.deviation > kKnownDeviation && noise <= kKnownDeviation && std::isfinite(error) &&
+         error > kRefuted * std::hypot(kernel.deviation, noise);
 }
 
 }  // namespace
@@ -123,10 +117,6 @@ double FamilyTimes::DeviationOf(const std::string& variant, const ResidualFeatur
 
 void LearnFromCover(double measured_seconds, double measured_deviation,
                     const std::vector<KernelBelief*>& kernels) {
-  if (kernels.size() == 1) {
-    LearnAlone(measured_seconds, std::hypot(kMeasuredDeviation, measured_deviation), kernels.front());
-    return;
-  }
   std::vector<std::pair<KernelBelief*, int>> times;  // each kernel once
   for (KernelBelief* kernel : kernels) {
     const auto known =
@@ -136,18 +126,25 @@ void LearnFromCover(double measured_seconds, double measured_deviation,
     else
       ++known->second;
   }
+  const bool shared = kernels.size() > 1;
+  const double noise =
+      std::hypot(kMeasuredDeviation, measured_deviation, shared ? kSharedCoverDeviation : 0.0);
+  if (!shared && Refutes(measured_seconds, noise, *kernels.front())) {
+    *kernels.front() = {measured_seconds, noise};
+    return;
+  }
   // What was measured alone is better known than a shared cover can tell.
   const auto own_variance = [&](const KernelBelief& kernel, int count) {
-    return kernel.deviation < kSharedCoverDeviation ? 0 : Square(count * kernel.seconds * kernel.deviation);
+    return shared && kernel.deviation < kSharedCoverDeviation
+               ? 0
+               : Square(count * kernel.seconds * kernel.deviation);
   };
-  const double noise = std::hypot(kMeasuredDeviation, measured_deviation, kSharedCoverDeviation);
-  double expected = 0, variance = 0;
+  double expected = 0, variance = Square(measured_seconds * noise);
   for (const auto& [kernel, count] : times) {
     kernel->deviation = std::max(kernel->deviation, kLeastDeviation);
     expected += count * kernel->seconds;
     variance += own_variance(*kernel, count);
   }
-  variance += Square(std::min(measured_seconds, expected) * noise);
   if (!(expected > 0) || !(measured_seconds > 0) || !std::isfinite(measured_seconds) ||
       !std::isfinite(variance))
     return;
@@ -158,7 +155,7 @@ void LearnFromCover(double measured_seconds, double measured_deviation,
     kernel->seconds =
         std::max(kernel->seconds + gain * (measured_seconds - expected) / count, kernel->seconds / 10);
     kernel->deviation =
-        std::max(kernel->deviation * std::sqrt(std::max(1 - gain, 0.0)), kSharedCoverDeviation);
+        std::max(kernel->deviation * std::sqrt(std::max(1 - gain, 0.0)), shared ? kSharedCoverDeviation : 0);
   }
 }
 

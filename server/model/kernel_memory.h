@@ -88,9 +88,10 @@ struct KernelBelief {
 inline constexpr double kUnmeasuredDeviation = 0.25;
 // What is known of the kernels of a cover once all of them together took `measured_seconds`, whose logarithm
 // has `measured_deviation` by its interval: what was not foreseen is shared out by how unsure each was (a
-// Kalman filter without covariances). One kernel alone takes nearly all of it, however far off it was (in
-// logarithms); kernels that were measured alone take nothing of what they took together with others. A
-// kernel that the cover runs twice stands in it twice.
+// Kalman filter without covariances). One kernel alone takes nearly all of it; a sure time that refutes
+// what was believed of it (by a factor of 3.5 for one that was not measured before) is taken as it is;
+// kernels that were measured alone take nothing of what they took together with others. A kernel that the
+// cover runs twice stands in it twice.
 void LearnFromCover(double measured_seconds, double measured_deviation,
                     const std::vector<KernelBelief*>& kernels);
 

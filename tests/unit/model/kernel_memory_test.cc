@@ -113,7 +113,7 @@ TEST(LearnFromCover, OneKernelTakesNearlyAll) {
 
 // Predictions for a busy host, or for a kernel that the model knows little of, are off by a factor.
 TEST(LearnFromCover, OneKernelTakesNearlyAllHoweverFarOffItWas) {
-  for (double factor : {1e-4, 0.01, 0.3, 0.7, 1.3, 1.6, 2.0, 4.0, 26.0, 1e4}) {
+  for (double factor : {1e-4, 0.01, 0.2, 4.0, 26.0, 1e4}) {
     for (double deviation : {0.0, 0.04}) {
       KernelBelief kernel = {1e-3, kUnmeasuredDeviation};
       LearnFromCover(factor * 1e-3, deviation, {&kernel});
@@ -125,18 +125,6 @@ TEST(LearnFromCover, OneKernelTakesNearlyAllHoweverFarOffItWas) {
   KernelBelief known = {1e-3, 0.015};
   LearnFromCover(26e-3, 0, {&known});
   EXPECT_LT(known.seconds, 1.1e-3);
-  known = {26e-3, 0.015};
-  LearnFromCover(1e-3, 0, {&known});
-  EXPECT_NEAR(known.seconds, 1e-3, 0.1e-3) << "a shorter time is no accident";
-}
-
-TEST(LearnFromCover, SeveralTakeNearlyAllHoweverFarOffTheyWere) {
-  for (double factor : {0.1, 4.0, 26.0, 1e4}) {
-    KernelBelief one = {1e-3, kUnmeasuredDeviation}, two = one;
-    LearnFromCover(factor * 2e-3, 0, {&one, &two});
-    EXPECT_NEAR((one.seconds + two.seconds) / (factor * 2e-3), 1, 0.2) << factor;
-    EXPECT_GT(one.deviation, 0.05) << "which of them took it is not known";
-  }
 }
 
 TEST(LearnFromCover, ATimeThatScattersMovesLittle) {
