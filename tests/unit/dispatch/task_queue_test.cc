@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+#include <string>
+
 #include "tests/unit/dispatch/dispatch_fixture.h"
 
 namespace fusion {
@@ -105,6 +108,42 @@ TEST_F(TaskQueueUsersTest, WhatWorkersFailedAtSaysNothingOfHowLongTasksTake) {
   for (const v1::Assignment& work : Take(Request("w"), 8))
     of_ada += work.build().key().starts_with("ada") ? 1 : 0;
   EXPECT_EQ(of_ada, 3) << "of 8";
+}
+
+using TaskQueueRestartTest = DispatchTest;
+
+// As a client without a server, which is there for what it was asked for alone.
+TEST_F(TaskQueueRestartTest, WithoutResumingTasksWaitUntilTheirJobAsksForThemAgain) {
+  const std::string left = NewJob();
+  BuildFuture built = StartBuild(left, {HostBuild("held"), HostBuild("queued")});
+  v1::SynchronizeRequest request = Request("w");
+  request.set_free_build_slots(1);
+  ASSERT_EQ(Take(request, 1).size(), 1u);
+  dispatcher_->Stop();
+  built.get().IgnoreError();
+
+  options_.resume_tasks = false;
+  StartServer();
+  BuildFuture mine = StartBuild(NewJob(), {HostBuild("mine")});
+  request = Request("w");
+  request.set_instance("w process 2");
+  const std::vector<v1::Assignment> work = Take(request, 1);
+  EXPECT_EQ(work[0].build().key(), "mine");
+  *request.add_tasks() = Built(work[0], v1::COMPILE_ERROR);
+  EXPECT_EQ(Call(request).assignments_size(), 0) << "what another process left there";
+  EXPECT_TRUE(mine.get().ok());
+  request.clear_tasks();
+
+  built = StartBuild(left, {HostBuild("held"), HostBuild("queued")});
+  const std::vector<v1::Assignment> again = Take(request, 2);
+  std::set<std::string> keys;
+  for (const v1::Assignment& assignment : again) {
+    keys.insert(assignment.build().key());
+    *request.add_tasks() = Built(assignment, v1::COMPILE_ERROR);
+  }
+  EXPECT_THAT(keys, ::testing::ElementsAre("held", "queued"));
+  Call(request);
+  EXPECT_TRUE(built.get().ok());
 }
 
 }  // namespace
