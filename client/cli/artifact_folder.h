@@ -11,6 +11,10 @@ namespace fusion {
 // The file that lists what was written, so that a later export into the same folder can replace it.
 inline constexpr char kManifestName[] = ".fusion-files";
 
+// What --force does.
+inline constexpr char kForceHelp[] =
+    "Write into a folder that fusion-client did not write, or over files that were changed since";
+
 // Ok when WriteArtifact(directory, ...) may write: the folder is absent, empty, or an earlier export; with
 // `force`, any folder. InvalidArgument otherwise; the message says what to do.
 absl::Status CheckArtifactFolder(const std::string& directory, bool force);

@@ -57,9 +57,7 @@ void AddFetchCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--output", options->output, "Folder to write")->required()->check(NotEmpty());
-  command->add_flag(
-      "--force", options->force,
-      "Write into a folder that fusion-client did not write, or over files that were changed since");
+  command->add_flag("--force", options->force, kForceHelp);
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Fetch(*invocation, *options); }; });
 }

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "client/cli/artifact_folder.h"
 #include "client/cli/invocation.h"
 #include "client/cli/option_checks.h"
 #include "client/cli/watch.h"
@@ -89,9 +90,7 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation) {
   CLI::App* watch = jobs->add_subcommand("watch", "Follow a job to its end, as submit does");
   watch->add_option("JOB", *name, "jobs/ID, or ID")->required();
   watch->add_option("--output", watch_options->output, "Folder for the code of rank 1")->check(NotEmpty());
-  watch->add_flag(
-      "--force", watch_options->force,
-      "Write into a folder that fusion-client did not write, or over files that were changed since");
+  watch->add_flag("--force", watch_options->force, kForceHelp);
   watch->add_flag("--all", watch_options->all, "Show every candidate, not the first ten");
   AddCommonOptions(watch, invocation);
   watch->callback([=] { invocation->run = [=] { return Watch(*invocation, *name, *watch_options); }; });

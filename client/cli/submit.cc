@@ -140,9 +140,7 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_flag("--measure-all", options->measure_all,
                     "Also build and time candidates that, as predicted, cannot be the fastest");
   command->add_option("--output", options->watch.output, "Folder for the code of rank 1")->check(NotEmpty());
-  command->add_flag(
-      "--force", options->watch.force,
-      "Write into a folder that fusion-client did not write, or over files that were changed since");
+  command->add_flag("--force", options->watch.force, kForceHelp);
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
   command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");
   command->add_option(
