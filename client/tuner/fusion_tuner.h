@@ -73,9 +73,10 @@ typedef struct fusion_tuner_options {
                                  annealing, bayesian */
   double exploration_share; /* what exploring may cost once something good is known, of the running time; < 0:
                                the server's (0.02); 0: never explore then; 1: without limit */
-  void (*notice)(const char* line, void* data); /* told to a person, without the end of line; NULL: stderr.
-                                                   From a thread of the library, for which the end of the tuner
-                                                   waits: neither exit() nor fusion_tuner_destroy there. */
+  void (*notice)(const char* line,
+                 void* data); /* told to a person, without the end of line; NULL: stderr.
+                                 From a thread of the library, for which the end of the tuner
+                                 waits: neither exit() nor fusion_tuner_destroy there. */
   void* notice_data;
 } fusion_tuner_options;
 
