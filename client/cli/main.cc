@@ -2,6 +2,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 
@@ -10,6 +11,7 @@
 
 int main(int argc, char** argv) {
   fusion::KeepOpenSslToTheEnd();
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, as some parents leave it, no child's end could be seen
   // What gRPC logs about connections is said by the commands themselves, in words.
   setenv("GRPC_VERBOSITY", "NONE", 0);
   // Stdout is for data. The embedded server and worker log only what a person should know.

@@ -36,6 +36,7 @@ std::string HostName() {
 
 int main(int argc, char** argv) {
   fusion::KeepOpenSslToTheEnd();
+  signal(SIGCHLD, SIG_DFL);  // ignored, as some parents leave it, no child's end could be seen
   CLI::App app{"Builds and times kernels for a fusion server. Needs no open port."};
   app.set_version_flag("--version", FUSION_VERSION);
   std::string server, target = "all", log_level = "info", log_format = "text", metrics_address;
