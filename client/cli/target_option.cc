@@ -8,7 +8,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/parse/similar_name.h"
 #include "server/service/status_conversion.h"
 
 namespace fusion {
@@ -68,6 +70,8 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
           [options](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) {
               const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+              if (parts.first.empty() || parts.second.empty())
+                throw CLI::ValidationError("--make", absl::StrCat("must be A=TEXT, not ", Shown(text)));
               v1::FusionHints::Implementation* implementation = options->hints.add_implementations();
               implementation->set_value(parts.first);
               implementation->set_text(parts.second);
