@@ -134,7 +134,13 @@ ExitCode WatchToEnd(const Invocation& invocation, Client* client, const std::str
   if (options.worker_starts && client->embedded()) progress.Show("measuring the devices of this machine");
   absl::StatusOr<v1::Job> ended =
       client->WatchJob(job, 0, [&](const v1::JobEvent& event) { progress.Show(event); });
-  if (interrupt.interrupted()) return kInterrupted;
+  if (interrupt.interrupted()) {
+    v1::Job left;  // it goes on, or waits to be watched
+    left.set_name(job);
+    left.set_state(v1::RUNNING);
+    if (invocation.json) std::cout << JsonText(SubmitJson(left, ""));
+    return kInterrupted;
+  }
   progress.Clear();
   if (!ended.ok()) {
     const ExitCode code = invocation.Report(ended.status());

@@ -116,6 +116,19 @@ TEST_F(SubmitTest, InterruptedItSaysHowToGoOnAndThatWorks) {
   EXPECT_EQ(json::parse(watched.out)["state"], "SUCCEEDED");
 }
 
+TEST_F(SubmitTest, InterruptedItTellsAScriptTheNameOfTheJob) {
+  Process submit("fusion-client", Submit({"--json"}), client_.environment());
+  ASSERT_TRUE(submit.WaitForError("building"));
+  submit.Signal(SIGINT);
+  ProcessResult interrupted = submit.Wait();
+  EXPECT_EQ(interrupted.exit_code, 130);
+  const json said = json::parse(interrupted.out, nullptr, false);
+  ASSERT_TRUE(said.is_object()) << interrupted.out;
+  EXPECT_EQ(said["schema"], "fusion.submit/1");
+  EXPECT_EQ(said["state"], "RUNNING");
+  EXPECT_THAT(interrupted.err, HasSubstr("fusion-client jobs watch " + said["job"].get<std::string>()));
+}
+
 TEST_F(SubmitTest, DumpsEveryStage) {
   const std::string dump = client_.folder() + "/dump";
   ProcessResult result = client_.Run(Submit({"--dump-dir", dump}));
