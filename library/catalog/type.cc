@@ -46,9 +46,7 @@ int Type::element_entries() const {
 
 int64_t Type::Entries(const SizeValues& sizes) const {
   int64_t entries = element_entries();
-  for (const Extent& extent : extents) {
-    entries = SaturatingMultiply(entries, extent.name.empty() ? extent.constant : sizes.at(extent.name));
-  }
+  for (const Extent& extent : extents) entries = SaturatingMultiply(entries, extent.Size(sizes));
   return entries;
 }
 

@@ -18,6 +18,9 @@ int DataTypeBytes(DataType data_type);
 // "float" or "double": the name in generated code.
 const char* DataTypeCName(DataType data_type);
 
+// Values of the named sizes of a graph.
+using SizeValues = std::map<std::string, int64_t>;
+
 // One dimension of a collection: a named size ("n") or a constant (then name is empty).
 struct Extent {
   std::string name;
@@ -25,14 +28,13 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
   friend auto operator<=>(const Extent&, const Extent&) = default;
   std::string ToString() const;  // "n" or "512"
+  // Requires a named size to be present.
+  int64_t Size(const SizeValues& sizes) const { return name.empty() ? constant : sizes.at(name); }
 };
 
 // The dimension along which mapped lists extend.
 inline constexpr char kElementsSize[] = "elements";
 inline constexpr int64_t kDefaultElements = 31744;  // seed 000, section 5.2
-
-// Values of the named sizes of a graph.
-using SizeValues = std::map<std::string, int64_t>;
 
 // A collection (mapped == false): extents.size() is 0 for a scalar, 1 for a vector, 2 for a matrix [rows,
 // columns], row major. A list of elements (mapped == true): extents == {"elements"}; element_shape is {} for

@@ -59,10 +59,7 @@ Graph::Graph(std::string name, std::shared_ptr<const Catalog> catalog, std::vect
 
 int64_t StorageEntries(const Value& value, const SizeValues& sizes) {
   if (!value.leading_dimension) return value.type.Entries(sizes);
-  const auto size = [&](const Extent& extent) {
-    return extent.name.empty() ? extent.constant : sizes.at(extent.name);
-  };
-  return size(value.type.extents[0]) * size(*value.leading_dimension);
+  return value.type.extents[0].Size(sizes) * value.leading_dimension->Size(sizes);
 }
 int64_t StorageBytes(const Value& value, const SizeValues& sizes) {
   return StorageEntries(value, sizes) * DataTypeBytes(value.type.data_type);

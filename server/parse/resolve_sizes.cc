@@ -45,7 +45,7 @@ void CheckVariables(const Graph& graph, const SizeValues& sizes, ErrorList* erro
       extents[1] = *value.leading_dimension;
     }
     for (const Extent& extent : extents) {
-      const int64_t size = extent.name.empty() ? extent.constant : sizes.at(extent.name);
+      const int64_t size = extent.Size(sizes);
       empty = empty || size == 0;
       good = good && (size == 0 || MultiplyBytes(size, &bytes));
     }

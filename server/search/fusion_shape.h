@@ -28,9 +28,7 @@ struct FusionShape {
 
   bool cuda() const { return model.device().target() == v1::CUDA; }
   int compute_capability() const;  // 90 for sm_90; 0 on the host
-  int64_t Size(const Extent& extent) const {
-    return extent.name.empty() ? extent.constant : sizes.at(extent.name);
-  }
+  int64_t Size(const Extent& extent) const { return extent.Size(sizes); }
   const Node& node(int member) const { return graph.node(NodeId{member}); }
   // Whether the reduction members[i] is complete only when the whole grid is done: not one over the rows of a
   // panel.

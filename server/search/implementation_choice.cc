@@ -16,7 +16,7 @@ namespace fusion {
 double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) {
   double points = 1;
   for (const NodeDimension& dimension : node.dimensions)
-    points *= dimension.extent.name.empty() ? dimension.extent.constant : sizes.at(dimension.extent.name);
+    points *= static_cast<double>(dimension.extent.Size(sizes));
   if (node.overload->form == v1::ENTRYWISE) points *= graph.value(node.result).type.element_entries();
   auto flops =
       EvaluateExpression(node.overload->flops, node.overload->static_parameters, node.static_parameters);
