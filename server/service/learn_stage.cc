@@ -98,13 +98,31 @@ struct MeasuredKernels {
                                  // have some in common
 };
 
+// What has nothing to do, since a size is 0, takes what a call takes and says nothing of others.
+bool HasWork(const Submission& submission, const FusionImplementation& implementation) {
+  return std::any_of(implementation.order.begin(), implementation.order.end(), [&](NodeId id) {
+    const std::vector<NodeDimension>& dimensions = submission.graph->node(id).dimensions;
+    return std::none_of(dimensions.begin(), dimensions.end(), [&](const NodeDimension& dimension) {
+      return dimension.extent.Size(submission.sizes) == 0;
+    });
+  });
+}
+
+// Whether a candidate was timed, and each of its kernels has something to do.
+bool Teaches(const Submission& submission, const Plans& plans, const GeneratedCode& code, size_t candidate) {
+  const std::vector<int>& members = plans.covers.covers[candidate].columns;
+  return code.candidates[candidate].candidate.outcome() == v1::OK &&
+         std::all_of(members.begin(), members.end(),
+                     [&](int member) { return HasWork(submission, plans.space.implementations[member]); });
+}
+
 MeasuredKernels MeasuredKernelsOf(const Submission& submission, const CostModel& model, const Plans& plans,
                                   const GeneratedCode& code) {
   const KernelNames names(*submission.graph, submission.sizes);
   MeasuredKernels measured;
   std::map<KernelIdentity, int> known;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
-    if (code.candidates[i].candidate.outcome() != v1::OK) continue;
+    if (!Teaches(submission, plans, code, i)) continue;
     measured.covers.push_back(static_cast<int>(i));
     const std::vector<int>& members = plans.covers.covers[i].columns;
     for (size_t k = 0; k < members.size(); ++k) {
@@ -219,12 +237,12 @@ class JobKernels final : public KernelMemory {
   std::map<std::string, std::vector<RememberedKernel>> own_;
 };
 
-std::vector<ResidualObservation> ObservationsOf(const CostModel& model, const Plans& plans,
-                                                const GeneratedCode& code) {
+std::vector<ResidualObservation> ObservationsOf(const Submission& submission, const CostModel& model,
+                                                const Plans& plans, const GeneratedCode& code) {
   std::vector<ResidualObservation> observations;
   for (size_t i = 0; i < code.candidates.size(); ++i) {
     const v1::Candidate& candidate = code.candidates[i].candidate;
-    if (candidate.outcome() != v1::OK) continue;
+    if (!Teaches(submission, plans, code, i)) continue;
     ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate),
                                     .deviation = DeviationOf(candidate.measured())};
     for (int member : plans.covers.covers[i].columns) {
@@ -269,7 +287,8 @@ absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostMo
                                       v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
                                       const PipelineContext& context) {
   std::string note;  // said at the first search
-  auto residual = LearnedResidual(model.device(), cache, context, ObservationsOf(model, plans, code), &note);
+  auto residual =
+      LearnedResidual(model.device(), cache, context, ObservationsOf(submission, model, plans, code), &note);
   if (!residual.ok()) return residual.status();
   auto before = RememberedKernels(model.device(), cache, context);
   if (!before.ok()) return before.status();
@@ -286,7 +305,7 @@ absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostMo
 absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache,
                                  const Plans& plans, const GeneratedCode& code,
                                  const PipelineContext& context) {
-  const std::vector<ResidualObservation> observations = ObservationsOf(model, plans, code);
+  const std::vector<ResidualObservation> observations = ObservationsOf(submission, model, plans, code);
   const absl::Status remembered = RememberKernels(submission, model, cache, plans, code, context);
   const absl::Status learned = context.store.UpdateModelStatistics(
       KeyOf(model.device(), cache),

@@ -121,5 +121,19 @@ TEST_F(RememberedKernelsTest, PredictTheSameKernelsByTheirMeasuredTimes) {
   }
 }
 
+TEST_F(RememberedKernelsTest, SizesOfZeroSayNothingOfOthers) {
+  v1::SubmitRequest request;
+  request.mutable_source()->set_fuse(GraphSource(0));
+  request.set_target(v1::HOST);
+  request.set_candidates(1);
+  absl::StatusOr<v1::Job> job = client_->Submit(request);
+  ASSERT_TRUE(job.ok()) << job.status();
+  absl::StatusOr<v1::Job> done = client_->WatchJob(job->name(), 0, [](const v1::JobEvent&) {});
+  ASSERT_TRUE(done.ok()) << done.status();
+  ASSERT_EQ(done->state(), v1::SUCCEEDED) << done->ShortDebugString();
+  EXPECT_EQ(Explain(GraphSource(40003), v1::COLD, false).text().find("predictions learned"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace fusion
