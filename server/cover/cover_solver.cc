@@ -148,9 +148,10 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
     const auto sure = std::count_if(
         result.covers.begin(), result.covers.end(),
         [&](const CoverSolution& cover) { return cover.seconds <= partitions.lost_bound() * kRounding; });
-    result.notes.push_back(absl::StrCat("the search for covers was not finished (time limit ",
-                                        options.time_limit.count(), " s): ", sure, " of ",
-                                        result.covers.size(), " covers are known to be the fastest"));
+    if (sure < static_cast<std::ptrdiff_t>(result.covers.size()))
+      result.notes.push_back(absl::StrCat("the search for covers was not finished (time limit ",
+                                          options.time_limit.count(), " s): ", sure, " of ",
+                                          result.covers.size(), " covers are known to be the fastest"));
   }
   return result;
 }

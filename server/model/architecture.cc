@@ -132,6 +132,21 @@ DeviceDescription DescribedCudaDevice(const std::string& known_arch) {
   std::abort();  // not a known architecture: a bug of the caller
 }
 
+double F32OverF64(int compute_capability) {
+  switch (compute_capability) {
+    case 60:
+    case 70:
+    case 80:
+    case 90:
+    case 100:
+      return 2;
+    case 75:
+      return 32;
+    default:
+      return 64;
+  }
+}
+
 int ComputeCapability(const DeviceDescription& device) {
   int capability = 0;
   if (device.target() == v1::CUDA)

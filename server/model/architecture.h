@@ -26,6 +26,10 @@ absl::StatusOr<ArchChoice> ChooseArch(v1::Target target, const std::string& arch
 
 // 90 for a device of sm_90; 0 for a host.
 int ComputeCapability(const DeviceDescription& device);
+// Peak of f32 over that of f64 on GPUs of a compute capability (80 for sm_80): 2 where tensor cores compute
+// in f64 at its full rate; of others 32 or 64 (CUDA C++ Programming Guide, throughput of arithmetic
+// instructions). What is not known: 64, as of most.
+double F32OverF64(int compute_capability);
 
 // Whether the name is that of a CUDA architecture: "sm_90".
 bool IsCudaArch(const std::string& arch);

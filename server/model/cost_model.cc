@@ -130,6 +130,13 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
   return estimate;
 }
 
+double CostModel::LeastSeconds(double bytes) const {
+  const KernelTraits ideal{.bytes_read = bytes};
+  const double share = device_.target() == v1::CUDA ? 1 : HostShare(ideal, device_);
+  return bytes / (device_.copy_bytes_per_second() * share * (warm_ ? kCacheBandwidthRatio : 1)) +
+         device_.launch_seconds();
+}
+
 // 3 us more than launches and bytes explain for VADD, WAXPBY and SSCAL of 2^20 entries on an H200, of one
 // kernel and of two.
 double CostModel::StartSeconds() const { return device_.target() == v1::CUDA && cold_ ? 3e-6 : 0; }

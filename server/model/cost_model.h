@@ -70,6 +70,9 @@ class CostModel {
         memory_(std::move(memory)) {}
   // Without corrections.
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
+  // What no kernel that moves so many bytes is predicted to be faster than, seconds, without corrections: the
+  // best rate that is ever assumed, and a launch.
+  double LeastSeconds(double bytes) const;
   // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
   double StartSeconds() const;
   // Applies what was learned from measurements to the estimate of the finished implementation; once.

@@ -28,7 +28,7 @@ std::string RunTimeEstimate::ToString() const {
   return absl::StrFormat(
       "%.3g us = %smax(memory %.3g us for %.4g bytes, compute %.3g us for %.4g flops%s) + waits %.3g us + "
       "barriers %.3g us + launch %.3g us%s; "
-      "occupancy %.2f, %d registers, %d bytes shared",
+      "occupancy %.2f, %.3g waves, %d registers, %d bytes shared",
       total_seconds * 1e6, correction == 1 ? "" : "(", memory_seconds * 1e6, bytes, compute_seconds * 1e6,
       flops,
       measured_routines ? absl::StrFormat(", both in turn %.3g us; of measured routines%s",
@@ -36,7 +36,7 @@ std::string RunTimeEstimate::ToString() const {
                         : "",
       waiting_seconds * 1e6, barrier_seconds * 1e6, launch_seconds * 1e6,
       correction == 1 ? "" : absl::StrFormat(") x %.2f %s", correction, measured ? "measured" : "learned"),
-      occupancy, registers, shared_bytes);
+      occupancy, waves, registers, shared_bytes);
 }
 
 std::string FusionImplementation::Describe(const Graph& graph) const {

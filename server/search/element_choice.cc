@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "server/model/architecture.h"
 #include "server/search/allocate.h"
 #include "server/search/fusion_shape.h"
 #include "server/search/host_costs.h"
@@ -28,17 +29,18 @@ v1::ThreadsPerElement ThreadsOf(const Node& node, int choice) {
 // H100 (kernels by hand), 0.18 by tiles of 32 x 32 f32 and f64, 0.105 by quads of 16 x 16 f32, 0.05 by
 // entries of 8 x 8 f64. Tensor cores have twice the peak of f64; memory hides what they take. They order
 // candidates only where arithmetic, not memory, decides.
-double EfficiencyOf(const Node& node, int choice, bool cuda, bool in_place) {
+// `compute_capability`: 0 on the host.
+double EfficiencyOf(const Node& node, int choice, int compute_capability, bool in_place) {
   const bool thread = ByOneThread(node, choice);
-  if (!cuda) return thread ? 0.12 : 0.02;
+  if (compute_capability == 0) return thread ? 0.12 : 0.02;
   if (thread) return 0.35;
   switch (ThreadsOf(node, choice)) {
     case v1::PER_RESULT_TILE:
       return in_place ? 0.18 : 0.3;
     case v1::PER_RESULT_QUAD:
       return in_place ? 0.105 : 0.12;
-    case v1::WARP_PER_8_ROWS:
-      return 0.6;
+    case v1::WARP_PER_8_ROWS:  // by tensor cores where these compute in f64
+      return compute_capability >= 80 && F32OverF64(compute_capability) == 2 ? 0.6 : 0.3;
     default:
       return in_place ? 0.05 : 0.12;
   }
@@ -400,8 +402,8 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       double at_peak = 0;  // operations that take the same time at the peak rate
       for (size_t i = 0; i < choice.size(); ++i) {
         const Node& node = graph.node(base.order[i]);
-        at_peak +=
-            NodeFlops(graph, node, shape.sizes) / EfficiencyOf(node, choice[i], shape.cuda(), in_place);
+        at_peak += NodeFlops(graph, node, shape.sizes) /
+                   EfficiencyOf(node, choice[i], shape.compute_capability(), in_place);
       }
       const size_t before = out->size();
       for (const Tile& tile : TilesOf(shape, placed, {all_thread, any_thread, items_per_element})) {

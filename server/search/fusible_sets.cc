@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -36,6 +37,7 @@ class Enumerator {
   Enumerator(const FusibleSetProblem& problem, const FusibleSetOptions& options)
       : options_(options),
         sharing_groups_(problem.sharing_groups),
+        successors_(problem.successors),
         reachability_(problem.successors),
         joined_by_edge_(JoinedByEdge(problem)),
         groups_of_(GroupsOfNodes(problem)) {}
@@ -61,21 +63,28 @@ class Enumerator {
 
   std::vector<NodeSet> Grow(Growth growth, int larger_than, int max_nodes, int64_t max_sets,
                             const std::function<bool(const NodeSet&)>& may_join) const {
+    const std::vector<int> order = growth == Growth::kChains ? ChainOrder() : NumberOrder();
+    std::vector<int> rank(order.size());
+    for (size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<int>(i);
     std::vector<NodeSet> grown;
     NodeSet done;
-    for (int seed = 0; seed < static_cast<int>(joined_by_edge_.size()); ++seed) {
+    for (int seed : order) {
       if (done.Contains(seed)) continue;
       if (static_cast<int64_t>(grown.size()) >= max_sets) break;
       Members members = {seed};
-      NodeSet set = SetOf(members), refused = done;
+      NodeSet set = SetOf(members), refused = done, closed;
+      const size_t before = grown.size();
       int next_size = larger_than + 1;
       while (static_cast<int>(members.size()) < max_nodes &&
-             JoinOne(growth, may_join, &members, &set, &refused)) {
+             JoinOne(growth, rank, may_join, &members, &set, &refused)) {
+        if (growth == Growth::kChains && !IsClosed(members, set, refused)) continue;
+        closed = set;
         if (static_cast<int>(members.size()) < next_size) continue;
         grown.push_back(set);
         next_size = static_cast<int>(members.size()) * 4 / 3 + 1;
       }
-      if (static_cast<int>(members.size()) > larger_than && (grown.empty() || !(grown.back() == set)))
+      if (closed.Size() > larger_than) set = std::move(closed);
+      if (set.Size() > larger_than && (grown.size() == before || !(grown.back() == set)))
         grown.push_back(set);
       done.UnionWith(set);
     }
@@ -83,12 +92,67 @@ class Enumerator {
   }
 
  private:
+  std::vector<int> NumberOrder() const {
+    std::vector<int> order(successors_.size());
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+  }
+
+  // Every node after its predecessors, and as soon as possible after the last of them: depth first, of
+  // several predecessors the one with the longest path to it first. Where statements stand in the source
+  // makes no difference but between equals.
+  std::vector<int> ChainOrder() const {
+    const int count = static_cast<int>(successors_.size());
+    std::vector<std::vector<int>> predecessors(count);
+    std::vector<int> depth(count), order;
+    for (int node = 0; node < count; ++node)
+      for (int next : successors_[node]) {
+        predecessors[next].push_back(node);
+        depth[next] = std::max(depth[next], depth[node] + 1);
+      }
+    const auto deeper = [&](int a, int b) { return depth[a] != depth[b] ? depth[a] > depth[b] : a < b; };
+    for (std::vector<int>& nodes : predecessors) std::sort(nodes.begin(), nodes.end(), deeper);
+    std::vector<bool> seen(count);
+    std::vector<std::pair<int, size_t>> path;  // a node, and how many of its predecessors are done
+    for (int sink = 0; sink < count; ++sink) {
+      if (!successors_[sink].empty()) continue;
+      for (path.emplace_back(sink, 0); !path.empty();) {
+        const auto [node, tried] = path.back();
+        if (tried < predecessors[node].size()) {
+          ++path.back().second;
+          if (const int next = predecessors[node][tried]; !seen[next]) {
+            seen[next] = true;
+            path.emplace_back(next, 0);
+          }
+          continue;
+        }
+        order.push_back(node);
+        path.pop_back();
+      }
+    }
+    return order;
+  }
+
+  // Whether all that the members depend on is among them, or done or refused: else a node that is left behind
+  // may find none to join.
+  bool IsClosed(const Members& members, const NodeSet& set, const NodeSet& refused) const {
+    return std::all_of(members.begin(), members.end(), [&](int member) {
+      const std::vector<int>& joined = joined_by_edge_[member];
+      return std::all_of(joined.begin(), joined.end(), [&](int other) {
+        return set.Contains(other) || refused.Contains(other) ||
+               !reachability_.ancestors(member).Contains(other);
+      });
+    });
+  }
+
   // Adds the first node that may join; those that may not stay out.
-  bool JoinOne(Growth growth, const std::function<bool(const NodeSet&)>& may_join, Members* members,
-               NodeSet* set, NodeSet* refused) const {
+  bool JoinOne(Growth growth, const std::vector<int>& rank,
+               const std::function<bool(const NodeSet&)>& may_join, Members* members, NodeSet* set,
+               NodeSet* refused) const {
     NodeSet below, above;
     FindOutside(*members, &below, &above);
     std::vector<int> nodes = NeighboursOf(*members, *set);
+    std::sort(nodes.begin(), nodes.end(), [&](int a, int b) { return rank[a] < rank[b]; });
     if (growth == Growth::kChains)
       std::stable_partition(nodes.begin(), nodes.end(), [&](int node) {
         const std::vector<int>& joined = joined_by_edge_[node];
@@ -202,6 +266,7 @@ class Enumerator {
   // Adjacency by shared values stays in groups: written out it would be quadratic for a value that all nodes
   // read.
   const std::vector<std::vector<int>>& sharing_groups_;
+  const std::vector<std::vector<int>>& successors_;
   const Reachability reachability_;
   const std::vector<std::vector<int>> joined_by_edge_;
   const std::vector<std::vector<int>> groups_of_;
@@ -250,6 +315,16 @@ std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth gr
                                      const std::function<bool(const NodeSet&)>& may_join) {
   if (problem.successors.size() > kMaxReachabilityNodes) return {};
   return Enumerator(problem, {}).Grow(growth, larger_than, max_nodes, max_sets, may_join);
+}
+
+NodeSet ConvexClosure(const FusibleSetProblem& problem, const NodeSet& nodes) {
+  if (problem.successors.size() > kMaxReachabilityNodes) return {};
+  const Reachability reachability(problem.successors);
+  NodeSet closure = nodes;
+  for (int node = 0; node < static_cast<int>(problem.successors.size()); ++node)
+    if (reachability.ancestors(node).Intersects(nodes) && reachability.descendants(node).Intersects(nodes))
+      closure.Add(node);
+  return closure;
 }
 
 FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options) {

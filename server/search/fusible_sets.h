@@ -57,15 +57,21 @@ FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const Fusible
 FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options);
 FusibleSetProblem FusibleSetProblemOf(const Graph& graph);
 
-// The first adjacent node: by number, as layers of the graph, or one that an edge joins before one that only
-// reads the same, as chains.
+// In which order nodes are taken, as seeds and of those adjacent to a set. Layers: by number. Chains: depth
+// first, each node soon after what it depends on, and one that an edge joins before one that only reads the
+// same; where statements stand in the source makes no difference but between equals.
 enum class Growth { kLayers, kChains };
+
+// The smallest convex set that holds `nodes`, which it may have to connect no further. Nothing for more than
+// kMaxReachabilityNodes nodes.
+NodeSet ConvexClosure(const FusibleSetProblem& problem, const NodeSet& nodes);
 
 // Large fusible sets, for graphs whose sets are too many to list. From each node in turn that is in none so
 // far, a set grows by the first adjacent node that is in none either, keeps it convex and is let in by
-// `may_join` (asked of the set with the node), until none does or it has `max_nodes`. Gives that set and, of
-// the sets on the way, some: each a third larger than the one before. Those of `larger_than` nodes or fewer,
-// and all after `max_sets`, are left out. Nothing for more than kMaxReachabilityNodes nodes. Deterministic.
+// `may_join` (asked of the set with the node), until none does or it has `max_nodes`; a chain then gives back
+// the last nodes, so that it depends on nothing that comes later. Gives that set and, of the sets on the way,
+// some: each a third larger than the one before. Those of `larger_than` nodes or fewer, and all after
+// `max_sets`, are left out. Nothing for more than kMaxReachabilityNodes nodes. Deterministic.
 std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth growth, int larger_than,
                                      int max_nodes, int64_t max_sets,
                                      const std::function<bool(const NodeSet&)>& may_join);

@@ -73,7 +73,7 @@ KernelTraits FusionShape::Traits() const {
   KernelTraits traits;
   traits.bytes_read = bytes_read;
   traits.bytes_written = bytes_written;
-  traits.flops = entry_bytes == 8 && cuda() ? 2 * flops : flops;  // f64 at half the rate of f32 at best
+  traits.flops = entry_bytes == 8 && cuda() ? F32OverF64(compute_capability()) * flops : flops;
   traits.launches = grid_reductions > 0 ? 2 : 1;
   return traits;
 }

@@ -41,23 +41,33 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
 
   SearchSpace space;
   space.fusible_sets = static_cast<int64_t>(sets.sets.size());
-  if (sets.limit != EnumerationLimit::kNone)
-    space.notes.push_back(absl::StrCat("fusible sets limited by ", EnumerationLimitName(sets.limit), ": ",
-                                       sets.sets.size(), " sets of up to ", set_options.max_nodes, " nodes"));
-  if (sets.limit != EnumerationLimit::kNone) {
-    const int listed = sets.sets.empty() ? 0 : sets.sets.back().Size();
-    std::vector<NodeSet> grown;
+  space.complete = sets.limit == EnumerationLimit::kNone;
+  if (!space.complete) {
+    // The last size may be there in part.
+    const int last = sets.sets.empty() ? 0 : sets.sets.back().Size();
+    const int listed = sets.limit == EnumerationLimit::kMaxNodes || last <= 1 ? last : last - 1;
+    std::vector<NodeSet> more;
     std::vector<Growth> ways = {Growth::kLayers};
-    if (graph.node_count() <= kMostNodesForChains) ways.push_back(Growth::kChains);
+    const bool small = graph.node_count() <= kMostNodesForChains;
+    if (small) ways.push_back(Growth::kChains);
     for (Growth growth : ways)
       for (NodeSet& nodes :
-           GrowFusibleSets(problem, growth, listed, options.max_grown_nodes, set_options.max_sets / 4,
+           GrowFusibleSets(problem, growth, last, options.max_grown_nodes, set_options.max_sets / 4,
                            [&](const NodeSet& nodes) { return ChooseSkeleton(graph, nodes).feasible; }))
-        if (std::find(grown.begin(), grown.end(), nodes) == grown.end()) grown.push_back(std::move(nodes));
-    space.notes.push_back(absl::StrCat(grown.size(), " larger sets were grown, of up to ",
-                                       grown.empty() ? 0 : LargestSize(grown), " nodes"));
-    space.fusible_sets += static_cast<int64_t>(grown.size());
-    std::move(grown.begin(), grown.end(), std::back_inserter(sets.sets));
+        if (std::find(more.begin(), more.end(), nodes) == more.end()) more.push_back(std::move(nodes));
+    space.notes.push_back(absl::StrCat(
+        "not every fusible set was looked at (", EnumerationLimitName(sets.limit), "): all of ",
+        listed > 1 ? absl::StrCat("up to ", listed, " nodes") : "one node", ", ", sets.sets.size(),
+        " in all, and ", more.size(), " that were grown, of up to ", LargestSize(more), " nodes",
+        small ? "" : ", as layers alone since the graph is so large"));
+    for (const NodeSet& group : options.together) {
+      NodeSet closure = ConvexClosure(problem, group);
+      if (std::find(sets.sets.begin(), sets.sets.end(), closure) == sets.sets.end() &&
+          std::find(more.begin(), more.end(), closure) == more.end())
+        more.push_back(std::move(closure));
+    }
+    space.fusible_sets += static_cast<int64_t>(more.size());
+    std::move(more.begin(), more.end(), std::back_inserter(sets.sets));
   }
   space.unfused.assign(graph.node_count(), -1);
   // A small space can afford more of each fusion; which of them is best is for measurement to say.

@@ -18,12 +18,15 @@ struct SearchOptions {
   int64_t max_fusions = 4000;  // fusible sets that are implemented
   // Beside them, where a limit leaves sets out: larger ones that grow greedily, of at most so many nodes.
   int max_grown_nodes = 64;
+  // Listed too, whatever the limits: these with all that lies between them.
+  std::vector<NodeSet> together;
   ImplementationOptions implementation;
 };
 
 // What a search found. Every node has at least its single-node fusion.
 struct SearchSpace {
   int64_t fusible_sets = 0;              // convex, connected, within the limits
+  bool complete = true;                  // no limit left out any of them
   std::vector<int64_t> fusions_by_size;  // [k]: feasible fusions of k nodes
   std::vector<FusionImplementation>
       implementations;             // of feasible fusions; grouped by fusion, best predicted first

@@ -352,9 +352,9 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   response.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
   response.set_floor_seconds(response.floor_bytes() / model->device().copy_bytes_per_second());
   for (size_t i = 0; i < plans->covers.covers.size(); ++i)
-    *response.add_candidates() =
-        DescribeCover(*submission->graph, plans->space, plans->covers.covers[i], static_cast<int>(i) + 1);
-  response.set_text(PrintPlans(*submission->graph, *plans));
+    *response.add_candidates() = ExplainCover(*submission->graph, *model, plans->space,
+                                              plans->covers.covers[i], static_cast<int>(i) + 1);
+  response.set_text(PrintPlans(*submission->graph, *plans, model->StartSeconds()));
   if (request.sources()) {
     auto code = GenerateCode(*submission, *model, *plans);
     if (!code.ok()) return code.status();

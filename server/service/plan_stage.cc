@@ -153,6 +153,15 @@ void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, 
                    [](const CoverSolution& a, const CoverSolution& b) { return a.seconds < b.seconds; });
 }
 
+// What no cover is predicted to be faster than, whatever its sets: of the corrections of kernels that are
+// known, the one that shortens most.
+double LeastSeconds(const Submission& submission, const CostModel& model, const SearchSpace& space) {
+  double correction = 1;
+  for (const FusionImplementation& implementation : space.implementations)
+    correction = std::min(correction, implementation.estimate.correction);
+  return correction * model.LeastSeconds(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
+}
+
 }  // namespace
 
 // 1,063 implementations (CG step) take 40 ms. Not by the time that it took: a job that goes on after a
@@ -205,6 +214,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   const Graph& graph = *submission.graph;
   SearchOptions search;
   search.implementation.deterministic = deterministic;
+  search.together = hints.together;
   if (!hints.implementations.empty())
     search.implementation.wanted = [&](const FusionImplementation& kernel) {
       return hints.AllowMaking(graph, kernel);
@@ -255,6 +265,14 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
                         absl::StrCat("no choice of kernels meets them: ", covers.status().message()));
   if (!covers.ok()) return covers.status();
   plans.covers = *std::move(covers);
+  const double listed_gap = 1 - plans.covers.bound_seconds / plans.covers.covers.front().seconds;
+  const bool listed_proved = plans.covers.proved_optimal;
+  if (!plans.space.complete) {
+    // Nothing is known of sets that were not looked at, but that each input is read and each output written.
+    plans.covers.proved_optimal = plans.covers.exhausted = false;
+    plans.covers.bound_seconds =
+        std::min(plans.covers.bound_seconds, LeastSeconds(submission, model, plans.space));
+  }
 
   plans.unseen_seconds = !plans.covers.proved_optimal ? plans.covers.bound_seconds
                          : plans.covers.exhausted     ? std::numeric_limits<double>::infinity()
@@ -283,6 +301,10 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   summary.set_bound_seconds(plans.covers.bound_seconds);
   summary.set_gap(1 - summary.bound_seconds() / summary.best_predicted_seconds());
   if (plans.covers.proved_optimal) summary.set_gap(0);
+  summary.set_complete(plans.space.complete);
+  summary.set_listed_gap(listed_proved ? 0 : listed_gap);
+  for (size_t size = 1; size < plans.space.fusions_by_size.size(); ++size)
+    summary.add_fusions_by_size(plans.space.fusions_by_size[size]);
   plans.corrections = model.residual().Explain();
   summary.mutable_prediction()->set_jobs(model.residual().jobs());
   summary.mutable_prediction()->set_candidates(model.residual().candidates());

@@ -74,6 +74,13 @@ TEST(DescribedCudaDevice, HasTheLimitsOfItsArchitecture) {
   EXPECT_EQ(DescribedCudaDevice("sm_86").max_threads_per_multiprocessor(), 1536);
 }
 
+TEST(F32OverF64, FollowsTheArchitecture) {
+  EXPECT_EQ(F32OverF64(90), 2);
+  EXPECT_EQ(F32OverF64(80), 2);
+  EXPECT_EQ(F32OverF64(75), 32);
+  for (int without : {86, 89, 103, 120}) EXPECT_EQ(F32OverF64(without), 64) << without;
+}
+
 TEST(DescribedCudaDevice, TheH100IsTheOneThatIsDescribedByDefault) {
   EXPECT_EQ(DescribedCudaDevice("sm_90").SerializeAsString(), DescribedDevice(v1::CUDA).SerializeAsString());
 }

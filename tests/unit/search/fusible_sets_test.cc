@@ -154,5 +154,58 @@ TEST(GrowFusibleSets, FollowsEdgesBeforeSharedValues) {
             (std::vector<NodeSet>{set({0, 1, 2})}));
 }
 
+// n products that read the same value, then the sums of all up to each: statement by statement, or every
+// product first. `number`: of a node by its place in the first of these.
+FusibleSetProblem SumsOfProducts(int n, const std::vector<int>& number) {
+  FusibleSetProblem problem{.successors = std::vector<std::vector<int>>(2 * n - 1), .sharing_groups = {{}}};
+  const auto product = [&](int k) { return number[k == 0 ? 0 : 2 * k - 1]; };
+  const auto sum = [&](int k) { return number[2 * k]; };  // of the products 0 to k
+  for (int k = 0; k < n; ++k) problem.sharing_groups[0].push_back(product(k));
+  for (int k = 1; k < n; ++k) {
+    problem.successors[product(k)].push_back(sum(k));
+    problem.successors[k == 1 ? product(0) : sum(k - 1)].push_back(sum(k));
+  }
+  return problem;
+}
+
+TEST(GrowFusibleSets, ChainsAreTheSameInAnyOrderOfStatements) {
+  constexpr int kProducts = 20;
+  std::vector<int> in_turn(2 * kProducts - 1), products_first(2 * kProducts - 1);
+  for (int k = 0; k < kProducts; ++k) {
+    in_turn[k == 0 ? 0 : 2 * k - 1] = k == 0 ? 0 : 2 * k - 1;
+    products_first[k == 0 ? 0 : 2 * k - 1] = k;
+    if (k == 0) continue;
+    in_turn[2 * k] = 2 * k;
+    products_first[2 * k] = kProducts + k - 1;
+  }
+  const auto grow = [&](const std::vector<int>& number) {
+    std::vector<std::vector<int>> sets;  // by their numbers in turn
+    for (const NodeSet& set : GrowFusibleSets(SumsOfProducts(kProducts, number), Growth::kChains, 2, 8, 100,
+                                              [](const NodeSet&) { return true; })) {
+      sets.emplace_back();
+      for (int place = 0; place < 2 * kProducts - 1; ++place)
+        if (set.Contains(number[place])) sets.back().push_back(place);
+    }
+    return sets;
+  };
+  EXPECT_EQ(grow(in_turn), grow(products_first));
+  // No product is left to one that comes after its sum: whole sums, one after the other.
+  std::vector<std::vector<int>> largest;
+  for (const std::vector<int>& set : grow(products_first))
+    if (set.size() >= 7) largest.push_back(set);
+  ASSERT_GE(largest.size(), 3u);
+  EXPECT_EQ(largest[0], (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(ConvexClosure, HoldsWhatLiesBetween) {
+  const auto set = [](std::vector<int> members) {
+    NodeSet nodes;
+    for (int node : members) nodes.Add(node);
+    return nodes;
+  };
+  EXPECT_EQ(ConvexClosure(Chain(6), set({1, 4})), Range(1, 5));
+  EXPECT_EQ(ConvexClosure({.successors = {{2}, {2}, {}}}, set({0, 1})), set({0, 1}));
+}
+
 }  // namespace
 }  // namespace fusion
