@@ -71,24 +71,50 @@ void ExpectSound(const std::vector<ActiveInterval>& variables, const Allocation&
   EXPECT_FALSE(Overlaps(variables, allocation.offsets));
 }
 
+// Greedy and exact are sound, and nothing smaller than the exact one fits. Whether the greedy one is larger.
+bool ExpectSmallest(const std::vector<ActiveInterval>& variables) {
+  const Allocation greedy = AllocateGreedy(variables), exact = AllocateExact(variables);
+  ExpectSound(variables, greedy);
+  ExpectSound(variables, exact);
+  EXPECT_TRUE(exact.proved_optimal);
+  EXPECT_GE(greedy.size, exact.size);
+  EXPECT_GE(exact.size, AllocationLowerBound(variables));
+  EXPECT_TRUE(!greedy.proved_optimal || greedy.size == exact.size);
+  EXPECT_TRUE(Fits(variables, exact.size));
+  EXPECT_TRUE(exact.size == 0 || !Fits(variables, exact.size - 1));
+  return greedy.size > exact.size;
+}
+
 TEST(Allocate, ExactAgreesWithEveryOffset) {
   std::mt19937 random(8);
   int greedy_larger = 0;
   for (int round = 0; round < 3000; ++round) {
-    const std::vector<ActiveInterval> variables = RandomVariables(1 + round % 6, 6, 5, random);
-    const Allocation greedy = AllocateGreedy(variables), exact = AllocateExact(variables);
-    const int64_t bound = AllocationLowerBound(variables);
-    ExpectSound(variables, greedy);
-    ExpectSound(variables, exact);
-    EXPECT_TRUE(exact.proved_optimal);
-    EXPECT_GE(greedy.size, exact.size);
-    EXPECT_GE(exact.size, bound);
-    EXPECT_TRUE(!greedy.proved_optimal || greedy.size == exact.size);
-    EXPECT_TRUE(Fits(variables, exact.size));
-    EXPECT_TRUE(exact.size == 0 || !Fits(variables, exact.size - 1)) << "round " << round;
-    greedy_larger += greedy.size > exact.size;
+    greedy_larger += ExpectSmallest(RandomVariables(1 + round % 6, 6, 5, random));
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << round;
   }
   EXPECT_GT(greedy_larger, 0);  // the cases are hard enough to tell the two apart
+}
+
+// Up to four variables of sizes 1 to 3 at up to four positions, each choice of them once.
+TEST(Allocate, ExactAgreesWithEveryOffsetOfEverySmallCase) {
+  std::vector<ActiveInterval> kinds;
+  for (int first = 0; first < 4; ++first)
+    for (int last = first; last < 4; ++last)
+      for (int64_t size = 1; size <= 3; ++size) kinds.push_back({first, last, size});
+  std::vector<ActiveInterval> variables;
+  int cases = -1;  // but for that of no variables
+  std::function<void(size_t)> add = [&](size_t kind) {
+    if (!variables.empty()) ExpectSmallest(variables);
+    ++cases;
+    if (variables.size() == 4) return;
+    for (; kind < kinds.size() && !::testing::Test::HasFailure(); ++kind) {
+      variables.push_back(kinds[kind]);
+      add(kind);
+      variables.pop_back();
+    }
+  };
+  add(0);
+  EXPECT_EQ(cases, 30 + 465 + 4960 + 40920);  // multisets of one to four of 30 kinds
 }
 
 // At every position exactly `load` is active: no room for gaps, so that sometimes the bound cannot be met.
