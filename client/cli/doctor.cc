@@ -106,12 +106,7 @@ Finding ServerFinding(const Invocation& invocation, const std::string& address, 
     return finding;
   }
   finding.present = true;
-  finding.detail = absl::StrCat(address, ", ", workers->workers_size(), " workers");
-  for (const v1::Worker& worker : workers->workers()) {
-    if (!worker.connected()) continue;
-    for (const v1::DeviceDescription& device : worker.devices())
-      report->devices.push_back({worker.name(), device});
-  }
+  finding.detail = absl::StrCat(address, ", ", AddWorkers(*workers, report));
   return finding;
 }
 

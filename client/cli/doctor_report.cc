@@ -1,12 +1,78 @@
 #include "client/cli/doctor_report.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/number_format.h"
 #include "client/cli/table.h"
 
 namespace fusion {
+namespace {
+
+// What keeps candidates and compilers from the rest of the worker's machine.
+std::string ConfinedByText(const v1::Confinement& confinement) {
+  if (confinement.runner().empty() && confinement.host_code().empty() && confinement.compiler().empty())
+    return "unknown";  // a worker of an earlier version
+  std::string text = absl::StrCat("runners: ", confinement.runner(), "; host code: ",
+                                  confinement.host_code().empty() ? "not offered" : confinement.host_code());
+  if (!confinement.compiler().empty()) absl::StrAppend(&text, "; compilers: ", confinement.compiler());
+  return text;
+}
+
+}  // namespace
+
+bool DoctorReport::usable() const {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const Device& device) { return device.problem.empty(); });
+}
+
+std::string AddWorkers(const v1::ListWorkersResponse& workers, DoctorReport* report) {
+  int connected = 0;
+  for (const v1::Worker& worker : workers.workers()) {
+    if (!worker.connected()) continue;
+    ++connected;
+    for (const v1::DeviceDescription& device : worker.devices()) {
+      std::string problem = ProblemText(worker, device);
+      if (problem.empty() && worker.draining()) problem = "the worker is draining";
+      report->devices.push_back({worker.name(), device, std::move(problem)});
+    }
+  }
+  report->workers = workers;
+  const int lost = workers.workers_size() - connected;
+  return absl::StrCat(Counted(connected, "connected worker"),
+                      lost == 0 ? "" : absl::StrCat(", ", FormatCount(lost), " lost"));
+}
+
+std::string WorkerStateText(const v1::Worker& worker) {
+  return !worker.connected() ? "lost" : worker.draining() ? "draining" : "connected";
+}
+
+std::string ProblemText(const v1::Worker& worker, const v1::DeviceDescription& device) {
+  for (const v1::DeviceProblem& problem : worker.problems()) {
+    if (problem.device_uuid() != device.uuid()) continue;
+    const std::string reason = problem.reason().substr(0, problem.reason().find('\n'));
+    return absl::StrCat("taken out",
+                        problem.seconds() > 0 ? absl::StrCat(" for ", FormatSeconds(problem.seconds())) : "",
+                        ": ", reason.empty() ? "the worker does not say why" : reason);
+  }
+  return "";
+}
+
+bool BuildsNothing(const v1::Worker& worker) {
+  return worker.builds().empty() && (!worker.version().empty() || worker.devices().empty());
+}
+
+std::string BuildsText(const v1::Worker& worker) {
+  if (BuildsNothing(worker)) return worker.devices().empty() ? "no device, builds nothing" : "builds nothing";
+  if (worker.builds().empty()) return "builds for its devices";
+  const auto append = [](std::string* out, const v1::BuildCapability& build) {
+    absl::StrAppend(out, TargetName(build.target()), build.arch().empty() ? "" : " ", build.arch());
+  };
+  return absl::StrCat(worker.devices().empty() ? "builds only: " : "builds ",
+                      absl::StrJoin(worker.builds(), ", ", append));
+}
 
 std::string DoctorText(const DoctorReport& report, const TextStyle& style) {
   Table table;
@@ -20,11 +86,19 @@ std::string DoctorText(const DoctorReport& report, const TextStyle& style) {
   std::string text = table.Print(style.width);
   absl::StrAppend(&text, "\n");
   for (const DoctorReport::Device& device : report.devices)
-    absl::StrAppend(&text, "device: ", DeviceText(device.description), ", ",
-                    FormatBytes(static_cast<double>(device.description.memory_bytes())), " memory, on ",
-                    device.worker, "\n");
-  if (report.devices.empty() && !report.server_is_away)
-    absl::StrAppend(&text, "no device: check and explain work, submit does not\n");
+    absl::StrAppend(&text,
+                    device.problem.empty() ? "device: " : "not usable: ", DeviceText(device.description),
+                    ", ", FormatBytes(static_cast<double>(device.description.memory_bytes())), " memory, on ",
+                    device.worker, device.problem.empty() ? "" : ", ", device.problem, "\n");
+  // Those that are lost are counted where the server is; `workers list` has them all.
+  for (const v1::Worker& worker : report.workers.workers())
+    if (worker.connected())
+      absl::StrAppend(&text, "worker: ", worker.name(), ", ", WorkerStateText(worker), ", version ",
+                      worker.version().empty() ? "unknown" : worker.version(), ", ", BuildsText(worker),
+                      "; confinement: ", ConfinedByText(worker.confinement()), "\n");
+  if (!report.usable() && !report.server_is_away)
+    absl::StrAppend(&text, report.devices.empty() ? "no device" : "no usable device",
+                    ": check and explain work, submit does not\n");
   return text + costs;
 }
 
@@ -43,12 +117,15 @@ Json DoctorJson(const DoctorReport& report) {
                        {"launch_seconds", description.launch_seconds()},
                        {"peak_flops", description.peak_flops()},
                        {"memory_bytes", description.memory_bytes()},
-                       {"worker", device.worker}});
+                       {"worker", device.worker},
+                       {"usable", device.problem.empty()},
+                       {"problem", device.problem.empty() ? Json() : Json(device.problem)}});
   }
   return {{"schema", "fusion.doctor/1"},
           {"usable", report.usable()},
           {"findings", std::move(findings)},
-          {"devices", std::move(devices)}};
+          {"devices", std::move(devices)},
+          {"workers", WorkerListJson(report.workers)["workers"]}};
 }
 
 }  // namespace fusion

@@ -6,6 +6,7 @@
 
 #include "client/cli/render.h"
 #include "fusion/v1/device.pb.h"
+#include "fusion/v1/optimizer.pb.h"
 
 namespace fusion {
 
@@ -22,14 +23,29 @@ struct DoctorReport {
   struct Device {
     std::string worker;  // "workers/a", or "this machine"
     v1::DeviceDescription description;
+    std::string problem;  // why it gets no work for now; "": it gets some
   };
   std::vector<Device> devices;
+  v1::ListWorkersResponse workers;  // of the server; none: without one
 
   // Some device can build and time.
-  bool usable() const { return !devices.empty(); }
+  bool usable() const;
 };
 
-// A line for each finding and each device.
+// Notes the server's workers, and the devices of those that are connected: a device that is taken out, or
+// whose worker is draining, is given no work, and has a problem. Returns "1 connected worker, 4 lost".
+std::string AddWorkers(const v1::ListWorkersResponse& workers, DoctorReport* report);
+
+// "connected", "draining" or "lost"
+std::string WorkerStateText(const v1::Worker& worker);
+// "taken out for 95.00 s: its probe failed"; "": the device is in order.
+std::string ProblemText(const v1::Worker& worker, const v1::DeviceDescription& device);
+// No compiler. Workers of an earlier version, which do not say theirs, build whatever their devices need.
+bool BuildsNothing(const v1::Worker& worker);
+// "builds cuda, host x86-64-avx512"; without a device "builds only: cuda".
+std::string BuildsText(const v1::Worker& worker);
+
+// A line for each finding, each device and each worker that is connected.
 std::string DoctorText(const DoctorReport& report, const TextStyle& style);
 // "schema": "fusion.doctor/1".
 Json DoctorJson(const DoctorReport& report);

@@ -42,6 +42,10 @@ Json SearchJson(const v1::SearchSummary& search) {
                {"seconds", search.seconds()},
                {"best_predicted_seconds", search.best_predicted_seconds()},
                {"bound_seconds", search.bound_seconds()},
+               {"complete", search.complete()},
+               {"listed_gap", search.listed_gap()},
+               {"fusions_by_size",
+                std::vector<int64_t>(search.fusions_by_size().begin(), search.fusions_by_size().end())},
                {"prediction",
                 {{"jobs", search.prediction().jobs()},
                  {"candidates", search.prediction().candidates()},
@@ -188,6 +192,31 @@ Json JobListJson(const v1::ListJobsResponse& response) {
   return {{"schema", "fusion.jobs/1"}, {"jobs", std::move(jobs)}};
 }
 
+Json EstimatesJson(const v1::Candidate& candidate) {
+  Json estimates = Json::array();
+  for (const v1::KernelEstimate& kernel : candidate.estimates())
+    estimates.push_back({{"description", kernel.description()},
+                         {"seconds", kernel.seconds()},
+                         {"memory_seconds", kernel.memory_seconds()},
+                         {"compute_seconds", kernel.compute_seconds()},
+                         {"alone_seconds", kernel.alone_seconds()},
+                         {"waiting_seconds", kernel.waiting_seconds()},
+                         {"barrier_seconds", kernel.barrier_seconds()},
+                         {"launch_seconds", kernel.launch_seconds()},
+                         {"correction", kernel.correction()},
+                         {"measured", kernel.measured()},
+                         {"bytes", kernel.bytes()},
+                         {"flops", kernel.flops()},
+                         {"occupancy", kernel.occupancy()},
+                         {"waves", kernel.waves()},
+                         {"load", kernel.load()},
+                         {"registers", kernel.registers()},
+                         {"shared_bytes", kernel.shared_bytes()},
+                         {"measured_routines", kernel.measured_routines()},
+                         {"extended_routines", kernel.extended_routines()}});
+  return estimates;
+}
+
 Json ExplainJson(const v1::ExplainResponse& response) {
   Json candidates = Json::array();
   for (const v1::Candidate& candidate : response.candidates()) {
@@ -196,7 +225,9 @@ Json ExplainJson(const v1::ExplainResponse& response) {
                           {"fusions", FusionsJson(candidate)},
                           {"kernels", KernelsJson(candidate)},
                           {"key", candidate.key()},
-                          {"description", candidate.description()}});
+                          {"description", candidate.description()},
+                          {"start_seconds", candidate.start_seconds()},
+                          {"estimates", EstimatesJson(candidate)}});
   }
   Json json = {{"schema", "fusion.explain/1"},
                {"graph", GraphJson(response.graph())},
@@ -224,14 +255,31 @@ Json CheckJson(const v1::CheckResponse& response) {
 Json WorkerListJson(const v1::ListWorkersResponse& response) {
   Json workers = Json::array();
   for (const v1::Worker& worker : response.workers()) {
-    Json devices = Json::array();
-    for (const v1::DeviceDescription& device : worker.devices()) devices.push_back(DeviceJson(device));
+    Json devices = Json::array(), builds = Json::array(), problems = Json::array();
+    for (const v1::DeviceDescription& device : worker.devices()) {
+      devices.push_back(DeviceJson(device));
+      devices.back()["uuid"] = device.uuid();  // what problems name a device by
+    }
+    for (const v1::BuildCapability& build : worker.builds())
+      builds.push_back({{"target", TargetName(build.target())}, {"arch", build.arch()}});
+    for (const v1::DeviceProblem& problem : worker.problems())
+      problems.push_back({{"device_uuid", problem.device_uuid()},
+                          {"reason", problem.reason()},
+                          {"seconds", problem.seconds()}});
+    const v1::Confinement& confinement = worker.confinement();
     workers.push_back({{"worker", worker.name()},
                        {"connected", worker.connected()},
                        {"draining", worker.draining()},
                        {"running_tasks", worker.running_tasks()},
                        {"last_contact", TimeText(worker.last_contact())},
-                       {"devices", std::move(devices)}});
+                       {"devices", std::move(devices)},
+                       {"version", worker.version()},
+                       {"builds", std::move(builds)},
+                       {"confinement",
+                        {{"runner", confinement.runner()},
+                         {"host_code", confinement.host_code()},
+                         {"compiler", confinement.compiler()}}},
+                       {"problems", std::move(problems)}});
   }
   return {{"schema", "fusion.workers/1"}, {"workers", std::move(workers)}};
 }

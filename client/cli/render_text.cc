@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cli/doctor_report.h"
 #include "client/cli/number_format.h"
 #include "client/cli/render.h"
 #include "client/cli/table.h"
@@ -37,9 +38,11 @@ std::string SizesText(const v1::GraphSummary& graph) {
 }
 
 std::string SearchText(const v1::SearchSummary& search) {
-  std::string proof = search.proved_optimal()
-                          ? "proved optimal under the prediction"
-                          : absl::StrCat("within ", FormatShare(search.gap()), " of the best");
+  const auto within = [](double gap) { return absl::StrCat("within ", FormatShare(gap), " of the best"); };
+  std::string proof = search.proved_optimal() ? "proved optimal under the prediction" : within(search.gap());
+  if (!search.complete() && !search.proved_optimal() && search.fusions_by_size_size() > 0)
+    absl::StrAppend(&proof, ", ", search.listed_gap() > 0 ? within(search.listed_gap()) : "the best",
+                    " of the fusions looked at");
   std::string more;
   if (search.timed() > 0)
     more = absl::StrCat(
@@ -246,16 +249,25 @@ std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& s
 std::string WorkerListText(const v1::ListWorkersResponse& response, const TextStyle& style) {
   if (response.workers().empty()) return "no workers\n";
   Table table;
-  for (const char* header : {"worker", "state", "tasks", "last contact", "devices"})
+  for (const char* header : {"worker", "state", "tasks", "last contact", "version", "devices"})
     table.AddColumn(header, Table::Align::kLeft);
+  std::string problems;  // below the table, where reasons are not cut to the width
   for (const v1::Worker& worker : response.workers()) {
-    const char* state = !worker.connected() ? "lost" : worker.draining() ? "draining" : "connected";
     std::vector<std::string> devices;
-    for (const v1::DeviceDescription& device : worker.devices()) devices.push_back(DeviceText(device));
-    table.AddRow({worker.name(), state, absl::StrCat(worker.running_tasks()), TimeText(worker.last_contact()),
+    for (const v1::DeviceDescription& device : worker.devices()) {
+      const std::string problem = ProblemText(worker, device);
+      devices.push_back(absl::StrCat(problem.empty() ? "" : "taken out: ", DeviceText(device)));
+      if (!problem.empty())
+        absl::StrAppend(&problems, worker.name(), ", ", device.name(), " (", TargetName(device.target()),
+                        ", ", device.uuid(), "): ", problem, "\n");
+    }
+    // Most have devices and build for them, which needs no words.
+    if (worker.devices().empty() || BuildsNothing(worker)) devices.push_back(BuildsText(worker));
+    table.AddRow({worker.name(), WorkerStateText(worker), absl::StrCat(worker.running_tasks()),
+                  TimeText(worker.last_contact()), worker.version().empty() ? "-" : worker.version(),
                   absl::StrJoin(devices, "; ")});
   }
-  return table.Print(style.width);
+  return absl::StrCat(table.Print(style.width), problems.empty() ? "" : "\n", problems);
 }
 
 std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style) {

@@ -95,14 +95,56 @@ TEST(RenderJsonTest, ExplainHasGraphSearchAndFloor) {
   response.mutable_search()->set_best_predicted_seconds(3e-4);
   response.mutable_search()->set_bound_seconds(2.9e-4);
   response.set_floor_seconds(1e-4);
+  response.mutable_search()->set_listed_gap(0.25);
+  response.mutable_search()->add_fusions_by_size(5);
+  response.mutable_search()->add_fusions_by_size(3);
   response.add_candidates()->set_predicted_rank(1);
+  response.mutable_candidates(0)->set_start_seconds(3e-6);
+  v1::KernelEstimate* kernel = response.mutable_candidates(0)->add_estimates();
+  kernel->set_description("{z} vector T128");
+  kernel->set_memory_seconds(2e-5);
+  kernel->set_correction(1.5);
   const Json json = ExplainJson(response);
+  EXPECT_EQ(json["search"]["complete"], false);
+  EXPECT_DOUBLE_EQ(json["search"]["listed_gap"], 0.25);
+  EXPECT_EQ(json["search"]["fusions_by_size"], Json::parse("[5, 3]"));
+  const Json& candidate = json["candidates"][0];
+  EXPECT_DOUBLE_EQ(candidate["start_seconds"], 3e-6);
+  EXPECT_EQ(candidate["estimates"][0]["description"], "{z} vector T128");
+  EXPECT_DOUBLE_EQ(candidate["estimates"][0]["memory_seconds"], 2e-5);
+  EXPECT_DOUBLE_EQ(candidate["estimates"][0]["correction"], 1.5);
   EXPECT_EQ(json["schema"], "fusion.explain/1");
   EXPECT_EQ(json["graph"]["nodes"], 5);
   EXPECT_DOUBLE_EQ(json["search"]["best_predicted_seconds"], 3e-4);
   EXPECT_DOUBLE_EQ(json["search"]["bound_seconds"], 2.9e-4);
   EXPECT_DOUBLE_EQ(json["floor"]["seconds"], 1e-4);
   EXPECT_FALSE(json.contains("source"));
+}
+
+TEST(RenderJsonTest, WorkersHaveWhatTheySayOfThemselves) {
+  const Json json = WorkerListJson(testing::SampleWorkers());
+  EXPECT_EQ(json["schema"], "fusion.workers/1");
+  ASSERT_EQ(json["workers"].size(), 5u);
+  const Json& mixed = json["workers"][0];
+  ExpectBegins(mixed, {"worker", "connected", "draining", "running_tasks", "last_contact", "devices",
+                       "version", "builds", "confinement", "problems"});
+  ExpectBegins(mixed["devices"][1], {"name", "target", "arch", "copy_bytes_per_second", "uuid"});
+  EXPECT_EQ(mixed["version"], "0.9.0");
+  EXPECT_EQ(mixed["builds"], Json::parse(R"([{"target": "cuda", "arch": ""}])"));
+  EXPECT_EQ(mixed["confinement"],
+            Json::parse(R"({"runner": "bubblewrap, seccomp, limits", "host_code": "refused",
+                            "compiler": "seccomp, Landlock, limits"})"));
+  ASSERT_EQ(mixed["problems"].size(), 1u);
+  EXPECT_EQ(mixed["problems"][0]["device_uuid"], mixed["devices"][1]["uuid"]);
+  EXPECT_EQ(mixed["problems"][0]["reason"], "the probe was wrong\nat element 7");
+  EXPECT_EQ(mixed["problems"][0]["seconds"], 95);
+  EXPECT_EQ(json["workers"][1]["devices"], Json::array());
+  EXPECT_EQ(json["workers"][1]["builds"][1]["arch"], "x86-64-avx512");
+  const Json& old = json["workers"][4];
+  EXPECT_EQ(old["version"], "");
+  EXPECT_EQ(old["builds"], Json::array());
+  EXPECT_EQ(old["problems"], Json::array());
+  EXPECT_EQ(old["confinement"]["runner"], "");
 }
 
 TEST(RenderJsonTest, PrintedTextIsAlwaysJson) {

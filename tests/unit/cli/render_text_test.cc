@@ -135,5 +135,39 @@ TEST(RenderTextTest, Lists) {
               HasSubstr("Example CPU (host, x86-64-avx512), copies at 20.00 GB/s"));
 }
 
+TEST(RenderTextTest, WorkersSayWhatTheyCannotDo) {
+  const std::string text = WorkerListText(testing::SampleWorkers(), TextStyle());
+  EXPECT_EQ(
+      text,
+      "worker           state      tasks  last contact          version  devices\n"
+      "workers/mixed    connected  3      2024-05-01T12:00:00Z  0.9.0    GPU A (cuda, sm_90), copies at "
+      "2.000 TB/s; taken out: GPU B (cuda, sm_90), copies at 2.000 TB/s\n"
+      "workers/builder  connected  0      2024-05-01T12:00:00Z  0.9.0    builds only: cuda, host "
+      "x86-64-avx512\n"
+      "workers/leaving  draining   0      2024-05-01T12:00:00Z  0.9.0    GPU C (cuda, sm_90), copies at "
+      "2.000 TB/s; builds nothing\n"
+      "workers/gone     lost       0      2024-05-01T12:00:00Z  0.9.0    GPU D (cuda, sm_90), copies at "
+      "2.000 TB/s; builds nothing\n"
+      "workers/old      connected  0      2024-05-01T12:00:00Z  -        GPU E (cuda, sm_90), copies at "
+      "2.000 TB/s\n"
+      "\n"
+      "workers/mixed, GPU B (cuda, GPU-1): taken out for 95.00 s: the probe was wrong\n");
+}
+
+TEST(RenderTextTest, ReasonsOfDevicesThatAreOutAreNotCutToTheWidth) {
+  TextStyle narrow;
+  narrow.width = 40;
+  v1::ListWorkersResponse workers = testing::SampleWorkers();
+  EXPECT_THAT(WorkerListText(workers, narrow), EndsWith(": taken out for 95.00 s: the probe was wrong\n"));
+  workers.mutable_workers(0)->clear_problems();
+  EXPECT_THAT(WorkerListText(workers, narrow), Not(HasSubstr("taken out")));
+}
+
+TEST(RenderTextTest, WorkerWithNothingToOffer) {
+  v1::ListWorkersResponse workers;
+  testing::AddWorker(&workers, "idle", true);
+  EXPECT_THAT(WorkerListText(workers, TextStyle()), HasSubstr("0.9.0    no device, builds nothing\n"));
+}
+
 }  // namespace
 }  // namespace fusion

@@ -1,5 +1,7 @@
-// A finished job with three ranked candidates and two failed ones.
+// A finished job with three ranked candidates and two failed ones; workers of every kind.
 #pragma once
+
+#include <string>
 
 #include "fusion/v1/optimizer.pb.h"
 
@@ -83,6 +85,62 @@ inline v1::Job SampleJob() {
   slow->set_rank(5);
   slow->set_outcome(v1::TIMEOUT);
   return job;
+}
+
+inline v1::Worker* AddWorker(v1::ListWorkersResponse* response, const std::string& name, bool connected) {
+  v1::Worker* worker = response->add_workers();
+  worker->set_name("workers/" + name);
+  worker->set_connected(connected);
+  worker->set_version("0.9.0");
+  worker->mutable_last_contact()->set_seconds(1714564800);
+  return worker;
+}
+
+inline void AddDevice(v1::Worker* worker, const std::string& name, const std::string& uuid) {
+  v1::DeviceDescription* device = worker->add_devices();
+  device->set_name(name);
+  device->set_target(v1::CUDA);
+  device->set_arch("sm_90");
+  device->set_uuid(uuid);
+  device->set_copy_bytes_per_second(2e12);
+  device->set_memory_bytes(80'000'000'000);
+}
+
+// workers/mixed: connected, one device in order and one that is out; workers/builder: connected, builds only;
+// workers/leaving: draining; workers/gone: lost; workers/old: connected, of an earlier version, says no more
+// than its device.
+inline v1::ListWorkersResponse SampleWorkers() {
+  v1::ListWorkersResponse response;
+  v1::Worker* mixed = AddWorker(&response, "mixed", true);
+  mixed->set_running_tasks(3);
+  AddDevice(mixed, "GPU A", "GPU-0");
+  AddDevice(mixed, "GPU B", "GPU-1");
+  mixed->add_builds()->set_target(v1::CUDA);
+  v1::DeviceProblem* problem = mixed->add_problems();
+  problem->set_device_uuid("GPU-1");
+  problem->set_reason("the probe was wrong\nat element 7");
+  problem->set_seconds(95);
+  mixed->mutable_confinement()->set_runner("bubblewrap, seccomp, limits");
+  mixed->mutable_confinement()->set_host_code("refused");
+  mixed->mutable_confinement()->set_compiler("seccomp, Landlock, limits");
+
+  v1::Worker* builder = AddWorker(&response, "builder", true);
+  builder->add_builds()->set_target(v1::CUDA);
+  v1::BuildCapability* host = builder->add_builds();
+  host->set_target(v1::HOST);
+  host->set_arch("x86-64-avx512");
+  builder->mutable_confinement()->set_runner("limits");
+  builder->mutable_confinement()->set_compiler("limits");
+
+  v1::Worker* leaving = AddWorker(&response, "leaving", true);
+  leaving->set_draining(true);
+  AddDevice(leaving, "GPU C", "GPU-2");
+  v1::Worker* gone = AddWorker(&response, "gone", false);
+  AddDevice(gone, "GPU D", "GPU-3");
+  v1::Worker* old = AddWorker(&response, "old", true);
+  old->clear_version();
+  AddDevice(old, "GPU E", "GPU-4");
+  return response;
 }
 
 }  // namespace fusion::testing
