@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -244,9 +245,7 @@ std::optional<v1::DeviceDescription> Dispatcher::LostDevice(const std::map<std::
 }
 
 std::optional<v1::DeviceDescription> Dispatcher::AnotherDevice(const v1::DeviceDescription& device) const {
-  for (v1::DeviceDescription& other : registry_.Devices(device.target(), device.arch(), clock_.Now()))
-    if (other.name() == device.name() && other.uuid() != device.uuid()) return std::move(other);
-  return std::nullopt;
+  return registry_.AnotherDevice(device, clock_.Now());
 }
 
 bool Dispatcher::SomeoneCanRun(const std::map<std::string, Need>& waiting) const {
@@ -281,6 +280,29 @@ bool Dispatcher::NoDeviceWillCome(v1::Target target, const std::string& arch,
       clock_.Now());
 }
 
+// Not by how many jobs they have had: a device that comes late would get all until it had had as many as
+// those that were there before.
+v1::DeviceDescription Dispatcher::LeastUsed(std::vector<v1::DeviceDescription> devices,
+                                            const std::string& job) {
+  std::map<std::string, int> jobs;
+  for (const auto& [other, device] : device_of_job_) ++jobs[device];
+  std::set<std::string> lost;
+  if (auto found = lost_devices_.find(job); found != lost_devices_.end()) lost = found->second;
+  const auto order = [&](const v1::DeviceDescription& device) {
+    const std::string& uuid = device.uuid();
+    return std::tuple(lost.contains(uuid), jobs[uuid], last_chosen_[uuid], uuid);
+  };
+  const auto chosen = std::min_element(devices.begin(), devices.end(),
+                                       [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  Bind(job, chosen->uuid());
+  return std::move(*chosen);
+}
+
+void Dispatcher::Bind(const std::string& job, const std::string& device_uuid) {
+  last_chosen_[device_uuid] = ++choices_;
+  if (!job.empty()) device_of_job_[job] = device_uuid;
+}
+
 absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target, const std::string& arch,
                                                                std::chrono::milliseconds patience,
                                                                CancellationToken token,
@@ -294,6 +316,7 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
     if (!bound.ok()) return bound.status();
     earlier = *std::move(bound);
     std::lock_guard<std::mutex> lock(mutex_);
+    device_of_job_.erase(job);
     if (auto lost = lost_devices_.find(job); lost != lost_devices_.end() && lost->second.contains(earlier))
       earlier.clear();
   }
@@ -308,7 +331,10 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
       devices = registry_.Devices(target, nearest_arch, clock_.Now());
     const auto now = std::chrono::steady_clock::now();
     for (v1::DeviceDescription& device : devices) {
-      if (!earlier.empty() && device.uuid() == earlier) return std::move(device);
+      if (earlier.empty() || device.uuid() != earlier) continue;
+      std::lock_guard<std::mutex> lock(mutex_);
+      Bind(job, earlier);
+      return std::move(device);
     }
     if (!devices.empty() && (earlier.empty() || now >= deadline)) {
       const bool cuda = std::any_of(devices.begin(), devices.end(), [](const v1::DeviceDescription& device) {
@@ -320,16 +346,11 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
       const auto fastest = std::max_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
         return a.copy_bytes_per_second() < b.copy_bytes_per_second();
       });
-      // Two devices of one name differ by chance alone: they take turns.
+      // Two devices of one name differ by chance alone.
       const std::string name = fastest->name();
       std::erase_if(devices, [&](const v1::DeviceDescription& device) { return device.name() != name; });
       std::lock_guard<std::mutex> lock(mutex_);
-      auto chosen = std::min_element(devices.begin(), devices.end(), [&](const auto& a, const auto& b) {
-        const int times_a = times_chosen_[a.uuid()], times_b = times_chosen_[b.uuid()];
-        return times_a != times_b ? times_a < times_b : a.uuid() < b.uuid();
-      });
-      ++times_chosen_[chosen->uuid()];
-      return std::move(*chosen);
+      return LeastUsed(std::move(devices), job);
     }
     if (devices.empty() && NoDeviceWillCome(target, arch, nearest_arch))
       return absl::UnavailableError(absl::StrCat("this machine has no ", Kind(target, arch),

@@ -117,6 +117,7 @@ absl::Status Dispatcher::CancelJob(const std::string& job) {
 void Dispatcher::JobEnded(const std::string& job) {
   std::lock_guard<std::mutex> lock(mutex_);
   lost_devices_.erase(job);
+  device_of_job_.erase(job);
 }
 
 std::vector<v1::Worker> Dispatcher::Workers() const { return registry_.Workers(clock_.Now()); }

@@ -113,8 +113,9 @@ class Dispatcher {
 
   // A device of a connected worker. TARGET_AUTO: a CUDA device if there is one; arch "": any, else one of
   // `arch` or, while none of it is connected, of `nearest_arch`. Of several, the kind with the highest
-  // bandwidth, and of that each in turn. With a job, the device that its timings are bound to, if it has any.
-  // Waits up to `patience` for one to connect. UNAVAILABLE: none; says what is missing and what is connected.
+  // bandwidth, and of that the one that the fewest jobs have, until their JobEnded; equals in turn. With a
+  // job, the device that its timings are bound to, if it has any. Waits up to `patience` for one to connect.
+  // UNAVAILABLE: none; says what is missing and what is connected.
   absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
                                                      std::chrono::milliseconds patience,
                                                      CancellationToken token, const std::string& job = "",
@@ -123,7 +124,8 @@ class Dispatcher {
   // DispatcherOptions::only_worker_is_here.
   bool only_worker_is_here() const { return options_.only_worker_is_here; }
 
-  // A sound device of the same name and arch, of another uuid, that a connected worker has; none.
+  // A sound device of the same name and arch, of another uuid, that a connected worker has, if possible one
+  // that has not this device too; none.
   std::optional<v1::DeviceDescription> AnotherDevice(const v1::DeviceDescription& device) const;
 
   // ---- For operators and the service ----
@@ -131,7 +133,7 @@ class Dispatcher {
   // Stops the tasks of the job that no other unfinished job wants, and tells their holders. Does not change
   // the job.
   absl::Status CancelJob(const std::string& job);
-  // Nothing about the job need be kept in mind any more.
+  // It has no device any more; nothing about the job need be kept in mind.
   void JobEnded(const std::string& job);
   // By name.
   std::vector<v1::Worker> Workers() const;
@@ -161,6 +163,10 @@ class Dispatcher {
   bool NoCompilerWillCome(const std::map<std::string, Need>& queued) const;
   // The only worker that there will be has come, without such a device.
   bool NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch) const;
+  // Which of these, all of one kind, the job gets ("": somebody who only looks). mutex_ is held.
+  v1::DeviceDescription LeastUsed(std::vector<v1::DeviceDescription> devices, const std::string& job);
+  // The job has the device from now on. mutex_ is held.
+  void Bind(const std::string& job, const std::string& device_uuid);
   bool stopped() const;
   void ArmExpiryTimer();
 
@@ -176,9 +182,11 @@ class Dispatcher {
   Synchronizer synchronizer_;
 
   mutable std::mutex mutex_;
-  bool stopped_ = false;                     // guarded by mutex_
-  boost::asio::steady_timer expiry_timer_;   // guarded by mutex_
-  std::map<std::string, int> times_chosen_;  // by device uuid; guarded by mutex_
+  bool stopped_ = false;                              // guarded by mutex_
+  boost::asio::steady_timer expiry_timer_;            // guarded by mutex_
+  std::map<std::string, std::string> device_of_job_;  // uuid by job, until it ends; guarded by mutex_
+  std::map<std::string, int64_t> last_chosen_;        // by device uuid, of choices_; guarded by mutex_
+  int64_t choices_ = 0;                               // guarded by mutex_
   std::map<std::string, std::set<std::string>>
       lost_devices_;  // by job: are not chosen again; guarded by mutex_
 };

@@ -217,6 +217,27 @@ std::vector<v1::DeviceDescription> WorkerRegistry::Devices(v1::Target target, co
   return devices;
 }
 
+std::optional<v1::DeviceDescription> WorkerRegistry::AnotherDevice(const v1::DeviceDescription& device,
+                                                                   Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const v1::DeviceDescription* beside = nullptr;  // of a worker that has the device
+  for (const auto& [name, entry] : workers_) {
+    if (!Connected(entry, now) || entry.told_to_drain || entry.says_draining) continue;
+    const bool has_it = std::any_of(entry.offer.devices().begin(), entry.offer.devices().end(),
+                                    [&](const auto& own) { return own.uuid() == device.uuid(); });
+    for (const v1::DeviceDescription& other : entry.offer.devices()) {
+      if (other.uuid() == device.uuid() || other.target() != device.target() ||
+          other.arch() != device.arch() || other.name() != device.name() ||
+          !ProblemOf(entry.offer, other).empty())
+        continue;
+      if (!has_it) return other;
+      if (beside == nullptr) beside = &other;
+    }
+  }
+  if (beside == nullptr) return std::nullopt;
+  return *beside;
+}
+
 std::optional<v1::DeviceDescription> WorkerRegistry::KnownDevice(const std::string& device_uuid) const {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [name, entry] : workers_)

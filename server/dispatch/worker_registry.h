@@ -68,6 +68,10 @@ class WorkerRegistry {
   // Sound devices of workers that are connected and not draining, in the order of worker and device; arch ""
   // is any, TARGET_AUTO any target.
   std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch, Timestamp now) const;
+  // Of Devices, one of the same kind (target, arch and name) as `device` and of another uuid, if possible of
+  // a worker that has not `device` too; none.
+  std::optional<v1::DeviceDescription> AnotherDevice(const v1::DeviceDescription& device,
+                                                     Timestamp now) const;
   // Of any worker that has called since the server started.
   std::optional<v1::DeviceDescription> KnownDevice(const std::string& device_uuid) const;
   // Whether `wanted` accepts what a worker that is connected and not draining has and can build: its last

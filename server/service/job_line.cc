@@ -21,6 +21,19 @@ bool JobLine::Remove(const std::string& job) {
 }
 
 std::optional<std::string> JobLine::Take() {
+  User* next = Next();
+  if (next == nullptr) return std::nullopt;
+  return TakeOf(next);
+}
+
+std::optional<std::string> JobLine::TakeOfIdleUser() {
+  // Users who have none running come first.
+  User* next = Next();
+  if (next == nullptr || next->running > 0) return std::nullopt;
+  return TakeOf(next);
+}
+
+JobLine::User* JobLine::Next() {
   User* next = nullptr;
   for (auto& [name, user] : users_) {
     if (user.waiting.empty()) continue;
@@ -28,11 +41,14 @@ std::optional<std::string> JobLine::Take() {
         std::pair(user.running, user.last_served) < std::pair(next->running, next->last_served))
       next = &user;
   }
-  if (next == nullptr) return std::nullopt;
-  std::string job = std::move(next->waiting.begin()->second);
-  next->waiting.erase(next->waiting.begin());
-  ++next->running;
-  next->last_served = ++served_;
+  return next;
+}
+
+std::string JobLine::TakeOf(User* user) {
+  std::string job = std::move(user->waiting.begin()->second);
+  user->waiting.erase(user->waiting.begin());
+  ++user->running;
+  user->last_served = ++served_;
   auto waited = waiting_.find(job);
   running_[job] = waited->second.first;
   waiting_.erase(waited);

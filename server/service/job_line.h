@@ -20,6 +20,8 @@ class JobLine {
   bool Remove(const std::string& job);
   // The next job, which runs until Ended; none: none waits.
   std::optional<std::string> Take();
+  // The same, if it is one of a user who has none running.
+  std::optional<std::string> TakeOfIdleUser();
   void Ended(const std::string& job);
 
   int size() const { return static_cast<int>(waiting_.size() + running_.size()); }  // waiting and running
@@ -32,6 +34,8 @@ class JobLine {
     int running = 0;
     int64_t last_served = 0;
   };
+  User* Next();                          // whose turn it is; null: nobody waits
+  std::string TakeOf(User* user);        // who has jobs that wait
   void Forget(const std::string& user);  // when nothing is left of him
 
   std::map<std::string, User> users_;

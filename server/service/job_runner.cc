@@ -10,6 +10,7 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,8 @@ constexpr std::chrono::seconds kRetryDelay{5};
 constexpr int kMostDevices = 8;
 // Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
 constexpr int kMostWaiting = 8;
+// For users who have none running.
+constexpr int kKeptPlaces = 1;
 
 std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
   return {graph.size_values().begin(), graph.size_values().end()};
@@ -67,6 +70,11 @@ absl::Status CheckSameRequest(const JobRecord& known, const v1::SubmitRequest& r
 
 }  // namespace
 
+int DefaultJobPlaces() {
+  constexpr int kLeast = 8, kMost = 256;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), kLeast, kMost);
+}
+
 JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
                      JobWatchers& watchers, JobRunnerOptions options, ServerMetrics* metrics)
     : store_(store),
@@ -75,7 +83,7 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
       watchers_(watchers),
       options_(std::move(options)),
       metrics_(metrics),
-      pool_(options_.threads + kMostWaiting) {
+      pool_(options_.threads + kKeptPlaces + kMostWaiting) {
   dispatcher_.OnWaiting([this](const std::string& job, const std::string& what) {
     v1::JobEvent event;
     event.set_note(what);
@@ -174,9 +182,12 @@ void JobRunner::RunNext() {
   std::shared_ptr<Active> active;
   {
     std::lock_guard lock(mutex_);
-    if (running_ + returning_ >= options_.threads) return;  // whoever leaves a place calls again
-    std::optional<std::string> next = line_.Take();
-    if (!next.has_value()) return;  // it ended while it waited
+    const bool full = running_ + returning_ >= options_.threads;
+    // Whoever leaves a place calls again. While somebody waits to come back the kept place stays empty: he
+    // would wait for whoever had it, too.
+    if (full && (returning_ > 0 || running_ >= options_.threads + kKeptPlaces)) return;
+    std::optional<std::string> next = full ? line_.TakeOfIdleUser() : line_.Take();
+    if (!next.has_value()) return;  // it ended while it waited, or its user has others running
     job = *std::move(next);
     active = active_.at(job);
     ++running_;
@@ -198,8 +209,8 @@ void JobRunner::SetWaiting(Active& active, bool waits) {
     waiting_ += waits ? 1 : -1;
     running_ += waits ? -1 : 1;
   }
-  if (!waits) return;
-  place_.notify_one();
+  // A job that has come back no longer keeps others from the kept place.
+  if (waits) place_.notify_one();
   boost::asio::post(pool_, [this] { RunNext(); });
 }
 

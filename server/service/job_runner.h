@@ -23,8 +23,14 @@
 
 namespace fusion {
 
+// As many as processors, and at least 8: a job waits for workers most of the time, so fewer would leave
+// devices idle. A place costs a thread, and while it is taken the memory of a search (BENCHMARKS.md).
+int DefaultJobPlaces();
+
 struct JobRunnerOptions {
-  int threads = 4;        // jobs that run at once, but for those that wait for a device
+  // Jobs that run at once, but for those that wait for a device. Beyond these there is one place for users
+  // who have no job running, so that nobody waits for a whole job of somebody who came with many.
+  int threads = DefaultJobPlaces();
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
   std::string dump_directory;  // see PipelineContext
@@ -93,8 +99,8 @@ class JobRunner {
   bool stopping_ = false;                                  // guarded by mutex_
   std::map<std::string, std::shared_ptr<Active>> active_;  // guarded by mutex_
   JobLine line_;                                           // guarded by mutex_; the jobs of active_
-  // Jobs that have a place, of options_.threads; that wait for a device; whose device has come, and that wait
-  // for a place before any that is in the line.
+  // Jobs that have a place, of options_.threads and the one that is kept; that wait for a device; whose
+  // device has come, and that wait for one of the threads' places before any that is in the line.
   int running_ = 0, waiting_ = 0, returning_ = 0;  // guarded by mutex_
   std::condition_variable place_;                  // one may be free
 

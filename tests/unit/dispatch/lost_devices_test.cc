@@ -51,6 +51,24 @@ TEST_F(LostDevicesTest, AJobGoesOnWithAnotherDeviceOfItsKind) {
   EXPECT_EQ(Choose()->uuid(), "GPU-2");
 }
 
+// However idle it is by then.
+TEST_F(LostDevicesTest, ADeviceThatHasComeBackIsNotTheJobsAgain) {
+  std::future<absl::Status> timed = StartTiming();
+  Take(Request("first", {}, {CudaDevice("GPU-1")}), 1);
+  clock_.Advance(std::chrono::seconds(16));
+  Call(Request("second", {}, {CudaDevice("GPU-2")}));
+  ASSERT_TRUE(Ends(timed));
+  EXPECT_TRUE(absl::IsAborted(timed.get()));
+  const auto other = [&] {
+    return dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken(),
+                                     NewJob());
+  };
+  EXPECT_EQ(other()->uuid(), "GPU-2");
+  Call(Request("first", {}, {CudaDevice("GPU-1")}));
+  EXPECT_EQ(Choose()->uuid(), "GPU-2");
+  EXPECT_EQ(other()->uuid(), "GPU-1");
+}
+
 // The link was cut between two calls: no lease ends.
 TEST_F(LostDevicesTest, AJobWhoseDeviceFellSilentBeforeItTookTheTaskGoesOnAsSoon) {
   std::future<absl::Status> timed = StartTiming();

@@ -136,6 +136,28 @@ TEST_F(WorkerRegistryTest, DevicesThatAreTakenOutAreNotOffered) {
   EXPECT_EQ(registry_.Workers(At(1))[0].problems_size(), 1);
 }
 
+TEST_F(WorkerRegistryTest, AnotherDeviceIsOneOfAnotherWorkerIfThereIsOne) {
+  const auto another = [&](const std::string& uuid) {
+    const std::optional<v1::DeviceDescription> device = registry_.AnotherDevice(CudaDevice(uuid), At(1));
+    return device.has_value() ? device->uuid() : "none";
+  };
+  registry_.Touch(From("a", "1", {CudaDevice("GPU-1")}), At(0));
+  registry_.Touch(From("c", "1", {CudaDevice("GPU-5", "sm_80"), HostDevice()}), At(0));
+  EXPECT_EQ(another("GPU-1"), "none");
+  registry_.Touch(From("a", "1", {CudaDevice("GPU-1"), CudaDevice("GPU-2")}), At(0));
+  EXPECT_EQ(another("GPU-1"), "GPU-2") << "better than none";
+  registry_.Touch(From("b", "1", {CudaDevice("GPU-3"), CudaDevice("GPU-4")}), At(0));
+  EXPECT_EQ(another("GPU-1"), "GPU-3");
+  EXPECT_EQ(another("GPU-2"), "GPU-3");
+  EXPECT_EQ(another("GPU-4"), "GPU-1");
+  v1::SynchronizeRequest out = From("b", "1", {CudaDevice("GPU-3"), CudaDevice("GPU-4")});
+  out.add_problems()->set_device_uuid("GPU-3");
+  registry_.Touch(out, At(0));
+  EXPECT_EQ(another("GPU-1"), "GPU-4");
+  ASSERT_TRUE(registry_.Drain("b").ok());
+  EXPECT_EQ(another("GPU-1"), "GPU-2");
+}
+
 TEST_F(WorkerRegistryTest, DescribesWorkers) {
   v1::SynchronizeRequest request = From("w", "1", {CudaDevice()});
   request.add_tasks()->set_running(true);

@@ -39,6 +39,23 @@ TEST(JobLineTest, UsersTakeTurns) {
   EXPECT_EQ(line.Take(), "n3");
 }
 
+TEST(JobLineTest, UsersWhoHaveNoneRunningCanBeTakenAlone) {
+  JobLine line;
+  EXPECT_EQ(line.TakeOfIdleUser(), std::nullopt);
+  for (const char* job : {"n1", "n2", "n3"}) line.Add(job, "noisy", 100);
+  EXPECT_EQ(line.TakeOfIdleUser(), "n1");
+  EXPECT_EQ(line.TakeOfIdleUser(), std::nullopt) << "n1 runs";
+  line.Add("q1", "quiet", 0);
+  EXPECT_EQ(line.TakeOfIdleUser(), "q1");
+  line.Add("q2", "quiet", 0);
+  EXPECT_EQ(line.TakeOfIdleUser(), std::nullopt);
+  line.Ended("n1");
+  EXPECT_EQ(line.TakeOfIdleUser(), "n2");
+  EXPECT_EQ(line.size(), 4) << "what was not taken waits";
+  EXPECT_EQ(line.Take(), "q2");
+  EXPECT_EQ(line.Take(), "n3");
+}
+
 TEST(JobLineTest, RemovedJobsAreNotTaken) {
   JobLine line;
   line.Add("a", "ada", 0);

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -21,7 +23,10 @@ namespace fusion {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 // Pipelines wait here.
 class Barrier {
@@ -40,6 +45,42 @@ class Barrier {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool open_ = false;
+};
+
+// Pipelines that go on when they are told to.
+class Steps {
+ public:
+  // Notes that it has begun, and waits.
+  void Run(const std::string& name) {
+    std::unique_lock lock(mutex_);
+    begun_.push_back(name);
+    changed_.notify_all();
+    EXPECT_TRUE(
+        changed_.wait_for(lock, std::chrono::seconds(60), [&] { return all_ || let_go_.contains(name); }));
+  }
+  void LetGo(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    let_go_.insert(name);
+    changed_.notify_all();
+  }
+  void LetAllGo() {
+    std::lock_guard lock(mutex_);
+    all_ = true;
+    changed_.notify_all();
+  }
+  // Those that have begun, in order, when they are so many.
+  std::vector<std::string> Begun(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return begun_.size() >= count; });
+    return begun_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> begun_;
+  std::set<std::string> let_go_;
+  bool all_ = false;
 };
 
 class JobRunnerTest : public ::testing::Test {
@@ -62,6 +103,7 @@ class JobRunnerTest : public ::testing::Test {
   }
   void TearDown() override {
     barrier_.Open();
+    steps_.LetAllGo();
     runner_.reset();
     dispatcher_.reset();
     pool_.join();
@@ -106,6 +148,7 @@ class JobRunnerTest : public ::testing::Test {
   boost::asio::thread_pool pool_{1};
   std::unique_ptr<Dispatcher> dispatcher_;
   Barrier barrier_;
+  Steps steps_;
   JobRunnerOptions options_;
   std::unique_ptr<JobRunner> runner_;
 };
@@ -149,6 +192,139 @@ TEST_F(JobRunnerTest, JobsThatWaitForADeviceLeaveTheirPlaces) {
   for (const std::string& job : patient) EXPECT_EQ(Ended(job).state, JobState::kSucceeded);
   EXPECT_EQ(Ended(long_one->id).state, JobState::kSucceeded);
   EXPECT_EQ(most_running, 1);
+}
+
+TEST(JobRunnerOptionsTest, JobsOfManyDevicesRunAtOnce) {
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  EXPECT_GE(JobRunnerOptions().threads, std::max(8, std::min(processors, 256)));
+}
+
+TEST_F(JobRunnerTest, AUserWithManyJobsKeepsNobodyFromAPlace) {
+  options_.threads = 2;
+  options_.pipeline = [this](const v1::SubmitRequest& request,
+                             const PipelineContext&) -> absl::StatusOr<v1::JobResult> {
+    steps_.Run(request.request_id());
+    return v1::JobResult();
+  };
+  StartRunner();
+  for (const char* job : {"a1", "a2"}) ASSERT_TRUE(Submit("ada", 0, job).ok());
+  ASSERT_THAT(steps_.Begun(2), UnorderedElementsAre("a1", "a2"));
+  for (const char* job : {"a3", "a4"}) ASSERT_TRUE(Submit("ada", 0, job).ok());
+  const absl::StatusOr<JobRecord> other = Submit("ben", 0, "b1");
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_THAT(steps_.Begun(3), SizeIs(3));
+  EXPECT_EQ(steps_.Begun(3)[2], "b1") << "none of ada's has ended";
+  steps_.LetGo("b1");
+  EXPECT_EQ(Ended(other->id).state, JobState::kSucceeded);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_THAT(steps_.Begun(3), SizeIs(3)) << "the place is kept for whoever comes next";
+  steps_.LetGo("a2");
+  ASSERT_THAT(steps_.Begun(4), SizeIs(4));
+  EXPECT_EQ(steps_.Begun(4)[3], "a3");
+}
+
+TEST_F(JobRunnerTest, ThePlaceThatIsKeptGoesFromOneIdleUserToTheNext) {
+  options_.pipeline = [this](const v1::SubmitRequest& request,
+                             const PipelineContext&) -> absl::StatusOr<v1::JobResult> {
+    steps_.Run(request.request_id());
+    return v1::JobResult();
+  };
+  StartRunner();
+  ASSERT_TRUE(Submit("ada", 0, "a1").ok());
+  ASSERT_THAT(steps_.Begun(1), ElementsAre("a1"));
+  ASSERT_TRUE(Submit("ada", 0, "a2").ok());
+  ASSERT_TRUE(Submit("ben", 0, "b1").ok());
+  ASSERT_THAT(steps_.Begun(2), ElementsAre("a1", "b1"));
+  const absl::StatusOr<JobRecord> last_of_ben = Submit("ben", 0, "b2");
+  ASSERT_TRUE(last_of_ben.ok()) << last_of_ben.status();
+  ASSERT_TRUE(Submit("cat", 0, "c1").ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_THAT(steps_.Begun(2), SizeIs(2)) << "one place is kept, not one for each";
+  steps_.LetGo("b1");
+  ASSERT_THAT(steps_.Begun(3), ElementsAre("a1", "b1", "c1"));
+  steps_.LetGo("c1");
+  ASSERT_THAT(steps_.Begun(4), ElementsAre("a1", "b1", "c1", "b2"));
+  steps_.LetGo("b2");
+  EXPECT_EQ(Ended(last_of_ben->id).state, JobState::kSucceeded);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_THAT(steps_.Begun(4), SizeIs(4)) << "ada has one running";
+  steps_.LetGo("a1");
+  EXPECT_THAT(steps_.Begun(5), ElementsAre("a1", "b1", "c1", "b2", "a2"));
+}
+
+// Those who wait in the line while it waits for a place are not forgotten behind it.
+TEST_F(JobRunnerTest, AJobThatComesBackLeavesTheKeptPlaceToOthers) {
+  Barrier waits, device;
+  options_.pipeline = [&](const v1::SubmitRequest& request,
+                          const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+    if (request.request_id() == "patient") {
+      context.waits_for_device(true);
+      waits.Open();
+      EXPECT_TRUE(device.Wait());
+      context.waits_for_device(false);
+    }
+    steps_.Run(request.request_id());
+    return v1::JobResult();
+  };
+  StartRunner();
+  ASSERT_TRUE(Submit("ada", 0, "patient").ok());
+  ASSERT_TRUE(waits.Wait());
+  ASSERT_TRUE(Submit("ben", 0, "b1").ok());
+  ASSERT_THAT(steps_.Begun(1), ElementsAre("b1"));
+  device.Open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is behind the wait, and has no place
+  ASSERT_TRUE(Submit("cat", 0, "c1").ok());
+  ASSERT_TRUE(Submit("dan", 0, "d1").ok());
+  for (const char* job : {"b1", "c1", "d1"}) steps_.LetGo(job);
+  EXPECT_THAT(steps_.Begun(4), UnorderedElementsAre("b1", "patient", "c1", "d1"));
+}
+
+// Whatever has become of a job, its device is the next one's.
+TEST_F(JobRunnerTest, AJobLeavesItsDeviceHoweverItEnds) {
+  v1::SynchronizeRequest worker;
+  worker.set_worker("w");
+  worker.set_instance("process 1");
+  for (const char* uuid : {"GPU-1", "GPU-2"}) {
+    v1::DeviceDescription* device = worker.add_devices();
+    device->set_target(v1::CUDA);
+    device->set_name("H200");
+    device->set_uuid(uuid);
+  }
+  options_.threads = 2;
+  options_.pipeline = [&](const v1::SubmitRequest& request,
+                          const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+    // It is there, however long the test takes.
+    dispatcher_->Synchronize(worker, [](v1::SynchronizeResponse) {});
+    const auto device = context.dispatcher.ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0),
+                                                        context.cancellation, context.job);
+    if (!device.ok()) return device.status();
+    const std::string& name = request.request_id();
+    steps_.Run(absl::StrCat(name, " on ", device->uuid()));
+    if (name == "failing") return absl::FailedPreconditionError("nothing could be measured");
+    if (name == "throwing") throw std::runtime_error("a mistake");
+    if (name == "cancelled") return absl::CancelledError("cancelled");
+    return v1::JobResult();
+  };
+  StartRunner();
+  const absl::StatusOr<JobRecord> staying = Submit("", 0, "staying");
+  ASSERT_TRUE(staying.ok()) << staying.status();
+  ASSERT_THAT(steps_.Begun(1), ElementsAre("staying on GPU-1"));
+  size_t begun = 1;
+  for (const char* name : {"succeeding", "failing", "throwing", "cancelled", "last"}) {
+    const absl::StatusOr<JobRecord> job = Submit("", 0, name);
+    ASSERT_TRUE(job.ok()) << job.status();
+    ++begun;
+    ASSERT_THAT(steps_.Begun(begun), SizeIs(begun));
+    EXPECT_EQ(steps_.Begun(begun).back(), absl::StrCat(name, " on GPU-2"));
+    if (absl::string_view(name) == "cancelled") {
+      EXPECT_TRUE(runner_->Cancel(job->id).ok());
+    }
+    steps_.LetGo(steps_.Begun(begun).back());
+    Ended(job->id);
+  }
+  steps_.LetAllGo();
+  EXPECT_EQ(Ended(staying->id).state, JobState::kSucceeded);
+  runner_.reset();
 }
 
 TEST_F(JobRunnerTest, StoppingEndsTheWaitForAPlace) {
