@@ -1,4 +1,5 @@
 // The build cache, blobs and artifacts.
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -6,6 +7,37 @@
 #include "library/catalog/sha256.h"
 
 namespace fusion {
+namespace {
+
+// The bytes as they are stored, whatever they are. NOT_FOUND.
+absl::StatusOr<std::string> SelectBlob(Database& database, const std::string& digest) {
+  Statement query = database.Query("SELECT data FROM blobs WHERE digest = ?1", digest);
+  absl::StatusOr<bool> row = query.Step();
+  if (!row.ok()) return row.status();
+  if (!*row) return absl::NotFoundError(absl::StrCat("there is no blob ", digest));
+  return query.Text(0);
+}
+
+bool HasDigest(std::string_view data, const std::string& digest) {
+  return absl::StrCat("sha256:", Sha256Hex(data)) == digest;
+}
+
+// The builds whose binary it is are no longer known, so that they are made again, and by jobs that have made
+// them already too. The blob goes with them, which is returned, unless jobs hand it out: nothing makes such a
+// folder again.
+absl::StatusOr<bool> ForgetDamaged(Database& database, const std::string& digest) {
+  for (const char* sql :
+       {"DELETE FROM job_tasks WHERE job IN (SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING')) "
+        "AND task IN (SELECT number FROM tasks WHERE kind = 'BUILD' AND state = 'DONE' "
+        "AND key IN (SELECT key FROM builds WHERE binary_digest = ?1))",
+        "DELETE FROM builds WHERE binary_digest = ?1",
+        "DELETE FROM blobs WHERE digest = ?1 AND digest NOT IN (SELECT digest FROM artifacts)"}) {
+    if (absl::Status removed = database.Query(sql, digest).Run(); !removed.ok()) return removed;
+  }
+  return database.changes() > 0;
+}
+
+}  // namespace
 
 absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database,
                                                                 const std::vector<std::string>& keys) {
@@ -74,20 +106,32 @@ absl::StatusOr<std::string> SqliteStore::PutBlob(std::string_view data, const st
 }
 
 absl::StatusOr<std::string> SqliteStore::GetBlob(const std::string& digest) {
-  std::string data;
   {
     Reader reader(*this);
-    Statement query = reader->Query("SELECT data FROM blobs WHERE digest = ?1", digest);
-    absl::StatusOr<bool> row = query.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::NotFoundError(absl::StrCat("there is no blob ", digest));
-    data = query.Text(0);
+    absl::StatusOr<std::string> data = SelectBlob(*reader, digest);
+    if (!data.ok() || HasDigest(*data, digest)) return data;
   }
-  if (absl::StrCat("sha256:", Sha256Hex(data)) != digest) {
-    return absl::DataLossError(absl::StrCat("store ", path_, ": the bytes of blob ", digest,
-                                            " do not match their digest; restore a backup"));
-  }
-  return data;
+  struct Found {
+    std::optional<std::string> good;  // after all
+    bool removed = false;
+  };
+  const absl::StatusOr<Found> found = Write([&](Database& database) -> absl::StatusOr<Found> {
+    // Read again: meanwhile somebody may have stored it anew.
+    absl::StatusOr<std::string> data = SelectBlob(database, digest);
+    if (!data.ok()) return data.status();
+    if (HasDigest(*data, digest)) return Found{.good = *std::move(data)};
+    absl::StatusOr<bool> removed = ForgetDamaged(database, digest);
+    if (!removed.ok()) return removed.status();
+    return Found{.removed = *removed};
+  });
+  const std::string damage =
+      absl::StrCat("store ", path_, ": the bytes of blob ", digest, " do not match their digest");
+  if (absl::IsNotFound(found.status())) return found.status();
+  if (!found.ok())
+    return absl::DataLossError(absl::StrCat(damage, ", and it is not removed: ", found.status().message()));
+  if (found->good.has_value()) return *found->good;
+  return absl::DataLossError(absl::StrCat(
+      damage, found->removed ? "; it is removed, and built again when it is wanted" : "; restore a backup"));
 }
 
 absl::StatusOr<bool> SqliteStore::HasBlob(const std::string& digest) {

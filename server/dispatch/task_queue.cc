@@ -50,6 +50,9 @@ absl::StatusOr<v1::BuildResult> BuildResultOf(const TaskRecord& task) {
   if (task.state == TaskState::kFailed) {
     result.set_outcome(v1::WORKER_LOST);
     result.set_log(task.failure_message);
+    if (task.failure == TaskFailure::kWorkerFailed)
+      result.set_log(absl::StrCat("given up: workers failed at it ", task.failures, " times; the last one, ",
+                                  task.worker, ": ", task.failure_message));
     return result;
   }
   if (!result.ParseFromString(task.result)) {

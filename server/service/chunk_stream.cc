@@ -1,5 +1,7 @@
 #include "server/service/chunk_stream.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <memory>
@@ -29,7 +31,12 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
       absl::Status status = RunCatching([&]() -> absl::Status {
         if (absl::Status may = gate.AdmitAnswer(shown.peer, method); !may.ok()) return may;
         absl::StatusOr<Blob> blob = load(call);
-        if (!blob.ok()) return blob.status();
+        if (!blob.ok()) {
+          // Whoever reads may tell nobody, and only the first one is told.
+          if (absl::IsDataLoss(blob.status()))
+            spdlog::error("{}: {}", method, std::string(blob.status().message()));
+          return blob.status();
+        }
         // The blob, and a chunk of it as a message and as it is sent.
         const size_t bytes = blob->bytes.size(), chunk = std::min<size_t>(bytes, kChunkBytes);
         answer_ = HoldAnswer(gate, shown.peer, context, bytes + 2 * chunk);

@@ -1,5 +1,6 @@
 // Timing and verifying the candidates.
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -67,14 +68,11 @@ class Timer final : public CandidateTimer {
     std::vector<v1::TimeTask> tasks;
     for (const std::vector<int>& some : together) tasks.push_back(MakeTask(some, false));
     total_ += static_cast<int>(positions.size());
-    absl::Status timed = context_.dispatcher.Time(context_.job, tasks, device_, context_.cancellation,
-                                                  [&](int index, const v1::TimeResult& result, bool) {
-                                                    if (!result.failure().empty())
-                                                      failure_ = result.failure();
-                                                    TakeResult(result, together[index]);
-                                                    for (int position : together[index])
-                                                      EmitProgress(code_->candidates[position].candidate);
-                                                  });
+    absl::Status timed = TimeAll(tasks, device_, [&](int index, const v1::TimeResult& result, bool) {
+      if (!result.failure().empty()) failure_ = result.failure();
+      TakeResult(result, together[index]);
+      for (int position : together[index]) EmitProgress(code_->candidates[position].candidate);
+    });
     if (timed.ok()) timed = TimeAlone(HarmedByOthers(together));
     if (!timed.ok()) return timed;
     std::erase_if(positions,
@@ -88,11 +86,10 @@ class Timer final : public CandidateTimer {
     const std::vector<int> finalists = ChooseFinalists(candidates, kFinalists);
     if (!finalists.empty()) {
       auto status =
-          context_.dispatcher.Time(context_.job, {MakeTask(finalists, true)}, device_, context_.cancellation,
-                                   [&](int, const v1::TimeResult& result, bool) {
-                                     if (!result.failure().empty()) failure_ = result.failure();
-                                     TakeResult(result, finalists);
-                                   });
+          TimeAll({MakeTask(finalists, true)}, device_, [&](int, const v1::TimeResult& result, bool) {
+            if (!result.failure().empty()) failure_ = result.failure();
+            TakeResult(result, finalists);
+          });
       if (!status.ok()) return status;
     }
     if (!have_unfused_)
@@ -139,18 +136,16 @@ class Timer final : public CandidateTimer {
       *task.add_programs() = MakeProgram(absl::StrCat("unfused ", i + 1), code_->unfused[i], false);
     *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, false, context_.limits);
     task.set_device_uuid(device_.uuid());
-    return context_.dispatcher.Time(
-        context_.job, {task}, device_, context_.cancellation, [&](int, const v1::TimeResult& result, bool) {
-          double best = result.unfused().outcome() == v1::OK ? Ranking(result.unfused()).median() : 0;
-          for (int i = 0; i < result.programs_size(); ++i) {
-            const v1::ProgramMeasurement& measurement = result.programs(i);
-            measurements_.push_back(Record("unfused", measurement, result.conditions()));
-            if (measurement.outcome() != v1::OK || (best > 0 && Ranking(measurement).median() >= best))
-              continue;
-            best = Ranking(measurement).median();
-            session_ = MakeSession(code_->unfused[i + 1]);
-          }
-        });
+    return TimeAll({task}, device_, [&](int, const v1::TimeResult& result, bool) {
+      double best = result.unfused().outcome() == v1::OK ? Ranking(result.unfused()).median() : 0;
+      for (int i = 0; i < result.programs_size(); ++i) {
+        const v1::ProgramMeasurement& measurement = result.programs(i);
+        measurements_.push_back(Record("unfused", measurement, result.conditions()));
+        if (measurement.outcome() != v1::OK || (best > 0 && Ranking(measurement).median() >= best)) continue;
+        best = Ranking(measurement).median();
+        session_ = MakeSession(code_->unfused[i + 1]);
+      }
+    });
   }
 
   // Unfused kernels, and those of the reference, run in the order of the nodes.
@@ -181,16 +176,16 @@ class Timer final : public CandidateTimer {
     if (positions.empty()) return absl::OkStatus();
     std::vector<v1::TimeTask> tasks;
     for (int position : positions) tasks.push_back(MakeTask({position}, false, ", alone"));
-    return context_.dispatcher.Time(context_.job, tasks, device_, context_.cancellation,
-                                    [&](int index, const v1::TimeResult& result, bool) {
-                                      if (!result.failure().empty()) failure_ = result.failure();
-                                      TakeResult(result, {positions[index]});
-                                    });
+    return TimeAll(tasks, device_, [&](int index, const v1::TimeResult& result, bool) {
+      if (!result.failure().empty()) failure_ = result.failure();
+      TakeResult(result, {positions[index]});
+    });
   }
 
-  // Whose fault was it? Each runs once more, on another device of the kind if there is one. A candidate that
-  // fails there too is at fault; one that does not gets another chance on the device of the job, whose word
-  // is the last.
+  // Whose fault was it? Each runs once more, on another device of the kind if there is one, and of another
+  // worker if one has it: devices of one share the machine, which may be what failed. A candidate that fails
+  // there too is at fault; one that does not gets another chance on the device of the job, whose word is the
+  // last.
   absl::Status Confirm(const std::vector<int>& positions) {
     if (positions.empty()) return absl::OkStatus();
     const std::optional<DeviceDescription> other = context_.dispatcher.AnotherDevice(device_);
@@ -198,32 +193,89 @@ class Timer final : public CandidateTimer {
     if (other.has_value()) {
       std::vector<v1::TimeTask> tasks;
       for (int position : positions) tasks.push_back(MakeTask({position}, false, ", elsewhere"));
-      absl::Status timed = context_.dispatcher.Time(
-          context_.job, tasks, *other, context_.cancellation,
-          [&](int index, const v1::TimeResult& result, bool) {
-            if (result.programs_size() != 1 || !IsFault(result.programs(0).outcome())) return;
-            v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
-            candidate.set_message(absl::StrCat(candidate.message(), "; again on another ", other->name(),
-                                               ": ", result.programs(0).message()));
-            std::erase(unconfirmed, positions[index]);
-          });
+      absl::Status timed = TimeAll(tasks, *other, [&](int index, const v1::TimeResult& result, bool) {
+        if (result.programs_size() != 1 || !IsFault(result.programs(0).outcome())) return;
+        v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
+        candidate.set_message(absl::StrCat(candidate.message(), "; again on another ", other->name(), ": ",
+                                           result.programs(0).message()));
+        std::erase(unconfirmed, positions[index]);
+      });
       if (!timed.ok()) return timed;
     }
     std::vector<v1::TimeTask> tasks;
     for (int position : unconfirmed) tasks.push_back(MakeTask({position}, false, ", again"));
-    return context_.dispatcher.Time(
-        context_.job, tasks, device_, context_.cancellation,
-        [&](int index, const v1::TimeResult& result, bool) {
-          v1::Candidate& candidate = code_->candidates[unconfirmed[index]].candidate;
-          const std::string before = candidate.message();
-          if (!result.failure().empty()) return;  // the first word stands
-          TakeResult(result, {unconfirmed[index]});
-          candidate.set_message(IsFault(candidate.outcome())
-                                    ? absl::StrCat(candidate.message(), "; the second time")
-                                    : absl::StrCat(candidate.message(),
-                                                   candidate.message().empty() ? "" : "; ",
-                                                   "failed before, not the second time: ", before));
-        });
+    return TimeAll(tasks, device_, [&](int index, const v1::TimeResult& result, bool) {
+      v1::Candidate& candidate = code_->candidates[unconfirmed[index]].candidate;
+      const std::string before = candidate.message();
+      if (!result.failure().empty()) return;  // the first word stands
+      TakeResult(result, {unconfirmed[index]});
+      candidate.set_message(IsFault(candidate.outcome())
+                                ? absl::StrCat(candidate.message(), "; the second time")
+                                : absl::StrCat(candidate.message(), candidate.message().empty() ? "" : "; ",
+                                               "failed before, not the second time: ", before));
+    });
+  }
+
+  // As Dispatcher::Time. What failed for want of a binary that the store has lost is timed again when that is
+  // built again: nobody else can tell that it must be.
+  absl::Status TimeAll(const std::vector<v1::TimeTask>& tasks, const DeviceDescription& device,
+                       const Dispatcher::TimeResultCallback& on_result) {
+    std::map<int, v1::TimeResult> failed;
+    absl::Status timed = context_.dispatcher.Time(context_.job, tasks, device, context_.cancellation,
+                                                  [&](int index, const v1::TimeResult& result, bool reused) {
+                                                    if (result.failure().empty()) {
+                                                      on_result(index, result, reused);
+                                                    } else {
+                                                      failed[index] = result;
+                                                    }
+                                                  });
+    if (!timed.ok() || failed.empty()) return timed;
+    absl::StatusOr<bool> rebuilt = RebuildWhatIsLost();
+    if (!rebuilt.ok()) return rebuilt.status();
+    std::vector<v1::TimeTask> again;
+    std::vector<int> index_of;
+    for (const auto& [index, result] : failed) {
+      if (!*rebuilt) {
+        on_result(index, result, false);
+        continue;
+      }
+      index_of.push_back(index);
+      again.push_back(tasks[index]);
+      // Or it would be the task that has failed.
+      for (v1::Program& program : *again.back().mutable_programs())
+        program.set_name(absl::StrCat(program.name(), ", rebuilt"));
+    }
+    return context_.dispatcher.Time(context_.job, again, device, context_.cancellation,
+                                    [&](int index, const v1::TimeResult& result, bool reused) {
+                                      on_result(index_of[index], result, reused);
+                                    });
+  }
+
+  // Whether binaries of this job were not in the store any more, because they were damaged, and all are there
+  // again. Where one is not what it was, this job's programs cannot run; the next one finds the new one.
+  absl::StatusOr<bool> RebuildWhatIsLost() {
+    std::vector<const CodeUnit*> lost;
+    for (const auto& [unit, digest] : built_.binaries) {
+      absl::StatusOr<bool> there = context_.store.HasBlob(digest);
+      if (!there.ok()) return there.status();
+      if (!*there) lost.push_back(unit);
+    }
+    if (lost.empty()) return false;
+    DistinctBuilds distinct = DistinctBuildsOf(lost);
+    if (const double limit = context_.limits.build_seconds(); limit > 0)
+      for (v1::BuildTask& task : distinct.tasks) task.set_deadline_seconds(limit);
+    v1::JobEvent event;
+    event.set_note(absl::StrCat("binaries that the build cache had and has lost: ", distinct.tasks.size(),
+                                "; built again"));
+    if (context_.emit) context_.emit(std::move(event));
+    auto outcomes = context_.dispatcher.Build(context_.job, distinct.tasks, context_.cancellation);
+    if (!outcomes.ok()) return outcomes.status();
+    for (const BuildOutcome& outcome : *outcomes) CountBuild(outcome, context_.metrics);
+    for (size_t i = 0; i < lost.size(); ++i) {
+      const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
+      if (result.outcome() != v1::OK || result.binary() != built_.binaries.at(lost[i])) return false;
+    }
+    return true;
   }
 
   // remark: tells tasks of the same candidate from each other.

@@ -226,6 +226,11 @@ void LocalWorkplace::Build(const v1::BuildTask& task, std::stop_token stop, v1::
     report->set_failure("stopped");
     return;
   }
+  if (!output.has_outcome()) {
+    spdlog::warn("a build failed, which may not be its source's fault: {}", output.result.log());
+    report->set_failure(absl::StrCat("the build failed: ", output.result.log()));
+    return;
+  }
   if (output.result.outcome() == v1::OK) {
     absl::Status written = blobs_->Write(output.result.binary(), output.binary, stop);
     if (!written.ok()) {

@@ -16,6 +16,10 @@ namespace fusion {
 struct BuildOutput {
   v1::BuildResult result;
   std::string binary;  // device code; empty unless the outcome is OK
+
+  // Without one this machine failed, and result.log says at what: that must not be taken for what becomes of
+  // the source.
+  bool has_outcome() const { return result.outcome() != v1::OUTCOME_UNSPECIFIED; }
 };
 
 // Thread safe: several threads may build at once.
@@ -23,9 +27,11 @@ class Builder {
  public:
   virtual ~Builder() = default;
 
-  // Never fails: a source that does not compile, or with options that are not allowed (CheckBuildOptions), is
-  // COMPILE_ERROR with the compiler's log; one that takes longer than the task's deadline (0: 120 s) is
-  // TIMEOUT. A build that is stopped is TIMEOUT too, its result of no use.
+  // A source that does not compile, or with options that are not allowed (CheckBuildOptions), or that needs
+  // more memory than a build may have, is COMPILE_ERROR with the compiler's log; one that takes longer than
+  // the task's deadline (0: 120 s) is TIMEOUT. A build that is stopped is TIMEOUT too, its result of no use.
+  // No outcome: no folder, no room on the disk, a compiler that cannot be started, that was killed, or that
+  // crashed, be it at its source.
   virtual BuildOutput Build(const v1::BuildTask& task, std::stop_token stop = {}) = 0;
 
   // Changes whenever results may: "NVRTC 13.0", "g++ (Debian 12.2.0-14) 12.2.0".

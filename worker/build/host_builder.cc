@@ -2,9 +2,11 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -18,7 +20,9 @@
 #include "library/catalog/sha256.h"
 #include "worker/build/build_options.h"
 #include "worker/build/child_process.h"
+#include "worker/build/compiler_end.h"
 #include "worker/sandbox/machine_offer.h"
+#include "worker/sandbox/resource_limits.h"
 
 namespace fusion {
 namespace {
@@ -29,24 +33,32 @@ class PrivateFolder {
   PrivateFolder() {
     const char* base = std::getenv("TMPDIR");
     path_ = absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/fusion-build-XXXXXX");
-    if (mkdtemp(path_.data()) == nullptr) path_.clear();
+    if (mkdtemp(path_.data()) != nullptr) return;
+    error_ = strerror(errno);
+    error_ = absl::StrCat("cannot make a folder for the build below $TMPDIR (",
+                          std::filesystem::path(path_).parent_path().string(), "): ", error_);
+    path_.clear();
   }
   ~PrivateFolder() {
     std::error_code ignored;
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
   }
-  const std::string& path() const { return path_; }  // "" when it could not be made
+  const std::string& path() const { return path_; }    // "" when it could not be made
+  const std::string& error() const { return error_; }  // why not
 
  private:
-  std::string path_;
+  std::string path_, error_;
 };
 
 constexpr size_t kMaximumLogBytes = 64 << 10;
+// How a compiler ended is what it says last.
+constexpr size_t kEndOfLogBytes = 16 << 10;
 
 struct CommandResult {
   bool timed_out = false;
   ExitStatus status;
   std::string log;  // the first kMaximumLogBytes of stdout and stderr
+  std::string end;  // at least the last kEndOfLogBytes of what came behind them
 };
 
 absl::StatusOr<CommandResult> RunCommand(const ChildProcess::Options& options, MonotonicTime deadline,
@@ -61,7 +73,10 @@ absl::StatusOr<CommandResult> RunCommand(const ChildProcess::Options& options, M
     if (poll(&waiting, 1, 20) <= 0) continue;
     const ssize_t count = read((*child)->output(), chunk, sizeof chunk);
     if (count <= 0) break;
-    result.log.append(chunk, std::min<size_t>(count, kMaximumLogBytes - result.log.size()));
+    const size_t taken = std::min<size_t>(count, kMaximumLogBytes - result.log.size());
+    result.log.append(chunk, taken);
+    result.end.append(chunk + taken, count - taken);
+    if (result.end.size() > 2 * kEndOfLogBytes) result.end.erase(0, result.end.size() - kEndOfLogBytes);
   }
   while (!given_up()) {
     if (auto status = (*child)->Wait(
@@ -73,6 +88,14 @@ absl::StatusOr<CommandResult> RunCommand(const ChildProcess::Options& options, M
   (*child)->Kill();
   result.timed_out = true;
   return result;
+}
+
+// Whether all of it was written.
+bool WriteFile(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary);
+  file << content;
+  file.close();
+  return file.good();
 }
 
 std::string ReadFile(const std::string& path) {
@@ -194,12 +217,14 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return output;
   };
+  // Of this machine, not of the source.
+  auto fail = [&](std::string why) { return finish(v1::OUTCOME_UNSPECIFIED, std::move(why)); };
   if (const absl::Status allowed = CheckBuildOptions(task); !allowed.ok())
     return finish(v1::COMPILE_ERROR, std::string(allowed.message()));
   PrivateFolder folder;
-  if (folder.path().empty())
-    return finish(v1::COMPILE_ERROR, "cannot make a folder for the build below $TMPDIR");
-  std::ofstream(folder.path() + "/fused.cc", std::ios::binary) << task.source();
+  if (folder.path().empty()) return fail(folder.error());
+  if (!WriteFile(folder.path() + "/fused.cc", task.source()))
+    return fail(absl::StrCat("cannot write the source into ", folder.path(), ": is there room on the disk?"));
 
   ChildProcess::Options options;
   options.command = compiler_;
@@ -221,16 +246,24 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
   const auto deadline = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                     std::chrono::duration<double>(limit));
   absl::StatusOr<CommandResult> result = RunCommand(options, deadline, stop);
-  if (!result.ok()) return finish(v1::COMPILE_ERROR, std::string(result.status().message()));
+  if (!result.ok()) return fail(std::string(result.status().message()));
   if (result->timed_out)
     return finish(v1::TIMEOUT, absl::StrCat("compilation was given up after ", limit, " s\n", result->log));
-  if (!result->status.ok())
+  if (!result->status.ok()) {
+    if (const std::string fault = MachineFault(result->status, result->log + result->end); !fault.empty()) {
+      // At the limit of processor time a process is killed with the signal that is also for want of memory.
+      const uint64_t most = LimitsOf(policy_.kind).processor_seconds;
+      if (std::chrono::steady_clock::now() - start >= std::chrono::seconds(most))
+        return finish(v1::TIMEOUT, absl::StrCat("compilation took more than ", most,
+                                                " s of a processor: ", fault, "\n", result->log));
+      return fail(fault);
+    }
     return finish(v1::COMPILE_ERROR, result->log.empty()
                                          ? absl::StrCat("the compiler ", result->status.ToString())
                                          : result->log);
+  }
   output.binary = ReadFile(folder.path() + "/fused.so");
-  if (output.binary.empty())
-    return finish(v1::COMPILE_ERROR, "the compiler wrote no shared object\n" + result->log);
+  if (output.binary.empty()) return fail("the compiler said that all was well and left no shared object");
   output.result.set_binary(absl::StrCat("sha256:", Sha256Hex(output.binary)));
   return finish(v1::OK, result->log);
 }

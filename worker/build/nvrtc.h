@@ -12,6 +12,8 @@ namespace fusion {
 struct Nvrtc {
   using Program = struct _nvrtcProgram*;
   static constexpr int kSuccess = 0;
+  static constexpr int kErrorOutOfMemory = 1;
+  static constexpr int kErrorInvalidOption = 5;
   static constexpr int kErrorCompilation = 6;
   static constexpr int kErrorCancelled = 16;
 

@@ -60,6 +60,13 @@ absl::StatusOr<BuildTarget> ChooseTarget(const Nvrtc& nvrtc, const std::string& 
   return target;
 }
 
+// Errors that follow from the source, the options and the memory that a build may have. With others NVRTC did
+// not find its own files, or is at odds with itself.
+bool IsErrorOfTheSource(int error) {
+  return error == Nvrtc::kErrorCompilation || error == Nvrtc::kErrorInvalidOption ||
+         error == Nvrtc::kErrorOutOfMemory;
+}
+
 // The cubin or the PTX of a compiled program; what NVRTC returned is in *error.
 std::string DeviceCode(const Nvrtc& nvrtc, Nvrtc::Program program, bool ptx, int* error) {
   size_t size = 0;
@@ -100,7 +107,9 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
 
   Nvrtc::Program program = nullptr;
   int error = nvrtc_->CreateProgram(&program, task.source().c_str(), "fused.cu", 0, nullptr, nullptr);
-  if (error != Nvrtc::kSuccess) return finish(v1::COMPILE_ERROR, nvrtc_->GetErrorString(error));
+  if (error != Nvrtc::kSuccess)
+    return finish(v1::OUTCOME_UNSPECIFIED,
+                  absl::StrCat("NVRTC could not begin: ", nvrtc_->GetErrorString(error)));
   std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", target->arch), "--std=c++17"};
   // Without textures and the runtime API for device code, which no elementary function may use: 3 to 5 ms
   // of the 50 to 90 that a kernel takes. Known since NVRTC 12.4.
@@ -125,7 +134,8 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
     nvrtc_->DestroyProgram(&program);
     return finish(v1::TIMEOUT, absl::StrCat("compilation was given up after ", limit, " s\n", log));
   }
-  if (error == Nvrtc::kSuccess) {
+  const bool compiled = error == Nvrtc::kSuccess;
+  if (compiled) {
     output.binary = DeviceCode(*nvrtc_, program, target->ptx, &error);
     if (error == Nvrtc::kSuccess && output.binary.empty()) absl::StrAppend(&log, "NVRTC gave no device code");
   }
@@ -133,6 +143,9 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
   nvrtc_->DestroyProgram(&program);
   if (error != Nvrtc::kSuccess || output.binary.empty()) {
     output.binary.clear();
+    if (error != Nvrtc::kSuccess && (compiled || !IsErrorOfTheSource(error)))
+      return finish(v1::OUTCOME_UNSPECIFIED,
+                    absl::StrCat("NVRTC failed: ", description, log.empty() ? "" : ": ", log.substr(0, 300)));
     return finish(v1::COMPILE_ERROR, target->warning + (log.empty() ? description : log));
   }
   output.result.set_binary(absl::StrCat("sha256:", Sha256Hex(output.binary)));

@@ -1,9 +1,14 @@
 // IsolatedBuilder: NVRTC in a process of its own.
+#include <sys/wait.h>
+
+#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/build/child_process.h"
+#include "worker/build/compiler_end.h"
 #include "worker/measure/runner_process.h"
 #include "worker/measure/status_macros.h"
 #include "worker/sandbox/machine_offer.h"
@@ -19,6 +24,20 @@ SandboxPolicy CompilerPolicy() {
   SandboxPolicy policy;
   policy.kind = SandboxKind::kDeviceCompiler;
   return policy;
+}
+
+// Whether its process has ended while it waited for work: it is the first to go when memory ends.
+bool HasEnded(const RunnerProcess& runner) {
+  siginfo_t info{};
+  // Its RunnerProcess is still to reap it.
+  return waitid(P_PID, static_cast<id_t>(runner.pid()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid != 0;
+}
+
+// Whether the compiler gave up at what the source asked for: NVRTC aborts where it gets no more memory.
+bool GaveUp(const RunnerDeath& death) {
+  return std::any_of(std::begin(kSignalsOfTheSource), std::end(kSignalsOfTheSource),
+                     [&](int signal) { return death.message == ExitStatus{.signal = signal}.ToString(); });
 }
 
 }  // namespace
@@ -49,8 +68,8 @@ BuildOutput IsolatedBuilder::Build(const v1::BuildTask& task, std::stop_token st
   std::unique_ptr<RunnerProcess> runner;
   {
     std::lock_guard lock(pool_->mutex);
-    if (!pool_->idle.empty()) {
-      runner = std::move(pool_->idle.back());
+    while (runner == nullptr && !pool_->idle.empty()) {
+      if (!HasEnded(*pool_->idle.back())) runner = std::move(pool_->idle.back());
       pool_->idle.pop_back();
     }
   }
@@ -69,13 +88,16 @@ BuildOutput IsolatedBuilder::Build(const v1::BuildTask& task, std::stop_token st
   if (reply.ok()) {
     output.result = reply->built().result();
     output.binary = reply->built().binary();
+    if (!output.has_outcome()) return output;  // the next one gets another process
     std::lock_guard lock(pool_->mutex);
     pool_->idle.push_back(std::move(runner));
     return output;
   }
   const bool late =
       death.cause == RunnerDeath::Cause::kTimeout || death.cause == RunnerDeath::Cause::kStopped;
-  output.result.set_outcome(late ? v1::TIMEOUT : v1::COMPILE_ERROR);
+  // Otherwise none: it was killed, or there is no runner.
+  if (late) output.result.set_outcome(v1::TIMEOUT);
+  if (GaveUp(death)) output.result.set_outcome(v1::COMPILE_ERROR);
   output.result.set_log(
       absl::StrCat("the compiler ", late ? "was given up: " : "failed: ", reply.status().message()));
   return output;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <thread>
 
@@ -183,6 +184,31 @@ TEST_F(AgentTest, BuildsAndStoresTheBinaryBeforeItReports) {
   EXPECT_EQ(service_->WaitFor("bad").build().outcome(), v1::COMPILE_ERROR);
   std::lock_guard lock(service_->mutex_);
   EXPECT_TRUE(service_->blobs_.contains(good.build().binary()));
+}
+
+class NoFolderAgentTest : public AgentTest {
+ protected:
+  NoFolderAgentTest() {
+    if (const char* folder = std::getenv("TMPDIR"); folder != nullptr) before_ = folder;
+    setenv("TMPDIR", "/no/such/folder", 1);
+  }
+  ~NoFolderAgentTest() override {
+    if (before_.empty()) {
+      unsetenv("TMPDIR");
+    } else {
+      setenv("TMPDIR", before_.c_str(), 1);
+    }
+  }
+
+ private:
+  std::string before_;
+};
+
+TEST_F(NoFolderAgentTest, ABuildWithoutAPlaceIsAFailureOfTheTaskAndNoOutcome) {
+  service_->Assign(Build("good", "extern \"C\" void f() {}"));
+  const v1::TaskReport report = service_->WaitFor("good");
+  EXPECT_FALSE(report.has_build()) << v1::Outcome_Name(report.build().outcome());
+  EXPECT_NE(report.failure().find("TMPDIR"), std::string::npos) << report.failure();
 }
 
 // Each would be a reset of a stream, of which servers take 50 a second from a connection: a worker that

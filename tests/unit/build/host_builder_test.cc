@@ -1,12 +1,17 @@
 #include "worker/build/host_builder.h"
 
 #include <dlfcn.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +20,28 @@
 
 namespace fusion {
 namespace {
+
+using ::testing::HasSubstr;
+
+// A variable of the environment, as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name); before != nullptr) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (before_.has_value()) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* const name_;
+  std::optional<std::string> before_;
+};
 
 v1::BuildTask HostTask(const std::string& source) {
   v1::BuildTask task;
@@ -99,16 +126,88 @@ TEST_F(HostBuilderTest, AStoppedBuildEnds) {
   stopper.join();
 }
 
-TEST(HostCompilerTest, AMissingCompilerIsAClearError) {
-  const char* before = std::getenv("CXX");
-  const std::string saved = before != nullptr ? before : "";
-  setenv("CXX", "no-such-compiler", 1);
-  absl::StatusOr<std::unique_ptr<Builder>> builder = HostBuilder::Create();
-  if (before != nullptr) {
-    setenv("CXX", saved.c_str(), 1);
-  } else {
-    unsetenv("CXX");
+TEST_F(HostBuilderTest, WithoutAFolderThereIsNoOutcome) {
+  const Variable nowhere("TMPDIR", "/no/such/folder");
+  const BuildOutput output = builder_->Build(HostTask("int f() { return 1; }"), {});
+  EXPECT_FALSE(output.has_outcome()) << v1::Outcome_Name(output.result.outcome());
+  EXPECT_THAT(output.result.log(), HasSubstr("$TMPDIR (/no/such/folder): No such file or directory"));
+}
+
+TEST_F(HostBuilderTest, NorWhereTheSourceIsNotWrittenToItsEnd) {
+  const auto before = signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit little{1000, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  // What is left of it would compile.
+  const BuildOutput output =
+      builder_->Build(HostTask("int f() { return 1; }" + std::string(100000, '\n')), {});
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, before);
+  EXPECT_FALSE(output.has_outcome()) << v1::Outcome_Name(output.result.outcome());
+  EXPECT_THAT(output.result.log(), HasSubstr("cannot write the source"));
+}
+
+// With a script for a compiler, which says its version, takes no offence at an empty source and ends as the
+// test says at others.
+class FailingCompilerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+    std::filesystem::create_directory(folder_ + "/bin");
   }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  BuildOutput Build(const std::string& end, bool remove_compiler = false) {
+    const std::string compiler = folder_ + "/bin/compiler";
+    std::ofstream(compiler) << "#!/bin/sh\ncase \"$*\" in\n*fused.cc*) " << end
+                            << " ;;\n*) echo compiler 1.0 ;;\nesac\n";
+    std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+    const Variable script("CXX", compiler);
+    absl::StatusOr<std::unique_ptr<Builder>> builder = HostBuilder::Create();
+    EXPECT_TRUE(builder.ok()) << builder.status();
+    if (!builder.ok()) return {};
+    if (remove_compiler) std::filesystem::remove(compiler);
+    return (*builder)->Build(HostTask("int f() { return 1; }"), {});
+  }
+  // Why there is no outcome.
+  std::string Fault(const std::string& end, bool remove_compiler = false) {
+    const BuildOutput output = Build(end, remove_compiler);
+    EXPECT_FALSE(output.has_outcome()) << end << ": " << v1::Outcome_Name(output.result.outcome());
+    EXPECT_TRUE(output.binary.empty());
+    return output.result.log();
+  }
+
+  std::string folder_ = "/var/tmp/fusion-test-XXXXXX";
+};
+
+TEST_F(FailingCompilerTest, WhatThisMachineDidToItIsNoOutcome) {
+  EXPECT_THAT(Fault("kill -9 $$"), HasSubstr("killed by signal 9"));
+  EXPECT_THAT(Fault("kill -11 $$"), HasSubstr("killed by signal 11"));
+  EXPECT_THAT(Fault("echo 'g++: fatal error: Killed signal terminated program cc1plus'; exit 1"),
+              HasSubstr("Killed signal terminated program cc1plus"));
+  EXPECT_THAT(Fault("true", true), HasSubstr("no program "));
+  EXPECT_THAT(Fault("true"), HasSubstr("no shared object"));
+}
+
+TEST_F(FailingCompilerTest, HowItEndedIsFoundBehindALogOfAnyLength) {
+  EXPECT_THAT(
+      Fault("i=0; while [ $i -lt 3000 ]; do echo 'fused.cc:1:1: note: required from here, and from there'; "
+            "i=$((i+1)); done; echo 'g++: fatal error: Killed signal terminated program cc1plus'; exit 1"),
+      HasSubstr("Killed signal"));
+}
+
+TEST_F(FailingCompilerTest, WhatTheSourceAskedForIsAnOutcome) {
+  for (const char* end :
+       {"echo 'fused.cc:1:1: error: no such thing'; exit 1",
+        "echo 'as: out of memory allocating 1 bytes'; exit 1", "kill -6 $$",
+        "echo 'g++: internal compiler error: File size limit exceeded signal terminated program as'; exit 4"})
+    EXPECT_EQ(Build(end).result.outcome(), v1::COMPILE_ERROR) << end;
+}
+
+TEST(HostCompilerTest, AMissingCompilerIsAClearError) {
+  const Variable missing("CXX", "no-such-compiler");
+  absl::StatusOr<std::unique_ptr<Builder>> builder = HostBuilder::Create();
   EXPECT_EQ(builder.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(builder.status().message().find("no-such-compiler"), std::string::npos);
 }

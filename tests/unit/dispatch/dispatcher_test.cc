@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "tests/unit/dispatch/dispatch_fixture.h"
 
 namespace fusion {
@@ -10,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 using DispatcherTest = DispatchTest;
 
@@ -148,7 +151,15 @@ TEST_F(DispatcherTest, AWorkerThatKeepsFailingIsReported) {
   absl::StatusOr<std::vector<BuildOutcome>> outcomes = built.get();
   ASSERT_TRUE(outcomes.ok()) << outcomes.status();
   EXPECT_EQ(outcomes->at(0).result.outcome(), v1::WORKER_LOST);
-  EXPECT_EQ(outcomes->at(0).result.log(), "no compiler");
+  EXPECT_EQ(outcomes->at(0).result.log(),
+            "given up: workers failed at it 3 times; the last one, w2: no compiler");
+
+  // It is not known to be bad.
+  EXPECT_TRUE(store_->FindBuilds({"k"})->empty());
+  built = StartBuild(NewJob(), {HostBuild("k")});
+  const std::vector<v1::Assignment> work = Take(Request("w3"), 1);
+  Call(Request("w3", {Built(work[0], v1::OK, Upload("binary"))}));
+  EXPECT_EQ(built.get()->at(0).result.outcome(), v1::OK);
 }
 
 TEST_F(DispatcherTest, CancellingReachesTheHolder) {
@@ -421,6 +432,61 @@ TEST_F(DispatcherTest, ChoosesTheFastestDeviceAndTakesTurnsAmongEquals) {
   EXPECT_THAT(std::string(missing.message()),
               HasSubstr("no worker with a cuda device of arch sm_70 is connected"));
   EXPECT_THAT(std::string(missing.message()), HasSubstr("b (cuda sm_80 A100)"));
+}
+
+class LeastUsedDeviceTest : public DispatchTest {
+ protected:
+  // The device of a new job.
+  std::string Choose(std::string* job = nullptr) {
+    const std::string name = NewJob();
+    if (job != nullptr) *job = name;
+    const absl::StatusOr<v1::DeviceDescription> device =
+        dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken(), name);
+    EXPECT_TRUE(device.ok()) << device.status();
+    return device.ok() ? device->uuid() : "";
+  }
+};
+
+TEST_F(LeastUsedDeviceTest, ADeviceThatComesLateDoesNotGetAllJobs) {
+  Call(Request("a", {}, {CudaDevice("GPU-1")}));
+  for (int i = 0; i < 6; ++i) {
+    std::string job;
+    EXPECT_EQ(Choose(&job), "GPU-1");
+    dispatcher_->JobEnded(job);
+  }
+  Call(Request("b", {}, {CudaDevice("GPU-2")}));
+  std::map<std::string, int> jobs;
+  for (int i = 0; i < 6; ++i) ++jobs[Choose()];
+  EXPECT_THAT(jobs, ElementsAre(Pair("GPU-1", 3), Pair("GPU-2", 3)));
+}
+
+TEST_F(LeastUsedDeviceTest, TheNextJobGetsTheDeviceThatTheFewestHave) {
+  Call(Request("a", {}, {CudaDevice("GPU-1")}));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Choose(), "GPU-1");
+  Call(Request("b", {}, {CudaDevice("GPU-2")}));
+  std::string job;
+  EXPECT_EQ(Choose(), "GPU-2");
+  EXPECT_EQ(Choose(&job), "GPU-2");
+  EXPECT_EQ(Choose(), "GPU-1") << "of equals the one that was chosen longest ago";
+  EXPECT_EQ(Choose(), "GPU-2");
+  dispatcher_->JobEnded(job);
+  EXPECT_EQ(Choose(), "GPU-2") << "it has two, the other three";
+  EXPECT_EQ(Choose(), "GPU-1") << "both have three";
+}
+
+// As one that goes on after a restart of the server.
+TEST_F(LeastUsedDeviceTest, AJobThatHasItsDeviceFromBeforeCounts) {
+  Call(Request("w", {}, {CudaDevice("GPU-1"), CudaDevice("GPU-2")}));
+  for (int i = 0; i < 2; ++i) {
+    const std::string job = NewJob();
+    ASSERT_TRUE(store_->EnsureTasks(job, {SpecOf(job, Timing("p"), CudaDevice("GPU-1"))}, clock_.Now()).ok());
+    for (int times = 0; times < 3; ++times)
+      EXPECT_EQ(
+          dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken(), job)
+              ->uuid(),
+          "GPU-1");
+  }
+  for (const char* device : {"GPU-2", "GPU-2", "GPU-1", "GPU-2"}) EXPECT_EQ(Choose(), device);
 }
 
 TEST_F(DispatcherTest, TheNearestArchitectureServesUntilTheOneAskedForIsConnected) {

@@ -1,6 +1,16 @@
 // TimeTasks on the host.
+#include <gmock/gmock.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "absl/strings/numbers.h"
 #include "tests/unit/measure/time_task_scenarios.h"
 
 namespace fusion {
@@ -65,6 +75,61 @@ extern "C" __global__ void f(long long* x) { *x = Tree<30, 1>::value; })");
   endless.set_deadline_seconds(0.2);
   EXPECT_EQ((*builder)->Build(endless).result.outcome(), v1::TIMEOUT);
   EXPECT_EQ((*builder)->Build(task).binary, good.binary);
+}
+
+namespace {
+
+v1::BuildTask EmptyKernel() {
+  v1::BuildTask task;
+  task.set_target(v1::CUDA);
+  task.set_arch("sm_90");
+  task.set_source("extern \"C\" __global__ void f() {}");
+  return task;
+}
+
+// Those that this process has started, and how each is ("S", "Z").
+std::map<pid_t, std::string> StatesOfChildren() {
+  std::map<pid_t, std::string> children;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    pid_t process = 0, parent = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &process)) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string text, state;
+    std::getline(file, text, ')');
+    if (file >> state >> parent && parent == getpid()) children[process] = state;
+  }
+  return children;
+}
+
+}  // namespace
+
+TEST(IsolatedBuilderTest, WithoutARunnerThatLivesThereIsNoOutcome) {
+  for (const char* program : {"/no/such/runner", "/bin/false"}) {
+    absl::StatusOr<std::unique_ptr<Builder>> builder = IsolatedBuilder::Create(v1::CUDA, program);
+    if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
+    const BuildOutput output = (*builder)->Build(EmptyKernel());
+    EXPECT_FALSE(output.has_outcome()) << program << ": " << v1::Outcome_Name(output.result.outcome());
+    EXPECT_THAT(output.result.log(), ::testing::HasSubstr("the compiler failed: "));
+  }
+}
+
+TEST(IsolatedBuilderTest, ARunnerThatWasKilledWhileItWaitedIsReplaced) {
+  const std::map<pid_t, std::string> others = StatesOfChildren();
+  absl::StatusOr<std::unique_ptr<Builder>> builder = IsolatedBuilder::Create(v1::CUDA);
+  if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
+  ASSERT_EQ((*builder)->Build(EmptyKernel()).result.outcome(), v1::OK);
+  int killed = 0;
+  for (const auto& [process, state] : StatesOfChildren()) {
+    if (others.contains(process)) continue;
+    ++killed;
+    kill(process, SIGKILL);
+    for (int i = 0; i < 2000 && StatesOfChildren()[process] != "Z"; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(killed, 1);
+  const BuildOutput output = (*builder)->Build(EmptyKernel());
+  EXPECT_EQ(output.result.outcome(), v1::OK) << output.result.log();
 }
 
 }  // namespace fusion

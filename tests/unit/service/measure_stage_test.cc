@@ -6,11 +6,13 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "absl/strings/str_join.h"
+#include "db/store/sqlite_database.h"
 #include "server/service/job_stages.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
@@ -41,13 +43,14 @@ class ConfirmTest : public DispatchTest {
     for (std::thread& worker : workers_) worker.join();
     DispatchTest::TearDown();
   }
-  // A worker that times on the device, where a program has the outcome that `outcome` gives for its name and
+  // A worker that times on the devices, where a program has the outcome that `outcome` gives for its name and
   // company.
   using OutcomeOf = std::function<v1::Outcome(const std::string& name, int programs_of_task)>;
-  void StartWorker(const v1::DeviceDescription& device, OutcomeOf outcome) {
-    Call(Request("worker of " + device.uuid(), {}, {device}));
-    workers_.emplace_back([this, device, outcome = std::move(outcome)] {
-      v1::SynchronizeRequest request = Request("worker of " + device.uuid(), {}, {device});
+  void StartWorkerOf(const std::vector<v1::DeviceDescription>& devices, OutcomeOf outcome) {
+    const std::string name = "worker of " + devices.front().uuid();
+    Call(Request(name, {}, devices));
+    workers_.emplace_back([this, name, devices, outcome = std::move(outcome)] {
+      v1::SynchronizeRequest request = Request(name, {}, devices);
       request.set_wait_seconds(0.02);
       while (!stop_) {
         const v1::SynchronizeResponse response = Call(request);
@@ -58,6 +61,9 @@ class ConfirmTest : public DispatchTest {
           });
       }
     });
+  }
+  void StartWorker(const v1::DeviceDescription& device, OutcomeOf outcome) {
+    StartWorkerOf({device}, std::move(outcome));
   }
   // The same, where programs have the outcomes in turn, and then the last one again.
   void StartWorker(const v1::DeviceDescription& device, std::vector<v1::Outcome> outcomes) {
@@ -75,6 +81,38 @@ class ConfirmTest : public DispatchTest {
           });
       }
     });
+  }
+  // A worker that builds the binary, and fails at timings while the store is without it. Meanwhile a second
+  // passes with each of its calls, so that it is given them again.
+  void StartWorkerThatNeeds(const std::string& binary, const std::string& digest) {
+    Call(Request("builder", {}, {device_}));
+    workers_.emplace_back([this, binary, digest] {
+      v1::SynchronizeRequest request = Request("builder", {}, {device_});
+      request.set_wait_seconds(0.02);
+      while (!stop_) {
+        const v1::SynchronizeResponse response = Call(request);
+        request.clear_tasks();
+        const bool there = *store_->HasBlob(digest);
+        if (!there) clock_.Advance(std::chrono::seconds(1));
+        for (const v1::Assignment& assignment : response.assignments()) {
+          if (assignment.has_build()) {
+            *request.add_tasks() = Built(assignment, v1::OK, Upload(binary));
+          } else if (there) {
+            *request.add_tasks() = Answer(assignment, [](const std::string&) { return v1::OK; });
+          } else {
+            *request.add_tasks() = Failed(assignment, "there is no blob " + digest);
+          }
+        }
+      }
+    });
+  }
+  // The job has built it; its programs need it, though they launch nothing here.
+  void HasBuilt(const std::string& key, const std::string& digest) {
+    CodeUnit& unit = *units_.emplace_back(std::make_unique<CodeUnit>());
+    unit.build = HostBuild(key);
+    unit.build.set_target(v1::CUDA);
+    unit.build.set_arch("sm_90");
+    built_.binaries[&unit] = digest;
   }
   // Times so many candidates in one round; their outcomes.
   std::vector<v1::Outcome> TimeTogether(int count) {
@@ -131,6 +169,7 @@ class ConfirmTest : public DispatchTest {
   Submission submission_;
   GeneratedCode code_;
   BuiltCode built_;
+  std::vector<std::unique_ptr<CodeUnit>> units_;
   std::atomic<bool> stop_ = false;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
@@ -186,11 +225,59 @@ TEST_F(ConfirmTest, WhatSucceedsElsewhereIsDecidedByTheDeviceOfTheJob) {
   EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1", "candidate 1, again"));
 }
 
+TEST_F(ConfirmTest, AnotherWorkerIsAskedWhereThereIsOne) {
+  const auto fails = [](const std::string&, int) { return v1::FAULT; };
+  StartWorkerOf({device_, CudaDevice("GPU-2")}, fails);
+  StartWorkerOf({CudaDevice("GPU-3")}, fails);
+  const v1::Candidate candidate = TimeOnce();
+  EXPECT_EQ(candidate.outcome(), v1::FAULT);
+  EXPECT_THAT(candidate.message(), HasSubstr("again on another H200: illegal address"));
+  EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1"));
+  EXPECT_THAT(Ran("GPU-2"), ElementsAre()) << "what ails its machine ails this one too";
+  EXPECT_THAT(Ran("GPU-3"), ElementsAre("candidate 1, elsewhere"));
+}
+
+TEST_F(ConfirmTest, WithoutAnotherWorkerAnotherDeviceOfTheSameOneConfirms) {
+  const auto fails = [](const std::string&, int) { return v1::FAULT; };
+  StartWorkerOf({device_, CudaDevice("GPU-2")}, fails);
+  StartWorkerOf({CudaDevice("GPU-3", "sm_80")}, fails);
+  EXPECT_EQ(TimeOnce().outcome(), v1::FAULT);
+  EXPECT_THAT(Ran("GPU-2"), ElementsAre("candidate 1, elsewhere"));
+  EXPECT_THAT(Ran("GPU-3"), ElementsAre());
+}
+
 TEST_F(ConfirmTest, ADeviceOfAnotherKindConfirmsNothing) {
   StartWorker(device_, {v1::FAULT});
   StartWorker(CudaDevice("GPU-2", "sm_80"), {v1::OK});
   EXPECT_EQ(TimeOnce().outcome(), v1::FAULT);
   EXPECT_THAT(Ran("GPU-2"), ElementsAre());
+}
+
+TEST_F(ConfirmTest, ABinaryThatTheStoreHasLostIsBuiltAgain) {
+  const std::string digest = Upload("binary of k");
+  HasBuilt("k", digest);
+  ASSERT_TRUE(store_->PutBuild({"k", "OK", digest, "", 1, clock_.Now()}).ok());
+  {
+    auto database =
+        Database::Open(folder_ + "/fusion.db", Database::Mode::kReadWrite, std::chrono::seconds(5));
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE((*database)->Execute("UPDATE blobs SET data = x'00'").ok());
+  }
+  ASSERT_TRUE(absl::IsDataLoss(store_->GetBlob(digest).status()));  // as a worker reads it
+  StartWorkerThatNeeds("binary of k", digest);
+  const v1::Candidate candidate = TimeOnce();
+  EXPECT_EQ(candidate.outcome(), v1::OK) << candidate.message();
+  EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1, rebuilt"));
+  EXPECT_EQ(*store_->GetBlob(digest), "binary of k");
+}
+
+TEST_F(ConfirmTest, WhatIsBuiltAgainAsSomethingElseIsOfNoUseToTheJob) {
+  HasBuilt("k", "sha256:lost");
+  StartWorkerThatNeeds("another binary", "sha256:lost");
+  const v1::Candidate candidate = TimeOnce();
+  EXPECT_EQ(candidate.outcome(), v1::WORKER_LOST);
+  EXPECT_THAT(candidate.message(), HasSubstr("there is no blob sha256:lost"));
+  EXPECT_THAT(Ran("GPU-1"), ElementsAre());
 }
 
 using TogetherTest = ConfirmTest;
