@@ -163,8 +163,8 @@ class Store {
   // expected_digest is given and differs.
   virtual absl::StatusOr<std::string> PutBlob(std::string_view data, const std::string& expected_digest,
                                               Timestamp now) = 0;
-  // NOT_FOUND; DATA_LOSS: the bytes do not match the digest. Those of a build are removed then, with the builds
-  // that name them, so that they are built again.
+  // NOT_FOUND; DATA_LOSS: the bytes do not match the digest. Those of a build are removed then, with the
+  // builds that name them, so that they are built again.
   virtual absl::StatusOr<std::string> GetBlob(const std::string& digest) = 0;
   virtual absl::StatusOr<bool> HasBlob(const std::string& digest) = 0;
 

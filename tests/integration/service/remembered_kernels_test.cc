@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <string>
 #include <thread>
@@ -27,8 +28,8 @@ std::string LargerSource(int n) {
                       "t = axpy(c, u, v);\nq = vadd(t, w);\np = vmul(u, u);\nreturn q, p;\n");
 }
 
-// On a busy machine times scatter, and those that do are not taken for the kernel's: then another job
-// measures at another size, of which no such times are stored.
+// On a busy machine times scatter, or change from one process to the next: then another job measures at
+// another size, of which no such times are stored.
 constexpr int kAttempts = 8;
 constexpr double kSureDeviation = 0.045;  // the memory of kernels knows those of 0.05 and of other processes
 
@@ -68,57 +69,77 @@ class RememberedKernelsTest : public EmbeddedTest {
     ADD_FAILURE() << (remembered ? "nothing is remembered: " : "no device: ") << last.text();
     return last;
   }
-};
 
-TEST_F(RememberedKernelsTest, PredictTheSameKernelsByTheirMeasuredTimes) {
-  int n = 40003;
-  EXPECT_FALSE(IsRemembered(Explain(GraphSource(n), v1::COLD, false)));
-  // Of one kernel; those of several share what they took.
-  std::map<std::string, double> measured;
-  bool sure = false;
-  for (int attempt = 0; attempt < kAttempts && !sure; ++attempt) {
-    n += 1000;
+  // Of candidates that are one kernel (those of several share what they took), by their descriptions; empty:
+  // times scattered.
+  std::map<std::string, double> Measure(int n) {
     v1::SubmitRequest request;
     request.mutable_source()->set_fuse(GraphSource(n));
     request.set_target(v1::HOST);
     request.set_candidates(4);
     request.set_measure_all(true);
-    absl::StatusOr<v1::Job> job = client_->Submit(request);
-    ASSERT_TRUE(job.ok()) << job.status();
-    absl::StatusOr<v1::Job> done = client_->WatchJob(job->name(), 0, [](const v1::JobEvent&) {});
-    ASSERT_TRUE(done.ok()) << done.status();
-    ASSERT_EQ(done->state(), v1::SUCCEEDED) << done->ShortDebugString();
-    measured.clear();
-    sure = true;
-    for (const v1::Candidate& candidate : done->result().candidates()) {
-      if (candidate.outcome() != v1::OK || candidate.fusions_size() != 1) continue;
-      const v1::Statistics& time = candidate.measured();
-      measured[candidate.description()] = time.median();
-      sure &= IntervalDeviation(time.low(), time.high()) <= kSureDeviation;
-    }
+    std::map<std::string, double> measured;
+    MeasureInto(request, &measured);
+    return measured;
   }
-  ASSERT_TRUE(sure) << "the machine is too busy: times scattered in all of " << kAttempts << " jobs";
-  ASSERT_FALSE(measured.empty());
 
-  for (bool restarted : {false, true}) {
-    SCOPED_TRACE(restarted);
-    if (restarted) {
-      client_.reset();
-      Open();
-    }
+  // The kernels that are not predicted by what was measured, within 5 %; empty: all are. What was measured is
+  // believed to 5 % (another process may be as much faster or slower), so where the device is described anew,
+  // or the machine changes its speed, a prediction may lie beyond.
+  std::string WrongPredictions(int n, const std::map<std::string, double>& measured) {
+    std::string wrong;
     size_t found = 0;
     const v1::ExplainResponse again = Explain(GraphSource(n), v1::COLD, true);
     for (const v1::Candidate& candidate : again.candidates()) {
       const auto it = measured.find(candidate.description());
       if (it == measured.end()) continue;
       ++found;
-      EXPECT_NEAR(candidate.predicted_seconds() / it->second, 1, 0.05) << candidate.description();
+      const double ratio = candidate.predicted_seconds() / it->second;
+      if (std::abs(ratio - 1) > 0.05) absl::StrAppend(&wrong, candidate.description(), ": ", ratio, "; ");
     }
-    EXPECT_EQ(found, measured.size());
-    Explain(LargerSource(n), v1::COLD, true);
-    // Warm times are others.
-    EXPECT_FALSE(IsRemembered(Explain(GraphSource(n), v1::WARM, false)));
+    if (found != measured.size()) absl::StrAppend(&wrong, found, " of ", measured.size(), " kernels");
+    return wrong;
   }
+
+ private:
+  void MeasureInto(const v1::SubmitRequest& request, std::map<std::string, double>* measured) {
+    absl::StatusOr<v1::Job> job = client_->Submit(request);
+    ASSERT_TRUE(job.ok()) << job.status();
+    absl::StatusOr<v1::Job> done = client_->WatchJob(job->name(), 0, [](const v1::JobEvent&) {});
+    ASSERT_TRUE(done.ok()) << done.status();
+    ASSERT_EQ(done->state(), v1::SUCCEEDED) << done->ShortDebugString();
+    bool sure = true;
+    for (const v1::Candidate& candidate : done->result().candidates()) {
+      if (candidate.outcome() != v1::OK || candidate.fusions_size() != 1) continue;
+      const v1::Statistics& time = candidate.measured();
+      (*measured)[candidate.description()] = time.median();
+      sure &= IntervalDeviation(time.low(), time.high()) <= kSureDeviation;
+    }
+    EXPECT_FALSE(measured->empty());
+    if (!sure) measured->clear();
+  }
+};
+
+TEST_F(RememberedKernelsTest, PredictTheSameKernelsByTheirMeasuredTimes) {
+  int n = 40003;
+  EXPECT_FALSE(IsRemembered(Explain(GraphSource(n), v1::COLD, false)));
+  std::string wrong = "times scattered in all jobs";
+  for (int attempt = 0; attempt < kAttempts && !wrong.empty(); ++attempt) {
+    n += 1000;
+    const std::map<std::string, double> measured = Measure(n);
+    ASSERT_FALSE(HasFatalFailure());
+    if (measured.empty()) continue;
+    wrong = WrongPredictions(n, measured);
+    if (!wrong.empty()) continue;
+    client_.reset();
+    Open();
+    wrong = WrongPredictions(n, measured);
+    if (!wrong.empty()) wrong += " after a restart";
+  }
+  EXPECT_EQ(wrong, "") << "in the last of " << kAttempts << " attempts";
+  Explain(LargerSource(n), v1::COLD, true);
+  // Warm times are others.
+  EXPECT_FALSE(IsRemembered(Explain(GraphSource(n), v1::WARM, false)));
 }
 
 TEST_F(RememberedKernelsTest, SizesOfZeroSayNothingOfOthers) {
