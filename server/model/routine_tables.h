@@ -32,8 +32,9 @@ class RoutineTables {
 
   // What a block of so many threads takes for its elements while `resident_blocks` are on each
   // multiprocessor; linear between points. A benchmark of one routine may need more registers or shared
-  // memory than its share of a fusion, so times are extended to at most twice the largest number of blocks
-  // that was measured, along the last two points, and said to be. Nothing else outside of what was measured.
+  // memory than its share of a fusion, so times are extended to at most four times the largest number of
+  // blocks that was measured, along the last two points, and said to be. Nothing else outside of what was
+  // measured.
   std::optional<RoutineTime> Time(const std::string& routine, int threads, int elements,
                                   double resident_blocks) const;
 
