@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/number_format.h"
 #include "client/cli/table.h"
 
@@ -43,35 +42,6 @@ std::string AddWorkers(const v1::ListWorkersResponse& workers, DoctorReport* rep
   const int lost = workers.workers_size() - connected;
   return absl::StrCat(Counted(connected, "connected worker"),
                       lost == 0 ? "" : absl::StrCat(", ", FormatCount(lost), " lost"));
-}
-
-std::string WorkerStateText(const v1::Worker& worker) {
-  return !worker.connected() ? "lost" : worker.draining() ? "draining" : "connected";
-}
-
-std::string ProblemText(const v1::Worker& worker, const v1::DeviceDescription& device) {
-  for (const v1::DeviceProblem& problem : worker.problems()) {
-    if (problem.device_uuid() != device.uuid()) continue;
-    const std::string reason = problem.reason().substr(0, problem.reason().find('\n'));
-    return absl::StrCat("taken out",
-                        problem.seconds() > 0 ? absl::StrCat(" for ", FormatSeconds(problem.seconds())) : "",
-                        ": ", reason.empty() ? "the worker does not say why" : reason);
-  }
-  return "";
-}
-
-bool BuildsNothing(const v1::Worker& worker) {
-  return worker.builds().empty() && (!worker.version().empty() || worker.devices().empty());
-}
-
-std::string BuildsText(const v1::Worker& worker) {
-  if (BuildsNothing(worker)) return worker.devices().empty() ? "no device, builds nothing" : "builds nothing";
-  if (worker.builds().empty()) return "builds for its devices";
-  const auto append = [](std::string* out, const v1::BuildCapability& build) {
-    absl::StrAppend(out, TargetName(build.target()), build.arch().empty() ? "" : " ", build.arch());
-  };
-  return absl::StrCat(worker.devices().empty() ? "builds only: " : "builds ",
-                      absl::StrJoin(worker.builds(), ", ", append));
 }
 
 std::string DoctorText(const DoctorReport& report, const TextStyle& style) {

@@ -36,15 +36,6 @@ struct DoctorReport {
 // whose worker is draining, is given no work, and has a problem. Returns "1 connected worker, 4 lost".
 std::string AddWorkers(const v1::ListWorkersResponse& workers, DoctorReport* report);
 
-// "connected", "draining" or "lost"
-std::string WorkerStateText(const v1::Worker& worker);
-// "taken out for 95.00 s: its probe failed"; "": the device is in order.
-std::string ProblemText(const v1::Worker& worker, const v1::DeviceDescription& device);
-// No compiler. Workers of an earlier version, which do not say theirs, build whatever their devices need.
-bool BuildsNothing(const v1::Worker& worker);
-// "builds cuda, host x86-64-avx512"; without a device "builds only: cuda".
-std::string BuildsText(const v1::Worker& worker);
-
 // A line for each finding, each device and each worker that is connected.
 std::string DoctorText(const DoctorReport& report, const TextStyle& style);
 // "schema": "fusion.doctor/1".

@@ -59,6 +59,14 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style);
 std::string JobText(const v1::Job& job, const TextStyle& style);
 std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& style);
 std::string WorkerListText(const v1::ListWorkersResponse& response, const TextStyle& style);
+// "connected", "draining" or "lost"
+std::string WorkerStateText(const v1::Worker& worker);
+// "taken out for 95.00 s: its probe failed"; "": the device is in order.
+std::string ProblemText(const v1::Worker& worker, const v1::DeviceDescription& device);
+// No compiler. Workers of an earlier version, which do not say theirs, build whatever their devices need.
+bool BuildsNothing(const v1::Worker& worker);
+// "builds cuda, host x86-64-avx512"; without a device "builds only: cuda".
+std::string BuildsText(const v1::Worker& worker);
 // States are judged at `now`, in seconds since 1970.
 std::string TokenListText(const v1::ListTokensResponse& response, int64_t now, const TextStyle& style);
 std::string AuditText(const v1::ListAuditEntriesResponse& response, const TextStyle& style);

@@ -10,7 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client/cli/doctor_report.h"
 #include "client/cli/number_format.h"
 #include "client/cli/render.h"
 #include "client/cli/table.h"
@@ -244,30 +243,6 @@ std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& s
     table.AddRow({job.name(), v1::JobState_Name(job.state()), TargetName(job.target()),
                   TimeText(job.create_time()), job.graph().name()});
   return table.Print(style.width);
-}
-
-std::string WorkerListText(const v1::ListWorkersResponse& response, const TextStyle& style) {
-  if (response.workers().empty()) return "no workers\n";
-  Table table;
-  for (const char* header : {"worker", "state", "tasks", "last contact", "version", "devices"})
-    table.AddColumn(header, Table::Align::kLeft);
-  std::string problems;  // below the table, where reasons are not cut to the width
-  for (const v1::Worker& worker : response.workers()) {
-    std::vector<std::string> devices;
-    for (const v1::DeviceDescription& device : worker.devices()) {
-      const std::string problem = ProblemText(worker, device);
-      devices.push_back(absl::StrCat(problem.empty() ? "" : "taken out: ", DeviceText(device)));
-      if (!problem.empty())
-        absl::StrAppend(&problems, worker.name(), ", ", device.name(), " (", TargetName(device.target()),
-                        ", ", device.uuid(), "): ", problem, "\n");
-    }
-    // Most have devices and build for them, which needs no words.
-    if (worker.devices().empty() || BuildsNothing(worker)) devices.push_back(BuildsText(worker));
-    table.AddRow({worker.name(), WorkerStateText(worker), absl::StrCat(worker.running_tasks()),
-                  TimeText(worker.last_contact()), worker.version().empty() ? "-" : worker.version(),
-                  absl::StrJoin(devices, "; ")});
-  }
-  return absl::StrCat(table.Print(style.width), problems.empty() ? "" : "\n", problems);
 }
 
 std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style) {
