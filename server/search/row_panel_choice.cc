@@ -27,9 +27,8 @@ constexpr int kMostResident = 4;
 constexpr int64_t kLeastClusterRowBytes = 64 << 10;
 
 // What a second kernel that adds up partial results costs beyond its launch and its bytes: of one part for
-// each multiprocessor, or row if there are fewer, bytes a second. With atomic sums instead ATAX, BiCGK and
-// GEMVER of 4093 x 5001 and 8192 square take 2 to 7 us less on four H100s, where 0.4 to 0.8 were predicted
-// (model version 14, DECISIONS 144).
+// each multiprocessor, or row if there are fewer, bytes a second. With atomic sums ATAX, BiCGK and GEMVER
+// take 2 to 7 us less on four H100s, where 0.4 to 0.8 were predicted (DECISIONS 144).
 constexpr double kPartsBytesPerSecond = 1.2e12;
 
 }  // namespace
@@ -328,9 +327,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     traits.barrier_seconds += AtomicSeconds(parts, sums_bytes, shape.entry_bytes);
   } else {
     traits.bytes_read += parts * sums_bytes;
-    if (cold)
-      traits.barrier_seconds +=
-          sums_bytes * std::min<double>(rows, device.multiprocessors()) / kPartsBytesPerSecond;
+    const double added = std::min<double>(rows, device.multiprocessors());
+    if (cold) traits.barrier_seconds += sums_bytes * added / kPartsBytesPerSecond;
   }
   ReadFromL2(shape, parameters.l2_percent, &traits);
   implementation.estimate = shape.model.Estimate(traits);
