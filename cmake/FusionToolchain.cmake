@@ -15,7 +15,7 @@ endif()
 # -O2 without debug information: the code that must be fast is generated, not this.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # The same code model and threads everywhere: a header compiled with one is of no use to a file compiled with the other.
-add_compile_options(-fPIC -pthread)
+add_compile_options(-fPIC -pthread -ffunction-sections -fdata-sections)
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 # GCC 12 sees writes behind the end of strings that are joined with operator+ (GCC's bug 105329): there are none.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -33,4 +33,4 @@ check_linker_flag(CXX -fuse-ld=gold FUSION_HAS_GOLD)
 if(FUSION_HAS_GOLD AND NOT FUSION_SANITIZE)
   add_link_options(-fuse-ld=gold)
 endif()
-add_link_options(-Wl,--as-needed)
+add_link_options(-Wl,--as-needed -Wl,--gc-sections)
