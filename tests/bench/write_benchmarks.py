@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
 
 import plot
 import report
+import targets
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "bench" / "results"
@@ -61,14 +62,30 @@ def slug(device):
     return device.lower().replace(" ", "-")
 
 
+def newest_rows(documents):
+    """Of each case the row that was measured last."""
+    rows = {}
+    for row in sorted((row for document in documents for row in document["rows"]), key=lambda row: row["date"]):
+        rows[row["sequence"], row["set"], row["type"], row["side"]] = row
+    return list(rows.values())
+
+
+def reasons_of(device):
+    """{row: why it misses its target} of a device, as targets.read_reasons gives it."""
+    path = RESULTS / f"peers-{slug(device)}.reasons.md"
+    return targets.read_reasons(path.read_text()) if path.exists() else {}
+
+
 def peers_section(documents, plots):
     """The section "Against cuBLAS, torch and JAX" for each device, from (file name, document) pairs of
-    tests/bench/peers/peers_bench.py. Of a case that several measured, the newest stands. `plots`: (device, file name). Behind the
-    tables comes what peers-DEVICE.remarks.md says of them."""
+    tests/bench/peers/peers_bench.py. Of a case that several measured, the newest stands. `plots`: (device, file name). First come
+    the targets, what misses them and why (peers-DEVICE.reasons.md), behind the tables what peers-DEVICE.remarks.md says of them."""
     parts = []
     for device in sorted({document["device"]["name"] for _, document in documents}):
         own = [(name, document) for name, document in documents if document["device"]["name"] == device]
-        lines = [f"## Against cuBLAS, torch and JAX: {device}", ""]
+        rows = newest_rows(document for _, document in own)
+        lines = [f"## Against cuBLAS, torch and JAX: {device}", "",
+                 targets.markdown(rows, [document for _, document in own], reasons_of(device)), "### How the rows were measured", ""]
         for name, document in own:
             conditions = document.get("conditions_after") or document.get("conditions_before") or {}
             facts = [f"driver {conditions['driver_version']}"] if "driver_version" in conditions else []
@@ -81,24 +98,31 @@ def peers_section(documents, plots):
         lines += ["The floor is the time of the fewest bytes (each input read once, each output written once; where said, a matrix "
                   "too large for the caches is read again after a global barrier) at the copy rate of the same run. All are "
                   "timed in turn on the same data and verified against f64; medians. tests/bench/README.md says how.", ""]
-        rows = {}
-        for row in sorted((row for _, document in own for row in document["rows"]), key=lambda row: row["date"]):
-            rows[row["sequence"], row["set"], row["type"], row["side"]] = row
         lines += [f"![time over floor](tests/bench/results/{name})\n" for owner, name in plots if owner == device]
         remarks = RESULTS / f"peers-{slug(device)}.remarks.md"
-        parts.append("\n".join(lines) + "\n" + report.markdown(list(rows.values()))
+        parts.append("\n".join(lines) + "\n" + report.markdown(rows)
                      + ("\n" + remarks.read_text() if remarks.exists() else ""))
     return "\n".join(parts)
+
+
+def warn_of_reasons(documents):
+    """Says on stderr which missed rows have no reason, and which reasons are of rows that are met now."""
+    for device in sorted({document["device"]["name"] for _, document in documents}):
+        judged = targets.judgements(newest_rows(document for _, document in documents if document["device"]["name"] == device))
+        reasons = reasons_of(device)
+        for name in targets.without_reason(judged, reasons):
+            print(f"{device}: no reason recorded for {name}", file=sys.stderr)
+        for name in targets.stale(judged, reasons):
+            print(f"{device}: the reason for {name} is stale, its target is met", file=sys.stderr)
 
 
 def peers_plots(documents):
     """Writes a plot of all rows of each device; (device, file name) pairs."""
     plots = []
     for device in sorted({document["device"]["name"] for _, document in documents}):
-        rows = [row for _, document in documents if document["device"]["name"] == device for row in document["rows"]]
-        newest = {(row["sequence"], row["set"], row["type"], row["side"]): row for row in sorted(rows, key=lambda r: r["date"])}
+        rows = newest_rows(document for _, document in documents if document["device"]["name"] == device)
         name = f"peers-{slug(device)}.svg"
-        (RESULTS / name).write_text(plot.draw(list(newest.values()), device))
+        (RESULTS / name).write_text(plot.draw(rows, device))
         plots.append((device, name))
     return plots
 
@@ -129,6 +153,7 @@ def main():
         parts.append(device_section(path))
     if peers:
         parts.append(peers_section(peers, peers_plots(peers)))
+        warn_of_reasons(peers)
     (ROOT / "BENCHMARKS.md").write_text("\n".join(parts))
 
 
