@@ -297,6 +297,12 @@ def main():
         print(f"note: {note}")
     for figure in document["figures"]:
         print(f"{figure['what']}: {figure['value']}")
+    # As tests/fault/soak.py reads them.
+    print(f"figure: cores = {document['cores']}")
+    for name, result in passes.items():
+        print(f"figure: candidates a second, {name} = {result['candidates_per_second']:.10g}")
+        if result["gpu_busy_percent"] is not None:
+            print(f"figure: GPU busy, {name}, percent = {result['gpu_busy_percent']:.10g}")
     failed = passes["cold"]["failed_jobs"] + passes["cached"]["failed_jobs"]
     for job in failed:
         print(f"failed: {job['file']}: {job['error']}", file=sys.stderr)

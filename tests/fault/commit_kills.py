@@ -203,6 +203,9 @@ def run(farm, kills, self_test):
     print(f"server killed {sum(died.values())} times at a commit, {died['before']} right before and {died['after']} right after one: "
           f"{len(acknowledged)} submissions acknowledged, {jobs} jobs, all succeeded; {tasks} tasks, each begun once; "
           f"{len(dropped_timings(farm))} timings dropped by jobs that planned anew")
+    farm_processes.tell_figure("server killed at a commit", sum(died.values()))
+    farm_processes.tell_figure("acknowledged submissions", len(acknowledged))
+    farm_processes.tell_figure("lost, repeated or unsound", len(wrong))
     if wrong:
         raise RuntimeError(f"{len(wrong)} findings")
 

@@ -15,6 +15,11 @@ import time
 LEASE_SECONDS = 15
 
 
+def tell_figure(name, value):
+    """A line that tests/fault/soak.py reads."""
+    print(f"figure: {name} = {value:.10g}", flush=True)
+
+
 class Farm:
     """The processes, and what the database says of their work. All on this machine's loopback, unless a subclass says otherwise."""
 

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+from farm_processes import tell_figure
 from http2_frames import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PREFACE, PRIORITY, PUSH_PROMISE,
                           RST_STREAM, SETTINGS, Connection, call, frame, header, request_headers, reset, settings, window_update)
 
@@ -323,7 +324,7 @@ def main():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     connections = arguments.connections if most == resource.RLIM_INFINITY else min(arguments.connections, most - 200)
-    slower = []
+    slower, ratios = [], []
     server = Server(arguments.binaries, "--max-connections", "20000", "--max-connections-per-address", "20000", tls=arguments.tls)
     stranger = server.tls_context() if arguments.tls else None
     Connection.tls = server.tls_context("eva") if arguments.tls else None
@@ -341,6 +342,7 @@ def main():
             ratio = p99(during) / p99(quiet)
             print(f"{name:22} {len(during):5} calls, median {during[len(during) // 2] * 1e3:6.2f} ms, p99 {p99(during) * 1e3:7.2f} ms "
                   f"({ratio:4.1f} x), longest {during[-1] * 1e3:5.0f} ms; server {server.megabytes()} MB; {what}", flush=True)
+            ratios.append(ratio)
             if ratio > 2:
                 slower.append(name)
             if server.process.poll() is not None:
@@ -374,11 +376,14 @@ def main():
                   f"{len(held)} of {arguments.connections} held, {server.descriptors()} descriptors in the server")
             if len(held) < connections or server.descriptors() < connections:
                 raise RuntimeError(f"{len(held)} connections were taken, not {connections}; the server has {server.descriptors()} descriptors")
+            tell_figure("idle connections", len(held))
             for connection in held:
                 connection.close()
         Connection(server.port, timeout=60.0).ask(HEALTH)
         print(f"the server lives and answered every honest call; without an attack {len(quiet)} calls, "
               f"median {quiet[len(quiet) // 2] * 1e3:.2f} ms, p99 {p99(quiet) * 1e3:.2f} ms")
+        tell_figure("kinds of abuse that the server outlived", len(ratios))
+        tell_figure("others' p99, times that without", max(ratios, default=0.0))
     except Exception:
         server.log.flush()
         with open(server.log.name, "rb") as log:

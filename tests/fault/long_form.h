@@ -1,7 +1,8 @@
 // How much of a test of faults is done: enough for every commit, or, with FUSION_LONG_TESTS=1 in the
-// environment, all of it.
+// environment, all of it. And what it counted, for deploy/dev/soak.sh.
 #pragma once
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,5 +14,9 @@ inline bool LongForm() {
 }
 
 inline int Count(int short_form, int long_form) { return LongForm() ? long_form : short_form; }
+
+// A line that tests/fault/soak.py reads. Several of one name are added up, or the largest or smallest is
+// taken, as the row there says.
+inline void TellFigure(const char* name, double value) { std::printf("figure: %s = %.10g\n", name, value); }
 
 }  // namespace fusion

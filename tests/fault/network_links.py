@@ -21,7 +21,7 @@ import sys
 import time
 
 import network_namespaces
-from farm_processes import Farm
+from farm_processes import Farm, tell_figure
 from network_namespaces import Link, RelayedLink
 
 LOSS, DELAY_SECONDS = 0.3, 5
@@ -214,6 +214,8 @@ def check_everything(farm):
     twice = farm.query("SELECT task, count(*) FROM task_attempts WHERE ended_how = 'DONE' GROUP BY task HAVING count(*) > 1")
     wrong = farm.query("SELECT t.id FROM tasks t JOIN task_attempts a ON a.task = t.number "
                        "WHERE a.ended_how = 'DONE' AND (t.state <> 'DONE' OR t.fence <> a.fence OR t.worker <> a.worker)")
+    tell_figure("jobs lost", len(lost))
+    tell_figure("results accepted twice or of old fences", len(twice) + len(wrong))
     if lost or twice or wrong:
         raise RuntimeError(f"jobs lost: {lost}; results accepted twice: {twice}; results of old fences: {wrong}")
     if farm.query("PRAGMA integrity_check") != [("ok",)]:
@@ -234,6 +236,10 @@ def tell(kind, faults, stale):
           f"left out); {stale} tasks done by others meanwhile, "
           f"0 changed when the worker was back; heard of again after: median {percentile(back, 0.5):.1f} s, most {max(back):.1f} s",
           flush=True)
+    tell_figure(f"links {kind}", len(faults))
+    if kind in CUT_OFF:
+        tell_figure("finished elsewhere, p99 s", percentile(took, 0.99))
+    tell_figure("heard of again, most s", max(back))
     problems = []
     if kind in CUT_OFF and percentile(took, 0.99) > FINISHED_ELSEWHERE_SECONDS:
         problems.append(f"links {kind}: jobs take longer than {FINISHED_ELSEWHERE_SECONDS} s to finish elsewhere: "

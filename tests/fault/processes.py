@@ -15,14 +15,14 @@ import sys
 import threading
 import time
 
-from farm_processes import LEASE_SECONDS, Farm, ended
+from farm_processes import LEASE_SECONDS, Farm, ended, tell_figure
 
 CACHE_MEBIBYTES = 64  # of the connection that writes to the database
 
 
 def disturb_workers(farm, times, stop, in_parallel):
     """Each time: a job, the worker that times for it is killed or stopped, the job ends elsewhere. Seconds, one for each."""
-    seconds, failures, left = [], [], [times]
+    seconds, failures, left, unchanged = [], [], [times], []
     busy = set()
 
     def once():
@@ -54,6 +54,7 @@ def disturb_workers(farm, times, stop, in_parallel):
                 raise RuntimeError(f"{task}: {name}, which held it under fence {fence}, changed it after its lease")
             if process.poll() is not None:
                 raise RuntimeError(f"{name} did not go on")
+            unchanged.append(task)
         else:
             process.wait()
             farm.start_worker(name)
@@ -82,6 +83,10 @@ def disturb_workers(farm, times, stop, in_parallel):
     p99 = seconds[min(len(seconds) - 1, int(0.99 * len(seconds)))]
     print(f"{len(seconds)} workers {'stopped past their lease and continued' if stop else 'killed'}; jobs finished elsewhere: "
           f"median {seconds[len(seconds) // 2]:.1f} s, p99 {p99:.1f} s")
+    tell_figure("workers stopped" if stop else "workers killed", len(seconds))
+    tell_figure("finished elsewhere, p99 s", p99)
+    if stop:
+        tell_figure("tasks unchanged when their worker went on", len(unchanged))
     if p99 > 20:
         raise RuntimeError("jobs take longer than 20 s to finish elsewhere")
 
@@ -117,6 +122,9 @@ def kill_server(farm, times, seed):
         farm.wait_for(lambda: ended(farm, job), 120, job)
     tasks, attempts = farm.query("SELECT count(*), sum(attempts) FROM tasks WHERE state = 'DONE'")[0]
     print(f"server killed {times} times; {len(jobs)} submissions acknowledged, all kept; {tasks} tasks done by {attempts} runs")
+    tell_figure("server killed", times)
+    tell_figure("acknowledged submissions, all kept", len(jobs))
+    tell_figure("repeated runs", attempts - tasks)
     if attempts != tasks:
         raise RuntimeError("a task was run again although the server was back within 30 s")
     if farm.query("PRAGMA integrity_check") != [("ok",)]:
@@ -183,6 +191,12 @@ def soak(farm, seconds, seed):
     print(f"{seconds} s, {faults} faults, {len(jobs)} jobs ended: {states}; memory {first[0]:.0f} to {last[0]:.0f} MiB "
           f"(most {max(s[0] for s in samples):.0f}) once warm, after {warm_after:.0f} s; descriptors {first[1]} to {last[1]} "
           f"(most {max(s[1] for s in samples)}); the database has {farm.database_mebibytes():.0f} MiB")
+    tell_figure("seconds", seconds)
+    tell_figure("random faults", faults)
+    tell_figure("jobs", len(jobs))
+    tell_figure("jobs that did not end", len(jobs) - sum(states.get(s, 0) for s in ("SUCCEEDED", "FAILED", "CANCELLED")))
+    tell_figure("memory grown, percent", 100 * (last[0] / first[0] - 1))
+    tell_figure("descriptors grown", last[1] - first[1])
     if last[0] > 1.25 * first[0] + 16 or last[1] > first[1] + 40:
         raise RuntimeError("memory or descriptors grow")
     if states.get("SUCCEEDED", 0) < 0.9 * len(jobs):

@@ -33,6 +33,7 @@ for name in parse submit synchronize stored_rows tuner http2_guard; do
   if "$build/bin/fuzz_$name" "$limit" $options -timeout=20 -rss_limit_mb=4096 \
     -print_final_stats=1 -artifact_prefix="$build/found/$name-" "$build/corpus/$name" $seeds \
     >"$build/found/$name.log" 2>&1; then
+    echo "figure: runs of $name = $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/found/$name.log" | head -n 1)"
     echo "$name: $(grep -m1 number_of_executed "$build/found/$name.log" | tr -s ' ')"
   else
     echo "$name: FAILED, see $build/found/$name.log"

@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/service/chunks.h"
+#include "tests/fault/long_form.h"
 
 namespace fusion {
 namespace {
@@ -71,7 +72,13 @@ void AttackedServer::TearDown() {
   for (const auto& [name, count] : statuses_) RecordProperty(name, count);
   std::string summary;
   for (const auto& [name, count] : statuses_) absl::StrAppend(&summary, " ", name, " ", count);
-  if (!summary.empty()) std::printf("answers:%s\n", summary.c_str());
+  int attacks = 0;
+  for (const auto& [name, count] : statuses_) attacks += count;
+  if (!summary.empty()) {
+    std::printf("answers:%s\n", summary.c_str());
+    TellFigure("attacks", attacks);
+    TellFigure("answers without a proper status", untyped_);
+  }
   channel_.reset();
   server_.reset();
   absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(DatabasePath(directory_->path()));
@@ -132,6 +139,7 @@ void AttackedServer::Attack(const std::string& method, const std::vector<std::st
     return;
   EXPECT_FALSE(status.error_message().empty()) << described;
   EXPECT_TRUE(TypedStatuses().contains(status.error_code())) << described;
+  if (status.error_message().empty() || !TypedStatuses().contains(status.error_code())) ++untyped_;
 }
 
 v1::SubmitRequest AttackedServer::Request(const std::string& id) {

@@ -63,6 +63,7 @@ class AttackedServer : public ::testing::Test {
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::map<std::string, int> statuses_;  // answers of Attack, by name
+  int untyped_ = 0;                      // of these without a message, or with a status that says nothing
   int honest_jobs_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/fault/long_form.h"
 #include "worker/build/host_builder.h"
 #include "worker/measure/runner_process.h"
 
@@ -69,14 +70,15 @@ class HostileSourceTest : public ::testing::TestWithParam<v1::Target> {
   }
 
   void ExpectHarmless(const std::vector<SourceProbe>& probes) {
+    int denied = 0;
     for (const SourceProbe& probe : probes) {
       SCOPED_TRACE(absl::StrCat("probe ", probe.name));
       const auto start = std::chrono::steady_clock::now();
       const BuildOutput output = Build(probe);
       const v1::Outcome outcome = output.result.outcome();
-      EXPECT_TRUE(outcome == v1::COMPILE_ERROR || (probe.may_time_out && outcome == v1::TIMEOUT) ||
-                  (probe.may_compile && outcome == v1::OK))
-          << v1::Outcome_Name(outcome) << ": " << output.result.log().substr(0, 500);
+      const bool refused = outcome == v1::COMPILE_ERROR || (probe.may_time_out && outcome == v1::TIMEOUT) ||
+                           (probe.may_compile && outcome == v1::OK);
+      EXPECT_TRUE(refused) << v1::Outcome_Name(outcome) << ": " << output.result.log().substr(0, 500);
       // The source names the secret's file, never its content.
       EXPECT_FALSE(absl::StrContains(output.result.log(), kSecret)) << output.result.log().substr(0, 2000);
       EXPECT_FALSE(absl::StrContains(output.result.log(), "root:")) << output.result.log().substr(0, 2000);
@@ -84,7 +86,14 @@ class HostileSourceTest : public ::testing::TestWithParam<v1::Target> {
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
       const BuildOutput honest = Build({"honest", kHonest});
       EXPECT_EQ(honest.result.outcome(), v1::OK) << honest.result.log();
+      denied += refused && !absl::StrContains(output.result.log(), kSecret) &&
+                        !absl::StrContains(output.result.log(), "root:") &&
+                        !absl::StrContains(output.binary, kSecret)
+                    ? 1
+                    : 0;
     }
+    TellFigure("probes", static_cast<double>(probes.size()));
+    TellFigure("probes not denied", static_cast<double>(probes.size()) - denied);
   }
 
   static constexpr char kHonest[] = "extern \"C\" int honest(int n) { return n + 1; }\n";

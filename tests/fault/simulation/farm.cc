@@ -79,6 +79,8 @@ class Farm {
   }
 
   void StartServer() {
+    if (skew_ != skew_in_force_) ++report_.clock_moves;
+    skew_in_force_ = skew_;
     std::string error;
     if (!server_.Start(&error)) Violation(absl::StrCat("the server does not start: ", error));
     Trace("server started");
@@ -261,7 +263,8 @@ class Farm {
         return;
       case 11:
         if (Pick(2) == 0) {
-          server_.set_skew(std::chrono::hours(Pick(3) - 1));  // at the next start
+          skew_ = std::chrono::hours(Pick(3) - 1);
+          server_.set_skew(skew_);  // at the next start
         } else if (!jobs_.empty() && Pick(4) == 0 && server_.running()) {
           Cancel(std::next(jobs_.begin(), Pick(static_cast<int>(jobs_.size())))->second);
         }
@@ -380,6 +383,7 @@ class Farm {
   std::vector<Interval> server_down_;
   bool kill_before_answer_ = false;
   int kills_ = 0;
+  EventLoop::Duration skew_{0}, skew_in_force_{0};  // of the server's clock; from its next start on
   FarmReport report_;
 };
 

@@ -25,7 +25,8 @@ struct FarmReport {
   int done = 0, failed = 0, cancelled = 0;  // tasks
   int stale_results = 0;                    // that were refused
   int lost_workers = 0;
-  uint64_t trace = 0;  // of everything that happened, in order
+  int clock_moves = 0;  // by an hour or two, at starts of the server
+  uint64_t trace = 0;   // of everything that happened, in order
 };
 
 // The folder is empty.

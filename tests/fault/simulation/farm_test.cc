@@ -4,8 +4,10 @@
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include "tests/fault/long_form.h"
 
@@ -49,10 +51,14 @@ class FarmSeedsTest : public FarmSimulationTest, public ::testing::WithParamInte
 TEST_P(FarmSeedsTest, NothingIsLostOrAcceptedTwice) {
   const int seeds = Count(200, 10000);
   FarmReport sum;
-  int runs = 0;
+  int runs = 0, least_faults = std::numeric_limits<int>::max();
+  size_t violations = 0;
   for (int seed = GetParam(); seed < seeds; seed += kParts) {
     const FarmReport report = Simulate({.seed = static_cast<uint64_t>(seed)});
     for (const std::string& violation : report.violations) ADD_FAILURE() << violation;
+    violations += report.violations.size();
+    least_faults = std::min(least_faults, report.faults);
+    sum.clock_moves += report.clock_moves;
     if (!report.violations.empty()) break;
     EXPECT_GE(report.faults, 200);
     // The long form takes an hour of a processor or more; whoever ends it before knows how far it came.
@@ -70,6 +76,11 @@ TEST_P(FarmSeedsTest, NothingIsLostOrAcceptedTwice) {
   std::printf(
       "%d seeds: %d faults, %d workers lost; tasks: %d done, %d given up, %d cancelled; %d results refused\n",
       runs, sum.faults, sum.lost_workers, sum.done, sum.failed, sum.cancelled, sum.stale_results);
+  TellFigure("seeds", runs);
+  TellFigure("least faults of a seed", least_faults);
+  TellFigure("violations", static_cast<double>(violations));
+  TellFigure("stale results refused", sum.stale_results);
+  TellFigure("clock moved", sum.clock_moves);
   // The faults reach what they are meant to reach.
   EXPECT_GT(sum.lost_workers, 0);
   EXPECT_GT(sum.stale_results, 0);
@@ -87,12 +98,15 @@ TEST_F(FarmSimulationTest, SeedsThatOnceFailed) {
 }
 
 TEST_F(FarmSimulationTest, ASeedReplaysExactly) {
+  int replayed = 0;
   for (uint64_t seed : {1u, 77u, 4711u}) {
     const FarmReport first = Simulate({.seed = seed}), again = Simulate({.seed = seed}),
                      other = Simulate({.seed = seed + 1});
     EXPECT_EQ(first.trace, again.trace);
     EXPECT_NE(first.trace, other.trace);
+    replayed += first.trace == again.trace ? 1 : 0;
   }
+  TellFigure("seeds replayed exactly", replayed);
 }
 
 TEST_F(FarmSimulationTest, AServerWithoutFencesIsCaught) {

@@ -118,6 +118,7 @@ TEST_F(StorageFaultsTest, WhatWasAcknowledgedSurvivesAPowerCutAtEverySync) {
     }
     ++cuts;
   }
+  TellFigure("power cuts", cuts);
   EXPECT_EQ(cuts, wanted);
   EXPECT_GT(known, history.size() / 4) << "the cuts reached into the workload";
 }
@@ -133,7 +134,7 @@ TEST_F(StorageFaultsTest, AFullDiskOrAnErrorOfTheDiskIsACleanErrorAndLosesNothin
                           {"error on synchronising", SQLITE_IOERR_FSYNC, DiskStep::Kind::kSync}};
   const int times = Count(25, 100);
   for (const Fault& fault : faults) {
-    int errors = 0;
+    int errors = 0, recovered = 0;
     for (int nth = 0; nth < times; ++nth) {
       const std::string folder = folder_ + "/fault";
       fs::remove_all(folder);
@@ -167,7 +168,9 @@ TEST_F(StorageFaultsTest, AFullDiskOrAnErrorOfTheDiskIsACleanErrorAndLosesNothin
       std::unique_ptr<Store> again = Open(folder + "/fusion.db");
       ASSERT_NE(again, nullptr);
       ASSERT_EQ(Missing(*again, acknowledged), "") << fault.name << " " << nth << ", opened again";
+      ++recovered;
     }
+    TellFigure(fault.name, recovered);
     EXPECT_GT(errors, times / 2) << fault.name;
   }
 }

@@ -126,6 +126,8 @@ TEST(TuningRestartTest, NothingAcknowledgedIsLostAndNoCallWaits) {
       static_cast<double>(stalls.longest_by_wall) * 1e-6,
       static_cast<unsigned long long>(stalls.over_by_processor),
       static_cast<double>(stalls.longest_by_processor) * 1e-6);
+  TellFigure("server killed", rounds);
+  TellFigure("calls over 1 ms of the thread's own time", static_cast<double>(stalls.over_by_processor));
   fusion_tuner_destroy(tuner);
 }
 

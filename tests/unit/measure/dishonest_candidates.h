@@ -70,6 +70,7 @@ class DishonestCandidateTest : public TimeTaskTest {};
 TEST_P(DishonestCandidateTest, EveryCheatIsCaught) {
   const std::vector<Candidate> cheats = Cheats();
   EXPECT_GE(cheats.size(), 30u);
+  int caught = 0;
   for (const Candidate& cheat : cheats) {
     SCOPED_TRACE(cheat.name);
     task_.clear_programs();
@@ -79,9 +80,12 @@ TEST_P(DishonestCandidateTest, EveryCheatIsCaught) {
     ASSERT_TRUE(result.ok()) << result.status();
     ASSERT_EQ(result->programs_size(), 2);
     EXPECT_EQ(result->programs(0).outcome(), v1::WRONG_RESULT) << result->programs(0).message();
+    caught += result->programs(0).outcome() == v1::WRONG_RESULT ? 1 : 0;
     ExpectGood(result->programs(1));
     ExpectGood(result->unfused());
   }
+  TellFigure("kinds of cheats", static_cast<double>(cheats.size()));
+  TellFigure("cheats caught", caught);
 }
 
 // What does nothing in one of up to eight runs is found, whatever its period and with whichever run it
@@ -117,14 +121,21 @@ TEST_P(HonestCandidateTest, NoneIsAccused) {
   };
   // Differences are judged against the size of the sums' terms, as the reference's tolerance has it.
   task_.mutable_session()->set_tolerances(0, 1e-5);
+  int judged = 0, flagged = 0;
   for (int round = 0; round < Count(3, 25); ++round) {
     task_.clear_programs();
     task_.mutable_session()->set_seed(100 + round);
     for (size_t i = 0; i < bodies.size(); ++i) AddProgram("honest" + std::to_string(i), bodies[i]);
     absl::StatusOr<v1::TimeResult> result = Execute();
     ASSERT_TRUE(result.ok()) << result.status();
-    for (const v1::ProgramMeasurement& program : result->programs()) ExpectGood(program);
+    for (const v1::ProgramMeasurement& program : result->programs()) {
+      ExpectGood(program);
+      ++judged;
+      flagged += program.outcome() == v1::OK ? 0 : 1;
+    }
   }
+  TellFigure("honest kernels", judged);
+  TellFigure("honest kernels flagged", flagged);
 }
 
 class CrashingCandidateTest : public TimeTaskTest {
@@ -247,7 +258,7 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       steps.insert(*std::next(next) - *next);
   }
   double longest = 0, longest_crash = 0;
-  int crashes = 0;
+  int crashes = 0, right_outcomes = 0, kinds = 0;
   for (const Crash& crash : Crashes()) {
     task_.clear_programs();
     AddProgram(crash.name, crash.body, crash.preamble);
@@ -265,8 +276,10 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       longest_crash = std::max(longest_crash, SecondsSince(crashed));
       ASSERT_TRUE(result.ok()) << result.status();
       const v1::Outcome outcome = result->programs(0).outcome();
-      EXPECT_TRUE(std::find(crash.outcomes.begin(), crash.outcomes.end(), outcome) != crash.outcomes.end())
-          << v1::Outcome_Name(outcome) << ": " << result->programs(0).message();
+      const bool right =
+          std::find(crash.outcomes.begin(), crash.outcomes.end(), outcome) != crash.outcomes.end();
+      right_outcomes += right ? 1 : 0;
+      EXPECT_TRUE(right) << v1::Outcome_Name(outcome) << ": " << result->programs(0).message();
       // The next task, on the same lane.
       *task_.mutable_programs() = honest_programs;
       const auto begin = std::chrono::steady_clock::now();
@@ -277,6 +290,7 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       for (int i = 0; i < 4; ++i) differs[i].push_back(medians(*next)[i]);
       ++crashes;
     }
+    ++kinds;
   }
   std::printf("%d crashes: a task with one took at most %.2f s; the next result came within %.2f s\n",
               crashes, longest_crash, longest);
@@ -299,7 +313,12 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
         "within 2 %%: %.0f and %.0f %% of tasks\n",
         i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, most(before[i]),
         most(differs[i]), share(before[i], 0.02), share(differs[i], 0.02));
+    TellFigure("next job's time differs, percent", most(differs[i]));
   }
+  TellFigure("kinds of crashes", kinds);
+  TellFigure("crashes of a kind", static_cast<double>(crashes) / kinds);
+  TellFigure("wrong outcomes", crashes - right_outcomes);
+  TellFigure("next job within, s", longest);
 }
 
 }  // namespace fusion
