@@ -191,7 +191,8 @@ def read_figures(output, patterns):
 
 
 def number(value):
-    return f"{value:,.0f}" if math.isfinite(value) and abs(value - round(value)) < 1e-9 else f"{value:,.4g}"
+    whole = math.isfinite(value) and (abs(value) >= 1000 or abs(value - round(value)) < 1e-9)
+    return f"{value:,.0f}" if whole else f"{value:.4g}"
 
 
 def judge(row, output, code, long_form):

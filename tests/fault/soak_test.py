@@ -60,6 +60,10 @@ class JudgeTest(unittest.TestCase):
     def test_what_cannot_be_done_here_is_skipped(self):
         self.assertEqual(judge(shell("x", "", at_least("links", 200)), "SKIP: no namespaces\n", 77, True)[0], "SKIP: no namespaces")
 
+    def test_numbers(self):
+        self.assertEqual([soak.number(value) for value in (3, 128500.5, 0.0059, 16.912, float("inf"))],
+                         ["3", "128,500", "0.0059", "16.91", "inf"])
+
     def test_patterns_find_values_and_count(self):
         row = shell("x", "", at_least("certificates", 2), at_most("p99, s", 0.01),
                     patterns={"certificates": r"^\[ +OK \] CertificatesTest\.", "p99, s": r'"submit_p99_seconds": ([\d.e+-]+)'})
