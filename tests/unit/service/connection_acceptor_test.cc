@@ -18,6 +18,7 @@
 #include "fusion/v1/worker.grpc.pb.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
+#include "server/service/server_metrics.h"
 
 namespace fusion {
 namespace {
