@@ -18,7 +18,7 @@ struct Hints {
   std::vector<NodeSet> apart;     // a kernel computes one of them at most
   struct Implementation {
     int node = 0;
-    std::string text;  // part of the description of the kernel that computes it
+    std::string text;  // words of the description of the kernel that computes it, see IsDescribedBy
   };
   std::vector<Implementation> implementations;
 
@@ -33,6 +33,15 @@ struct Hints {
 // InvalidArgument with the field, naming the value: one that the graph does not have or does not compute, a
 // group of fewer than two different ones, or an implementation without a text.
 absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hints);
+
+// Whether a kernel's description has the words of `text`, each whole and in this order; others may stand
+// between them. T25 is not T256. "{q s}" is one word, so that names of values are not taken for others;
+// parentheses, brackets and commas are none.
+bool IsDescribedBy(const std::string& description, const std::string& text);
+
+// The words of descriptions that can be asked for, each once, those with numbers by number: "atomic, C5, C20,
+// T256". Numbers alone stand behind the word before them ("cluster 2"); names of values are left out.
+std::string WordsOf(const std::vector<std::string>& descriptions);
 
 // The node that computes a value. InvalidArgument: there is no such value, or it is an input.
 absl::StatusOr<NodeId> NodeNamed(const Graph& graph, const std::string& value);

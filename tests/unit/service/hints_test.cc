@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "server/service/job_stages.h"
 #include "tests/example_source.h"
 
@@ -159,6 +160,47 @@ TEST_F(HintsTest, AKernelThatThereIsNotIsAnError) {
               HasSubstr("says nothing of the kernel that computes F"));
   wanted->set_value("A");
   EXPECT_THAT(std::string(Plan(hints).status().message()), HasSubstr("A is an input"));
+}
+
+TEST_F(HintsTest, AWordThatIsOnlyBegunIsAnErrorThatListsTheWords) {
+  v1::FusionHints hints;
+  auto* wanted = hints.add_implementations();
+  wanted->set_value("F");
+  for (const char* text : {"T25", "element T256 E6", "lement", "F"}) {
+    wanted->set_text(text);
+    const auto plans = Plan(hints);
+    ASSERT_TRUE(absl::IsInvalidArgument(plans.status())) << text << ": " << plans.status();
+    EXPECT_THAT(std::string(plans.status().message()),
+                HasSubstr(absl::StrCat("no kernel that computes F is described by \"", text,
+                                       "\"; words of those that there are: B2, B3, ")));
+    EXPECT_THAT(std::string(plans.status().message()),
+                HasSubstr(", E64, E128, E256, T64, T128, T256, element, "));
+  }
+  wanted->set_text(" ");
+  EXPECT_THAT(std::string(Plan(hints).status().message()),
+              HasSubstr("says nothing of the kernel that computes F"));
+}
+
+TEST(IsDescribedBy, WholeWordsInTheirOrder) {
+  const std::string one = "{M1 v1} element T256 E64 staged [mmul_tile,thread]";
+  for (const char* text :
+       {"T256", "element T256 E64 staged", "T256 staged", "{M1 v1}", "{ M1  v1 } E64", "mmul_tile",
+        "[mmul_tile,thread]", "  T256 ", "{M1 v1} element T256 E64 staged [mmul_tile,thread]"})
+    EXPECT_TRUE(IsDescribedBy(one, text)) << text;
+  for (const char* text :
+       {"T25", "T2566", "256", "E64 T256", "T256 T256", "M1", "{M1}", "{M1", "tile", "t256"})
+    EXPECT_FALSE(IsDescribedBy(one, text)) << text;
+  const std::string two = "cooperative ({q B1} row_panel T256 C5 atomic | {w} row_panel T256 C20 L2 40%)";
+  for (const char* text :
+       {"atomic", "cooperative", "C5 atomic", "L2 40%", "T256 T256", "{w} row_panel", two.c_str()})
+    EXPECT_TRUE(IsDescribedBy(two, text)) << text;
+  for (const char* text : {"B1", "L2 4", "40", "C2"}) EXPECT_FALSE(IsDescribedBy(two, text)) << text;
+}
+
+TEST(WordsOf, AreListedOnceByNumber) {
+  EXPECT_EQ(WordsOf({"cooperative ({q B1} row_panel T256 cluster 2 C20 atomic | {w} row_panel T1024 C5)",
+                     "{w} row_panel T256 L2 40%"}),
+            "C5, C20, L2 40%, T256, T1024, atomic, cluster 2, cooperative, row_panel");
 }
 
 TEST_F(HintsTest, ThoseThatContradictEachOtherNameTheValue) {
