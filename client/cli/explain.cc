@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/invocation.h"
 #include "client/cli/option_checks.h"
@@ -89,6 +90,7 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
           "--why",
           [options](const std::string& pair) {
             options->why = absl::StrSplit(pair, ',');
+            for (std::string& value : options->why) absl::StripAsciiWhitespace(&value);
             if (options->why.size() != 2) throw CLI::ValidationError("--why", "takes two values: A,B");
           },
           "Why two values are, or are not, computed in one kernel")

@@ -69,7 +69,8 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
           "--make",
           [options](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) {
-              const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+              std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+              for (std::string* part : {&parts.first, &parts.second}) absl::StripAsciiWhitespace(part);
               if (parts.first.empty() || parts.second.empty())
                 throw CLI::ValidationError("--make", absl::StrCat("must be A=TEXT, not ", Shown(text)));
               v1::FusionHints::Implementation* implementation = options->hints.add_implementations();
@@ -77,8 +78,8 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
               implementation->set_text(parts.second);
             }
           },
-          "Only candidates in which the kernel that computes A is described by TEXT, as \"row_panel T512 "
-          "V4\"; may be repeated")
+          "Only candidates in which the description of the kernel that computes A has the words of TEXT, in "
+          "their order, as \"row_panel T512 V4\"; may be repeated")
       ->type_name("A=TEXT")
       ->allow_extra_args(false);
 }

@@ -47,7 +47,7 @@ TEST_F(ArgumentsTest, UsageErrors) {
     ExpectBad({command, "f.fuse", "--cache", "WARM"}, "WARM");
     ExpectBad({command, "f.fuse", "--deterministic=perhaps"}, "--deterministic");
   }
-  for (const char* hint : {"y", "y=", "=row_panel"})
+  for (const char* hint : {"y", "y=", "=row_panel", "y= "})
     ExpectBad({"explain", "f.fuse", "--make", hint}, std::string("must be A=TEXT, not ") + hint);
   ExpectBad({"check", "f.fuse", "--print", "pdf"}, "pdf");
   ExpectBad({"jobs"}, "a command is required after jobs");

@@ -69,9 +69,13 @@ TEST_F(CommandsTest, ExplainNeedsNoDevice) {
     EXPECT_EQ(hinted.exit_code, 2) << hinted.err;
     EXPECT_THAT(hinted.err, HasSubstr("the graph has no value one"));
   }
-  ProcessResult why = program_.Run({"explain", file, "--why", "one,two"});
-  EXPECT_EQ(why.exit_code, 2) << why.err;
-  EXPECT_THAT(why.err, HasSubstr("the graph has no value one"));
+  for (const char* pair : {"one,two", " one, two"}) {
+    ProcessResult why = program_.Run({"explain", file, "--why", pair});
+    EXPECT_EQ(why.exit_code, 2) << why.err;
+    EXPECT_THAT(why.err, HasSubstr("the graph has no value one"));
+  }
+  ProcessResult made = program_.Run({"explain", file, "--make", " one = vector"});
+  EXPECT_THAT(made.err, HasSubstr("the graph has no value one"));
 }
 
 TEST_F(CommandsTest, AnUnknownArchitectureIsTheNearestOlderOneWithAWarning) {
