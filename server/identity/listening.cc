@@ -60,6 +60,9 @@ absl::Status CheckServerAddress(const std::string& address) {
 }
 
 absl::Status CheckListening(const std::string& address, bool tls, bool any_address) {
+  if (!address.empty() && !absl::StrContains(address, ":"))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", address, ": must be HOST:PORT, such as 127.0.0.1:50051"));
   if (tls || any_address || address.empty() || IsLoopbackAddress(address)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "--listen ", address,

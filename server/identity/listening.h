@@ -17,7 +17,8 @@ bool IsLoopbackPeer(const std::string& peer);
 absl::Status CheckServerAddress(const std::string& address);
 
 // FailedPrecondition, which says what to do: without TLS a server listens on loopback addresses alone,
-// because everybody who reaches it may do everything, unless `any_address` was asked for.
+// because everybody who reaches it may do everything, unless `any_address` was asked for. InvalidArgument: a
+// port, or a host, alone.
 absl::Status CheckListening(const std::string& address, bool tls, bool any_address);
 
 }  // namespace fusion

@@ -62,5 +62,15 @@ TEST(ListeningTest, OthersNeedTls) {
                     HasSubstr("--insecure-any-address")));
 }
 
+TEST(ListeningTest, APortAloneIsNoAddressThatOthersReach) {
+  for (const char* address : {"50051", "localhost"})
+    for (bool tls : {false, true}) {
+      const absl::Status status = CheckListening(address, tls, false);
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << address << ": " << status;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr(std::string("--listen ") + address), HasSubstr("must be HOST:PORT")));
+    }
+}
+
 }  // namespace
 }  // namespace fusion
