@@ -150,9 +150,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& addre
     if (!channel->WaitForStateChange(state, start + patience)) {
       const grpc::Status status = tls ? Probe(channel) : grpc::Status::OK;
       if (IsRefusedHandshake(status)) return HandshakeFailed(address, status);
-      return absl::UnavailableError(absl::StrCat("no server answers at ", address,
-                                                 "; start one with: fusion-server --listen ", address,
-                                                 tls ? "" : " (a server with TLS takes --tls-ca here)"));
+      return absl::UnavailableError(absl::StrCat(
+          "no server answers at ", address, "; is the address right? There, fusion-server --listen ", address,
+          " starts one", tls ? "" : " (a server with TLS takes --tls-ca here)"));
     }
     state = channel->GetState(true);
   }

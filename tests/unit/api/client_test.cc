@@ -275,7 +275,8 @@ TEST_F(ClientTest, InterruptEndsCallsInFlightAndLaterOnes) {
 TEST(ConnectTest, NothingAnswers) {
   absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1:1");
   EXPECT_TRUE(absl::IsUnavailable(client.status()));
-  EXPECT_THAT(std::string(client.status().message()), HasSubstr("no server answers at 127.0.0.1:1"));
+  EXPECT_THAT(std::string(client.status().message()),
+              HasSubstr("no server answers at 127.0.0.1:1; is the address right?"));
 }
 
 }  // namespace
