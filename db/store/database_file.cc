@@ -65,9 +65,11 @@ absl::StatusOr<DatabaseFacts> Check(Database& database) {
   absl::StatusOr<int64_t> jobs = database.Integer("SELECT count(*) FROM jobs");
   if (!jobs.ok()) return jobs.status();
   facts.jobs = *jobs;
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(database.path(), error);
-  if (!error) facts.bytes = static_cast<int64_t>(bytes);
+  // Not the file's size: beside a server the latest pages are in its log.
+  absl::StatusOr<int64_t> bytes =
+      database.Integer("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+  if (!bytes.ok()) return bytes.status();
+  facts.bytes = *bytes;
   return facts;
 }
 

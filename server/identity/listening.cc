@@ -66,7 +66,7 @@ absl::Status CheckListening(const std::string& address, bool tls, bool any_addre
   if (tls || any_address || address.empty() || IsLoopbackAddress(address)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "--listen ", address,
-      ": other machines reach this address, and without TLS everybody who reaches the server may do "
+      ": other machines may reach this address, and without TLS everybody who reaches the server may do "
       "everything. "
       "Give --tls-cert, --tls-key and --tls-ca (deploy/make-certificates.sh makes them), or listen on "
       "127.0.0.1; --insecure-any-address listens in spite of it"));

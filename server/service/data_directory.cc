@@ -46,6 +46,17 @@ absl::Status PrepareDataDirectory(const std::string& directory) {
   return absl::OkStatus();
 }
 
+absl::Status PrepareDumpDirectory(const std::string& directory) {
+  if (directory.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (!error && access(directory.c_str(), W_OK | X_OK) != 0)
+    error = std::error_code(errno, std::generic_category());
+  return error ? absl::InvalidArgumentError(absl::StrCat("--dump-dir: ", directory,
+                                                         " cannot be written to: ", error.message()))
+               : absl::OkStatus();
+}
+
 std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/fusion.db"); }
 
 absl::StatusOr<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Create() {

@@ -16,6 +16,10 @@ std::string DefaultDataDirectory();
 // when that fails; the message says how to choose another.
 absl::Status PrepareDataDirectory(const std::string& directory);
 
+// The same for the folder of --dump-dir, if one is asked for (not empty). InvalidArgument when it cannot be
+// written to.
+absl::Status PrepareDumpDirectory(const std::string& directory);
+
 // The database in a data directory. Opening it locks it (db/store/store.h), so one server uses a data
 // directory.
 std::string DatabasePath(const std::string& directory);

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include <spdlog/spdlog.h>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -421,9 +423,11 @@ std::string SizesText(const SizeValues& sizes) { return absl::StrJoin(sizes, ","
 
 void Dump(const PipelineContext& context, const std::string& file_name, const std::string& text) {
   if (context.dump_directory.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(context.dump_directory, error);
-  std::ofstream(std::filesystem::path(context.dump_directory) / file_name, std::ios::binary) << text;
+  const std::filesystem::path path = std::filesystem::path(context.dump_directory) / file_name;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) spdlog::warn("--dump-dir: {} cannot be written", path.string());
 }
 
 }  // namespace fusion

@@ -142,6 +142,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (absl::Status status = CheckListening(options.address, tls, options.insecure_any_address); !status.ok())
     return status;
   if (absl::Status status = PrepareDataDirectory(options.data_directory); !status.ok()) return status;
+  if (absl::Status status = PrepareDumpDirectory(options.runner.dump_directory); !status.ok()) return status;
   auto parts = std::make_unique<Parts>();
   absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(DatabasePath(options.data_directory));
   if (!store.ok()) return store.status();

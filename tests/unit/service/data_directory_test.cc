@@ -33,6 +33,21 @@ TEST(DataDirectoryTest, PrepareCreatesParentsAndSaysWhyNot) {
   std::filesystem::remove_all(base);
 }
 
+TEST(DataDirectoryTest, ADumpDirectoryThatCannotBeWrittenIsSaid) {
+  EXPECT_TRUE(PrepareDumpDirectory("").ok());
+  const std::filesystem::path base = std::filesystem::path(::testing::TempDir()) / "dump";
+  std::filesystem::remove_all(base);
+  EXPECT_TRUE(PrepareDumpDirectory((base / "x/y").string()).ok());
+  EXPECT_TRUE(std::filesystem::is_directory(base / "x/y"));
+  std::ofstream(base / "file") << "x";
+  for (const char* bad : {"file", "file/y"}) {
+    const absl::Status status = PrepareDumpDirectory((base / bad).string());
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(status.message().find((base / bad).string()), absl::string_view::npos) << status;
+  }
+  std::filesystem::remove_all(base);
+}
+
 TEST(DataDirectoryTest, TemporaryDirectoryGoesWithItsContents) {
   std::string path;
   {
