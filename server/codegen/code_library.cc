@@ -69,6 +69,7 @@ std::string LaunchText(const FusionCode& code) {
   }
   for (const WorkspaceSlot& slot : code.workspace) {
     add("slot ", slot.entry_bytes, " ", slot.launch, " ", slot.per_group);
+    if (slot.per_part) add("parts");
     extent(slot.extent);
   }
   return text;

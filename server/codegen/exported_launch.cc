@@ -99,7 +99,9 @@ class LaunchPrinter {
         const WorkspaceSlot& slot = code.workspace[s];
         Text(absl::StrCat("  layout.w_", f, "_", s, " = scratch;"));
         const std::string groups =
-            slot.per_group ? absl::StrCat(GroupsText(static_cast<int>(f), slot.launch), " * ") : "";
+            slot.per_part    ? absl::StrCat(TogetherText(code.launches[slot.launch].grid), " * ")
+            : slot.per_group ? absl::StrCat(GroupsText(static_cast<int>(f), slot.launch), " * ")
+                             : "";
         Text(absl::StrCat("  scratch += Align((size_t)(", groups, ExtentText(slot.extent), ") * ",
                           slot.entry_bytes, ");"));
       }

@@ -1,5 +1,5 @@
 // The second kernel of a fusion with reductions over the whole grid: combines the partial results in a fixed
-// order, finishes them and computes what depends on them alone (maps over the columns, scalars).
+// order, finishes them and computes what depends on them alone (maps over the columns or the rows, scalars).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -18,13 +18,14 @@ class FinishLowering {
  public:
   FinishLowering(LoweringContext& context, const std::vector<GridReduction>& reductions,
                  const std::vector<NodeId>& early_scalars, const std::vector<NodeId>& nodes,
-                 const Extent& columns)
+                 const Extent& columns, const RowFinish& rows)
       : context_(context),
         graph_(context.graph),
         reductions_(reductions),
         early_scalars_(early_scalars),
         nodes_(nodes),
         columns_(columns),
+        rows_(rows),
         threads_(context.finish_threads()) {}
 
   absl::StatusOr<KernelLaunch> Lower() {
@@ -41,6 +42,7 @@ class FinishLowering {
       if (graph_.node(node).dimensions.empty()) has_scalars = true;
     std::vector<ir::Statement> body;
     EmitEarlyScalars(&body);
+    if (!rows_.nodes.empty()) EmitRows(&body);
     if (has_columns) EmitColumns(&body);
     if (has_scalars) {
       std::vector<ir::Statement> scalars;
@@ -54,12 +56,15 @@ class FinishLowering {
     kernel.shared_bytes = absl::StrCat(shared_bytes_);
     kernel.sections = {{threads_, lane_variables_, std::move(body)}};
     GridRule grid{.items_per_block = columns_per_block_, .blocks_per_multiprocessor = 16};
-    if (has_columns) grid.extents = {columns_};
+    if (has_columns)
+      grid.extents = {columns_};
+    else if (!rows_.nodes.empty())
+      grid.extents = {rows_.rows}, grid.items_per_block = 1;
     return context_.FinishKernel(std::move(kernel), grid, {.fixed_bytes = shared_bytes_});
   }
 
  private:
-  // The text of an operand: vectors over columns at column j, scalars.
+  // The text of an operand: vectors over columns at column j, over rows at the row, scalars.
   std::string OperandText(const Node& node, int position) {
     const ValueId value = node.operands[position];
     if (node.operand_maps[position].empty()) {
@@ -68,7 +73,7 @@ class FinishLowering {
                                           : context_.ScalarInput(value, context_.CType(node));
     }
     if (computed_.count(value)) return "r_" + context_.Name(value);
-    return absl::StrCat(context_.Pointer(value), "[j]");
+    return absl::StrCat(context_.Pointer(value), "[", index_, "]");
   }
   std::vector<std::string> OperandTexts(const Node& node) {
     std::vector<std::string> texts(node.operands.size());
@@ -102,6 +107,45 @@ class FinishLowering {
     computed_.insert(node.result);
     if (context_.Stored(node.result) && !index.empty())
       lines->push_back(absl::StrCat(context_.Pointer(node.result), "[", index, "] = ", name, ";"));
+  }
+
+  // A block for each row: its lanes take the parts in turn.
+  void EmitRows(std::vector<ir::Statement>* body) {
+    index_ = "row";
+    std::vector<ir::Statement> of_row;
+    std::vector<std::string> parts, leader;
+    for (const GridReduction& reduction : rows_.reductions) {
+      const Node& node = graph_.node(reduction.node);
+      const std::string name = "row_" + context_.Name(node.result), monoid = context_.MonoidName(node);
+      lane_variables_.push_back({.type = monoid + "::Acc", .name = name});
+      parts.insert(parts.end(),
+                   {absl::StrCat("$", name, " = ", monoid, "::identity();"),
+                    absl::StrCat("for (fu_index p = lane; p < row_parts; p += lanes) $", name, " = ", monoid,
+                                 "::combine($", name, ", ", GridReductionTarget(context_, reduction),
+                                 "[row * row_parts + p]);")});
+    }
+    of_row.push_back(ir::LanePhase(std::move(parts)));
+    for (NodeId id : rows_.nodes) {
+      const Node& node = graph_.node(id);
+      const std::string name = context_.Name(node.result);
+      if (node.is_reduction()) {
+        of_row.push_back(ir::Reduce(context_.MonoidName(node), "row_" + name, "total_" + name));
+        Complete(node, "total_" + name, "r_", "row", &leader);
+        continue;
+      }
+      leader.push_back(absl::StrCat("const ", context_.CType(node), " r_", name, " = ",
+                                    context_.Call(node, node.overload->routine, OperandTexts(node)), ";"));
+      computed_.insert(node.result);
+      if (context_.Stored(node.result) && rows_.stored.count(id))
+        leader.push_back(absl::StrCat(context_.Pointer(node.result), "[row] = r_", name, ";"));
+    }
+    of_row.push_back(ir::Leader(std::move(leader)));
+    body->push_back(ir::Text(absl::StrCat(
+        "const fu_index row_parts = ", ColumnParts(context_.Size(columns_), rows_.part_columns), ";")));
+    body->push_back(ir::Loop(
+        absl::StrCat("for (fu_index row = block; row < ", context_.Size(rows_.rows), "; row += grid)"),
+        std::move(of_row)));
+    index_ = "j";
   }
 
   void EmitColumns(std::vector<ir::Statement>* body) {
@@ -204,7 +248,9 @@ class FinishLowering {
   const std::vector<NodeId>& early_scalars_;
   const std::vector<NodeId>& nodes_;
   const Extent columns_;
+  const RowFinish& rows_;
   const int threads_;
+  std::string index_ = "j";  // of vectors' entries
   int columns_per_block_ = 0, slices_ = 0;
   int64_t shared_bytes_ = 0;
   std::set<ValueId> computed_;
@@ -216,8 +262,9 @@ class FinishLowering {
 absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context,
                                                const std::vector<GridReduction>& reductions,
                                                const std::vector<NodeId>& early_scalars,
-                                               const std::vector<NodeId>& nodes, const Extent& columns) {
-  return FinishLowering(context, reductions, early_scalars, nodes, columns).Lower();
+                                               const std::vector<NodeId>& nodes, const Extent& columns,
+                                               const RowFinish& rows) {
+  return FinishLowering(context, reductions, early_scalars, nodes, columns, rows).Lower();
 }
 
 }  // namespace fusion

@@ -53,7 +53,9 @@ int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& size
 int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
                        int multiprocessors) {
   const GridRule& grid = grids[slot.launch];
-  const int64_t groups = slot.per_group ? GridGroups(grid, sizes, multiprocessors) : 1;
+  const int64_t groups = slot.per_part    ? GridParts(grid, sizes)
+                         : slot.per_group ? GridGroups(grid, sizes, multiprocessors)
+                                          : 1;
   return slot.entry_bytes * groups * ExtentValue(slot.extent, sizes);
 }
 

@@ -58,13 +58,16 @@ struct SharedRule {
 int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes);  // the largest
 
 // Partial results between the kernels of one fusion: bytes = entry_bytes * groups of `launch` * extent, or,
-// where all groups add to the same entries, without the groups.
+// where all groups add to the same entries, without the groups; those of rows are one for each part of the
+// columns.
 struct WorkspaceSlot {
   std::string name;
   int entry_bytes = 4;
   int launch = 0;
   Extent extent{.constant = 1};
   bool per_group = true;
+  bool per_part =
+      false;  // then for each part that the launch's grid has (GridRule::part_entries), not each group
 };
 int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
                        int multiprocessors);

@@ -233,6 +233,22 @@ GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, boo
   return reduction;
 }
 
+GridReduction PlaceRowReduction(LoweringContext& context, const Node& node, const Extent& rows,
+                                FusionCode* code) {
+  GridReduction reduction{.node = node.id};
+  reduction.workspace_slot = static_cast<int>(code->workspace.size());
+  code->workspace.push_back({.name = context.Name(node.result),
+                             .entry_bytes = context.AccumulatorBytes(node),
+                             .extent = rows,
+                             .per_part = true});
+  return reduction;
+}
+
+std::string ColumnParts(const std::string& columns, int64_t part_columns) {
+  return absl::StrCat("(", columns, " <= ", part_columns, " ? 1 : (", columns, " + ", part_columns - 1,
+                      ") / ", part_columns, ")");
+}
+
 std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction) {
   const Node& node = context.graph.node(reduction.node);
   return reduction.in_place ? context.Pointer(node.result)

@@ -98,6 +98,12 @@ std::string AddedPart(LoweringContext& context, const GridReduction& reduction, 
 // Takes a workspace slot in *code where one is needed. `columns`: entries, if per column.
 GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column,
                                  const Extent& columns, FusionCode* code);
+// The same for a reduction over the columns, of which blocks have parts (SkeletonParameters::tile_rows): the
+// parts of a row lie next to each other.
+GridReduction PlaceRowReduction(LoweringContext& context, const Node& node, const Extent& rows,
+                                FusionCode* code);
+// How many parts of so many columns there are, at least one; `columns`: text of the extent.
+std::string ColumnParts(const std::string& columns, int64_t part_columns);
 // Pointer to the slot or the result; as a parameter of the kernel being built.
 std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction);
 // The statement by which one lane of a group leaves the group's part of a scalar.
@@ -111,10 +117,20 @@ bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector
 // The kernel that combines the partial results of launch 0, finishes them and computes the nodes of the
 // finish phase. `early_scalars`: scalars of the fusion that were at hand before the reductions; computed
 // again where they are needed.
+//
+// `rows`: what there is to be done for each row, where blocks had parts of the columns.
+struct RowFinish {
+  Extent rows{.constant = 0};
+  int64_t part_columns = 0;
+  std::vector<GridReduction> reductions;
+  std::vector<NodeId> nodes;  // in order: these reductions and maps over the rows
+  std::set<NodeId> stored;    // those of `nodes` whose results are stored, where they leave the kernel
+};
 absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context,
                                                const std::vector<GridReduction>& reductions,
                                                const std::vector<NodeId>& early_scalars,
-                                               const std::vector<NodeId>& nodes, const Extent& columns);
+                                               const std::vector<NodeId>& nodes, const Extent& columns,
+                                               const RowFinish& rows = {});
 
 absl::StatusOr<FusionCode> LowerElement(LoweringContext& context);
 absl::StatusOr<FusionCode> LowerVector(LoweringContext& context);

@@ -105,8 +105,10 @@ class RowPanelLowering {
       else if (nodes_.SpaceOf(graph_.node(id)) == Shape::kScalar)
         early_scalars.push_back(id);
     }
-    if (NeedsFinish(reductions_, finish_nodes)) {
-      auto finish = LowerFinishKernel(context_, reductions_, early_scalars, finish_nodes, panel_.columns);
+    const RowFinish rows = FinishOfRows();
+    if (NeedsFinish(reductions_, finish_nodes) || !rows.nodes.empty()) {
+      auto finish =
+          LowerFinishKernel(context_, reductions_, early_scalars, finish_nodes, panel_.columns, rows);
       if (!finish.ok()) return finish.status();
       code.launches.push_back(*std::move(finish));
     }
@@ -130,12 +132,33 @@ class RowPanelLowering {
   }
   // Which rows and columns the block has: `first` row, `tile` column, and which `part` of the rows that is.
   void EmitTile() {
-    const std::string tiles =
-        absl::StrCat("(", columns_, " <= ", lanes_.TileColumns(), " ? 1 : (", columns_, " + ",
-                     lanes_.TileColumns() - 1, ") / ", lanes_.TileColumns(), ")");
+    const std::string tiles = ColumnParts(columns_, lanes_.TileColumns());
     body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = ", tiles, ", tile = group % tiles * ",
                                           lanes_.TileColumns(), ", part = group / tiles, first = part * ",
                                           parameters_.tile_rows, "; (void)part;")));
+  }
+  // Blocks have parts of the rows that they reduce, which the finish kernel puts together.
+  bool row_parts() const { return !row_reductions_.empty(); }
+  // Whether what is computed of rows alone is computed by this kernel.
+  bool RowsHere(int phase) const { return phase == 0 || parameters_.tile_rows == 0; }
+  // What the finish kernel has to do for rows: their reductions, what depends on these, and, again, what that
+  // needs of what this kernel has computed of rows.
+  RowFinish FinishOfRows() {
+    RowFinish finish{
+        .rows = panel_.rows, .part_columns = lanes_.TileColumns(), .reductions = row_reductions_};
+    if (!row_parts()) return finish;
+    std::set<ValueId> needed;
+    for (auto id = implementation_.order.rbegin(); id != implementation_.order.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      if (nodes_.Phase(node) == kFinishPhase) continue;
+      const bool reduces = nodes_.IsRowReduction(node), late = !RowsHere(nodes_.Phase(node));
+      if (!reduces && (nodes_.SpaceOf(node) != Shape::kRow || !(late || needed.count(node.result)))) continue;
+      finish.nodes.insert(finish.nodes.begin(), *id);
+      if (late || reduces) finish.stored.insert(*id);
+      for (size_t k = 0; k < node.operands.size(); ++k)
+        if (!reduces || !nodes_.IsTermOperand(node, static_cast<int>(k))) needed.insert(node.operands[k]);
+    }
+    return finish;
   }
   // The group's number among those with parts of the same results.
   const char* part() const { return parameters_.tile_rows > 0 ? "part" : "group"; }
@@ -197,7 +220,12 @@ class RowPanelLowering {
   void CreateReductions(FusionCode* code) {
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (!node.is_reduction() || nodes_.IsRowReduction(node)) continue;
+      if (!node.is_reduction()) continue;
+      if (nodes_.IsRowReduction(node)) {
+        if (parameters_.tile_rows > 0)
+          row_reductions_.push_back(PlaceRowReduction(context_, node, panel_.rows, code));
+        continue;
+      }
       const bool per_column = nodes_.IsColumnReduction(node);
       reductions_.push_back(PlaceGridReduction(context_, node, per_column, panel_.columns, code));
     }
@@ -263,9 +291,10 @@ class RowPanelLowering {
     if (values_.in_batches()) return inputs;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (nodes_.Phase(node) == kFinishPhase) continue;
+      if (nodes_.Phase(node) == kFinishPhase || !RowsHere(nodes_.Phase(node))) continue;
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId value = node.operands[k];
+        if (row_parts() && node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k))) continue;
         if (nodes_.ShapeOf(node, static_cast<int>(k)) == Shape::kRow && !context_.ProducedHere(value) &&
             !Contains(inputs, value))
           inputs.push_back(value);
@@ -289,11 +318,23 @@ class RowPanelLowering {
     std::move(texts.begin(), texts.end(), std::back_inserter(*body));
   }
   void StoreRowResult(const Node& node, std::vector<ir::Statement>* body) {
-    if (context_.Stored(node.result))
-      body->push_back(ir::Leader(stages_.ForEachRow(
-          "step",
-          {absl::StrCat(context_.Pointer(node.result), "[row] = ", values_.RowText(node.result), ";")},
-          StepRows::kPresent)));
+    if (!context_.Stored(node.result)) return;
+    ir::Statement store = ir::Leader(stages_.ForEachRow(
+        "step", {absl::StrCat(context_.Pointer(node.result), "[row] = ", values_.RowText(node.result), ";")},
+        StepRows::kPresent));
+    body->push_back(parameters_.tile_rows > 0 ? ir::If("tile == 0", {std::move(store)}) : std::move(store));
+  }
+
+  // What the tile adds to a row's reduction.
+  void StoreRowPart(const Node& node, const std::string& total, std::vector<ir::Statement>* body) {
+    const auto reduction =
+        std::find_if(row_reductions_.begin(), row_reductions_.end(),
+                     [&](const GridReduction& candidate) { return candidate.node == node.id; });
+    body->push_back(ir::Leader(
+        stages_.ForEachRow("step",
+                           {absl::StrCat(GridReductionTarget(context_, *reduction), "[row * tiles + tile / ",
+                                         lanes_.TileColumns(), "] = ", values_.OfRow(total), ";")},
+                           StepRows::kPresent)));
   }
 
   void EmitPrologue() {
@@ -343,7 +384,7 @@ class RowPanelLowering {
                                             "[r] = next_", name, "[r];")));
     }
     if (!row_inputs_.empty()) ReadRowInputs("(step + 1)", row_inputs_, body);
-    for (int phase = 0; phase < panel_.phase_count; ++phase) EmitPhase(phase, body);
+    for (int phase = 0; phase < panel_.phase_count && RowsHere(phase); ++phase) EmitPhase(phase, body);
   }
 
   // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers,
@@ -419,6 +460,10 @@ class RowPanelLowering {
       const std::string name = context_.Name(node->result);
       body->push_back(
           ir::Reduce(context_.MonoidName(*node), "row_" + name, "total_" + name, values_.row_count()));
+      if (row_parts()) {
+        StoreRowPart(*node, "total_" + name, body);
+        continue;
+      }
       std::vector<std::string> operands(node->operands.size());
       for (int k : node->overload->finish_operands) operands[k] = values_.RowOperand(*node, k);
       DefineRowResult(*node, ReductionFinish(context_, *node, values_.OfRow("total_" + name), operands),
@@ -496,6 +541,7 @@ class RowPanelLowering {
   int group_threads_ = 0, groups_per_block_ = 1;
   std::vector<ValueId> row_inputs_;
   std::vector<GridReduction> reductions_;
+  std::vector<GridReduction> row_reductions_;  // of tiles
   SharedRule shared_;
   std::optional<WholeCondition> whole_;
   std::vector<ir::LaneVariable> lane_variables_, kernel_variables_;

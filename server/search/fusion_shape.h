@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -98,8 +99,19 @@ struct RowPanelNeeds {
   int64_t accumulator_bytes = 0;  // of one column
   bool columns_alone =
       true;  // nothing is reduced or computed over rows, or to scalars: any part of the columns will do
+  // Nothing over the matrix waits for a row's reduction, and nothing is reduced to scalars: a block may have
+  // a part of the columns, and what it reduces of a row is put together with the others' parts later.
+  bool row_parts = true;
 };
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape);
+// Whether blocks that have rows of their own leave multiprocessors without work.
+bool HasFewRows(const FusionShape& shape);
+// Appends tiles of some rows and a part of the columns, by `add`, for blocks of so many threads: where only
+// columns are reduced; and, of few rows, where row_parts permits.
+void AddColumnTiles(const FusionShape& shape, const RowPanelNeeds& needs, int width, int threads,
+                    const std::function<void(SkeletonParameters)>& add);
+void AddFewRowTiles(const FusionShape& shape, const RowPanelNeeds& needs,
+                    const std::function<void(SkeletonParameters)>& add);
 // What SkeletonParameters::ragged is to be for rows of so many columns.
 bool HasRaggedRows(const SkeletonParameters& parameters, int64_t columns);
 // Bytes of shared memory for one row of one matrix of each group of a block.

@@ -16,9 +16,6 @@ int AccumulatorBytes(const FusionShape& shape, const Node& node) {
                                               : DataTypeBytes(shape.graph.value(node.result).type.data_type);
 }
 
-// Threads of a multiprocessor that registers must permit where blocks are tiles.
-constexpr int kTileThreads = 1024;
-
 // Bounds of registers are tried up to so many blocks on a multiprocessor.
 constexpr int kMostResident = 4;
 
@@ -30,6 +27,10 @@ constexpr int64_t kLeastClusterRowBytes = 64 << 10;
 // each multiprocessor, or row if there are fewer, bytes a second. With atomic sums ATAX, BiCGK and GEMVER
 // take 2 to 7 us less on four H100s, where 0.4 to 0.8 were predicted (DECISIONS 144).
 constexpr double kPartsBytesPerSecond = 1.2e12;
+
+// Of rows that blocks reduce in part: bytes of a part, at most, and what the second kernel takes beyond its
+// launch and its bytes, to wait for the loads of parts and to reduce them in a block. Assumed.
+constexpr double kRowPartBytes = 16, kRowFinishSeconds = 2e-6;
 
 }  // namespace
 
@@ -46,6 +47,9 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
     const bool to_columns =
         !node.is_reduction() || (node.result_map.size() == 1 && panel.roles[i][node.result_map[0]] == 1);
     needs.columns_alone &= node.dimensions.empty() || (over_columns && to_columns);
+    const bool over_matrix = node.dimensions.size() == 2;
+    needs.row_parts &= !over_matrix || panel.phases[i] == 0;
+    needs.row_parts &= !node.is_reduction() || (over_matrix && !node.result_map.empty());
     if (node.is_reduction() && node.dimensions.size() == 2 && !node.result_map.empty()) {
       if (shape.IsGridReduction(i))
         needs.accumulator_bytes += AccumulatorBytes(shape, node);
@@ -171,7 +175,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
             together = parameters.rows_per_step;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   const bool in_batches = stages == 0 && together > 1;
-  const bool cold = shape.cuda() && !shape.model.back_to_back();
+  const bool cold = shape.cuda() && !shape.model.back_to_back(), few_rows = HasFewRows(shape);
   const int words = shape.entry_bytes / 4;
   KernelTraits traits = shape.Traits();
   traits.threads = threads;
@@ -237,6 +241,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   const double blocks =
       one_shot ? tiles
                : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor);
+  // Of the rows that blocks reduce in part.
+  const double row_parts = parameters.tile_rows > 0 ? rows * column_parts * needs.row_reductions : 0;
   const double parts = blocks / cluster * groups / column_parts;  // of the grid, each with results of its own
   traits.blocks = static_cast<int64_t>(std::max(1.0, blocks));
   const double row_bytes =
@@ -304,7 +310,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   // us (floor 504 us).
   constexpr double kNotOverlapped = 0.3;
   if (shape.cuda() && per_row > 32)
-    traits.barrier_seconds = needs.row_reductions * double(rows) * cluster / together /
+    traits.barrier_seconds = needs.row_reductions * double(rows) * column_parts * cluster / together /
                              std::min(blocks, double(device.multiprocessors()) * resident) * kNotOverlapped *
                              (0.05e-6 + 0.02e-6 * threads / 32) / resident;
   // Loads and stores with their addresses, the way through shared memory, operands over the columns that are
@@ -327,8 +333,16 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     traits.barrier_seconds += AtomicSeconds(parts, sums_bytes, shape.entry_bytes);
   } else {
     traits.bytes_read += parts * sums_bytes;
-    const double added = std::min<double>(rows, device.multiprocessors());
+    const double added =
+        std::min<double>(parameters.tile_rows > 0 && few_rows ? parts : rows, device.multiprocessors());
     if (cold) traits.barrier_seconds += sums_bytes * added / kPartsBytesPerSecond;
+  }
+  if (row_parts > 0) {
+    const double bytes = row_parts * kRowPartBytes;
+    traits.bytes_read += bytes;
+    traits.bytes_written += bytes;
+    traits.launches = 2;
+    if (cold) traits.barrier_seconds += kRowFinishSeconds;
   }
   ReadFromL2(shape, parameters.l2_percent, &traits);
   implementation.estimate = shape.model.Estimate(traits);
@@ -428,31 +442,10 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
              .chunks = kTileChunks,
              .threads_per_row = threads,
              .column_tiles = true});
-      // A block for each tile of some rows and a part of the columns: one stores while another loads.
-      if (shape.grid_reductions == 0 || !needs.columns_alone || needs.matrices == 0 || threads > 512)
-        continue;
-      for (int chunks : {1, 2}) {
-        if (int64_t{chunks} * threads * width >= 2 * columns) continue;  // mostly idle lanes
-        SkeletonParameters tile = {.threads = threads,
-                                   .vector_width = width,
-                                   .chunks = chunks,
-                                   .threads_per_row = threads,
-                                   .hold_columns = has_columns,
-                                   .blocks_per_multiprocessor = 0,
-                                   .column_tiles = true};
-        for (int resident : {1, kTileThreads / threads}) {
-          tile.resident_blocks = resident;
-          for (int tile_rows : {32, 128}) {
-            tile.tile_rows = tile_rows;
-            for (int together : {1, 4}) {
-              tile.rows_per_step = together;
-              add(tile);
-            }
-          }
-        }
-      }
+      AddColumnTiles(shape, needs, width, threads, add);
     }
   }
+  if (HasFewRows(shape)) AddFewRowTiles(shape, needs, add);
 }
 
 std::vector<std::pair<LoadPath, int>> StagedPaths(const FusionShape& shape) {
