@@ -27,7 +27,7 @@ def submit(case, folder, options):
     with open(source, "w", encoding="utf-8") as file:
         file.write(sequences.fuse_text(sequence.fuse(options["examples"]), case.type))
     command = [options["client"], "submit", source, "--target", "cuda", "--output", folder, "--json", "--candidates",
-               str(options["candidates"]), "--cache", "cold" if case.set == "large" else "warm"]
+               str(options["candidates"]), "--cache", "cold" if case.large else "warm"]
     for name, value in sequence.size_options(case.side).items():
         command += ["--size", f"{name}={value}"]
     for text in options.get("make", []):
@@ -105,7 +105,7 @@ class Worker:
         """The row of a case."""
         case = sequences.Case(**request["case"])
         sequence = sequences.BY_NAME[case.sequence]
-        large = case.set == "large"
+        large = case.large
         row = {"sequence": case.sequence, "set": case.set, "type": case.type, "side": case.side,
                "sizes": sequence.size_options(case.side), "floor_bytes": sequence.floor_bytes(case.side, case.type, large),
                "reread": list(sequence.reread) if large else [], "results": {}}

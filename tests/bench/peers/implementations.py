@@ -134,7 +134,9 @@ class Cublas:
         buffers = [*data.inputs.values(), *data.outputs.values(), *self._temporaries]
         self._buffers = (ctypes.c_void_p * len(buffers))(*(tensor.data_ptr() for tensor in buffers))
         self._scalars = (ctypes.c_double * max(len(data.scalars), 1))(*data.scalars.values())
-        self._arguments = (self._number, sequences.ENTRY_BYTES[data.case.type], side, side)
+        letters = data.sequence.letters(side)
+        rows = letters.get("m", letters["n"])
+        self._arguments = (self._number, sequences.ENTRY_BYTES[data.case.type], rows, letters["n"])
         self._outputs = tuple(data.outputs.values())
 
     def __call__(self):

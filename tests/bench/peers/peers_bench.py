@@ -160,7 +160,7 @@ class Bench:
     def failed(self, case, error):
         sequence = sequences.BY_NAME[case.sequence]
         row = {"sequence": case.sequence, "set": case.set, "type": case.type, "side": case.side, "results": {},
-               "error": error, "floor_bytes": sequence.floor_bytes(case.side, case.type, case.set == "large")}
+               "error": error, "floor_bytes": sequence.floor_bytes(case.side, case.type, case.large)}
         return self.complete(row) if self.hello else row
 
     def complete(self, row):
@@ -222,7 +222,7 @@ def add_machine_options(parser):
 def parse_arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_machine_options(parser)
-    parser.add_argument("--sizes", "--sets", dest="sets", type=names(sequences.SETS), default=list(sequences.SETS))
+    parser.add_argument("--sizes", "--sets", dest="sets", type=names((*sequences.SETS, "shapes")), default=list(sequences.SETS))
     parser.add_argument("--types", type=names(sequences.TYPES), default=list(sequences.TYPES))
     parser.add_argument("--only", type=names(sequences.BY_NAME), help="sequences")
     parser.add_argument("--peers", type=names(sequences.PEERS), default=list(sequences.PEERS))

@@ -124,6 +124,13 @@ class SequencesTest(unittest.TestCase):
         found = sequences.cases(["small", "fit"], ["f32"], ["atax", "cg_step"])
         self.assertEqual([case.key for case in found], ["atax-small-f32-2048", "cg_step-small-f32-2048", "cg_step-fit-f32-2048",
                                                         "cg_step-fit-f32-3072"])
+        shapes = sequences.cases(["shapes"], ["f32"], ["softmax", "bicgk"])
+        self.assertEqual([case.key for case in shapes],
+                         ["bicgk-shapes-f32-4x16777216", "softmax-shapes-f32-4x16777216", "softmax-shapes-f32-16x4194304",
+                          "softmax-shapes-f32-4194304x8"])
+        bicgk = sequences.BY_NAME["bicgk"]
+        self.assertEqual(bicgk.size_options("4x16777216"), {"m": 4, "n": 1 << 24})
+        self.assertEqual(bicgk.floor_bytes("4x16777216", "f32", True), 4 * (6 * (1 << 24) + 8))
         everything = sequences.cases(sequences.SETS, sequences.TYPES)
         self.assertEqual(len({case.key for case in everything}), len(everything))
 

@@ -12,6 +12,9 @@ import re
 PEERS = {"ours": "ours", "cublas": "cuBLAS", "eager": "torch eager", "compile": "torch.compile",
          "compile_graphs": "torch.compile, CUDA graphs", "compile_products": "torch.compile, sums of products", "jax": "JAX"}
 SETS = ("large", "small", "fit")
+# A set by itself, in no table: matrices of few and very long rows, and of rows that fill no warp. Timed as the large ones.
+SHAPES = {"4x16777216": ("sgemv", "bicgk", "gemver", "softmax", "layer_norm"), "16x4194304": ("sgemv", "softmax", "layer_norm"),
+          "4194304x8": ("sgemv", "softmax", "layer_norm")}
 TYPES = ("f32", "f64")
 ENTRY_BYTES = {"f32": 4, "f64": 8}
 # Entries of vectors, rows and columns of square matrices, length of mapped lists.
@@ -57,7 +60,9 @@ class Sequence:
             self.entries if self.kind == "elements" else 1)
 
     def letters(self, side):
-        """Values of the letters in shapes; `side`: one number for all, or {letter: number}."""
+        """Values of the letters in shapes; `side`: one number for all, {letter: number}, or "ROWSxCOLUMNS"."""
+        if isinstance(side, str):
+            return dict(zip("mn", map(int, side.split("x"))))
         return side if isinstance(side, dict) else {letter: side for letter in "nme"}
 
     def shape(self, text, side):
@@ -134,7 +139,12 @@ class Case:
     sequence: str
     set: str
     type: str
-    side: int   # length of vectors, rows of square matrices or length of lists
+    side: int | str   # length of vectors, rows of square matrices or length of lists; of the set "shapes" a key of SHAPES
+
+    @property
+    def large(self):
+        """More data than the caches hold: timed with flushed ones, and matrices that are needed again are read again."""
+        return self.set in ("large", "shapes")
 
     @property
     def key(self):
@@ -147,6 +157,10 @@ def cases(sets, types, only=None):
     found = []
     for set_name in sets:
         for data_type in types:
+            if set_name == "shapes":
+                found += [Case(s.name, set_name, data_type, shape) for shape, names in SHAPES.items() for s in chosen
+                          if s.name in names]
+                continue
             for s in chosen:
                 if set_name != "fit":
                     found.append(Case(s.name, set_name, data_type, s.side(set_name)))
