@@ -14,10 +14,33 @@ FUSION_FN T fu_shuffle_xor(T value, int mask) {  // fu_arg_max::Acc
   return other;
 }
 
-// Combines the values of all THREADS threads of a group (a warp, or the whole block); every thread gets the result.
+// The lanes of the thread's group in its warp: THREADS, a power of two up to 32, that begin at a multiple of it. Groups of a
+// warp may have different numbers of rows, so each waits for its own lanes alone.
+template <int THREADS>
+FUSION_FN unsigned fu_group_lanes() {
+  return THREADS >= 32 ? ~0u : ((1u << (THREADS & 31)) - 1) << (threadIdx.x & (32 - THREADS) & 31);
+}
+FUSION_FN float fu_shuffle_xor(float value, int mask, unsigned lanes) { return __shfl_xor_sync(lanes, value, mask); }
+FUSION_FN double fu_shuffle_xor(double value, int mask, unsigned lanes) { return __shfl_xor_sync(lanes, value, mask); }
+template <class T>
+FUSION_FN T fu_shuffle_xor(T value, int mask, unsigned lanes) {
+  T other;
+  other.value = __shfl_xor_sync(lanes, value.value, mask);
+  other.index = __shfl_xor_sync(lanes, value.index, mask);
+  return other;
+}
+
+// Combines the values of all THREADS threads of a group (a part of a warp, a warp, or the whole block); every thread gets the
+// result.
 // `scratch` holds 32 entries; calls take turns with two of them, so that one barrier a call is enough.
 template <class M, int THREADS>
 FUSION_FN typename M::Acc fu_group_reduce(typename M::Acc value, typename M::Acc* scratch) {
+  if (THREADS < 32) {
+    FUSION_UNROLL
+    for (int mask = THREADS / 2; mask > 0; mask >>= 1)
+      value = M::combine(value, fu_shuffle_xor(value, mask, fu_group_lanes<THREADS>()));
+    return value;
+  }
   FUSION_UNROLL
   for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
   if (THREADS == 32) return value;
@@ -43,6 +66,11 @@ template <class M, int THREADS, int COUNT>
 FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], typename M::Acc (&totals)[COUNT],
                                     typename M::Acc* scratch) {
   typedef typename M::Acc Acc;
+  if (THREADS < 32) {
+    FUSION_UNROLL
+    for (int i = 0; i < COUNT; ++i) totals[i] = fu_group_reduce<M, THREADS>(values[i], scratch);
+    return;
+  }
   const int lane = threadIdx.x & 31;
   Acc mine[COUNT];
   FUSION_UNROLL
@@ -61,7 +89,7 @@ FUSION_FN void fu_group_reduce_many(const typename M::Acc (&values)[COUNT], type
   FUSION_UNROLL
   for (int mask = 16 / COUNT; mask > 0; mask >>= 1) mine[0] = M::combine(mine[0], fu_shuffle_xor(mine[0], mask));
   // Now mine[0] is the warp's result number lane / (32 / COUNT).
-  const int warps = THREADS / 32;
+  const int warps = THREADS < 32 ? 1 : THREADS / 32;
   if (warps == 1) {
     FUSION_UNROLL
     for (int i = 0; i < COUNT; ++i) totals[i] = fu_shuffle(mine[0], i * (32 / COUNT));
@@ -193,8 +221,8 @@ FUSION_FN void fu_grid_wait(unsigned before) {
 FUSION_FN void fu_grid_barrier() { fu_grid_wait(fu_grid_arrive(true)); }
 template <int THREADS>
 FUSION_FN void fu_group_barrier() {
-  if (THREADS == 32)
-    __syncwarp();
+  if (THREADS <= 32)
+    __syncwarp(fu_group_lanes<THREADS>());
   else
     __syncthreads();
 }

@@ -205,9 +205,12 @@ class FinishLowering {
         ir::LanePhase(std::move(complete), absl::StrCat("(", n, " - base < ", columns_per_block_, " ? ", n,
                                                         " - base : ", columns_per_block_, ")")));
     if (shared_bytes_ > 0) tile.push_back(ir::Barrier());
-    body->push_back(ir::Loop(absl::StrCat("for (fu_index base = block * ", columns_per_block_, "; base < ", n,
-                                          "; base += grid * ", columns_per_block_, ")"),
-                             std::move(tile)));
+    body->push_back(ir::Loop(
+        absl::StrCat(
+            "for (fu_index base = block * ", columns_per_block_, "; base < ",
+            rows_.columns_complete ? absl::StrCat("(", context_.Groups(0), " == 1 ? 0 : ", n, ")") : n,
+            "; base += grid * ", columns_per_block_, ")"),
+        std::move(tile)));
   }
 
   void EmitScalars(std::vector<ir::Statement>* body) {

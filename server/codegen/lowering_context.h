@@ -118,13 +118,15 @@ bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector
 // finish phase. `early_scalars`: scalars of the fusion that were at hand before the reductions; computed
 // again where they are needed.
 //
-// `rows`: what there is to be done for each row, where blocks had parts of the columns.
+// `rows`: what blocks that had parts of the columns leave to be done for each row, and of the columns.
 struct RowFinish {
   Extent rows{.constant = 0};
   int64_t part_columns = 0;
   std::vector<GridReduction> reductions;
   std::vector<NodeId> nodes;  // in order: these reductions and maps over the rows
   std::set<NodeId> stored;    // those of `nodes` whose results are stored, where they leave the kernel
+  // Where there is one part of each column, its reductions and what follows them are complete.
+  bool columns_complete = false;
 };
 absl::StatusOr<KernelLaunch> LowerFinishKernel(LoweringContext& context,
                                                const std::vector<GridReduction>& reductions,

@@ -17,6 +17,7 @@
 #include "server/codegen/row_lanes.h"
 #include "server/codegen/row_panel_nodes.h"
 #include "server/codegen/row_stages.h"
+#include "server/codegen/row_tiles.h"
 #include "server/codegen/row_values.h"
 
 namespace fusion {
@@ -35,7 +36,8 @@ class RowPanelLowering {
         stages_(context, rows_, columns_),
         nodes_(graph_, implementation_),
         lanes_(context, stages_, columns_),
-        values_(context, nodes_, lanes_) {}
+        values_(context, nodes_, lanes_),
+        tiles_(context, nodes_, stages_, lanes_, values_) {}
 
   absl::StatusOr<FusionCode> Lower() {
     group_threads_ = parameters_.threads_per_row;
@@ -48,7 +50,7 @@ class RowPanelLowering {
     EmitScalars();
     std::vector<ir::Zeroed> zeros = ZerosFor(context_, reductions_, panel_.columns);
     if (parameters_.tile_rows > 0) {
-      EmitTile();
+      body_.push_back(ir::Text(tiles_.TileLine(columns_)));
       EmitRowsTwice();
       EmitPartials();
     } else if (parameters_.column_tiles) {
@@ -97,15 +99,13 @@ class RowPanelLowering {
     if (lanes_.static_chunks() && !parameters_.column_tiles)
       code.limits = {{panel_.columns, lanes_.TileColumns()}};
     code.kept_bytes = stages_.KeptBytes();
-    std::vector<NodeId> early_scalars, finish_nodes;
-    for (size_t i = 0; i < implementation_.order.size(); ++i) {
-      const NodeId id = implementation_.order[i];
-      if (panel_.phases[i] == kFinishPhase)
-        finish_nodes.push_back(id);
-      else if (nodes_.SpaceOf(graph_.node(id)) == Shape::kScalar)
+    const std::vector<NodeId> finish_nodes = FinishNodes();
+    std::vector<NodeId> early_scalars;
+    for (NodeId id : implementation_.order)
+      if (const Node& node = graph_.node(id);
+          nodes_.Phase(node) != kFinishPhase && nodes_.SpaceOf(node) == Shape::kScalar)
         early_scalars.push_back(id);
-    }
-    const RowFinish rows = FinishOfRows();
+    const RowFinish rows = tiles_.Finish();
     if (NeedsFinish(reductions_, finish_nodes) || !rows.nodes.empty()) {
       auto finish =
           LowerFinishKernel(context_, reductions_, early_scalars, finish_nodes, panel_.columns, rows);
@@ -130,35 +130,12 @@ class RowPanelLowering {
     }
     body_.push_back(lanes_.ChunkLoop(std::move(lines), false));
   }
-  // Which rows and columns the block has: `first` row, `tile` column, and which `part` of the rows that is.
-  void EmitTile() {
-    const std::string tiles = ColumnParts(columns_, lanes_.TileColumns());
-    body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = ", tiles, ", tile = group % tiles * ",
-                                          lanes_.TileColumns(), ", part = group / tiles, first = part * ",
-                                          parameters_.tile_rows, "; (void)part;")));
-  }
-  // Blocks have parts of the rows that they reduce, which the finish kernel puts together.
-  bool row_parts() const { return !row_reductions_.empty(); }
-  // Whether what is computed of rows alone is computed by this kernel.
-  bool RowsHere(int phase) const { return phase == 0 || parameters_.tile_rows == 0; }
-  // What the finish kernel has to do for rows: their reductions, what depends on these, and, again, what that
-  // needs of what this kernel has computed of rows.
-  RowFinish FinishOfRows() {
-    RowFinish finish{
-        .rows = panel_.rows, .part_columns = lanes_.TileColumns(), .reductions = row_reductions_};
-    if (!row_parts()) return finish;
-    std::set<ValueId> needed;
-    for (auto id = implementation_.order.rbegin(); id != implementation_.order.rend(); ++id) {
-      const Node& node = graph_.node(*id);
-      if (nodes_.Phase(node) == kFinishPhase) continue;
-      const bool reduces = nodes_.IsRowReduction(node), late = !RowsHere(nodes_.Phase(node));
-      if (!reduces && (nodes_.SpaceOf(node) != Shape::kRow || !(late || needed.count(node.result)))) continue;
-      finish.nodes.insert(finish.nodes.begin(), *id);
-      if (late || reduces) finish.stored.insert(*id);
-      for (size_t k = 0; k < node.operands.size(); ++k)
-        if (!reduces || !nodes_.IsTermOperand(node, static_cast<int>(k))) needed.insert(node.operands[k]);
-    }
-    return finish;
+  // What is computed after all rows.
+  std::vector<NodeId> FinishNodes() const {
+    std::vector<NodeId> nodes;
+    for (NodeId id : implementation_.order)
+      if (nodes_.Phase(graph_.node(id)) == kFinishPhase) nodes.push_back(id);
+    return nodes;
   }
   // The group's number among those with parts of the same results.
   const char* part() const { return parameters_.tile_rows > 0 ? "part" : "group"; }
@@ -220,15 +197,11 @@ class RowPanelLowering {
   void CreateReductions(FusionCode* code) {
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (!node.is_reduction()) continue;
-      if (nodes_.IsRowReduction(node)) {
-        if (parameters_.tile_rows > 0)
-          row_reductions_.push_back(PlaceRowReduction(context_, node, panel_.rows, code));
-        continue;
-      }
+      if (!node.is_reduction() || nodes_.IsRowReduction(node)) continue;
       const bool per_column = nodes_.IsColumnReduction(node);
       reductions_.push_back(PlaceGridReduction(context_, node, per_column, panel_.columns, code));
     }
+    tiles_.Place(code);
     stages_.Reserve(&shared_);
     // Largest entries first, so that each array of accumulators is aligned.
     std::vector<GridReduction> by_size = reductions_;
@@ -291,10 +264,11 @@ class RowPanelLowering {
     if (values_.in_batches()) return inputs;
     for (NodeId id : implementation_.order) {
       const Node& node = graph_.node(id);
-      if (nodes_.Phase(node) == kFinishPhase || !RowsHere(nodes_.Phase(node))) continue;
+      if (nodes_.Phase(node) == kFinishPhase || !tiles_.RowsHere(nodes_.Phase(node))) continue;
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId value = node.operands[k];
-        if (row_parts() && node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k))) continue;
+        if (tiles_.row_parts() && node.is_reduction() && !nodes_.IsTermOperand(node, static_cast<int>(k)))
+          continue;
         if (nodes_.ShapeOf(node, static_cast<int>(k)) == Shape::kRow && !context_.ProducedHere(value) &&
             !Contains(inputs, value))
           inputs.push_back(value);
@@ -323,18 +297,6 @@ class RowPanelLowering {
         "step", {absl::StrCat(context_.Pointer(node.result), "[row] = ", values_.RowText(node.result), ";")},
         StepRows::kPresent));
     body->push_back(parameters_.tile_rows > 0 ? ir::If("tile == 0", {std::move(store)}) : std::move(store));
-  }
-
-  // What the tile adds to a row's reduction.
-  void StoreRowPart(const Node& node, const std::string& total, std::vector<ir::Statement>* body) {
-    const auto reduction =
-        std::find_if(row_reductions_.begin(), row_reductions_.end(),
-                     [&](const GridReduction& candidate) { return candidate.node == node.id; });
-    body->push_back(ir::Leader(
-        stages_.ForEachRow("step",
-                           {absl::StrCat(GridReductionTarget(context_, *reduction), "[row * tiles + tile / ",
-                                         lanes_.TileColumns(), "] = ", values_.OfRow(total), ";")},
-                           StepRows::kPresent)));
   }
 
   void EmitPrologue() {
@@ -384,7 +346,7 @@ class RowPanelLowering {
                                             "[r] = next_", name, "[r];")));
     }
     if (!row_inputs_.empty()) ReadRowInputs("(step + 1)", row_inputs_, body);
-    for (int phase = 0; phase < panel_.phase_count && RowsHere(phase); ++phase) EmitPhase(phase, body);
+    for (int phase = 0; phase < panel_.phase_count && tiles_.RowsHere(phase); ++phase) EmitPhase(phase, body);
   }
 
   // All matrix entries of the step; but the first step finds those that an earlier sweep left in registers,
@@ -460,8 +422,8 @@ class RowPanelLowering {
       const std::string name = context_.Name(node->result);
       body->push_back(
           ir::Reduce(context_.MonoidName(*node), "row_" + name, "total_" + name, values_.row_count()));
-      if (row_parts()) {
-        StoreRowPart(*node, "total_" + name, body);
+      if (tiles_.row_parts()) {
+        body->push_back(tiles_.StorePart(*node, "total_" + name));
         continue;
       }
       std::vector<std::string> operands(node->operands.size());
@@ -523,8 +485,16 @@ class RowPanelLowering {
             target, "[", part(), " * ", columns_, " + j + v] = ",
             lanes_.static_chunks() ? absl::StrCat("$", name, "[c][v]") : absl::StrCat(name, "[j + v]"), ";"));
     }
-    if (!lines.empty()) body_.push_back(lanes_.ChunkLoop(std::move(lines), true));
-    if (!vectors.empty()) body_.push_back(lanes_.ChunkLoop(std::move(vectors), false));
+    std::vector<ir::Statement> columns;
+    if (!lines.empty()) columns.push_back(lanes_.ChunkLoop(std::move(lines), true));
+    if (!vectors.empty()) columns.push_back(lanes_.ChunkLoop(std::move(vectors), false));
+    if (parameters_.tile_rows > 0 && !columns.empty()) {
+      ir::Statement complete = tiles_.CompleteColumns(reductions_, FinishNodes(), columns_);
+      lanes_.FlushFlags(&body_);
+      body_.push_back(ir::If(tiles_.AllRows(), {std::move(complete)}));
+      columns = {ir::If(absl::StrCat("!(", tiles_.AllRows(), ")"), std::move(columns))};
+    }
+    std::move(columns.begin(), columns.end(), std::back_inserter(body_));
     if (!leader.empty()) body_.push_back(ir::Leader(std::move(leader)));
   }
 
@@ -538,10 +508,10 @@ class RowPanelLowering {
   const RowPanelNodes nodes_;
   RowLanes lanes_;
   RowValues values_;
+  RowTiles tiles_;
   int group_threads_ = 0, groups_per_block_ = 1;
   std::vector<ValueId> row_inputs_;
   std::vector<GridReduction> reductions_;
-  std::vector<GridReduction> row_reductions_;  // of tiles
   SharedRule shared_;
   std::optional<WholeCondition> whole_;
   std::vector<ir::LaneVariable> lane_variables_, kernel_variables_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/search/fusion_shape.h"
 #include "server/search/host_costs.h"
+#include "server/search/short_row_choice.h"
 
 namespace fusion {
 namespace {
@@ -327,7 +328,9 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     traits.issue_overlap = kHostOverlap;
   }
   // Partial results to and from the workspace.
-  const double sums_bytes = double(columns) * needs.accumulator_bytes;  // of a block
+  // A tile with all rows has none.
+  const bool all_rows = parameters.tile_rows >= rows;
+  const double sums_bytes = all_rows ? 0 : double(columns) * needs.accumulator_bytes;  // of a block
   traits.bytes_written += parts * sums_bytes;
   if (parameters.atomic) {
     traits.barrier_seconds += AtomicSeconds(parts, sums_bytes, shape.entry_bytes);
@@ -446,6 +449,7 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
     }
   }
   if (HasFewRows(shape)) AddFewRowTiles(shape, needs, add);
+  AddShortRows(shape, needs, add);
 }
 
 std::vector<std::pair<LoadPath, int>> StagedPaths(const FusionShape& shape) {

@@ -60,7 +60,7 @@ void AddFewRowTiles(const FusionShape& shape, const RowPanelNeeds& needs,
                                    .hold_columns = needs.column_operands > 0,
                                    .blocks_per_multiprocessor = 0,
                                    .column_tiles = true};
-        for (int tile_rows : {4, 32}) {
+        for (int tile_rows : {4, 32, 128}) {
           if (tile_rows > 4 && tile_rows >= 2 * rows) continue;
           tile.tile_rows = tile_rows;
           for (int together : {1, 2, 4}) {
