@@ -35,18 +35,13 @@ FUSION_FN T fu_shuffle_xor(T value, int mask, unsigned lanes) {
 // `scratch` holds 32 entries; calls take turns with two of them, so that one barrier a call is enough.
 template <class M, int THREADS>
 FUSION_FN typename M::Acc fu_group_reduce(typename M::Acc value, typename M::Acc* scratch) {
-  if (THREADS < 32) {
-    FUSION_UNROLL
-    for (int mask = THREADS / 2; mask > 0; mask >>= 1)
-      value = M::combine(value, fu_shuffle_xor(value, mask, fu_group_lanes<THREADS>()));
-    return value;
-  }
   FUSION_UNROLL
-  for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
-  if (THREADS == 32) return value;
+  for (int mask = THREADS < 32 ? THREADS / 2 : 16; mask > 0; mask >>= 1)
+    value = M::combine(value, fu_shuffle_xor(value, mask, fu_group_lanes<THREADS>()));
+  if (THREADS <= 32) return value;
   if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = value;
   __syncthreads();
-  value = (threadIdx.x & 31) < THREADS / 32 ? scratch[threadIdx.x & 31] : M::identity();
+  value = (threadIdx.x & 31) < (THREADS + 31) / 32 ? scratch[threadIdx.x & 31] : M::identity();
   FUSION_UNROLL
   for (int mask = 16; mask > 0; mask >>= 1) value = M::combine(value, fu_shuffle_xor(value, mask));
   return value;

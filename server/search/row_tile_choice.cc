@@ -46,7 +46,7 @@ void AddColumnTiles(const FusionShape& shape, const RowPanelNeeds& needs, int wi
 
 void AddFewRowTiles(const FusionShape& shape, const RowPanelNeeds& needs,
                     const std::function<void(SkeletonParameters)>& add) {
-  if (!needs.row_parts) return;
+  if (!needs.row_parts || (shape.grid_reductions > 0 && needs.columns_alone)) return;
   const int64_t rows = shape.Size(shape.skeleton.row_panel.rows),
                 columns = shape.Size(shape.skeleton.row_panel.columns);
   for (int width : RowVectorWidths(shape)) {

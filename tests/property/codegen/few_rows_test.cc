@@ -76,7 +76,7 @@ std::vector<FusionImplementation> Chosen(const Graph& graph, int64_t m, int64_t 
     if (seen[kind]++ == 0 && seen[nodes]++ < 3) chosen.push_back(implementation);
   }
   // The largest fusions, and an even choice of the others.
-  constexpr size_t kMost = 24;
+  constexpr size_t kMost = 12;
   if (chosen.size() <= kMost) return chosen;
   std::vector<FusionImplementation> kept(chosen.end() - kMost / 3, chosen.end());
   const size_t rest = chosen.size() - kept.size(), others = kMost - kept.size();
@@ -145,7 +145,7 @@ TEST_P(FewRows, TilesComputeWhatTheReferenceComputes) {
 TEST_P(FewRows, SmallGroupsComputeWhatTheReferenceComputes) {
   const auto graph = Parsed(GetParam());
   ASSERT_NE(graph, nullptr);
-  ExpectReferenceResults(*graph, HasSmallGroups, {{5003, 4}, {30011, 23}},
+  ExpectReferenceResults(*graph, HasSmallGroups, {{5003, 4}, {30011, 13}},
                          {{1001, 3}, {100, 2}, {33, 1}, {1, 4}, {0, 4}, {7, 0}});
 }
 
