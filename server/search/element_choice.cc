@@ -150,6 +150,7 @@ std::vector<std::vector<int>> ChoicesOf(const Graph& graph, const std::vector<No
 // Who computes the elements of a fusion.
 struct Granularities {
   bool all_thread = true, any_thread = false;  // a thread for an element: all functions, some
+  bool one_choice = false;                     // no function can be computed otherwise
   int items_per_element = 1;                   // of the function that divides them most
 };
 
@@ -158,13 +159,36 @@ struct Tile {
   bool idle = false;  // threads of it have nothing to do: for where no other tile fits
 };
 
+// Where a thread computes each element. Where nothing else is possible and not even 64 elements fit into
+// shared memory (mtrace of 32 x 32 f32 on sm_90: 56), blocks have fewer; the other threads only load and
+// store.
+std::vector<Tile> TilesByOneThread(const FusionShape& shape, const FusionImplementation& placed,
+                                   bool one_choice) {
+  std::vector<Tile> tiles = {{64, 64}, {128, 128}, {256, 256}};
+  const auto fits = [&](int elements) {
+    return placed.shared_entries * shape.entry_bytes * elements <=
+           shape.model.device().shared_bytes_per_block();
+  };
+  if (!one_choice || fits(tiles.front().elements)) return tiles;
+  tiles.clear();
+  for (int most = 32; most >= 1; most /= 2) {
+    const int elements = AlignedTile(placed, most, shape.entry_bytes);
+    if (tiles.empty() || elements < tiles.back().elements) tiles.push_back({64, elements});
+  }
+  // All that fit; where none does, the smallest, which then says how much it lacks.
+  const auto first =
+      std::find_if(tiles.begin(), tiles.end() - 1, [&](const Tile& tile) { return fits(tile.elements); });
+  tiles.erase(tiles.begin(), first);
+  return tiles;
+}
+
 // What blocks may do at once, in the order in which equal predictions are preferred.
 std::vector<Tile> TilesOf(const FusionShape& shape, const FusionImplementation& placed,
                           const Granularities& of) {
   if (!shape.cuda())
     return of.all_thread ? std::vector<Tile>{{32, 32}, {128, 128}, {512, 512}}
                          : std::vector<Tile>{{16, 16}, {64, 64}};
-  if (of.all_thread) return {{64, 64}, {128, 128}, {256, 256}};
+  if (of.all_thread) return TilesByOneThread(shape, placed, of.one_choice);
   // So many items for each of the threads.
   const auto items = [&](int threads, int each) -> Tile {
     return {threads, AlignedTile(placed, std::clamp(each * threads / of.items_per_element, 1, threads),
@@ -359,7 +383,8 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
 
   const double elements = std::max<double>(1, static_cast<double>(shape.Size(Extent{.name = kElementsSize})));
   const double flops_per_element = shape.flops / elements;
-  for (const std::vector<int>& choice : ChoicesOf(graph, base.order, max_combinations)) {
+  const std::vector<std::vector<int>> choices = ChoicesOf(graph, base.order, max_combinations);
+  for (const std::vector<int>& choice : choices) {
     bool all_thread = true, any_thread = false, side_by_side = true;
     int items_per_element = 1;  // of the function that divides them most
     double sub_warp_flops = 0;
@@ -406,7 +431,8 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
                    EfficiencyOf(node, choice[i], shape.compute_capability(), in_place);
       }
       const size_t before = out->size();
-      for (const Tile& tile : TilesOf(shape, placed, {all_thread, any_thread, items_per_element})) {
+      for (const Tile& tile :
+           TilesOf(shape, placed, {all_thread, any_thread, choices.size() == 1, items_per_element})) {
         if (tile.idle && out->size() > before) continue;
         for (bool one_shot : one_shots) {
           FusionImplementation implementation = placed;
