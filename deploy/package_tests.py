@@ -1,17 +1,39 @@
 #!/usr/bin/env python3
 """Reads ctest's list of tests (`ctest --show-only=json-v1`), writes a CTestTestfile.cmake that runs them from the folder it lies in.
 
-Each test's program is expected beside it. Exit status 1: the list is empty, or a test is no program of its own.
+Each test's program is expected beside it, or is a script of tests/ that lies below it, and other programs that arguments name in ../bin.
+Exit status 1: the list is empty, or a test is neither.
 """
 import json
 import os
+import pathlib
 import sys
 
-KEPT = ("LABELS", "TIMEOUT", "SKIP_REGULAR_EXPRESSION")
+KEPT = ("LABELS", "TIMEOUT", "SKIP_REGULAR_EXPRESSION", "SKIP_RETURN_CODE", "RUN_SERIAL")
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
 
 
 def quoted(text):
     return f"[==[{text}]==]"
+
+
+def argument_text(argument):
+    is_program = os.path.isabs(argument) and os.path.isfile(argument) and os.access(argument, os.X_OK)
+    return quoted("../bin/" + os.path.basename(argument) if is_program else argument)
+
+
+def command_text(command):
+    """What runs a test in the package; None: it is no program there."""
+    program, *arguments = command
+    if not os.access(program, os.X_OK):
+        return None
+    texts = ['"${CMAKE_CURRENT_LIST_DIR}/' + os.path.basename(program) + '"']
+    if os.path.basename(program).startswith("python"):
+        script = pathlib.Path(arguments.pop(0)) if arguments else pathlib.Path()
+        if not script.is_file() or TESTS not in script.resolve().parents:
+            return None
+        texts = ["python3", quoted(script.resolve().relative_to(TESTS).as_posix())]  # ctest runs it in the folder of its file
+    return " ".join(texts + [argument_text(argument) for argument in arguments])
 
 
 def main():
@@ -21,12 +43,11 @@ def main():
         return 1
     print("# Made by deploy/package_tests.py.")
     for test in tests:
-        program, *arguments = test.get("command", [""])
-        if not os.access(program, os.X_OK):
+        command = command_text(test.get("command", [""]))
+        if command is None:
             print(f"package_tests.py: {test['name']} has no program", file=sys.stderr)
             return 1
         name = quoted(test["name"])
-        command = " ".join(['"${CMAKE_CURRENT_LIST_DIR}/' + os.path.basename(program) + '"'] + [quoted(a) for a in arguments])
         print(f"add_test({name} {command})")
         for item in test["properties"]:
             if item["name"] in KEPT:

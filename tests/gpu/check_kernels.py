@@ -2,6 +2,7 @@
 """Checks of generated CUDA kernels on a GPU beyond what every submission checks itself. From the package:
 
     python3 tests/gpu/check_kernels.py [--only atax,softmax] [--types f32,f64] [--sizes 3] [--candidates 30]
+    python3 tests/gpu/check_kernels.py --full [--kinds vector,elements,matrix]
     python3 tests/gpu/check_kernels.py --leading-dimensions
     python3 tests/gpu/check_kernels.py --sanitize [--leading-dimensions]
     python3 tests/gpu/check_kernels.py --wide [--sanitize] --match cluster
@@ -13,13 +14,14 @@ kernels, runs with --misaligned. With --sanitize instead: the exported
 folders of candidates of different structure are compiled with nvcc, and their examples run under compute-sanitizer's
 memcheck, racecheck, initcheck and synccheck; what these find is a failure. With --leading-dimensions the rows of all matrices lie
 further apart than they are long; without --sanitize it is the submission then that checks values and what lies between rows. With --wide rows are so long that
-clusters of blocks may hold them.
+clusters of blocks may hold them. With --full every size of the tables below, from empty ones to 1,000,003 entries and 4093 x 5001.
 
-Exit status: 0 all good, 1 something is wrong or was left out, 2 bad usage.
+Exit status: 0 all good, 1 something is wrong, 2 bad usage, 77 this machine lacks what the checks, or some of them, take; "SKIP" says what.
 """
 import argparse
 import concurrent.futures
 import copy
+import ctypes
 import functools
 import itertools
 import json
@@ -44,11 +46,17 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "exchanged", "one-shot", "keeps", "in shared memory", "tiles",
                    "atomic", "cluster")
 SUBMIT_SECONDS = 300
+SKIPPED = 77
 # Rows longer and shorter than blocks and vectors; but for those of 256, which vectors fill, no size is a multiple of anything.
-SIZES = {"vector": [{"n": 1}, {"n": 33}, {"n": 100003}],
-         "elements": [{"e": 1}, {"e": 33}, {"e": 3001}],
-         "matrix": [{"m": 1, "n": 257}, {"m": 257, "n": 1}, {"m": 33, "n": 31}, {"m": 301, "n": 256}, {"m": 301, "n": 1003}],
-         "square": [{"n": 1}, {"n": 33}, {"n": 256}, {"n": 301}]}
+SIZES = {"vector": [{"n": 0}, {"n": 1}, {"n": 31}, {"n": 33}, {"n": 100003}],
+         "elements": [{"e": 0}, {"e": 1}, {"e": 31}, {"e": 33}, {"e": 3001}],
+         "matrix": [{"m": 0, "n": 257}, {"m": 257, "n": 0}, {"m": 1, "n": 257}, {"m": 257, "n": 1}, {"m": 31, "n": 33}, {"m": 33, "n": 31},
+                    {"m": 301, "n": 256}, {"m": 301, "n": 1003}],
+         "square": [{"n": 0}, {"n": 1}, {"n": 31}, {"n": 33}, {"n": 256}, {"n": 301}]}
+# With --full besides; of fewer candidates.
+LARGE_SIZES = {"vector": [{"n": 1000003}], "elements": [{"e": 1000003}], "matrix": [{"m": 4093, "n": 5001}], "square": [{"n": 4093}]}
+LARGE_CANDIDATES = 4
+MOST_LARGE_ENTRIES = 32_000_003  # of a list: 1,000,003 elements of up to 31 entries
 # With --sanitize: every access is followed, and racecheck keeps them all.
 SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": [{"m": 301, "n": 256}, {"m": 301, "n": 261}],
                    "square": [{"n": 256}, {"n": 261}]}
@@ -56,13 +64,23 @@ SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": 
 WIDE_SIZES = {"matrix": [{"m": 301, "n": 16381}, {"m": 301, "n": 16384}]}
 # With --leading-dimensions: rows that permit vectors (the last, which is checked alone by default), and such that do not.
 SPACED_SIZES = {"matrix": [{"m": 301, "n": 1003}, {"m": 301, "n": 1004}], "square": [{"n": 301}, {"n": 300}]}
+LEFT_OUT = []  # folders for aligned buffers that wait for nvcc
 THIS_PROCESS = threading.Lock()  # submissions run beside each other, this process's use of the GPU does not
 
 
 def sizes_of(sequence, options):
+    """(sizes, most candidates) of each check of a sequence."""
     kind = "square" if sequence.size_names == ("n",) and sequence.kind == "matrix" else sequence.kind
-    table = WIDE_SIZES if options.wide else SANITIZED_SIZES if options.sanitize else SPACED_SIZES if options.leading_dimensions else SIZES
-    return [{"n": 1, "m": 1, "e": 1} | sizes for sizes in table.get(kind, [])]
+    special = WIDE_SIZES if options.wide else SANITIZED_SIZES if options.sanitize else SPACED_SIZES if options.leading_dimensions else None
+    table = special or SIZES
+    checks = [(sizes, options.candidates) for sizes in table.get(kind, [])]
+    if not options.full:
+        checks = checks[-options.sizes:]
+    elif special is None:
+        checks += [(sizes, min(options.candidates, LARGE_CANDIDATES)) for sizes in LARGE_SIZES[kind]]
+    most = MOST_LARGE_ENTRIES // sequence.entries
+    return [({"n": 1, "m": 1, "e": 1} | {name: min(value, most) if name == "e" else value for name, value in sizes.items()}, candidates)
+            for sizes, candidates in checks]
 
 
 def with_leading_dimensions(text):
@@ -89,13 +107,35 @@ def run(arguments, folder):
     return done.stdout
 
 
-def check(options, sequence, data_type, sizes):
+def lacks(options):
+    """What this machine lacks for the checks, as a text; None: nothing."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no CUDA driver (libcuda.so.1)"
+    count = ctypes.c_int()
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return "no CUDA device"
+    for program in ("nvcc", "compute-sanitizer") if options.sanitize else ():
+        if not shutil.which(program):
+            return f"{program} is not installed"
+    if not options.sanitize and not options.leading_dimensions:
+        try:
+            import torch
+        except ImportError:
+            return "torch is not installed"
+        if not torch.cuda.is_available():
+            return "torch finds no CUDA device"
+    return None
+
+
+def check(options, sequence, data_type, sizes, candidates):
     """Problems of one example of one type at one size, as texts; None when no candidate has what --match asks for."""
     with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
         source = pathlib.Path(folder) / f"{sequence.name}.fuse"
         text = sequences.fuse_text(sequence.fuse(ROOT / "examples"), data_type)
         source.write_text(with_leading_dimensions(text) if options.leading_dimensions else text, encoding="utf-8")
-        command = [options.client, "submit", str(source), "--target", "cuda", "--json", "--candidates", str(options.candidates)]
+        command = [options.client, "submit", str(source), "--target", "cuda", "--json", "--candidates", str(candidates)]
         for name, value in sequence.size_options(sizes).items():
             command += ["--size", f"{name}={value}"]
         if options.leading_dimensions:
@@ -128,15 +168,32 @@ def check(options, sequence, data_type, sizes):
         with THIS_PROCESS:
             found, of_aligned = check_folders(sequence, data_type, sizes, folders)
         for one in of_aligned:
-            found += misaligned_example(*one)
+            if shutil.which("nvcc"):
+                found += misaligned_example(*one)
+            else:
+                LEFT_OUT.append(one)
         return problems + found
+
+
+def unlike(outputs, reference, data_type):
+    """What sets outputs apart from the reference, as a text; None: they agree. Where the reference is zero or not finite, as of nothing,
+    they must be the same."""
+    import timing
+    import torch
+    measured = []
+    for out, expected in zip(outputs, reference, strict=True):
+        if expected.numel() == 0 or torch.isfinite(expected).all() and torch.any(expected != 0):
+            measured.append((out, expected))
+        elif not torch.allclose(out.reshape(-1).double(), expected.reshape(-1), rtol=0, atol=0, equal_nan=True):
+            return f"{out.reshape(-1)[:4].tolist()} instead of {expected.reshape(-1)[:4].tolist()}"
+    found = timing.errors([out for out, _ in measured], [expected for _, expected in measured])
+    return None if timing.within_bounds(found, data_type) else f"relative errors {found}"
 
 
 def check_folders(sequence, data_type, sizes, folders):
     """Problems of exported folders, given as (description, path); and of each structure one whose kernels are for aligned buffers."""
     import fused_program
     import implementations
-    import timing
     import torch
     problems = []
     aligned = implementations.Data(sequences.Case(sequence.name, "small", data_type, sizes))
@@ -159,15 +216,21 @@ def check_folders(sequence, data_type, sizes, folders):
             data.poison()
             outputs = [tensor.clone() for tensor in ours()]
             if first is None:
-                first, found = outputs, timing.errors(outputs, reference)
-                if not timing.within_bounds(found, data_type):
-                    problems.append(f"relative errors {found}: {description[:160]}")
-            elif "atomic" not in description and not all(torch.equal(a, b) for a, b in zip(first, outputs)):
+                first, found = outputs, unlike(outputs, reference, data_type)
+                if found:
+                    problems.append(f"{found}: {description[:160]}")
+            elif "atomic" not in description and not all(same_bits(a, b) for a, b in zip(first, outputs)):
                 problems.append(f"run {number + 1} gave other bits: {description[:160]}")
                 break
         torch.cuda.synchronize()
         ours.close()
     return problems, list(of_aligned.values())
+
+
+def same_bits(one, other):
+    import torch
+    words = torch.int64 if one.dtype == torch.float64 else torch.int32
+    return torch.equal(one.view(words), other.view(words))
 
 
 def structure(description):
@@ -182,8 +245,6 @@ def build_example(path):
 
 def misaligned_example(description, path):
     """Problems of an exported folder whose buffers are one entry off their alignment."""
-    if not shutil.which("nvcc"):
-        return [f"misaligned: not checked, nvcc is not installed: {description[:160]}"]
     try:
         run([build_example(path), "--misaligned", "--once"], path)
     except RuntimeError as error:
@@ -208,40 +269,49 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--client", default=str(ROOT / "bin/fusion-client"))
     parser.add_argument("--only", type=peers_bench.names(sequences.BY_NAME), default=list(sequences.BY_NAME), help="sequences")
+    parser.add_argument("--kinds", type=peers_bench.names(("vector", "elements", "matrix")), default=["vector", "elements", "matrix"],
+                        help="sequences over vectors, lists of elements, matrices")
     parser.add_argument("--types", type=peers_bench.names(sequences.TYPES), default=["f32"], help="f32, f64 (default f32)")
     parser.add_argument("--candidates", type=int, default=12)
     parser.add_argument("--sizes", type=int, default=1, help="how many of a sequence's sizes (default 1, the largest)")
+    parser.add_argument("--full", action="store_true", help="every size")
     parser.add_argument("--match", default="", help="only candidates whose description holds this text, as 'bulk'")
     parser.add_argument("--leading-dimensions", action="store_true", help="padded rows; matrices alone")
     parser.add_argument("--wide", action="store_true", help="rows that a cluster may hold; matrices that need not be square")
     parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc, as --wide does")
     parser.add_argument("--jobs", type=int, default=8, help="submissions at once")
     options = parser.parse_args()
-    for program in ("nvcc", "compute-sanitizer") if options.sanitize else ():
-        if not shutil.which(program):
-            parser.error(f"--sanitize: {program} is not installed")
     if not shutil.which(options.client):
         parser.error(f"--client: {options.client} is no program")
+    lacking = lacks(options)
+    if lacking:
+        print(f"SKIP: {lacking}")
+        return SKIPPED
     cases = {}
     for name in options.only:
         sequence = sequences.BY_NAME[name]
-        if options.leading_dimensions and sequence.kind != "matrix":
+        if sequence.kind not in options.kinds or options.leading_dimensions and sequence.kind != "matrix":
             continue
-        for data_type, sizes in itertools.product(options.types, sizes_of(sequence, options)[-options.sizes:]):
+        for data_type, (sizes, candidates) in itertools.product(options.types, sizes_of(sequence, options)):
             text = " ".join(f"{size}={value}" for size, value in sequence.size_options(sizes).items())
-            cases[f"{name} {data_type} {text}"] = functools.partial(check, options, sequence, data_type, sizes)
+            cases[f"{name} {data_type} {text}"] = functools.partial(check, options, sequence, data_type, sizes, candidates)
     bad = unmatched = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = {pool.submit(case): name for name, case in cases.items()}
         for future in concurrent.futures.as_completed(futures):
-            problems = future.result()
+            try:
+                problems = future.result()
+            except Exception as error:  # of torch, at a size that it does not take, or of the driver: the other checks go on
+                problems = [f"{type(error).__name__}: {error}"[:600]]
             bad += bool(problems)
             unmatched += problems is None
             print(f"{futures[future]}: {'no such candidate' if problems is None else 'BAD' if problems else 'ok'}", flush=True)
             for problem in problems or ():
                 print(f"  {problem}", flush=True)
     print(f"{len(cases)} checks, {bad} of them bad" + (f", {unmatched} without such a candidate" if unmatched else ""))
-    return 1 if bad or unmatched == len(cases) else 0
+    if LEFT_OUT:
+        print(f"SKIP: {len(LEFT_OUT)} folders with misaligned buffers, nvcc is not installed")
+    return 1 if bad or unmatched == len(cases) else SKIPPED if LEFT_OUT else 0
 
 
 if __name__ == "__main__":
