@@ -30,8 +30,8 @@ int LargestSize(const std::vector<NodeSet>& sets) {
 absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& sizes, const CostModel& model,
                                           const SearchOptions& options) {
   if (graph.node_count() > kMaxSearchedNodes)
-    return absl::ResourceExhaustedError(absl::StrCat("the graph has ", graph.node_count(),
-                                                     " nodes; the search takes at most ", kMaxSearchedNodes));
+    return absl::InvalidArgumentError(absl::StrCat("the graph has ", graph.node_count(),
+                                                   " nodes; the search takes at most ", kMaxSearchedNodes));
   FusibleSetOptions set_options;
   set_options.max_nodes = std::min(options.max_fusion_nodes, graph.node_count());
   set_options.max_sets = std::max<int64_t>(options.max_fusions, graph.node_count());
@@ -91,7 +91,7 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
     if (implementations.empty()) {
       if (size > 1) continue;
       const Node& node = graph.node(NodeId{nodes.Members()[0]});
-      return absl::ResourceExhaustedError(absl::StrCat(
+      return absl::InvalidArgumentError(absl::StrCat(
           graph.value(node.result).name, " = ", node.function->name, "(...): no kernel fits the device ",
           model.device().name(), ": ", reason.empty() ? "no skeleton computes it" : reason));
     }

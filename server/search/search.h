@@ -37,7 +37,7 @@ struct SearchSpace {
 // Largest graph that is searched.
 inline constexpr int kMaxSearchedNodes = 10000;
 
-// ResourceExhausted: the graph is too large, or a node fits no skeleton on this device (the message names
+// InvalidArgument: the graph is too large, or a node fits no skeleton on this device (the message names
 // node, limit and the device's value).
 absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& sizes, const CostModel& model,
                                           const SearchOptions& options);
