@@ -93,6 +93,7 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
   const Deadline deadline = DeadlineAfter(options.time_limit);
   absl::StatusOr<SetProblem> reduced = MakeSetProblem(problem);
   if (!reduced.ok()) return reduced.status();
+  reduced->filter = options.filter;
 
   CoverResult result;
   result.notes = reduced->notes;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "server/plan/node_set.h"
 
 namespace fusion {
+
+struct EngineAnswer;
 
 struct CoverProblem {
   int node_count = 0;
@@ -38,6 +41,9 @@ struct CoverOptions {
   std::chrono::duration<double> time_limit = std::chrono::seconds(10);  // > 0
   // When set, receives the 0/1 program of the best cover, with its cuts, in lp_solve's .lp format.
   std::string* lp_text = nullptr;
+  // When set, sees every answer of lp_solve before it is used, and may change it (linear_program.h): what is
+  // done about wrong ones is tested so.
+  std::function<void(EngineAnswer&)> filter;
 };
 
 struct CoverResult {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fusion {
 namespace {
@@ -36,7 +37,8 @@ struct LinearProgram::Model {
   lprec* lp;
 };
 
-LinearProgram::LinearProgram(int rows, int columns) : model_(new Model{make_lp(rows, 0)}), rows_(rows) {
+LinearProgram::LinearProgram(int rows, int columns, AnswerFilter filter)
+    : model_(new Model{make_lp(rows, 0)}), filter_(std::move(filter)), rows_(rows) {
   lprec* lp = model_->lp;
   resize_lp(lp, rows, columns);
   set_verbose(lp, NEUTRAL);
@@ -88,6 +90,21 @@ void LinearProgram::SetNames(const std::vector<std::string>& rows,
     set_col_name(model_->lp, static_cast<int>(i) + 1, const_cast<char*>(variables[i].c_str()));
 }
 
+EngineAnswer LinearProgram::CallSolve() {
+  lprec* lp = model_->lp;
+  EngineAnswer answer{.status = solve(lp)};
+  if (answer.status == OPTIMAL) {
+    answer.values.resize(get_Ncolumns(lp));
+    get_variables(lp, answer.values.data());
+    answer.objective = get_objective(lp);
+    std::vector<REAL> duals(1 + get_Nrows(lp) + get_Ncolumns(lp));  // objective, rows, columns
+    if (get_dual_solution(lp, duals.data()))
+      answer.row_prices.assign(duals.begin() + 1, duals.begin() + 1 + get_Nrows(lp));
+  }
+  if (filter_) filter_(answer);
+  return answer;
+}
+
 ProgramSolution LinearProgram::Solve(Deadline deadline) {
   lprec* lp = model_->lp;
   ProgramSolution solution;
@@ -99,14 +116,14 @@ ProgramSolution LinearProgram::Solve(Deadline deadline) {
   if (!continues_) default_basis(lp);
   set_timeout(lp, static_cast<long>(std::min(std::ceil(left), 1e9)));  // whole seconds
   put_abortfunc(lp, PastDeadline, &deadline);
-  int status = solve(lp);
-  if (continues_ && status != OPTIMAL && status != USERABORT && status != TIMEOUT) {
+  EngineAnswer answer = CallSolve();
+  if (continues_ && answer.status != OPTIMAL && answer.status != USERABORT && answer.status != TIMEOUT) {
     default_basis(lp);
-    status = solve(lp);
+    answer = CallSolve();
   }
   put_abortfunc(lp, nullptr, nullptr);
-  continues_ = status == OPTIMAL;
-  switch (status) {
+  continues_ = answer.status == OPTIMAL;
+  switch (answer.status) {
     case OPTIMAL:
       solution.outcome = ProgramOutcome::kOptimal;
       break;
@@ -122,12 +139,9 @@ ProgramSolution LinearProgram::Solve(Deadline deadline) {
       solution.outcome = ProgramOutcome::kFailed;
   }
   if (solution.outcome != ProgramOutcome::kOptimal) return solution;
-  solution.values.resize(get_Ncolumns(lp));
-  get_variables(lp, solution.values.data());
-  solution.objective = get_objective(lp);
-  std::vector<REAL> duals(1 + get_Nrows(lp) + get_Ncolumns(lp));  // objective, rows, columns
-  if (get_dual_solution(lp, duals.data()))
-    solution.row_prices.assign(duals.begin() + 1, duals.begin() + 1 + get_Nrows(lp));
+  solution.values = std::move(answer.values);
+  solution.objective = answer.objective;
+  solution.row_prices = std::move(answer.row_prices);
   return solution;
 }
 

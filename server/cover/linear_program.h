@@ -2,6 +2,7 @@
 // lp_solve.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,23 @@ struct ProgramSolution {
       row_prices;  // dual values of all rows, in order of adding; empty when lp_solve has none
 };
 
+// What one call of lp_solve's solve() says.
+struct EngineAnswer {
+  int status = 0;  // its return value, as lp_lib.h lists them; 0: optimal
+  // Of an optimal solution:
+  std::vector<double> values;      // one per variable
+  double objective = 0;
+  std::vector<double> row_prices;  // dual values of all rows; empty when there are none
+};
+// Sees each answer before anything else does, and may change it: as lp_solve itself may fail, or be off.
+using AnswerFilter = std::function<void(EngineAnswer&)>;
+
 // minimise cost * x, each of `rows` sums of variables = 1, further sums <= limit, x >= 0.
 // Costs should be about 1. Not thread safe; separate objects are independent.
 class LinearProgram {
  public:
-  LinearProgram(int rows, int columns);  // columns: how many variables will be added
+  // columns: how many variables will be added. `filter`: none when empty.
+  LinearProgram(int rows, int columns, AnswerFilter filter = {});
   ~LinearProgram();
   LinearProgram(const LinearProgram&) = delete;
   LinearProgram& operator=(const LinearProgram&) = delete;
@@ -59,7 +72,10 @@ class LinearProgram {
 
  private:
   struct Model;
+  EngineAnswer CallSolve();
+
   Model* model_;
+  const AnswerFilter filter_;
   int rows_;                // sums that are 1
   bool continues_ = false;  // there is a last solution
 };

@@ -23,8 +23,7 @@ constexpr size_t kOldCuts = 20;
 Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vector<double>& reduced_costs)
     : problem_(problem),
       scale_(scale),
-      program_(std::make_unique<LinearProgram>(problem.node_count,
-                                               problem.node_count + static_cast<int>(problem.sets.size()))),
+      program_(NewProgram()),
       present_(problem.sets.size(), 0),
       closed_(problem.sets.size(), 0),
       variable_of_(problem.sets.size(), -1),
@@ -49,6 +48,11 @@ Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vecto
                       [&](int a, int b) { return std::pair(costs[a], a) < std::pair(costs[b], b); });
     for (size_t i = 0; i < count; ++i) AddSet(sets[i]);
   }
+}
+
+std::unique_ptr<LinearProgram> Relaxation::NewProgram() const {
+  return std::make_unique<LinearProgram>(
+      problem_.node_count, problem_.node_count + static_cast<int>(problem_.sets.size()), problem_.filter);
 }
 
 void Relaxation::AddSet(int set) {
@@ -107,8 +111,7 @@ void Relaxation::Rebuild(const std::vector<int>& sets, const std::vector<int>& c
   present_.assign(present_.size(), 0);
   closed_.assign(closed_.size(), 0);
   row_of_.assign(row_of_.size(), -1);
-  program_ = std::make_unique<LinearProgram>(problem_.node_count,
-                                             problem_.node_count + static_cast<int>(problem_.sets.size()));
+  program_ = NewProgram();
   for (int node = 0; node < problem_.node_count; ++node) program_->AddVariable(uncovered_cost_, {node});
   for (int set : sets) AddSet(set);
   for (int cut : cuts) AddRow(cut);

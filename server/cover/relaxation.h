@@ -59,6 +59,7 @@ class Relaxation {
   size_t cuts_in_program() const { return rows_.size(); }  // the others hold too, or they would come back
 
  private:
+  std::unique_ptr<LinearProgram> NewProgram() const;
   void AddSet(int set);
   void AddRow(int cut);
   void AddCuts(const std::set<Cut>& cuts);

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/cover/cover_solver.h"
+#include "server/cover/linear_program.h"
 
 namespace fusion {
 
@@ -24,6 +25,7 @@ struct SetProblem {
   std::vector<NodeSet>
       descendants;  // per node; empty above kMaxReachabilityNodes, where it would take too much memory
   std::vector<std::string> notes;
+  AnswerFilter filter;  // of lp_solve's answers about this problem and parts of it
 
   int Find(const std::vector<int>& members) const;       // the set with these members (ascending), or -1
   double Seconds(const std::vector<int>& chosen) const;  // sum in ascending order of sets

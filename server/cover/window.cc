@@ -42,6 +42,7 @@ Window::Window(const SetProblem& problem, const Partition& partition, std::vecto
       set_of_column.push_back(set);
     }
   window_ = MakeSetProblem(smaller).value();  // the sets of the partition are among the columns
+  window_.filter = problem.filter;
   for (const SetProblem::Set& set : window_.sets) sets_.push_back(set_of_column[set.columns[0]]);
   for (int position : positions_) {
     std::vector<int> members;
