@@ -186,7 +186,7 @@ double BranchAndCut::SolveCore(std::vector<char> out, double floor) {
                                      [&](const Partition& better) { Found(core.Replaced(better.sets)); })
                             .Solve(std::vector<char>(core.problem().sets.size(), 0), &core.inside(), false,
                                    {floor - core.outside_seconds(), cutoff_ - core.outside_seconds()});
-  failure_ = answer.failure;
+  if (!answer.failure.empty()) failure_ = answer.failure;
   const PartitionOutcome outcome = answer.result.outcome;
   if (outcome == PartitionOutcome::kOptimal || outcome == PartitionOutcome::kNone) return INFINITY;
   return answer.bound + core.outside_seconds();
@@ -195,7 +195,8 @@ double BranchAndCut::SolveCore(std::vector<char> out, double floor) {
 double BranchAndCut::SolveTree(Open first) {
   double unsolved = INFINITY, best = best_.seconds;
   std::vector<Open> open = Halves(first);  // the last one is next; else the one of least bound
-  bool plunging = !open.empty();
+  if (open.empty()) return first.bound;
+  bool plunging = true;
   // All that is below the cutoff must be looked at, or the first one found will do: then the last one is
   // always next, for its program differs least from the one before.
   const bool in_depth = cutoff_ < best_.seconds || best_.seconds - floor_ < kNextUnits * unit_;
@@ -214,7 +215,9 @@ double BranchAndCut::SolveTree(Open first) {
     if (step == Step::kFailed) unsolved = std::min(unsolved, at.bound);
     if (step != Step::kBranch) continue;
     at.bound = std::max(at.bound, relaxation_.seconds());
-    for (Open& half : Halves(at)) {
+    std::vector<Open> halves = Halves(at);
+    if (halves.empty()) unsolved = std::min(unsolved, at.bound);
+    for (Open& half : halves) {
       open.push_back(std::move(half));
       plunging = true;
     }
@@ -224,6 +227,7 @@ double BranchAndCut::SolveTree(Open first) {
 
 std::vector<BranchAndCut::Open> BranchAndCut::Halves(const Open& at) const {
   const NodePair pair = LeastDecidedPair(problem_, relaxation_.shares());
+  if (pair.a == pair.b) return {};
   std::vector<Open> halves(2, {at.bound, at.out, relaxation_.LastBasis()});
   for (bool together : {false, true}) Decide(problem_, pair, together, &halves[together].out);
   return halves;

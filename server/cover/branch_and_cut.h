@@ -36,7 +36,8 @@ class BranchAndCut {
     double bound = 0;                 // seconds; no partition is faster. Infinity: there is none
     std::vector<double> root_prices;  // of the nodes, seconds, from the first relaxed program and its cuts;
                                       // empty if it was not solved
-    std::string failure;              // what was wrong with an answer of lp_solve, if anything
+    std::string failure;              // what was wrong with an answer of lp_solve, if anything; the result
+                                      // holds all the same
   };
   // The fastest partition without the sets that are `out` (per set). `start`, when given, is one; it is the
   // answer if none is faster. `search_near`: relaxed solutions are rounded and better partitions are looked
@@ -73,7 +74,8 @@ class BranchAndCut {
   double SolveCore(std::vector<char> out, double floor);
   // The rest, from the first on. The least bound of what had no answer.
   double SolveTree(Open first);
-  // The two halves of a part whose relaxed program has just been solved, the more promising one last.
+  // The two halves of a part whose relaxed program has just been solved, the more promising one last. None
+  // when the solution is not in part, as where that of the last cuts failed.
   std::vector<Open> Halves(const Open& at) const;
   // Leaves out sets whose reduced costs say that they are in nothing better than the best.
   void LeaveOut(double seconds, const std::vector<double>& reduced_costs, std::vector<char>* out) const;

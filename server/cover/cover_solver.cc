@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/cover/near_partitions.h"
 #include "server/cover/neighbourhood_search.h"
 #include "server/cover/ranked_partitions.h"
@@ -136,6 +137,8 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
   const bool complete = partitions.complete();
   if (result.covers.empty()) {
     if (complete) return absl::InvalidArgumentError("no choice of columns is a schedulable cover");
+    if (solver.InTime())
+      return absl::InternalError(absl::StrCat("no cover was found: ", absl::StrJoin(solver.notes(), "; ")));
     return absl::DeadlineExceededError("no cover was found within the time limit");
   }
   std::sort(result.covers.begin(), result.covers.end(), [](const CoverSolution& a, const CoverSolution& b) {
@@ -150,11 +153,12 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
         result.covers.begin(), result.covers.end(),
         [&](const CoverSolution& cover) { return cover.seconds <= partitions.lost_bound() * kRounding; });
     if (sure < static_cast<std::ptrdiff_t>(result.covers.size()))
-      result.notes.push_back(absl::StrCat("the search for covers was not finished (time limit ",
-                                          options.time_limit.count(), " s): ", sure, " of ",
-                                          result.covers.size(), " covers are known to be the fastest"));
+      result.notes.push_back(absl::StrCat(
+          "the search for covers was not finished (",
+          solver.InTime() ? "lp_solve failed" : absl::StrCat("time limit ", options.time_limit.count(), " s"),
+          "): ", sure, " of ", result.covers.size(), " covers are known to be the fastest"));
   }
-  return result;
+  return CheckedCovers(problem, std::move(result));
 }
 
 }  // namespace fusion

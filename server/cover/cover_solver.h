@@ -54,20 +54,32 @@ struct CoverResult {
   std::vector<std::string> notes;     // what a limit or a numerical failure cost, for people
 };
 
-// lp_solve is the engine; what it answers is checked (exact cover, schedulable, objective computed anew), and
-// replaced by DownSetCovers or by the cover of single nodes, with a note, when it is wrong. At the time
+// lp_solve is the engine; what it answers is checked (relaxation.h), and replaced by the best over down-sets,
+// where there are few, or by the cover of single nodes, with a note, when it is wrong; all covers are checked
+// once more at the end (CheckedCovers). At the time
 // limit: the best covers found, with a bound; the k-th is then the k-th best found. InvalidArgument: a node
 // in no column (named), an index out of range, a cycle, an empty column, a time that is not finite and
-// positive, or no schedulable cover. DeadlineExceeded: no cover was found in time. Thread safe.
+// positive, or no schedulable cover. DeadlineExceeded: no cover was found in time. Internal: lp_solve failed,
+// and there is no other way to a cover. Thread safe.
 absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const CoverOptions& options);
 
 // The same by listing every cover. For tests: exponential, and does not look at the time.
 absl::StatusOr<CoverResult> BruteForceCovers(const CoverProblem& problem, const CoverOptions& options);
 
 // The best cover alone, by dynamic programming over down-sets (sets of nodes closed under predecessors):
-// whatever has run after some steps of a schedule is one. Ignores `count`. Up to kMaxDownSetNodes nodes, else
-// InvalidArgument; DeadlineExceeded at the time limit.
+// whatever has run after some steps of a schedule is one. Ignores `count`. For narrow graphs, of any number
+// of nodes: InvalidArgument when schedules reach more than kMaxDownSets down-sets; DeadlineExceeded at the
+// time limit.
 absl::StatusOr<CoverResult> DownSetCovers(const CoverProblem& problem, const CoverOptions& options);
-inline constexpr int kMaxDownSetNodes = 24;
+inline constexpr size_t kMaxDownSets = 200'000;
+
+// OK when the columns cover each node once, in an order in which they can run, and take as long as the cover
+// says; else what is wrong. From the problem alone: shares nothing with the engines.
+absl::Status CheckCover(const CoverProblem& problem, const CoverSolution& cover);
+
+// Of a result, what is right by that check, and no more claimed of it than can be: a cover that is not is
+// left out, with a note, and nothing is proved then; a bound above the fastest cover is none. Internal when
+// no cover is left.
+absl::StatusOr<CoverResult> CheckedCovers(const CoverProblem& problem, CoverResult result);
 
 }  // namespace fusion

@@ -1,6 +1,7 @@
 // The second engine: dynamic programming over down-sets.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "server/cover/deadline.h"
@@ -9,11 +10,11 @@
 
 namespace fusion {
 
-// The fastest partition made of the `allowed` sets. kOptimal or kNone; kUnknown when the deadline passes.
-// Every prefix of a schedule computes a down-set, and a set can follow when the down-set holds the
-// predecessors of its nodes and none of its nodes; so the best partition is a shortest path through the
-// down-sets. Requires node_count <= kMaxDownSetNodes.
-PartitionResult BestDownSetPartition(const SetProblem& problem, const std::vector<int>& allowed,
-                                     Deadline deadline);
+// The fastest partition made of the `allowed` sets. kOptimal or kNone; kUnknown when the deadline passes;
+// nothing when schedules reach more than kMaxDownSets down-sets. Every prefix of a schedule computes a
+// down-set, and a set can follow when the down-set holds the predecessors of its nodes and none of its nodes;
+// so the best partition is a shortest path through the down-sets.
+std::optional<PartitionResult> BestDownSetPartition(const SetProblem& problem,
+                                                    const std::vector<int>& allowed, Deadline deadline);
 
 }  // namespace fusion

@@ -96,7 +96,6 @@ EngineAnswer LinearProgram::CallSolve() {
   if (answer.status == OPTIMAL) {
     answer.values.resize(get_Ncolumns(lp));
     get_variables(lp, answer.values.data());
-    answer.objective = get_objective(lp);
     std::vector<REAL> duals(1 + get_Nrows(lp) + get_Ncolumns(lp));  // objective, rows, columns
     if (get_dual_solution(lp, duals.data()))
       answer.row_prices.assign(duals.begin() + 1, duals.begin() + 1 + get_Nrows(lp));
@@ -140,7 +139,6 @@ ProgramSolution LinearProgram::Solve(Deadline deadline) {
   }
   if (solution.outcome != ProgramOutcome::kOptimal) return solution;
   solution.values = std::move(answer.values);
-  solution.objective = answer.objective;
   solution.row_prices = std::move(answer.row_prices);
   return solution;
 }

@@ -21,7 +21,6 @@ struct ProgramSolution {
   ProgramOutcome outcome = ProgramOutcome::kFailed;
   // For kOptimal:
   std::vector<double> values;  // one per variable
-  double objective = 0;
   std::vector<double>
       row_prices;  // dual values of all rows, in order of adding; empty when lp_solve has none
 };
@@ -31,7 +30,6 @@ struct EngineAnswer {
   int status = 0;  // its return value, as lp_lib.h lists them; 0: optimal
   // Of an optimal solution:
   std::vector<double> values;      // one per variable
-  double objective = 0;
   std::vector<double> row_prices;  // dual values of all rows; empty when there are none
 };
 // Sees each answer before anything else does, and may change it: as lp_solve itself may fail, or be off.

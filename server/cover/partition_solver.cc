@@ -91,11 +91,7 @@ PartitionResult PartitionSolver::Solve(const Branch& branch) {
       }).Solve(out, has_start ? &*start_ : nullptr, whole && problem_.node_count > kLargeNodes);
   if (whole && answer.result.outcome == PartitionOutcome::kFeasible) start_ = answer.result.partition;
   if (whole) root_bound_ = std::max(root_bound_, answer.bound * (1 - 1e-12));
-  if (!answer.failure.empty() && answer.result.outcome != PartitionOutcome::kOptimal) {
-    if (problem_.node_count <= kMaxDownSetNodes || answer.result.outcome != PartitionOutcome::kFeasible)
-      return Repair(rest, answer.failure);
-    notes_.push_back(absl::StrCat(answer.failure, "; a part of the covers was left out"));
-  }
+  if (!answer.failure.empty()) return Repair(rest, std::move(answer.result), answer.failure);
   return std::move(answer.result);
 }
 
@@ -180,15 +176,41 @@ std::unique_ptr<LinearProgram> PartitionSolver::Program(const Rest& rest) const 
   return program;
 }
 
-PartitionResult PartitionSolver::Repair(const Rest& rest, const std::string& reason) {
-  if (problem_.node_count > kMaxDownSetNodes) {
-    notes_.push_back(absl::StrCat(reason, "; the part of the covers that it was asked for is left out"));
-    return {PartitionOutcome::kUnknown, {}};
+PartitionResult PartitionSolver::Repair(const Rest& rest, PartitionResult result, const std::string& reason) {
+  if (result.outcome == PartitionOutcome::kOptimal || result.outcome == PartitionOutcome::kNone) {
+    Note(absl::StrCat(reason, "; its other programs say the same without that one"));
+    return result;
   }
-  notes_.push_back(absl::StrCat(reason, "; solved by dynamic programming instead"));
-  std::vector<int> allowed = rest.chosen;
-  allowed.insert(allowed.end(), rest.candidates.begin(), rest.candidates.end());
-  return BestDownSetPartition(problem_, allowed, deadline_);
+  if (!too_many_down_sets_) {
+    std::vector<int> allowed = rest.chosen;
+    allowed.insert(allowed.end(), rest.candidates.begin(), rest.candidates.end());
+    std::optional<PartitionResult> exact = BestDownSetPartition(problem_, allowed, deadline_);
+    if (exact && exact->outcome != PartitionOutcome::kUnknown) {
+      Note(absl::StrCat(reason, "; solved by shortest paths over down-sets instead"));
+      return *std::move(exact);
+    }
+    too_many_down_sets_ = !exact;
+  }
+  Note(absl::StrCat(reason, result.outcome == PartitionOutcome::kFeasible
+                                ? "; a part of the covers was left out"
+                                : "; the part of the covers that it was asked for is left out"));
+  return result;
+}
+
+void PartitionSolver::Note(const std::string& text) {
+  const auto known =
+      std::find_if(notes_.begin(), notes_.end(), [&](const auto& note) { return note.first == text; });
+  if (known == notes_.end())
+    notes_.emplace_back(text, 1);
+  else
+    ++known->second;
+}
+
+std::vector<std::string> PartitionSolver::notes() const {
+  std::vector<std::string> notes;
+  for (const auto& [text, times] : notes_)
+    notes.push_back(times == 1 ? text : absl::StrCat(text, " (", times, " times)"));
+  return notes;
 }
 
 // Let y be the prices of nodes and w <= 0 those of cuts. A schedulable cover x costs
@@ -199,6 +221,8 @@ PartitionResult PartitionSolver::Repair(const Rest& rest, const std::string& rea
 void PartitionSolver::SetPrices() {
   priced_cuts_ = cuts_.size();
   const bool solved = relaxation_.Solve(cuts_, std::vector<char>(problem_.sets.size(), 0), deadline_);
+  if (!solved && InTime() && problem_.node_count > 0)
+    Note("lp_solve failed; its prices are not used for bounds");
   if (!solved && !excess_.empty()) return;  // the prices without the last cuts are as good as any
   std::vector<double> prices;
   if (solved) {

@@ -45,8 +45,8 @@ class PartitionSolver {
   // The fastest of them; null when there is none.
   const Partition* best_met() const;
 
-  // Failures of lp_solve that were repaired or not; for people.
-  const std::vector<std::string>& notes() const { return notes_; }
+  // Failures of lp_solve, each kind once, and what was done about them; for people.
+  std::vector<std::string> notes() const;
 
  private:
   // What is left of a problem once a branch has decided some sets.
@@ -60,8 +60,10 @@ class PartitionSolver {
   std::unique_ptr<LinearProgram> Program(const Rest& rest) const;
   // Adds a cut as it stands once a branch has decided some sets; false when it cannot be kept.
   static bool AddCut(const Cut& cut, const Rest& rest, LinearProgram& program);
-  // The answer of lp_solve was wrong: the same by other means.
-  PartitionResult Repair(const Rest& rest, const std::string& reason);
+  // An answer of lp_solve was wrong, and `result` is what there is without it: better by other means if they
+  // can.
+  PartitionResult Repair(const Rest& rest, PartitionResult result, const std::string& reason);
+  void Note(const std::string& text);
 
   // A first partition, by larger and larger windows.
   void Start();
@@ -86,7 +88,8 @@ class PartitionSolver {
   std::set<Cut> cuts_;
   size_t priced_cuts_ = 0;                     // cuts that the prices know
   std::map<std::vector<int>, Partition> met_;  // by sets, ascending
-  std::vector<std::string> notes_;
+  bool too_many_down_sets_ = false;
+  std::vector<std::pair<std::string, int>> notes_;  // and how often
 };
 
 }  // namespace fusion

@@ -27,8 +27,8 @@ Relaxation::Relaxation(const SetProblem& problem, double scale, const std::vecto
       present_(problem.sets.size(), 0),
       closed_(problem.sets.size(), 0),
       variable_of_(problem.sets.size(), -1),
-      cuts_of_(problem.sets.size()),
-      reduced_costs_(problem.sets.size(), 0) {
+      cuts_of_(problem.sets.size()) {
+  last_.reduced_costs.assign(problem.sets.size(), 0);
   // A node may stay uncovered at more than any cover costs, so that there always is a solution.
   double largest = 1;
   for (const SetProblem::Set& set : problem.sets) largest = std::max(largest, set.seconds * scale);
@@ -94,7 +94,7 @@ void Relaxation::AddCuts(const std::set<Cut>& cuts) {
 
 bool Relaxation::AddBrokenCuts() {
   std::vector<double> taken(cuts_.size(), 0);
-  for (const auto& [set, share] : shares_)
+  for (const auto& [set, share] : last_.shares)
     for (int cut : cuts_of_[set]) taken[cut] += share;
   bool any = false;
   for (size_t cut = 0; cut < cuts_.size(); ++cut) {
@@ -122,7 +122,7 @@ void Relaxation::Shrink(size_t sets_per_node) {
   if (variables_.size() <= count) return;
   std::vector<int> sets = variables_;
   std::partial_sort(sets.begin(), sets.begin() + count, sets.end(), [&](int a, int b) {
-    return std::pair(reduced_costs_[a], a) < std::pair(reduced_costs_[b], b);
+    return std::pair(last_.reduced_costs[a], a) < std::pair(last_.reduced_costs[b], b);
   });
   sets.resize(count);
   next_basis_ = {};
@@ -184,26 +184,51 @@ bool Relaxation::Solve(const std::set<Cut>& cuts, const std::vector<char>& out, 
   if (known_.size() < cuts.size()) AddCuts(cuts);
   if (const Basis basis = std::exchange(next_basis_, {}); !basis.entries.empty()) PrepareBasis(basis, out);
   do {
-    if (!SolveProgram(out, deadline)) return false;
-    if (!IsConsistent()) {
+    Outcome outcome = SolveProgram(out, deadline);
+    if (outcome == Outcome::kWrong) {
       // The last solution has led lp_solve astray: from the beginning.
       program_->Restart();
-      if (!SolveProgram(out, deadline) || !IsConsistent()) return false;
+      outcome = SolveProgram(out, deadline);
     }
+    if (outcome != Outcome::kSolved) return false;
   } while (AddBrokenCuts());
-  for (int cut : rows_) unpriced_[cut] = prices_.cuts[cut].second < 0 ? 0 : unpriced_[cut] + 1;
+  for (int cut : rows_) unpriced_[cut] = last_.prices.cuts[cut].second < 0 ? 0 : unpriced_[cut] + 1;
   return true;
 }
 
-// Duality: what the prices prove is what the solution costs.
-bool Relaxation::IsConsistent() const {
+bool Relaxation::IsSolution(const std::vector<double>& values, const std::vector<char>& out,
+                            double seconds) const {
   constexpr double kRounding = 1e-5;
-  return std::abs(objective_ - seconds_) <= kRounding * std::max(objective_, 1 / scale_);
+  const size_t nodes = problem_.node_count;
+  std::vector<double> covered(values.begin(), values.begin() + problem_.node_count);
+  std::vector<double> taken(cuts_.size(), 0);
+  double cost = 0;  // as in the program
+  auto add_cost = [&](double value, double of_one) {
+    if (value >= kLeastShare) cost += value * of_one;
+    return value >= -kRounding;  // not a number: no
+  };
+  for (size_t node = 0; node < nodes; ++node)
+    if (!add_cost(values[node], uncovered_cost_)) return false;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const int set = variables_[i];
+    const double value = values[nodes + i];
+    if (!add_cost(value, problem_.sets[set].seconds * scale_) || (out[set] && value > kRounding))
+      return false;
+    if (value == 0) continue;
+    for (int node : problem_.sets[set].members) covered[node] += value;
+    for (int cut : cuts_of_[set]) taken[cut] += value;
+  }
+  for (double share : covered)
+    if (!(std::abs(share - 1) <= kRounding)) return false;
+  for (int cut : rows_)
+    if (taken[cut] > cuts_[cut]->limit + kRounding) return false;
+  return std::abs(cost - seconds * scale_) <= kRounding * std::max(cost, 1.0);
 }
 
-bool Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
+Relaxation::Outcome Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
   const size_t nodes = problem_.node_count;
-  Prices prices;
+  Answer answer{.reduced_costs = last_.reduced_costs};
+  Prices& prices = answer.prices;
   ProgramSolution solution;
   double missing = 0;
   do {
@@ -214,32 +239,35 @@ bool Relaxation::SolveProgram(const std::vector<char>& out, Deadline deadline) {
       program_->SetClosed(static_cast<int>(nodes + i), out[set]);
     }
     solution = program_->Solve(deadline);
-    if (solution.outcome != ProgramOutcome::kOptimal || solution.row_prices.size() != nodes + rows_.size())
-      return false;
+    if (solution.outcome != ProgramOutcome::kOptimal) return Outcome::kNone;
+    if (solution.row_prices.size() != nodes + rows_.size() ||
+        solution.values.size() != nodes + variables_.size())
+      return Outcome::kWrong;
     prices.nodes.assign(solution.row_prices.begin(), solution.row_prices.begin() + problem_.node_count);
     for (double& price : prices.nodes) price /= scale_;
     prices.cuts.clear();
     for (const Cut* cut : cuts_) prices.cuts.emplace_back(cut, 0.0);
     for (size_t row = 0; row < rows_.size(); ++row)
       prices.cuts[rows_[row]].second = std::min(0.0, solution.row_prices[nodes + row] / scale_);
-  } while (AddSets(prices, out, &missing));
+  } while (AddSets(prices, out, &answer.reduced_costs, &missing));
   // Not lp_solve's objective: what the prices prove, each lowered by what any set misses.
-  seconds_ = -missing * problem_.node_count;
-  for (double price : prices.nodes) seconds_ += price;
-  for (const auto& [cut, price] : prices.cuts) seconds_ += price * cut->limit;
-  objective_ = solution.objective / scale_;
-  prices_ = std::move(prices);
-  feasible_ = std::all_of(solution.values.begin(), solution.values.begin() + problem_.node_count,
-                          [](double value) { return value < kLeastShare; });
-  shares_.clear();
+  answer.seconds = -missing * problem_.node_count;
+  for (double price : prices.nodes) answer.seconds += price;
+  for (const auto& [cut, price] : prices.cuts) answer.seconds += price * cut->limit;
+  // Duality: what the prices prove is what the solution costs.
+  if (!IsSolution(solution.values, out, answer.seconds)) return Outcome::kWrong;
+  answer.feasible = std::all_of(solution.values.begin(), solution.values.begin() + problem_.node_count,
+                                [](double value) { return value < kLeastShare; });
   for (size_t i = 0; i < variables_.size(); ++i)
     if (solution.values[nodes + i] > kLeastShare)
-      shares_.emplace_back(variables_[i], solution.values[nodes + i]);
-  std::sort(shares_.begin(), shares_.end());
-  return true;
+      answer.shares.emplace_back(variables_[i], solution.values[nodes + i]);
+  std::sort(answer.shares.begin(), answer.shares.end());
+  last_ = std::move(answer);
+  return Outcome::kSolved;
 }
 
-bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, double* missing) {
+bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out,
+                         std::vector<double>* reduced_costs, double* missing) {
   std::vector<std::pair<double, int>> gains;
   *missing = 0;
   for (size_t set = 0; set < problem_.sets.size(); ++set) {
@@ -247,7 +275,7 @@ bool Relaxation::AddSets(const Prices& prices, const std::vector<char>& out, dou
     double cost = problem_.sets[set].seconds;
     for (int node : problem_.sets[set].members) cost -= prices.nodes[node];
     for (int cut : cuts_of_[set]) cost -= prices.cuts[cut].second;
-    reduced_costs_[set] = cost;
+    (*reduced_costs)[set] = cost;
     *missing = std::max(*missing, -cost / static_cast<double>(problem_.sets[set].members.size()));
     if (!present_[set] && cost * scale_ < -kLeastGain) gains.emplace_back(cost, static_cast<int>(set));
   }

@@ -22,8 +22,11 @@ class Relaxation {
   Relaxation(const SetProblem& problem, double scale, const std::vector<double>& reduced_costs = {});
 
   // Solves the program of all sets but those that are `out`, with `cuts`, among which are those of all calls
-  // before. False when there was no answer in time; what follows is then of the last call that had one, if
-  // any.
+  // before. False when there was no answer in time, or none that holds; what follows is then of the last
+  // program that had one, if any, perhaps without some of the cuts.
+  //
+  // What lp_solve says is checked by itself: its values are a solution, its prices prove a bound, and the
+  // solution costs what they prove.
   bool Solve(const std::set<Cut>& cuts, const std::vector<char>& out, Deadline deadline);
 
   // Goes on with a program of the sets of least reduced cost in the last solution, at most so many for each
@@ -40,25 +43,32 @@ class Relaxation {
   Basis LastBasis() const;
   void GoOnFrom(Basis basis) { next_basis_ = std::move(basis); }
 
-  double seconds() const { return seconds_; }  // no cover is faster
-  bool feasible() const { return feasible_; }  // false: no sets that are left make a cover
+  double seconds() const { return last_.seconds; }  // no cover is faster
+  bool feasible() const { return last_.feasible; }  // false: no sets that are left make a cover
 
   struct Prices {
     std::vector<double> nodes;                        // seconds
     std::vector<std::pair<const Cut*, double>> cuts;  // seconds, <= 0
   };
-  const Prices& prices() const { return prices_; }
+  const Prices& prices() const { return last_.prices; }
   // Per set, seconds: what it costs more than its nodes and cuts are worth (its reduced cost), at least 0 but
   // for rounding.
-  const std::vector<double>& reduced_costs() const { return reduced_costs_; }
+  const std::vector<double>& reduced_costs() const { return last_.reduced_costs; }
   // The sets that are taken, each with how much of it, ascending.
-  const std::vector<std::pair<int, double>>& shares() const { return shares_; }
+  const std::vector<std::pair<int, double>>& shares() const { return last_.shares; }
   // All cuts so far, and per set in which of them it stands, as often as it counts there.
   const std::vector<const Cut*>& cuts() const { return cuts_; }
   const std::vector<std::vector<int>>& cuts_of() const { return cuts_of_; }
   size_t cuts_in_program() const { return rows_.size(); }  // the others hold too, or they would come back
 
  private:
+  struct Answer {
+    double seconds = 0;
+    bool feasible = true;
+    Prices prices;
+    std::vector<double> reduced_costs;
+    std::vector<std::pair<int, double>> shares;
+  };
   std::unique_ptr<LinearProgram> NewProgram() const;
   void AddSet(int set);
   void AddRow(int cut);
@@ -70,11 +80,16 @@ class Relaxation {
   // Makes the next solution go on from there. Cuts without a price for long leave the program before, and
   // sets that are out: programs of fewer rows are solved faster.
   void PrepareBasis(const Basis& basis, const std::vector<char>& out);
-  bool SolveProgram(const std::vector<char>& out, Deadline deadline);
-  bool IsConsistent() const;
+  enum class Outcome { kSolved, kWrong, kNone };
+  // Into last_ when it is solved.
+  Outcome SolveProgram(const std::vector<char>& out, Deadline deadline);
+  // Whether the values, of all variables, are a solution without the sets that are out that costs so much.
+  bool IsSolution(const std::vector<double>& values, const std::vector<char>& out, double seconds) const;
   // Adds sets that would lower the value at these prices, those that lower it most first; false when there is
-  // none. *missing: by how much all nodes together cost too much for some set, per node of it.
-  bool AddSets(const Prices& prices, const std::vector<char>& out, double* missing);
+  // none. *reduced_costs: at these prices. *missing: by how much all nodes together cost too much for some
+  // set, per node of it.
+  bool AddSets(const Prices& prices, const std::vector<char>& out, std::vector<double>* reduced_costs,
+               double* missing);
 
   const SetProblem& problem_;
   const double scale_;
@@ -90,12 +105,8 @@ class Relaxation {
   std::vector<int> row_of_;    // per cut: its position there, or -1
   std::vector<int> unpriced_;  // per cut: the last solutions in which it had no price
   double uncovered_cost_ = 0;
-  Prices prices_;
-  std::vector<double> reduced_costs_;
-  double seconds_ = 0, objective_ = 0;
   Basis next_basis_;
-  bool feasible_ = true;
-  std::vector<std::pair<int, double>> shares_;
+  Answer last_;
 };
 
 }  // namespace fusion

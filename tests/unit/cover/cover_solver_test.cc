@@ -258,8 +258,96 @@ TEST(SolveCoversOptions, MustMakeSense) {
   EXPECT_TRUE(SolveCovers(Counterexample(), options).ok());
 }
 
-TEST(DownSetCoversLimits, TooManyNodes) {
-  EXPECT_EQ(DownSetCovers(Chain(25, 2), Count(1)).status().code(), absl::StatusCode::kInvalidArgument);
+// Two chains side by side, node 2 i + 1 after node 2 i.
+CoverProblem Ladder(int rungs) {
+  CoverProblem problem;
+  problem.node_count = 2 * rungs;
+  problem.successors.resize(2 * rungs);
+  auto add = [&](NodeSet nodes, int a, int b) {
+    problem.columns.push_back({std::move(nodes), 0.4 + 0.6 * (b - a + 1) + 0.01 * ((a * 7 + b * 13) % 31)});
+  };
+  for (int node = 0; node < 2 * rungs; ++node) {
+    if (node + 2 < 2 * rungs) problem.successors[node].push_back(node + 2);
+    if (node % 2 == 0) problem.successors[node].push_back(node + 1);
+    add(Set({node}), node, node);
+    if (node + 2 < 2 * rungs) add(Set({node, node + 2}), node, node + 2);
+    if (node % 2 == 0) add(Set({node, node + 1}), node, node + 1);
+    if (node % 2 == 0 && node + 3 < 2 * rungs) add(Set({node, node + 1, node + 2, node + 3}), node, node + 3);
+  }
+  return problem;
+}
+
+TEST(DownSetCovers, AgreeOnNarrowGraphsOfHundredsOfNodes) {
+  for (const CoverProblem& problem : {Chain(200, 6), Chain(600, 3), Ladder(100)}) {
+    SCOPED_TRACE(problem.columns.size());
+    const auto by_down_sets = DownSetCovers(problem, Count(1));
+    ASSERT_TRUE(by_down_sets.ok()) << by_down_sets.status();
+    EXPECT_TRUE(CheckCover(problem, by_down_sets->covers[0]).ok());
+    const auto solved = SolveCovers(problem, Count(1));
+    ASSERT_TRUE(solved.ok()) << solved.status();
+    EXPECT_TRUE(solved->proved_optimal);
+    EXPECT_NEAR(solved->covers[0].seconds, by_down_sets->covers[0].seconds,
+                1e-9 * by_down_sets->covers[0].seconds);
+  }
+}
+
+TEST(DownSetCovers, RefuseWideGraphs) {
+  CoverProblem problem;  // 2^18 down-sets
+  problem.node_count = 18;
+  problem.successors.resize(18);
+  for (int node = 0; node < 18; ++node) problem.columns.push_back({Set({node}), 1});
+  const auto result = DownSetCovers(problem, Count(1));
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("too wide"));
+}
+
+// Each cover that is not one is refused, and says why.
+TEST(CheckCover, RefusesWhatIsNoCover) {
+  const CoverProblem problem = Counterexample();  // columns 0 to 3: a, b, c, d; 4: {a,d}; 5: {c,b}
+  EXPECT_TRUE(CheckCover(problem, {{0, 2, 1, 3}, 8}).ok());
+  const struct {
+    CoverSolution cover;
+    std::string reason;
+  } kWrong[] = {{{{0, 2, 1}, 6}, "does not compute node 3"},
+                {{{0, 2, 1, 3, 3}, 10}, "node 3 twice"},
+                {{{0, 5, 4}, 4}, "node 0 twice"},
+                {{{4, 5}, 2}, "before node"},
+                {{{0, 1, 2, 3}, 8}, "runs node 1 before node 2"},
+                {{{0, 2, 1, 6}, 8}, "column 6 of 6"},
+                {{{0, 2, 1, -1}, 8}, "column -1 of 6"},
+                {{{0, 2, 1, 3}, 7.9}, "not 7.9 s"},
+                {{{0, 2, 1, 3}, std::nan("")}, "not nan s"}};
+  for (const auto& [cover, reason] : kWrong)
+    EXPECT_THAT(std::string(CheckCover(problem, cover).message()), HasSubstr(reason));
+}
+
+TEST(CheckedCovers, LeaveOutWhatIsWrongAndClaimNoMoreThanIsKnown) {
+  const CoverProblem problem = Counterexample();
+  const CoverResult right = SolveCovers(problem, Count(10)).value();
+  ASSERT_EQ(right.covers.size(), 3u);
+  EXPECT_THAT(CheckedCovers(problem, right)->notes, IsEmpty());
+  EXPECT_TRUE(CheckedCovers(problem, right)->proved_optimal);
+
+  CoverResult corrupted = right;
+  corrupted.covers[0].columns.pop_back();
+  const auto rest = CheckedCovers(problem, corrupted);
+  ASSERT_TRUE(rest.ok());
+  EXPECT_THAT(rest->covers, ElementsAre(right.covers[1], right.covers[2]));
+  EXPECT_FALSE(rest->proved_optimal);
+  EXPECT_FALSE(rest->exhausted);
+  EXPECT_THAT(rest->notes, ElementsAre(HasSubstr("1 covers were refused")));
+
+  CoverResult boastful = right;
+  boastful.bound_seconds = right.covers[0].seconds * 1.01;
+  const auto modest = CheckedCovers(problem, boastful);
+  ASSERT_TRUE(modest.ok());
+  EXPECT_EQ(modest->bound_seconds, 0);
+  EXPECT_FALSE(modest->proved_optimal);
+  EXPECT_THAT(modest->notes, ElementsAre(HasSubstr("is above a cover")));
+
+  CoverResult none = right;
+  for (CoverSolution& cover : none.covers) cover.seconds *= 2;
+  EXPECT_EQ(CheckedCovers(problem, none).status().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace
