@@ -100,6 +100,7 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
       (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
   // Two operations an instruction at the peak.
   estimate.issue_seconds = traits.instructions / (device_.peak_flops() / 2 * std::max(busy, 1e-3));
+  estimate.missing_routine = traits.missing_routine;
   if (traits.routines) {
     // Loads and stores were measured where nothing was in the caches.
     if (!warm_) estimate.memory_seconds = traits.routines->memory;

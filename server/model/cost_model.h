@@ -47,6 +47,7 @@ struct KernelTraits {
   double issue_overlap = 0;
   double compute_efficiency = 1;           // share of the peak that the routine reaches when alone
   std::optional<RoutineSeconds> routines;  // where they were measured, in the place of bytes and operations
+  std::string missing_routine;             // see RunTimeEstimate
 };
 
 // Blocks of a kernel that fit a multiprocessor at once; 0 when not even one does.

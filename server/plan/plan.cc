@@ -31,9 +31,10 @@ std::string RunTimeEstimate::ToString() const {
       "occupancy %.2f, %.3g waves, %d registers, %d bytes shared",
       total_seconds * 1e6, correction == 1 ? "" : "(", memory_seconds * 1e6, bytes, compute_seconds * 1e6,
       flops,
-      measured_routines ? absl::StrFormat(", both in turn %.3g us; of measured routines%s",
-                                          alone_seconds * 1e6, extended_routines ? ", extended" : "")
-                        : "",
+      measured_routines         ? absl::StrFormat(", both in turn %.3g us; of measured routines%s",
+                                                  alone_seconds * 1e6, extended_routines ? ", extended" : "")
+      : missing_routine.empty() ? ""
+                                : absl::StrCat(", no measured time of ", missing_routine),
       waiting_seconds * 1e6, barrier_seconds * 1e6, launch_seconds * 1e6,
       correction == 1 ? "" : absl::StrFormat(") x %.2f %s", correction, measured ? "measured" : "learned"),
       occupancy, waves, registers, shared_bytes);

@@ -145,9 +145,11 @@ struct RunTimeEstimate {
       1;  // bytes on their way to the multiprocessors over those that the bandwidth needs (Little's law)
   bool measured_routines = false;  // memory and compute are from tables of routine times
   bool extended_routines = false;  // partly beyond what was measured
-  double alone_seconds = 0;        // then: of all routines one after the other, by blocks that share nothing
-  double total_seconds = 0;        // with the correction
-  double correction = 1;           // learned from measurements; the terms above are without it
+  // Otherwise, on devices with tables: the first routine of which none reaches so far. Empty: none is needed.
+  std::string missing_routine;
+  double alone_seconds = 0;  // then: of all routines one after the other, by blocks that share nothing
+  double total_seconds = 0;  // with the correction
+  double correction = 1;     // learned from measurements; the terms above are without it
   bool measured =
       false;          // the kernel itself was measured by an earlier job, which the correction makes of it
   int registers = 0;  // estimated, per thread

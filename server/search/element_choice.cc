@@ -504,6 +504,7 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
           std::string missing;
           traits.routines =
               RoutineSecondsOf(graph, shape.model, implementation, resident, full_tiles, &missing);
+          if (!traits.routines && !shape.model.routines().empty()) traits.missing_routine = missing;
           if (shape.cuda())
             AddWaiting(shape, phases, path == LoadPath::kStaged, resident, full_tiles, &traits);
           implementation.estimate = shape.model.Estimate(traits);

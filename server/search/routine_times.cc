@@ -28,10 +28,13 @@ std::optional<RoutineTime> OfThreads(const CostModel& model, const std::string& 
                                      const SkeletonParameters& parameters, double resident) {
   if (model.device().target() != v1::CUDA)
     return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
-  // Fewer threads than the table has take as long as those: each has its latencies alone.
-  const double active = std::min(parameters.threads, parameters.elements_per_block) * resident;
-  return model.routines().Time(routine, kThreadsOfTable, kThreadsOfTable,
-                               std::max(1.0, active / kThreadsOfTable));
+  // Fewer threads than the table has are taken to need as long as those, for each has its latencies alone;
+  // that was not measured.
+  const double blocks =
+      std::min(parameters.threads, parameters.elements_per_block) * resident / kThreadsOfTable;
+  auto time = model.routines().Time(routine, kThreadsOfTable, kThreadsOfTable, std::max(1.0, blocks));
+  if (time && blocks < 1) time->extended = true;
+  return time;
 }
 
 std::optional<RoutineTime> OfBlocks(const CostModel& model, const std::string& routine,
@@ -162,7 +165,7 @@ std::optional<RoutineSeconds> RoutineSecondsOf(const Graph& graph, const CostMod
   seconds.memory = turns.turns * (together->loads + together->stores);
   seconds.compute = turns.turns * together->computes;
   seconds.alone = turns.turns * (alone->loads + alone->stores + alone->computes);
-  seconds.extended = together->extended;
+  seconds.extended = together->extended || alone->extended;
   return seconds;
 }
 

@@ -80,6 +80,7 @@ TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
         kernel = implementation;
         found = true;
         EXPECT_FALSE(implementation.estimate.measured_routines);
+        EXPECT_EQ(implementation.estimate.missing_routine, "");
       }
     ASSERT_TRUE(found);
   }
@@ -88,6 +89,20 @@ TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
     EXPECT_FALSE(RoutineSecondsOf(*graph, model, kernel, 32, 10.0 * 32 * device.multiprocessors(), &missing)
                      .has_value());
     EXPECT_EQ(missing, "madd_thread<f32,2,2> registers");
+    // What is printed says so, where there are tables at all.
+    NodeSet nodes;
+    nodes.Add(0);
+    int said = 0;
+    std::string reason;
+    for (const FusionImplementation& implementation :
+         ImplementFusion(*graph, nodes, sizes, model, {.keep = 1000}, &reason)) {
+      if (implementation.parameters.load_path != LoadPath::kDirect || ReadsInPlace(implementation)) continue;
+      EXPECT_EQ(implementation.estimate.missing_routine, "madd_thread<f32,2,2> registers");
+      EXPECT_NE(implementation.estimate.ToString().find("no measured time of madd_thread<f32,2,2> registers"),
+                std::string::npos);
+      ++said;
+    }
+    EXPECT_GT(said, 0);
   }
   ASSERT_TRUE(tables.Add(Table("madd_thread<f32,2,2> registers", 64, 64, 0.1e-6, 2e-6)).ok());
   const CostModel model(device, 0, {}, tables);
@@ -105,6 +120,15 @@ TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
   const auto few = RoutineSecondsOf(*graph, model, kernel, 32, device.multiprocessors(), &missing);
   ASSERT_TRUE(few.has_value());
   EXPECT_NEAR(few->compute, 0.1e-6, 1e-12);
+  // Nothing is beyond the table, which begins at one block of 64 threads.
+  EXPECT_FALSE(seconds->extended);
+  EXPECT_FALSE(few->extended);
+  // Blocks of fewer threads: the table has no such times, and those of 64 threads stand for them.
+  FusionImplementation narrow = kernel;
+  narrow.parameters.threads = narrow.parameters.elements_per_block = 32;
+  const auto clamped = RoutineSecondsOf(*graph, model, narrow, 1, device.multiprocessors(), &missing);
+  ASSERT_TRUE(clamped.has_value()) << missing;
+  EXPECT_TRUE(clamped->extended);
 
   NodeSet nodes;
   nodes.Add(0);
