@@ -295,6 +295,13 @@ struct KernelTimeRecord {
   std::string content;  // v1::KernelTime; empty: not known
 };
 
+// What was removed of what predictions are made of, rows.
+struct ForgottenModel {
+  int64_t kernel_times = 0;
+  int64_t statistics = 0;
+  int64_t routine_tables = 0;
+};
+
 // A claim of a task by a worker.
 struct AttemptRecord {
   int64_t number = 0;  // ascending with every claim

@@ -92,6 +92,8 @@ class SqliteStore final : public Store {
   absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table,
                                Timestamp now) override;
   absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) override;
+  absl::StatusOr<std::vector<std::string>> ModelDevices() override;
+  absl::StatusOr<ForgottenModel> ForgetModel(const std::string& device_class) override;
   absl::StatusOr<std::vector<std::string>> KernelFamilies(const KernelTimesKey& key) override;
   absl::StatusOr<std::vector<KernelTimeRecord>> KernelTimes(const KernelTimesKey& key,
                                                             const std::string& family, int limit) override;

@@ -204,6 +204,13 @@ class Store {
   // By routine.
   virtual absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) = 0;
 
+  // Classes of devices of which measured kernels, statistics of the model or tables of routine times are
+  // stored; in order.
+  virtual absl::StatusOr<std::vector<std::string>> ModelDevices() = 0;
+  // Removes all of these of a class (empty: of all classes), whatever state of the caches, library, toolkit
+  // and version they are of; all or nothing.
+  virtual absl::StatusOr<ForgottenModel> ForgetModel(const std::string& device_class) = 0;
+
   // Families of which there are measured kernels; in order.
   virtual absl::StatusOr<std::vector<std::string>> KernelFamilies(const KernelTimesKey& key) = 0;
   // Those of the family, newest first, at most `limit`.

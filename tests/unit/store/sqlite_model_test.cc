@@ -1,0 +1,78 @@
+#include <gmock/gmock.h>
+
+#include "tests/unit/store/store_fixture.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class SqliteModelTest : public StoreTest {
+ protected:
+  // Two kernels and a table of each of two libraries, and statistics of one version.
+  void Fill(const std::string& device) {
+    for (const std::string library : {"sha256:1", "sha256:2"}) {
+      const KernelTimesKey key{
+          .device_class = device, .cache = "COLD", .library_hash = library, .toolkit = "13.0"};
+      const auto set = [](std::vector<KernelTimeRecord>* kernels) {
+        for (KernelTimeRecord& kernel : *kernels) kernel.content = "x";
+      };
+      ASSERT_TRUE(
+          store_->UpdateKernelTimes(key, {{"f", "8", "a", ""}, {"f", "8", "b", ""}}, set, 100, At(1)).ok());
+      ASSERT_TRUE(store_
+                      ->PutRoutineTable({.device_class = device, .library_hash = library, .toolkit = "13.0"},
+                                        {"load", "y"}, At(1))
+                      .ok());
+    }
+    ASSERT_TRUE(store_
+                    ->UpdateModelStatistics(
+                        {.device_class = device, .cache = "COLD", .model_version = 1},
+                        [](const std::string&) { return "z"; }, At(1))
+                    .ok());
+  }
+  std::vector<std::string> Devices() {
+    auto devices = store_->ModelDevices();
+    EXPECT_TRUE(devices.ok()) << devices.status();
+    return devices.value_or(std::vector<std::string>());
+  }
+  void ExpectForgotten(const std::string& device, int64_t kernel_times, int64_t statistics,
+                       int64_t routine_tables) {
+    auto forgotten = store_->ForgetModel(device);
+    ASSERT_TRUE(forgotten.ok()) << forgotten.status();
+    EXPECT_EQ(forgotten->kernel_times, kernel_times);
+    EXPECT_EQ(forgotten->statistics, statistics);
+    EXPECT_EQ(forgotten->routine_tables, routine_tables);
+  }
+};
+
+TEST_F(SqliteModelTest, IsForgottenOfOneDevice) {
+  EXPECT_THAT(Devices(), IsEmpty());
+  Fill("H200");
+  Fill("A100");
+  EXPECT_THAT(Devices(), ElementsAre("A100", "H200"));
+  ExpectForgotten("H100", 0, 0, 0);
+  ExpectForgotten("H200", 4, 1, 2);
+  ExpectForgotten("H200", 0, 0, 0);
+  Reopen();
+  EXPECT_THAT(Devices(), ElementsAre("A100"));
+  const KernelTimesKey key{
+      .device_class = "H200", .cache = "COLD", .library_hash = "sha256:1", .toolkit = "13.0"};
+  EXPECT_THAT(*store_->KernelFamilies(key), IsEmpty());
+  EXPECT_EQ(*store_->ModelStatistics({.device_class = "H200", .cache = "COLD", .model_version = 1}), "");
+  EXPECT_THAT(*store_->RoutineTables({.device_class = "H200", .library_hash = "sha256:1", .toolkit = "13.0"}),
+              IsEmpty());
+  // What is measured afterwards is new.
+  Fill("H200");
+  EXPECT_THAT(Devices(), ElementsAre("A100", "H200"));
+}
+
+TEST_F(SqliteModelTest, IsForgottenOfAllDevices) {
+  Fill("H200");
+  Fill("A100");
+  ExpectForgotten("", 8, 2, 4);
+  EXPECT_THAT(Devices(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fusion
