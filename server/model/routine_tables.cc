@@ -10,6 +10,8 @@
 namespace fusion {
 namespace {
 
+constexpr double kMostSeconds = 3600;  // of a block for its elements: nothing takes so long
+
 RoutineTime Line(double at, double x0, const RoutineTime& y0, double x1, const RoutineTime& y1) {
   const double share = (at - x0) / (x1 - x0);
   return {y0.seconds + share * (y1.seconds - y0.seconds), y0.extended || y1.extended};
@@ -45,7 +47,7 @@ absl::Status RoutineTables::Add(const v1::RoutineTable& table) {
     if (point.threads() < 1 || point.elements() < 1 || point.resident_blocks() < 1 ||
         point.extra_shared_bytes() < 0)
       return absl::InvalidArgumentError("a point has a count that is not possible");
-    if (!std::isfinite(point.seconds()) || point.seconds() <= 0)
+    if (!(point.seconds() > 0 && point.seconds() <= kMostSeconds))  // not a number: no
       return absl::InvalidArgumentError(absl::StrCat("a time is ", point.seconds(), " s"));
     if (!points[point.threads()][point.elements()].emplace(point.resident_blocks(), point.seconds()).second)
       return absl::InvalidArgumentError("a point is there twice");

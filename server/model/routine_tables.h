@@ -24,7 +24,7 @@ struct RoutineTime {
 class RoutineTables {
  public:
   // InvalidArgument, and nothing added: another version, no name, no points, a point twice, counts below 1,
-  // or times that are not finite and positive. A table of the same routine is replaced.
+  // or times that are not positive or more than an hour. A table of the same routine is replaced.
   absl::Status Add(const v1::RoutineTable& table);
 
   bool Has(const std::string& routine) const { return tables_.count(routine) > 0; }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/search/kernel_identity.h"
 #include "server/service/job_stages.h"
+#include "server/service/stored_kernels.h"
 
 namespace fusion {
 namespace {
@@ -33,43 +34,11 @@ KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState 
           .toolkit = device.toolkit_version()};
 }
 
-// Rows of the store.
-class StoredKernels final : public KernelMemory {
- public:
-  StoredKernels(Store& store, KernelTimesKey key, const std::vector<std::string>& families)
-      : store_(store), key_(std::move(key)), families_(families.begin(), families.end()) {}
-
-  std::vector<RememberedKernel> Find(const std::string& family) const override {
-    std::vector<RememberedKernel> kernels;
-    if (!families_.contains(family)) return kernels;
-    // Those of these sizes may be the oldest ones.
-    auto rows = store_.KernelTimes(key_, family, 4 * kMostRelatives);
-    if (!rows.ok()) {
-      spdlog::warn("measured times of kernels cannot be read, predictions do without: {}",
-                   rows.status().ToString());
-      return kernels;
-    }
-    for (const KernelTimeRecord& row : *rows) {
-      v1::KernelTime time;
-      if (!time.ParseFromString(row.content) || time.version() != kKernelTimeVersion ||
-          time.model_version() != kCostModelVersion || time.features_size() != kResidualFeatures)
-        continue;
-      RememberedKernel& kernel = kernels.emplace_back();
-      kernel = {.sizes = row.sizes,
-                .variant = row.variant,
-                .seconds = time.seconds(),
-                .deviation = time.deviation(),
-                .predicted_seconds = time.predicted_seconds()};
-      std::copy(time.features().begin(), time.features().end(), kernel.features.begin());
-    }
-    return kernels;
-  }
-
- private:
-  Store& store_;
-  const KernelTimesKey key_;
-  const std::set<std::string> families_;
-};
+// False: sums that no measurements have. Those of another version of the model begin anew without a word.
+bool AreUsable(const v1::ResidualStatistics& statistics, v1::Target target) {
+  return statistics.model_version() != kCostModelVersion || statistics.jobs() == 0 ||
+         Residual(statistics, target).jobs() > 0;
+}
 
 // What the kernels of a candidate took together; of very short ones not less than a quarter.
 double KernelSeconds(const CostModel& model, const v1::Candidate& candidate) {
@@ -178,8 +147,10 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
     for (size_t k = 0; k < measured.kernels.size(); ++k) {
       v1::KernelTime known;
       MeasuredKernel& kernel = measured.kernels[k];
-      if (!known.ParseFromString((*rows)[k].content) || known.version() != kKernelTimeVersion ||
-          known.build() != kernel.build || known.seconds() <= 0)
+      // What is of another version of the model alone was measured all the same.
+      if (absl::IsDataLoss(CheckedKernelTime((*rows)[k]).status()) ||
+          !known.ParseFromString((*rows)[k].content) || known.version() != kKernelTimeVersion ||
+          known.build() != kernel.build)
         continue;
       kernel.belief = {known.seconds(), known.deviation()};
       kernel.measurements = known.measurements();
@@ -268,7 +239,12 @@ absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::Ca
     *note = absl::StrCat("what was learned of predictions for ", device.name(),
                          " cannot be read; it is begun anew");
     statistics.Clear();
+  } else if (!AreUsable(statistics, device.target())) {
+    *note = absl::StrCat("what was learned of predictions for ", device.name(),
+                         " holds sums that are not possible; it is begun anew");
+    statistics.Clear();
   }
+  if (!note->empty()) spdlog::warn("{}", *note);
   if (!candidates.empty()) AddJob(candidates, &statistics);
   return Residual(statistics, device.target());
 }
@@ -311,7 +287,8 @@ absl::Status LearnFromCandidates(const Submission& submission, const CostModel& 
       KeyOf(model.device(), cache),
       [&](const std::string& stored) {
         v1::ResidualStatistics statistics;
-        if (!statistics.ParseFromString(stored)) statistics.Clear();
+        if (!statistics.ParseFromString(stored) || !AreUsable(statistics, model.device().target()))
+          statistics.Clear();
         AddJob(observations, &statistics);
         return statistics.SerializeAsString();
       },

@@ -13,6 +13,7 @@
 #include "server/service/job_stages.h"
 #include "server/service/plan_text.h"
 #include "server/service/stage_log.h"
+#include "server/service/stored_kernels.h"
 
 namespace fusion {
 namespace {
@@ -200,6 +201,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   auto plans =
       PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
   if (!plans.ok()) return plans.status();
+  if (std::string refused = RefusedNote(model->memory()); !refused.empty())
+    notes.push_back(std::move(refused));
   if (!warning.empty()) plans->summary.add_notes(warning);
   for (const std::string& text : notes) plans->summary.add_notes(text);
   *searching.mutable_search()->mutable_summary() = plans->summary;
@@ -341,6 +344,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
     if (!pair.ok()) return pair.status();
     *response.mutable_pair() = *std::move(pair);
   }
+  if (std::string refused = RefusedNote(model->memory()); !refused.empty())
+    notes.push_back(std::move(refused));
   for (const std::string& note : notes) plans->summary.add_notes(note);
   Dump(context, "graph.fuse", PrintFuse(*submission->graph));
   Dump(context, "fusions.txt", PrintFusions(*submission->graph, plans->space));

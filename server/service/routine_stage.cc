@@ -1,4 +1,6 @@
 // Tables of routine times: those that are stored, and what a graph lacks.
+#include <spdlog/spdlog.h>
+
 #include <chrono>
 #include <string>
 #include <utility>
@@ -35,8 +37,11 @@ absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& devic
   std::string first;
   int refused = 0;
   for (const RoutineTableRecord& record : *stored)
-    if (auto status = AddStored(record, key, &tables); !status.ok() && ++refused == 1)
-      first = absl::StrCat(record.routine, ": ", status.message());
+    if (auto status = AddStored(record, key, &tables); !status.ok()) {
+      spdlog::warn("a stored table of routine times is refused ({}): {}", record.routine,
+                   std::string(status.message()));
+      if (++refused == 1) first = absl::StrCat(record.routine, ": ", status.message());
+    }
   if (refused > 0)
     notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored->size(),
                                   " refused (", first,

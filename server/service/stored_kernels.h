@@ -1,0 +1,48 @@
+// Measured kernels as the store has them: rows that cannot be right are not used.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/store/store.h"
+#include "server/model/kernel_memory.h"
+
+namespace fusion {
+
+// The row as predictions use it. NotFound: it is of another version of this program, and counts as forgotten.
+// DataLoss, with the reason: it cannot be read, lacks features, or a number in it is not possible.
+absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row);
+
+// Thread safe.
+class StoredKernels final : public KernelMemory {
+ public:
+  // `families`: of which there are rows. The store outlives this.
+  StoredKernels(Store& store, KernelTimesKey key, const std::vector<std::string>& families)
+      : store_(store), key_(std::move(key)), families_(families.begin(), families.end()) {}
+
+  std::vector<RememberedKernel> Find(const std::string& family) const override;
+
+  // Of the rows that were looked at so far, how many were refused, and why the first one; empty: none. For
+  // people.
+  std::string RefusedNote() const;
+
+ private:
+  Store& store_;
+  const KernelTimesKey key_;
+  const std::set<std::string> families_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_: family, sizes and variant of each, and the reason of the first.
+  mutable std::set<std::tuple<std::string, std::string, std::string>> refused_;
+  mutable std::string first_reason_;
+};
+
+// That of the memory, where it is such a one.
+std::string RefusedNote(const KernelMemory* memory);
+
+}  // namespace fusion
