@@ -364,6 +364,10 @@ absl::StatusOr<v1::BackUpResponse> Client::BackUp() {
   return Unary(*admin_, &v1::AdminService::Stub::BackUp, v1::BackUpRequest());
 }
 
+absl::StatusOr<v1::ResetModelResponse> Client::ResetModel(const v1::ResetModelRequest& request) {
+  return Unary(*admin_, &v1::AdminService::Stub::ResetModel, request);
+}
+
 absl::StatusOr<v1::CreateTokenResponse> Client::CreateToken(const v1::CreateTokenRequest& request) {
   return Unary(*admin_, &v1::AdminService::Stub::CreateToken, request);
 }

@@ -81,6 +81,8 @@ class Client {
   absl::StatusOr<std::string> TraceJob(const std::string& name);
   // A copy of the server's database, on the server's machine.
   absl::StatusOr<v1::BackUpResponse> BackUp();
+  // Forgets what predictions are made of. For admins.
+  absl::StatusOr<v1::ResetModelResponse> ResetModel(const v1::ResetModelRequest& request);
   absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request);
   absl::StatusOr<v1::ListTokensResponse> ListTokens();
   absl::StatusOr<v1::Token> RevokeToken(const std::string& name);

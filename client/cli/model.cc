@@ -43,6 +43,19 @@ ExitCode Report(const Invocation& invocation, const ReportOptions& options) {
   return ExitCodeOf(paths.status());
 }
 
+ExitCode Reset(const Invocation& invocation, const v1::ResetModelRequest& request) {
+  if (!request.all() && request.device().empty())
+    return invocation.Report(absl::InvalidArgumentError("of which device? --device NAME, or --all"));
+  EmbeddedOptions embedded;
+  embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  if (!client.ok()) return invocation.Report(client.status());
+  absl::StatusOr<v1::ResetModelResponse> forgotten = (*client)->ResetModel(request);
+  if (!forgotten.ok()) return invocation.Report(forgotten.status());
+  std::cout << (invocation.json ? JsonText(ModelResetJson(*forgotten)) : ModelResetText(*forgotten));
+  return kDone;
+}
+
 }  // namespace
 
 void AddModelCommands(CLI::App* app, Invocation* invocation) {
@@ -79,6 +92,24 @@ void AddModelCommands(CLI::App* app, Invocation* invocation) {
       ->check(NotEmpty());
   AddCommonOptions(report, invocation);
   report->callback([=] { invocation->run = [=] { return Report(*invocation, *options); }; });
+
+  auto request = std::make_shared<v1::ResetModelRequest>();
+  CLI::App* reset = model->add_subcommand(
+      "reset",
+      "Forget the measured times of kernels and routines, and the corrections of predictions, of a device: "
+      "later jobs measure and learn them anew (for admins)");
+  CLI::Option* device = reset
+                            ->add_option_function<std::string>(
+                                "--device", [request](const std::string& name) { request->set_device(name); },
+                                "Of devices of this name, as `workers list` prints it")
+                            ->type_name("NAME")
+                            ->check(NotEmpty());
+  reset
+      ->add_flag_callback(
+          "--all", [request] { request->set_all(true); }, "Of all devices")
+      ->excludes(device);
+  AddCommonOptions(reset, invocation);
+  reset->callback([=] { invocation->run = [=] { return Reset(*invocation, *request); }; });
 }
 
 }  // namespace fusion

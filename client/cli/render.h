@@ -32,6 +32,7 @@ Json AuditJson(const v1::ListAuditEntriesResponse& response);
 Json FunctionListJson(const v1::ListFunctionsResponse& response);
 Json FunctionJson(const v1::FunctionDefinition& function, const std::string& library_hash);
 // The plots as the paths of their files, "" (printed as null) when there are none.
+Json ModelResetJson(const v1::ResetModelResponse& forgotten);
 Json ModelReportJson(const v1::ReportModelResponse& report, const std::string& measured_plot,
                      const std::string& convergence_plot);
 // {"schema": "fusion.library_bench/1", ...} of a finished benchmark.
@@ -73,6 +74,7 @@ std::string AuditText(const v1::ListAuditEntriesResponse& response, const TextSt
 std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style);
 std::string FunctionText(const v1::FunctionDefinition& function);
 // A line for each graph, and what they say together in words.
+std::string ModelResetText(const v1::ResetModelResponse& forgotten);
 std::string ModelReportText(const v1::ReportModelResponse& report, const TextStyle& style);
 // "OK: function1, 9 nodes, elements = 31744, sha256:..."
 std::string CheckText(const v1::CheckResponse& response);

@@ -129,4 +129,18 @@ std::string ModelReportText(const v1::ReportModelResponse& report, const TextSty
   return text;
 }
 
+Json ModelResetJson(const v1::ResetModelResponse& forgotten) {
+  return {{"schema", "fusion.model_reset/1"},
+          {"kernel_times", forgotten.kernel_times()},
+          {"statistics", forgotten.statistics()},
+          {"routine_tables", forgotten.routine_tables()}};
+}
+
+std::string ModelResetText(const v1::ResetModelResponse& forgotten) {
+  return absl::StrCat("forgotten: times of ", Counted(forgotten.kernel_times(), "kernel"), ", ",
+                      Counted(forgotten.statistics(), "set"), " of corrections, times of ",
+                      Counted(forgotten.routine_tables(), "routine"),
+                      "\nlater jobs measure and learn them anew\n");
+}
+
 }  // namespace fusion

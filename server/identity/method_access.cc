@@ -28,6 +28,7 @@ const std::vector<MethodAccess>& MethodAccessTable() {
       {"/fusion.v1.AdminService/CreateToken", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
       {"/fusion.v1.AdminService/ListAuditEntries", kNo, kNo, kYes, kNo, kNo, kNo, kSmall},
       {"/fusion.v1.AdminService/ListTokens", kNo, kNo, kYes, kNo, kNo, kNo, kSmall},
+      {"/fusion.v1.AdminService/ResetModel", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
       {"/fusion.v1.AdminService/RevokeToken", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
       {"/fusion.v1.FleetService/DrainWorker", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
       {"/fusion.v1.FleetService/ListWorkers", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},

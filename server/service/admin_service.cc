@@ -5,6 +5,7 @@
 
 #include "server/service/backup.h"
 #include "server/service/job_messages.h"
+#include "server/service/model_reset.h"
 #include "server/service/pooled_call.h"
 #include "server/service/status_conversion.h"
 
@@ -123,6 +124,21 @@ grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* 
                      if (!written.ok()) return written.status();
                      admitted.subject = written->path();
                      *response = *std::move(written);
+                     return absl::OkStatus();
+                   });
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ResetModel(grpc::CallbackServerContext* call,
+                                                       const v1::ResetModelRequest* request,
+                                                       v1::ResetModelResponse* response) {
+  const IncomingCall incoming{*call, "/fusion.v1.AdminService/ResetModel", *request};
+  return RunOnPool(context_.requests, context_.gate, incoming, response,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     admitted.subject = request->all() ? "all devices" : request->device();
+                     absl::StatusOr<v1::ResetModelResponse> forgotten =
+                         fusion::ResetModel(*request, context_.store);
+                     if (!forgotten.ok()) return forgotten.status();
+                     *response = *std::move(forgotten);
                      return absl::OkStatus();
                    });
 }

@@ -33,6 +33,10 @@ class AdminServiceImpl : public v1::AdminService::CallbackService {
                                              v1::ListAuditEntriesResponse* response) override;
   grpc::ServerUnaryReactor* BackUp(grpc::CallbackServerContext* call, const v1::BackUpRequest* request,
                                    v1::BackUpResponse* response) override;
+  // InvalidArgument: no device, or one and all; NotFound: nothing is stored of the device.
+  grpc::ServerUnaryReactor* ResetModel(grpc::CallbackServerContext* call,
+                                       const v1::ResetModelRequest* request,
+                                       v1::ResetModelResponse* response) override;
 
  private:
   const ServiceContext context_;

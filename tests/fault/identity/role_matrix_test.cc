@@ -16,6 +16,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/fusion.v1.AdminService/CreateToken", "a"},
     {"/fusion.v1.AdminService/ListAuditEntries", "a"},
     {"/fusion.v1.AdminService/ListTokens", "a"},
+    {"/fusion.v1.AdminService/ResetModel", "a"},
     {"/fusion.v1.AdminService/RevokeToken", "a"},
     {"/fusion.v1.FleetService/DrainWorker", "a"},
     {"/fusion.v1.FleetService/ListWorkers", "ua"},

@@ -133,5 +133,19 @@ TEST(RenderModelTest, JsonOfWhatIsMissingIsNull) {
   EXPECT_TRUE(json.at("graphs").is_array());
 }
 
+TEST(ModelResetTest, SaysWhatWasForgotten) {
+  v1::ResetModelResponse forgotten;
+  forgotten.set_kernel_times(1204);
+  forgotten.set_statistics(1);
+  EXPECT_EQ(ModelResetText(forgotten),
+            "forgotten: times of 1,204 kernels, 1 set of corrections, times of 0 routines\n"
+            "later jobs measure and learn them anew\n");
+  const Json json = ModelResetJson(forgotten);
+  EXPECT_EQ(json["schema"], "fusion.model_reset/1");
+  EXPECT_EQ(json["kernel_times"], 1204);
+  EXPECT_EQ(json["statistics"], 1);
+  EXPECT_EQ(json["routine_tables"], 0);
+}
+
 }  // namespace
 }  // namespace fusion
