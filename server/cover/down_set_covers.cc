@@ -27,7 +27,8 @@ struct Reached {
 }  // namespace
 
 std::optional<PartitionResult> BestDownSetPartition(const SetProblem& problem,
-                                                    const std::vector<int>& allowed, Deadline deadline) {
+                                                    const std::vector<int>& allowed, Deadline deadline,
+                                                    size_t most) {
   const int count = problem.node_count;
   std::vector<std::vector<int>> predecessors(count);
   for (int node = 0; node < count; ++node)
@@ -75,7 +76,7 @@ std::optional<PartitionResult> BestDownSetPartition(const SetProblem& problem,
           const double seconds = reached[from].seconds + problem.sets[set].seconds;
           const auto [entry, inserted] = position_of.try_emplace(std::move(after), reached.size());
           if (inserted) {
-            if (reached.size() > kMaxDownSets) return std::nullopt;
+            if (reached.size() > most) return std::nullopt;
             of_size[size + static_cast<int>(members.size())].push_back(reached.size());
             reached.push_back({entry->first, seconds, set, from});
           } else if (seconds < reached[entry->second].seconds) {

@@ -152,6 +152,27 @@ TEST(EngineFailures, WrongAnswersAreNotBelieved) {
   EXPECT_GT(noted, 100);
 }
 
+// Off by less than answers are checked to, lp_solve would have the second best proved; narrow graphs are
+// solved by down-sets too.
+TEST(EngineFailures, ThatAreWithinRoundingAreSeenByDownSets) {
+  CoverProblem problem{.node_count = 2, .successors = {{1}, {}}};
+  const double together = 2 * (1 - 2e-6);
+  problem.columns = {{testing::SetOf(1), 1}, {testing::SetOf(2), 1}, {testing::SetOf(3), together}};
+  int answers = 0;
+  const auto solved = SolveCovers(problem, {.filter = [&](EngineAnswer& answer) {
+                                    // Neither node uncovered, each by itself; each is worth its own set.
+                                    ASSERT_EQ(answer.values.size(), 5u);
+                                    const double one = 3 / (2 + together);
+                                    answer = {.values = {0, 0, 1, 1, 0}, .row_prices = {one, one}};
+                                    ++answers;
+                                  }});
+  EXPECT_GT(answers, 0);
+  ExpectHonest(problem, solved, together);
+  EXPECT_EQ(solved->covers[0].seconds, together);
+  EXPECT_TRUE(solved->proved_optimal);
+  EXPECT_THAT(solved->notes, Contains(HasSubstr("lp_solve's best cover is slower")));
+}
+
 // The same where the search branches, cuts and makes windows, against the best by down-sets.
 TEST(EngineFailures, OfLargerGraphsLeaveAValidCover) {
   for (unsigned seed = 0; seed < 12; ++seed) {
