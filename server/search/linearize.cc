@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 
@@ -36,6 +37,64 @@ std::vector<int> FirstTopologicalOrder(const LinearizationProblem& problem) {
       if (--waiting_for[next] == 0) add(next);
   }
   assert(static_cast<int>(order.size()) == problem.node_count);
+  return order;
+}
+
+// The order that always takes, of the nodes whose producers are placed, the one after which the least is active;
+// the smallest of equal ones.
+std::vector<int> GreedyOrder(const LinearizationProblem& problem) {
+  const int count = problem.node_count;
+  std::vector<int> waiting_for(count, 0), order;
+  std::vector<std::vector<int>> touched(count), successors(count);  // touched: variables, each once
+  std::vector<int> unread;                                          // of each variable: consumers to come
+  std::vector<bool> begun;
+  for (size_t i = 0; i < problem.variables.size(); ++i) {
+    const FusionVariable& variable = problem.variables[i];
+    std::vector<int> readers = variable.consumers;
+    std::sort(readers.begin(), readers.end());
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+    for (int reader : readers) {
+      touched[reader].push_back(static_cast<int>(i));
+      if (variable.producer < 0) continue;
+      successors[variable.producer].push_back(reader);
+      ++waiting_for[reader];
+    }
+    if (variable.producer >= 0) touched[variable.producer].push_back(static_cast<int>(i));
+    unread.push_back(static_cast<int>(readers.size()));
+    begun.push_back(variable.producer < 0 && variable.from_start);
+  }
+  const auto change = [&](int node) {
+    int64_t by = 0;
+    for (int i : touched[node]) {
+      const FusionVariable& variable = problem.variables[i];
+      const int left = unread[i] - (variable.producer == node ? 0 : 1);
+      if (!begun[i]) by += variable.size;
+      if (left == 0 && !variable.to_end) by -= variable.size;
+    }
+    return by;
+  };
+  std::vector<int> ready;
+  for (int node = 0; node < count; ++node)
+    if (waiting_for[node] == 0) ready.push_back(node);
+  while (!ready.empty()) {
+    auto best = ready.begin();
+    int64_t least = change(*best);
+    for (auto other = ready.begin() + 1; other != ready.end(); ++other)
+      if (const int64_t by = change(*other); by < least || (by == least && *other < *best)) {
+        best = other;
+        least = by;
+      }
+    const int node = *best;
+    ready.erase(best);
+    order.push_back(node);
+    for (int i : touched[node]) {
+      begun[i] = true;
+      if (problem.variables[i].producer != node) --unread[i];
+    }
+    for (int next : successors[node])
+      if (--waiting_for[next] == 0) ready.push_back(next);
+  }
+  assert(static_cast<int>(order.size()) == count);
   return order;
 }
 
@@ -166,22 +225,36 @@ Linearization Linearize(const LinearizationProblem& problem, const LinearizeOpti
   Linearization best;
   best.order = FirstTopologicalOrder(problem);
   best.active_size = ActiveSize(problem, best.order);
-  const int64_t bound = LowerBound(problem);
-  best.proved_optimal = best.active_size == bound;
-  if (best.proved_optimal || problem.node_count > kMaxLinearizedNodes) return best;
+  best.lower_bound = LowerBound(problem);
+  best.proved_optimal = best.active_size == best.lower_bound;
+  if (best.proved_optimal) return best;
+  std::vector<int> greedy = GreedyOrder(problem);
+  const int64_t greedy_size = ActiveSize(problem, greedy);
+  const auto take = [&](std::vector<int> order, int64_t size) {
+    best.order = std::move(order);
+    best.active_size = size;
+    best.proved_optimal = size == best.lower_bound;
+  };
+  if (problem.node_count > kMaxLinearizedNodes) {
+    if (greedy_size < best.active_size) take(std::move(greedy), greedy_size);
+    return best;
+  }
   // Each order found is the first of all within its limit, and the next limit is below what it reached: so
   // the last one is the first of all optimal ones.
   Search search(problem, options.max_steps);
+  int64_t limit = std::min(greedy_size, best.active_size - 1);
   while (!best.proved_optimal) {
-    const std::vector<int> order = search.FirstOrder(best.active_size - 1);
+    std::vector<int> order = search.FirstOrder(limit);
     if (order.empty()) {
       best.proved_optimal = !search.out_of_steps();
       break;
     }
-    best.order = order;
-    best.active_size = ActiveSize(problem, order);
-    best.proved_optimal = best.active_size == bound;
+    const int64_t size = ActiveSize(problem, order);
+    take(std::move(order), size);
+    limit = best.active_size - 1;
   }
+  if (greedy_size < best.active_size) take(std::move(greedy), greedy_size);
+  if (best.proved_optimal) best.lower_bound = best.active_size;
   return best;
 }
 

@@ -37,20 +37,23 @@ struct ActiveInterval {
 struct Linearization {
   std::vector<int> order;       // nodes, producers before consumers
   int64_t active_size = 0;      // M_lb: the largest sum of sizes of the variables active at one position
-  bool proved_optimal = false;  // no order has a smaller active_size
+  int64_t lower_bound = 0;      // no order has a smaller active_size than this
+  bool proved_optimal = false;  // active_size is the smallest: it is lower_bound then
 };
 
 struct LinearizeOptions {
   int64_t max_steps = 1 << 20;  // nodes placed during the search, over all branches
 };
 
-// Above this many nodes the first topological order is taken as it is, unproved unless it meets the bound.
+// Up to this many nodes orders are searched. Above, the better one of the first topological order and a greedy
+// one is taken, unproved unless it meets the bound.
 inline constexpr int kMaxLinearizedNodes = 64;
 
 // The order with the least M_lb; among equals the lexicographically first. Seed 000, Listing 4.4, with a
 // bound (the best M_lb so far) and a memory of the sets of placed nodes that cannot be completed below it, so
-// at most one visit per down-set and improvement. At the step limit, the best order so far. Requires an
-// acyclic problem with indices in range.
+// at most one visit per down-set and improvement. At the step limit, the best order so far, which is no worse
+// than a greedy one (of the nodes that can be next, the one that leaves least active). Requires an acyclic
+// problem with indices in range.
 Linearization Linearize(const LinearizationProblem& problem, const LinearizeOptions& options = {});
 
 // M_lb of one order. Requires each node exactly once.

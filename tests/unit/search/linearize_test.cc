@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 namespace fusion {
 namespace {
 
@@ -69,6 +71,43 @@ TEST(Linearize, StopsAtTheStepLimit) {
   const Linearization found = Linearize(problem, {5000});
   EXPECT_EQ(found.order.size(), 61u);
   EXPECT_EQ(found.active_size, ActiveSize(problem, found.order));
+}
+
+// `count` nodes that each leave something for the sum of all, which 2 * count - 1 more nodes make, all of the
+// former first.
+LinearizationProblem SumOfAll(int count) {
+  LinearizationProblem problem;
+  problem.node_count = 2 * count - 1;
+  problem.variables.push_back({1, -1, {}});
+  for (int k = 0; k < count; ++k) problem.variables[0].consumers.push_back(k);
+  for (int k = 0; k < count; ++k) problem.variables.push_back({1, k, {k == 0 ? count : count + k - 1}});
+  for (int k = 1; k < count; ++k) {
+    problem.variables.push_back({1, count + k - 1, {}});
+    if (k + 1 < count) problem.variables.back().consumers.push_back(count + k);
+  }
+  return problem;
+}
+
+TEST(Linearize, FindsAGoodOrderOfManyNodesInFewStepsOrNone) {
+  for (int count : {20, 200}) {
+    const LinearizationProblem problem = SumOfAll(count);
+    std::vector<int> first(problem.node_count);
+    std::iota(first.begin(), first.end(), 0);
+    EXPECT_GT(ActiveSize(problem, first), count);
+    const Linearization found = Linearize(problem, {.max_steps = 200});
+    EXPECT_EQ(found.active_size, 4) << "the input, a sum, an operand and the next sum";
+    EXPECT_EQ(found.active_size, ActiveSize(problem, found.order));
+  }
+}
+
+TEST(Linearize, GivesABoundWhatItCannotProve) {
+  LinearizationProblem problem = SumOfAll(200);
+  const Linearization found = Linearize(problem);
+  EXPECT_FALSE(found.proved_optimal);
+  EXPECT_EQ(found.lower_bound, 3) << "two operands and their sum";
+  const Linearization small = Linearize(SumOfAll(4));
+  EXPECT_TRUE(small.proved_optimal);
+  EXPECT_EQ(small.lower_bound, small.active_size);
 }
 
 TEST(Linearize, TakesLargeFusionsInTheirFirstOrder) {
