@@ -19,7 +19,7 @@ struct FusionShape {
   const SizeValues& sizes;
   const CostModel& model;
   NodeSet nodes;
-  std::vector<int> members;
+  std::vector<int> members;  // in the order in which a kernel computes them (member_order.h)
   SkeletonAnswer skeleton;
   std::vector<ValueId> loads, stores;
   double bytes_read = 0, bytes_written = 0, flops = 0;
@@ -36,7 +36,7 @@ struct FusionShape {
   bool IsGridReduction(size_t i) const;
   // Of all that the node computes, without loads and stores; part of `instructions`.
   double InstructionsOf(const Node& node) const;
-  // An implementation with all but parameters, placement and estimate; nodes in ascending order.
+  // An implementation with all but parameters, placement and estimate.
   FusionImplementation Base() const;
   KernelTraits Traits() const;
 };

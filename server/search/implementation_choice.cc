@@ -10,6 +10,7 @@
 #include "server/search/fusion_shape.h"
 #include "server/search/host_costs.h"
 #include "server/search/kernel_identity.h"
+#include "server/search/member_order.h"
 
 namespace fusion {
 
@@ -78,6 +79,28 @@ KernelTraits FusionShape::Traits() const {
   return traits;
 }
 
+namespace {
+
+// Everything that follows the members with them.
+void OrderByRegisters(FusionShape* shape) {
+  if (shape->members.size() < 3) return;  // nothing to gain
+  const MemberOrder order = OrderMembers(shape->graph, shape->members, shape->skeleton);
+  if (std::is_sorted(order.positions.begin(), order.positions.end())) return;
+  const std::vector<int> members = std::exchange(shape->members, {});
+  const RowPanelRoles panel = shape->skeleton.row_panel;
+  RowPanelRoles& ordered = shape->skeleton.row_panel;
+  ordered.roles.clear();
+  ordered.phases.clear();
+  for (int position : order.positions) {
+    shape->members.push_back(members[position]);
+    if (panel.phases.empty()) continue;
+    ordered.roles.push_back(panel.roles[position]);
+    ordered.phases.push_back(panel.phases[position]);
+  }
+}
+
+}  // namespace
+
 FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
                           const CostModel& model, SkeletonAnswer skeleton) {
   FusionShape shape{.graph = graph,
@@ -86,6 +109,7 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
                     .nodes = nodes,
                     .members = nodes.Members(),
                     .skeleton = std::move(skeleton)};
+  OrderByRegisters(&shape);
   FindLoadsAndStores(graph, nodes, &shape.loads, &shape.stores);
   for (ValueId value : shape.loads) shape.bytes_read += graph.value(value).type.Bytes(sizes);
   for (ValueId value : shape.stores) shape.bytes_written += graph.value(value).type.Bytes(sizes);

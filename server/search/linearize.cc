@@ -40,8 +40,8 @@ std::vector<int> FirstTopologicalOrder(const LinearizationProblem& problem) {
   return order;
 }
 
-// The order that always takes, of the nodes whose producers are placed, the one after which the least is active;
-// the smallest of equal ones.
+// The order that always takes, of the nodes whose producers are placed, the one after which the least is
+// active; the smallest of equal ones.
 std::vector<int> GreedyOrder(const LinearizationProblem& problem) {
   const int count = problem.node_count;
   std::vector<int> waiting_for(count, 0), order;

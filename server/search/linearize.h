@@ -45,8 +45,8 @@ struct LinearizeOptions {
   int64_t max_steps = 1 << 20;  // nodes placed during the search, over all branches
 };
 
-// Up to this many nodes orders are searched. Above, the better one of the first topological order and a greedy
-// one is taken, unproved unless it meets the bound.
+// Up to this many nodes orders are searched. Above, the better one of the first topological order and a
+// greedy one is taken, unproved unless it meets the bound.
 inline constexpr int kMaxLinearizedNodes = 64;
 
 // The order with the least M_lb; among equals the lexicographically first. Seed 000, Listing 4.4, with a

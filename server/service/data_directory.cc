@@ -52,8 +52,8 @@ absl::Status PrepareDumpDirectory(const std::string& directory) {
   std::filesystem::create_directories(directory, error);
   if (!error && access(directory.c_str(), W_OK | X_OK) != 0)
     error = std::error_code(errno, std::generic_category());
-  return error ? absl::InvalidArgumentError(absl::StrCat("--dump-dir: ", directory,
-                                                         " cannot be written to: ", error.message()))
+  return error ? absl::InvalidArgumentError(
+                     absl::StrCat("--dump-dir: ", directory, " cannot be written to: ", error.message()))
                : absl::OkStatus();
 }
 

@@ -1,4 +1,6 @@
 // Search, covers and code: the stages that need no worker.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -6,8 +8,6 @@
 #include <limits>
 #include <map>
 #include <set>
-
-#include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
