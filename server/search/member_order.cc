@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/search/linearize.h"
 
 namespace fusion {
@@ -117,6 +118,22 @@ MemberOrder OrderMembers(const Graph& graph, const std::vector<int>& members, co
   order.positions.resize(members.size());
   std::iota(order.positions.begin(), order.positions.end(), 0);
   return order;
+}
+
+std::string UnprovedOrderText(const Graph& graph, const FusionImplementation& implementation) {
+  for (const FusionImplementation& sweep : implementation.sweeps)
+    if (std::string text = UnprovedOrderText(graph, sweep); !text.empty()) return text;
+  const Skeleton skeleton = implementation.skeleton;
+  if (skeleton != Skeleton::kVector && skeleton != Skeleton::kRowPanel) return "";
+  const NodeSet& nodes = implementation.fusion.nodes;
+  const MemberOrder order =
+      OrderMembers(graph, nodes.Members(),
+                   skeleton == Skeleton::kVector ? SkeletonAnswer{.feasible = true, .skeleton = skeleton}
+                                                 : ChooseSkeleton(graph, nodes));
+  if (order.proved_optimal) return "";
+  return absl::StrCat(
+      order.live, " values of an entry are live at once, in the best order found; no order has fewer than ",
+      order.lower_bound);
 }
 
 }  // namespace fusion

@@ -1,8 +1,9 @@
 // In which order a kernel over vectors or rows computes its nodes: the one that keeps least in registers at
-// once, whatever the order of statements in the source. Internal to server/search.
+// once, whatever the order of statements in the source.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "server/graph/graph.h"
@@ -27,5 +28,10 @@ inline constexpr int64_t kMemberOrderSteps = 1000;
 // order. `members` stay in ascending order where no other keeps less.
 MemberOrder OrderMembers(const Graph& graph, const std::vector<int>& members, const SkeletonAnswer& skeleton,
                          int64_t max_steps = kMemberOrderSteps);
+
+// Of a kernel over vectors or rows, or the sweeps of one, whose order is the best that was found but not
+// proved: "21 values of an entry are live at once, in the best order found; no order has fewer than 17". Else
+// empty.
+std::string UnprovedOrderText(const Graph& graph, const FusionImplementation& implementation);
 
 }  // namespace fusion

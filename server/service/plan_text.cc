@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "server/search/member_order.h"
 
 namespace fusion {
 namespace {
@@ -55,6 +56,8 @@ std::string PrintPlans(const Graph& graph, const Plans& plans, double start_seco
       const FusionImplementation& implementation = plans.space.implementations[member];
       absl::StrAppend(&text, "  ", implementation.Describe(graph), "\n      ",
                       implementation.estimate.ToString(), "\n");
+      if (const std::string unproved = UnprovedOrderText(graph, implementation); !unproved.empty())
+        absl::StrAppend(&text, "      ", unproved, "\n");
     }
   }
   if (const size_t more = plans.covers.covers.size() - shown; more > 0)

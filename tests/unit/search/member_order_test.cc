@@ -22,12 +22,12 @@ using ::testing::SizeIs;
 
 constexpr int kTerms = 20;
 
-// kTerms statements "pK = make", and their sum by "sK = add(sJ, pK)". `in_turn`: each sum right behind its
+// `count` statements "pK = make", and their sum by "sK = add(sJ, pK)". `in_turn`: each sum right behind its
 // operands; else all terms come first.
-std::string SumOfTerms(const std::string& type, const std::string& make, const std::string& add,
-                       bool in_turn) {
+std::string SumOfTerms(const std::string& type, const std::string& make, const std::string& add, bool in_turn,
+                       int count = kTerms) {
   std::string names, terms, sums, both;
-  for (int k = 0; k < kTerms; ++k) {
+  for (int k = 0; k < count; ++k) {
     const std::string term = absl::StrCat("p", k, " = ", make, ";\n");
     const std::string sum = k == 0 ? ""
                                    : absl::StrCat("s", k, " = ", add, "(",
@@ -38,7 +38,7 @@ std::string SumOfTerms(const std::string& type, const std::string& make, const s
     both += term + sum;
   }
   return absl::StrCat("size m = 4096, n = 4096;\n", type, " x", names, ";\ninput x;\n",
-                      in_turn ? both : terms + sums, "return s", kTerms - 1, ";\n");
+                      in_turn ? both : terms + sums, "return s", count - 1, ";\n");
 }
 
 NodeSet AllOf(const Graph& graph) {
@@ -126,6 +126,16 @@ TEST(OrderMembers, RowPanelsKeepTheirPhases) {
     }
   }
   EXPECT_GE(order.live, order.lower_bound);
+}
+
+TEST(OrderMembers, SaysWhatIsNotProvedAndTheBound) {
+  const auto large = testing::ParsedText(SumOfTerms("vector[n]", "shift(0.5, x)", "vadd", false, 40)),
+             small = testing::ParsedText(SumOfTerms("vector[n]", "shift(0.5, x)", "vadd", false, 4));
+  const auto made = Implement(*large), proved = Implement(*small);
+  ASSERT_FALSE(made.empty() || proved.empty());
+  EXPECT_EQ(UnprovedOrderText(*large, made[0]),
+            "4 values of an entry are live at once, in the best order found; no order has fewer than 3");
+  EXPECT_EQ(UnprovedOrderText(*small, proved[0]), "");
 }
 
 // Where nothing is gained statements stay as they are written.
