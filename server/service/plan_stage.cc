@@ -23,6 +23,12 @@ namespace {
 // Of a whole job; a submission may ask for less through its own time limit.
 constexpr std::chrono::seconds kCoverTimeLimit(20);
 constexpr std::chrono::seconds kOtherCoversTimeLimit(1);
+// Graphs of so few nodes have all their fusible sets looked at, of any size, as far as there are no more than
+// this: Black-Scholes, 24 nodes, has 4,004 (in time for `explain`: 35 us a set). More sets of larger graphs
+// gain nothing beside those that grow: with 20,000 instead of 4,000 the best cover of 300 operations on
+// vectors was 0.01 % faster, that of 1,000 slower, since covers took all the time.
+constexpr int kFewNodes = 64;
+constexpr int64_t kFusionsOfFewNodes = 10'000;
 // Unfused covers that compete to be the baseline.
 constexpr int kUnfusedVariants = 4;
 // Memory that the driver, the code and the runner's own buffers take.
@@ -229,6 +235,10 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   SearchOptions search;
   search.implementation.deterministic = deterministic;
   search.together = hints.together;
+  if (graph.node_count() <= kFewNodes) {
+    search.max_fusion_nodes = kFewNodes;
+    search.max_fusions = kFusionsOfFewNodes;
+  }
   if (!hints.implementations.empty())
     search.implementation.wanted = [&](const FusionImplementation& kernel) {
       return hints.AllowMaking(graph, kernel);

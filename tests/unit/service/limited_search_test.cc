@@ -99,8 +99,30 @@ TEST(LimitedSearch, AFusionThatIsAskedForIsLookedAtWhateverTheLimit) {
     }));
 }
 
-TEST(LimitedSearch, ASpaceThatIsCompleteIsProved) {
-  auto checked = CheckSource(testing::ExampleSource("gemver"), *Catalog::BuiltIn());
+// Each of 1,100 products is added to the sum before: layers of products alone would write each and read it
+// again, whatever comes first in the source.
+TEST(LimitedSearch, ChainsOfVeryLargeGraphsGrow) {
+  for (bool in_turn : {false, true}) {
+    const Submission submission = SumOfMany(1100, in_turn);
+    const Graph& graph = *submission.graph;
+    auto space = SearchFusions(graph, submission.sizes, H100(), {.implementation = {.keep = 1}});
+    ASSERT_TRUE(space.ok()) << space.status();
+    size_t large = 0;
+    for (const FusionImplementation& kernel : space->implementations) {
+      if (kernel.fusion.nodes.Size() < 48) continue;
+      ++large;
+      EXPECT_LE(kernel.loads.size() + kernel.stores.size(), 3u) << "x, the sum before and that behind";
+    }
+    EXPECT_GE(large, 2199u / 64);
+    EXPECT_THAT(space->notes, Contains(HasSubstr("as chains alone since the graph is so large")));
+  }
+}
+
+class CompleteSearch : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Examples, CompleteSearch, ::testing::Values("gemver", "black_scholes"));
+
+TEST_P(CompleteSearch, IsProved) {
+  auto checked = CheckSource(testing::ExampleSource(GetParam()), *Catalog::BuiltIn());
   ASSERT_TRUE(checked.ok()) << checked.status();
   for (auto& [symbol, value] : checked->sizes) value = 2048;
   auto plans = PlanCovers(*checked, H100(), 30, false);
