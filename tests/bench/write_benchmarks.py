@@ -169,7 +169,11 @@ SEARCH_ROWS = (("Example/function1", "Function I: whole search and 50 best cover
                ("RandomGraph/nodes:1000/covers:50/", "the same, 1000 nodes: 50 best", "30 s, within the gap"),
                ("VectorGraph/nodes:300/", "vector operations, 300 nodes, predicted times, 30 covers", ""),
                ("VectorGraph/nodes:1000/", "the same, 1000 nodes", ""),
-               ("VectorGraph/nodes:10000/", "the same, 10,000 nodes", "60 s, an answer with its bound"))
+               ("VectorGraph/nodes:10000/", "the same, 10,000 nodes", "60 s, an answer with its bound"),
+               ("OwnInputs/nodes:300/", "the same, no inputs in common, 300 nodes", ""),
+               ("OwnInputs/nodes:1000/", "the same, 1000 nodes", ""),
+               ("SetsUpToSix/nodes:300/", "the same, 300 nodes, all sets up to 6, predicted times: best cover", ""),
+               ("SetsUpToSix/nodes:1000/", "the same, 1000 nodes", ""))
 
 
 MOST_ROWS = 3  # of one kind of graph, each by itself

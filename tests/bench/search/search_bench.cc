@@ -5,7 +5,7 @@
 //
 // Counters: best_us of the best cover found, predicted; gap_percent of it over the bound proved; proved: 1
 // when the best cover of all was found; listed_gap_percent: the gap among covers of the sets that were looked
-// at; covers; most_megabytes of memory that the process had by then.
+// at; covers; sets that were looked at; most_megabytes of memory that the process had by then.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -68,28 +68,36 @@ void RandomGraph(benchmark::State& state) {
   }
 }
 
-// A graph of as many operations on vectors, planned as `explain` does it: search by the cost model, 30
-// covers, their best.
-void VectorGraph(benchmark::State& state) {
-  const int nodes = static_cast<int>(state.range(0));
-  const FusibleSetProblem dag = testing::RandomDag(nodes, 1);
+// A random graph of as many operations on vectors. `own_inputs`: nodes read nothing in common but results of
+// others, so that fusible sets are few; else two inputs are read by half of all nodes.
+absl::StatusOr<Submission> VectorSubmission(int nodes, unsigned seed, bool own_inputs) {
+  const FusibleSetProblem dag = testing::RandomDag(nodes, seed);
   std::vector<std::vector<int>> operands(nodes);
   for (int node = 0; node < nodes; ++node)
     for (int successor : dag.successors[node]) operands[successor].push_back(node);
-  std::string text = "size n = 1048576;\nvector[n] x, y";
-  for (int node = 0; node < nodes; ++node) absl::StrAppend(&text, ", v", node);
-  absl::StrAppend(&text, ";\ninput x, y;\n");
-  const auto operand = [&](int node, size_t k) {
-    return k < operands[node].size() ? absl::StrCat("v", operands[node][k]) : std::string(k == 0 ? "x" : "y");
-  };
-  std::vector<std::string> results;
+  std::vector<std::string> inputs, results, names;
+  if (!own_inputs) inputs = {"x", "y"};
+  std::string text;
   for (int node = 0; node < nodes; ++node) {
-    absl::StrAppend(&text, "v", node, " = vadd(", operand(node, 0), ", ", operand(node, 1), ");\n");
-    if (dag.successors[node].empty()) results.push_back(absl::StrCat("v", node));
+    std::vector<std::string> read;
+    for (int operand : operands[node]) read.push_back(absl::StrCat("v", operand));
+    if (read.empty()) read.push_back(own_inputs ? inputs.emplace_back(absl::StrCat("x", node)) : "x");
+    if (read.size() == 1 && !own_inputs) read.push_back("y");
+    names.push_back(absl::StrCat("v", node));
+    absl::StrAppend(&text, names.back(), read.size() == 1 ? " = square(" : " = vadd(",
+                    absl::StrJoin(read, ", "), ");\n");
+    if (dag.successors[node].empty()) results.push_back(names.back());
   }
   v1::GraphSource source;
-  source.set_fuse(absl::StrCat(text, "return ", absl::StrJoin(results, ", "), ";\n"));
-  auto checked = CheckSource(source, *Catalog::BuiltIn());
+  source.set_fuse(absl::StrCat("size n = 1048576;\nvector[n] ", absl::StrJoin(inputs, ", "), ", ",
+                               absl::StrJoin(names, ", "), ";\ninput ", absl::StrJoin(inputs, ", "), ";\n",
+                               text, "return ", absl::StrJoin(results, ", "), ";\n"));
+  return CheckSource(source, *Catalog::BuiltIn());
+}
+
+// Planned as `explain` does it: search by the cost model, 30 covers, their best.
+void Plan(benchmark::State& state, bool own_inputs) {
+  auto checked = VectorSubmission(static_cast<int>(state.range(0)), 1, own_inputs);
   if (!checked.ok()) return state.SkipWithError(std::string(checked.status().message()).c_str());
   const CostModel model(DescribedDevice(v1::CUDA));
   for (auto _ : state) {
@@ -97,6 +105,27 @@ void VectorGraph(benchmark::State& state) {
     if (!plans.ok()) return state.SkipWithError(std::string(plans.status().message()).c_str());
     Report(state, plans->covers);
     state.counters["listed_gap_percent"] = 100 * plans->summary.listed_gap();
+    state.counters["sets"] = static_cast<double>(plans->space.fusible_sets);
+  }
+}
+void VectorGraph(benchmark::State& state) { Plan(state, false); }
+void OwnInputs(benchmark::State& state) { Plan(state, true); }
+
+// All sets of up to six nodes of such a graph, each with its predicted time, and their best cover.
+void SetsUpToSix(benchmark::State& state) {
+  auto checked = VectorSubmission(static_cast<int>(state.range(0)), 1, true);
+  if (!checked.ok()) return state.SkipWithError(std::string(checked.status().message()).c_str());
+  const CostModel model(DescribedDevice(v1::CUDA));
+  SearchOptions options{.max_fusion_nodes = 6, .max_fusions = 1'000'000, .max_grown_nodes = 0};
+  options.implementation.keep = 1;
+  for (auto _ : state) {
+    auto space = SearchFusions(*checked->graph, checked->sizes, model, options);
+    if (!space.ok()) return state.SkipWithError(std::string(space.status().message()).c_str());
+    auto covers =
+        SolveCoversOf(*checked->graph, *space, [](const FusionImplementation&) { return true; }, {});
+    if (!covers.ok()) return state.SkipWithError(std::string(covers.status().message()).c_str());
+    Report(state, *covers);
+    state.counters["sets"] = static_cast<double>(space->fusible_sets);
   }
 }
 
@@ -121,6 +150,8 @@ BENCHMARK(VectorGraph)
     ->Arg(10000)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
+BENCHMARK(OwnInputs)->ArgName("nodes")->Arg(300)->Arg(1000)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK(SetsUpToSix)->ArgName("nodes")->Arg(300)->Arg(1000)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 }  // namespace fusion
