@@ -31,7 +31,8 @@ class Builder {
   // more memory than a build may have, is COMPILE_ERROR with the compiler's log; one that takes longer than
   // the task's deadline (0: 120 s) is TIMEOUT. A build that is stopped is TIMEOUT too, its result of no use.
   // No outcome: no folder, no room on the disk, a compiler that cannot be started, that was killed, or that
-  // crashed, be it at its source.
+  // crashed, be it at its source; one that got no more memory on a machine that has less than a build may
+  // have.
   virtual BuildOutput Build(const v1::BuildTask& task, std::stop_token stop = {}) = 0;
 
   // Changes whenever results may: "NVRTC 13.0", "g++ (Debian 12.2.0-14) 12.2.0".

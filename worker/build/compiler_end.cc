@@ -1,8 +1,11 @@
 #include "worker/build/compiler_end.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace fusion {
 namespace {
@@ -69,6 +73,28 @@ bool CompilerCrashed(absl::string_view line) {
   return rest.has_value() && NamesOneOf(*rest, kCrashes);
 }
 
+// What compilers, assemblers and linkers say when an allocation fails, and what the C++ library says of them.
+constexpr absl::string_view kOutOfMemory[] = {"out of memory",          "Out of memory",
+                                              "memory exhausted",       "std::bad_alloc",
+                                              "Cannot allocate memory", "Memory allocation failure",
+                                              "insufficient memory"};
+
+std::string ReadText(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The figure of a line of /proc/meminfo, in bytes; 0: there is none.
+int64_t Figure(absl::string_view meminfo, absl::string_view name) {
+  for (absl::string_view line : absl::StrSplit(meminfo, '\n')) {
+    if (!absl::ConsumePrefix(&line, name) || !absl::ConsumePrefix(&line, ":")) continue;
+    int64_t kibibytes = 0;
+    absl::ConsumeSuffix(&line, " kB");
+    if (absl::SimpleAtoi(line, &kibibytes)) return kibibytes * 1024;
+  }
+  return 0;
+}
+
 bool SaysMachineFault(absl::string_view line) {
   return absl::StartsWith(line, "bwrap: ") || DriverOfGccSaysSo(line) || LinkerOfGccSaysSo(line) ||
          DriverOfClangSaysSo(line) || CompilerCrashed(line) ||
@@ -78,12 +104,48 @@ bool SaysMachineFault(absl::string_view line) {
 
 }  // namespace
 
-std::string MachineFault(const ExitStatus& status, absl::string_view log) {
-  if (status.signal != 0)
+bool SaysOutOfMemory(absl::string_view line) {
+  return std::any_of(std::begin(kOutOfMemory), std::end(kOutOfMemory),
+                     [&](absl::string_view text) { return absl::StrContains(line, text); });
+}
+
+int64_t BytesToBeHad(absl::string_view meminfo, absl::string_view overcommit) {
+  overcommit = absl::StripAsciiWhitespace(overcommit);
+  if (overcommit == "1") return -1;
+  if (overcommit == "2")
+    return std::max<int64_t>(0, Figure(meminfo, "CommitLimit") - Figure(meminfo, "Committed_AS"));
+  const int64_t all = Figure(meminfo, "MemTotal") + Figure(meminfo, "SwapTotal");
+  return all > 0 ? all : -1;
+}
+
+MemoryOffer MemoryOfThisMachine() {
+  MemoryOffer offer;
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) continue;
+    const auto bytes = static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX));
+    offer.process_bytes = offer.process_bytes < 0 ? bytes : std::min(offer.process_bytes, bytes);
+  }
+  offer.machine_bytes = BytesToBeHad(ReadText("/proc/meminfo"), ReadText("/proc/sys/vm/overcommit_memory"));
+  return offer;
+}
+
+bool MachineLacksMemory(uint64_t build_bytes, const MemoryOffer& offer) {
+  const auto lacks = [&](int64_t offered) {
+    return offered >= 0 && (build_bytes == 0 || static_cast<uint64_t>(offered) < build_bytes);
+  };
+  return lacks(offer.process_bytes) || lacks(offer.machine_bytes);
+}
+
+std::string MachineFault(const ExitStatus& status, absl::string_view log, bool lacks_memory) {
+  if (status.signal != 0) {
+    if (status.signal == SIGABRT && lacks_memory)
+      return absl::StrCat("the compiler was ", status.ToString(), ", on a machine without memory for it");
     return IsOfTheSource(status.signal) ? "" : absl::StrCat("the compiler was ", status.ToString());
+  }
   constexpr size_t kMost = 300;
   for (const absl::string_view line : absl::StrSplit(log, '\n'))
-    if (SaysMachineFault(line))
+    if (SaysMachineFault(line) || (lacks_memory && SaysOutOfMemory(line)))
       return absl::StrCat("the compiler failed: ", absl::StripAsciiWhitespace(line.substr(0, kMost)));
   return "";
 }

@@ -250,7 +250,10 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
   if (result->timed_out)
     return finish(v1::TIMEOUT, absl::StrCat("compilation was given up after ", limit, " s\n", result->log));
   if (!result->status.ok()) {
-    if (const std::string fault = MachineFault(result->status, result->log + result->end); !fault.empty()) {
+    const bool lacks_memory =
+        MachineLacksMemory(LimitsOf(policy_.kind).address_space_bytes, MemoryOfThisMachine());
+    if (const std::string fault = MachineFault(result->status, result->log + result->end, lacks_memory);
+        !fault.empty()) {
       // At the limit of processor time a process is killed with the signal that is also for want of memory.
       const uint64_t most = LimitsOf(policy_.kind).processor_seconds;
       if (std::chrono::steady_clock::now() - start >= std::chrono::seconds(most))

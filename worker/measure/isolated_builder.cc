@@ -12,6 +12,7 @@
 #include "worker/measure/runner_process.h"
 #include "worker/measure/status_macros.h"
 #include "worker/sandbox/machine_offer.h"
+#include "worker/sandbox/resource_limits.h"
 
 namespace fusion {
 
@@ -38,6 +39,10 @@ bool HasEnded(const RunnerProcess& runner) {
 bool GaveUp(const RunnerDeath& death) {
   return std::any_of(std::begin(kSignalsOfTheSource), std::end(kSignalsOfTheSource),
                      [&](int signal) { return death.message == ExitStatus{.signal = signal}.ToString(); });
+}
+
+bool LacksMemory() {
+  return MachineLacksMemory(LimitsOf(CompilerPolicy().kind).data_bytes, MemoryOfThisMachine());
 }
 
 }  // namespace
@@ -88,6 +93,8 @@ BuildOutput IsolatedBuilder::Build(const v1::BuildTask& task, std::stop_token st
   if (reply.ok()) {
     output.result = reply->built().result();
     output.binary = reply->built().binary();
+    if (output.result.outcome() == v1::COMPILE_ERROR && SaysOutOfMemory(output.result.log()) && LacksMemory())
+      output.result.set_outcome(v1::OUTCOME_UNSPECIFIED);
     if (!output.has_outcome()) return output;  // the next one gets another process
     std::lock_guard lock(pool_->mutex);
     pool_->idle.push_back(std::move(runner));
@@ -97,7 +104,9 @@ BuildOutput IsolatedBuilder::Build(const v1::BuildTask& task, std::stop_token st
       death.cause == RunnerDeath::Cause::kTimeout || death.cause == RunnerDeath::Cause::kStopped;
   // Otherwise none: it was killed, or there is no runner.
   if (late) output.result.set_outcome(v1::TIMEOUT);
-  if (GaveUp(death)) output.result.set_outcome(v1::COMPILE_ERROR);
+  // NVRTC aborts where it gets no more memory: at the limit, or because there is no more.
+  const bool lacks_memory = death.message == ExitStatus{.signal = SIGABRT}.ToString() && LacksMemory();
+  if (GaveUp(death) && !lacks_memory) output.result.set_outcome(v1::COMPILE_ERROR);
   output.result.set_log(
       absl::StrCat("the compiler ", late ? "was given up: " : "failed: ", reply.status().message()));
   return output;

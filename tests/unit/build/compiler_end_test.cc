@@ -59,6 +59,39 @@ TEST(MachineFaultTest, TheLimitsOfABuildAreItsSourcesDoing) {
     EXPECT_EQ(FaultIn(line), "") << line;
 }
 
+TEST(MachineFaultTest, WantOfMemoryIsTheMachinesWhereItHasLessThanABuildMayHave) {
+  EXPECT_THAT(MachineFault(ExitStatus{.signal = SIGABRT}, "", true), HasSubstr("killed by signal 6"));
+  EXPECT_EQ(MachineFault(ExitStatus{.signal = SIGXCPU}, "", true), "");
+  for (const char* line : {"virtual memory exhausted: Cannot allocate memory",
+                           "cc1plus: out of memory allocating 2147483664 bytes after a total of 610304 bytes",
+                           "terminate called after throwing an instance of 'std::bad_alloc'",
+                           "LLVM ERROR: out of memory", "/usr/bin/ld: final link failed: memory exhausted"}) {
+    EXPECT_THAT(MachineFault(ExitStatus{.code = 1}, line, true), HasSubstr(line));
+    EXPECT_EQ(MachineFault(ExitStatus{.code = 1}, line, false), "") << "at the limit of a build";
+  }
+  EXPECT_EQ(MachineFault(ExitStatus{.code = 1}, "fused.cc:1:9: error: 'x' was not declared", true), "");
+}
+
+TEST(MachineMemoryTest, IsWhatTheKernelGivesOut) {
+  constexpr char kMeminfo[] =
+      "MemTotal:        1000 kB\nMemFree:  10 kB\nSwapTotal:   500 kB\nCommitLimit:   1200 kB\n"
+      "Committed_AS:   900 kB\n";
+  EXPECT_EQ(BytesToBeHad(kMeminfo, "0\n"), 1500 * 1024);
+  EXPECT_EQ(BytesToBeHad(kMeminfo, "1\n"), -1);
+  EXPECT_EQ(BytesToBeHad(kMeminfo, "2\n"), 300 * 1024);
+  EXPECT_EQ(BytesToBeHad("CommitLimit: 1 kB\nCommitted_AS: 9 kB\n", "2"), 0);
+  EXPECT_EQ(BytesToBeHad("", ""), -1);
+}
+
+TEST(MachineMemoryTest, IsLackingWhereABuildMayHaveMore) {
+  EXPECT_FALSE(MachineLacksMemory(2000, {}));
+  EXPECT_FALSE(MachineLacksMemory(2000, {.process_bytes = 2000, .machine_bytes = 5000}));
+  EXPECT_TRUE(MachineLacksMemory(2000, {.process_bytes = 1999}));
+  EXPECT_TRUE(MachineLacksMemory(2000, {.process_bytes = 3000, .machine_bytes = 10}));
+  EXPECT_TRUE(MachineLacksMemory(0, {.process_bytes = 3000})) << "without a limit of its own";
+  EXPECT_FALSE(MachineLacksMemory(0, {}));
+}
+
 TEST(MachineFaultTest, SoIsWhatACompilerThatWorksSays) {
   for (const char* line : {"fused.cc:1:9: error: 'undeclared' was not declared in this scope",
                            "fused.cc:1:10: fatal error: missing.h: No such file or directory",

@@ -197,6 +197,22 @@ TEST_F(FailingCompilerTest, HowItEndedIsFoundBehindALogOfAnyLength) {
       HasSubstr("Killed signal"));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// As a worker is that was started with a limit below that of a build (ulimit -v, LimitAS= of a unit).
+TEST_F(FailingCompilerTest, WantOfMemoryIsNoOutcomeWhereABuildMayNotHaveItsShare) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = (rlim_t{2} << 30) - 4096;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
+  const std::string said = Fault("echo 'cc1plus: out of memory allocating 65536 bytes'; exit 1");
+  const std::string aborted = Fault("kill -6 $$");
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(said, HasSubstr("out of memory allocating"));
+  EXPECT_THAT(aborted, HasSubstr("killed by signal 6"));
+}
+#endif
+
 TEST_F(FailingCompilerTest, WhatTheSourceAskedForIsAnOutcome) {
   for (const char* end :
        {"echo 'fused.cc:1:1: error: no such thing'; exit 1",
