@@ -69,19 +69,36 @@ int main(int argc, char** argv) {
   bool builds_only = false;
   app.add_flag("--builds-only", builds_only, "offer compilers and no devices: needs no GPU");
   fusion::SimulationOptions simulation{.devices = 0};
-  app.add_option("--simulate", simulation.devices,
-                 "offer so many simulated GPUs instead of what is here, to try out a farm: nothing is "
-                 "computed or verified")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--simulate-faults", simulation.faults, "share of simulated programs that fault")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--simulate-hangs", simulation.hangs, "share of simulated timings that never end")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--simulate-failures", simulation.failures,
-                 "share of simulated timings at which the worker fails")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--simulate-seconds", simulation.time_seconds, "time that a simulated timing takes")
-      ->check(CLI::Range(0.0, 3600.0));
+  CLI::Option* simulate =
+      app.add_option("--simulate", simulation.devices,
+                     "offer so many simulated GPUs instead of what is here, to try out a farm: nothing is "
+                     "computed or verified")
+          ->check(CLI::Range(1, 1024));
+  const auto add_share = [&](const char* name, double* share, const char* help) {
+    app.add_option(name, *share, help)->check(CLI::Range(0.0, 1.0))->needs(simulate);
+  };
+  add_share("--simulate-faults", &simulation.faults, "share of simulated programs that fault");
+  add_share("--simulate-wrong", &simulation.wrong, "share of simulated programs that give wrong results");
+  add_share("--simulate-cheats", &simulation.cheats,
+            "share of simulated programs that are faster than their memory traffic allows");
+  add_share("--simulate-hangs", &simulation.hangs, "share of simulated timings that never end");
+  add_share("--simulate-failures", &simulation.failures,
+            "share of simulated timings at which the worker fails");
+  add_share("--simulate-sick", &simulation.sick_devices,
+            "share of simulated timings after which their device is taken out for a while");
+  app.add_option("--simulate-out", simulation.out,
+                 "so many of the simulated GPUs do not work when the worker starts, and come back after a "
+                 "while")
+      ->check(CLI::Range(0, 1024))
+      ->needs(simulate);
+  app.add_option("--simulate-sick-seconds", simulation.sick_seconds,
+                 "how long a simulated GPU is taken out (default: 1)")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->needs(simulate);
+  app.add_option("--simulate-seconds", simulation.time_seconds,
+                 "time that a simulated timing takes (default: 0.1)")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->needs(simulate);
   app.add_flag("--allow-unconfined-host-code", options.workplace.allow_unconfined_host_code,
                "offer the host as a device even where native code of candidates cannot be confined");
   app.add_option("--log-level", log_level, "debug, info, warn or error")

@@ -13,7 +13,8 @@
 namespace fusion {
 namespace {
 
-constexpr double kSickSeconds = 1;
+// Of its time, what a program claims that cheats.
+constexpr double kCheatersShare = 0.001;
 
 v1::DeviceDescription SimulatedGpu(const std::string& host, int number) {
   // Figures of the size of an H200's.
@@ -65,6 +66,8 @@ SimulatedWorkplace::SimulatedWorkplace(const SimulationOptions& options, BlobTra
   if (options_.build_slots > 0) builds_.emplace_back().set_target(v1::CUDA);
   notes_.push_back("devices are simulated: nothing is computed, and no result is verified");
   confinement_.set_runner("nothing runs");
+  for (int i = std::max(0, options_.devices - options_.out); i < options_.devices; ++i)
+    FallSick(devices_[i].uuid(), "a simulated device that does not start");
 }
 
 SimulatedWorkplace::~SimulatedWorkplace() {
@@ -75,6 +78,14 @@ SimulatedWorkplace::~SimulatedWorkplace() {
 bool SimulatedWorkplace::Happens(double share) {
   std::lock_guard lock(mutex_);
   return std::bernoulli_distribution(std::clamp(share, 0.0, 1.0))(random_);
+}
+
+void SimulatedWorkplace::FallSick(const std::string& uuid, const std::string& reason) {
+  health_.TakeOut(uuid, reason);
+  boost::asio::post(threads_, [this, uuid] {
+    Wait(options_.sick_seconds, std::stop_token());
+    health_.BringBack(uuid);
+  });
 }
 
 bool SimulatedWorkplace::Wait(double seconds, std::stop_token stop) {
@@ -132,15 +143,28 @@ bool SimulatedWorkplace::Time(const v1::TimeTask& task, std::stop_token stop, v1
     return true;
   }
   v1::TimeResult& result = *report->mutable_time();
-  const auto measure = [&](const v1::Program& program, v1::ProgramMeasurement* measurement) {
+  // The unfused program is our own: it may fault, but does not cheat.
+  const auto measure = [&](const v1::Program& program, bool ours, v1::ProgramMeasurement* measurement) {
     measurement->set_name(program.name());
     if (Happens(options_.faults)) {
       measurement->set_outcome(v1::FAULT);
       measurement->set_message("a simulated fault");
       return;
     }
+    if (!ours && Happens(options_.wrong)) {
+      measurement->set_outcome(v1::WRONG_RESULT);
+      measurement->set_message("a simulated wrong result");
+      return;
+    }
     measurement->set_outcome(v1::OK);
     *measurement->mutable_cold() = SimulatedTimes(program);
+    if (!ours && Happens(options_.cheats)) {
+      v1::Statistics& times = *measurement->mutable_cold();
+      times.set_median(kCheatersShare * times.median());
+      times.set_low(kCheatersShare * times.low());
+      times.set_high(kCheatersShare * times.high());
+      measurement->set_below_floor(true);
+    }
     *measurement->mutable_warm() = measurement->cold();
     v1::Statistics& speedup = *measurement->mutable_paired_speedup();
     speedup.set_median(SimulatedTimes(task.session().unfused()).median() / measurement->cold().median());
@@ -149,16 +173,10 @@ bool SimulatedWorkplace::Time(const v1::TimeTask& task, std::stop_token stop, v1
     *measurement->mutable_paired_warm_speedup() = speedup;
   };
   if (task.session().unfused().launches_size() > 0)
-    measure(task.session().unfused(), result.mutable_unfused());
-  for (const v1::Program& program : task.programs()) measure(program, result.add_programs());
+    measure(task.session().unfused(), true, result.mutable_unfused());
+  for (const v1::Program& program : task.programs()) measure(program, false, result.add_programs());
   result.mutable_conditions()->set_driver_version("simulated");
-  if (Happens(options_.sick_devices)) {
-    health_.TakeOut(task.device_uuid(), "a simulated illness");
-    boost::asio::post(threads_, [this, uuid = task.device_uuid()] {
-      Wait(kSickSeconds, std::stop_token());
-      health_.BringBack(uuid);
-    });
-  }
+  if (Happens(options_.sick_devices)) FallSick(task.device_uuid(), "a simulated illness");
   return true;
 }
 

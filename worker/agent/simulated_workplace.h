@@ -22,9 +22,13 @@ struct SimulationOptions {
   double time_seconds = 0.1;    // of each timing
   // Shares of timings that end so. Whose turn it is follows from the seed.
   double faults = 0;        // a program has the outcome FAULT
+  double wrong = 0;         // a program has the outcome WRONG_RESULT: it saved work, which was seen
+  double cheats = 0;        // a program has a time below what its memory traffic takes, and is marked so
   double hangs = 0;         // no answer ever, until the server takes the task away
   double failures = 0;      // the worker says that it failed
-  double sick_devices = 0;  // after the timing the device is taken out for a second
+  double sick_devices = 0;  // after the timing the device is taken out for sick_seconds
+  double sick_seconds = 1;
+  int out = 0;  // so many devices, the last ones, do not work until sick_seconds after the start
   uint64_t seed = 1;
 };
 
@@ -33,7 +37,7 @@ class SimulatedWorkplace final : public Workplace {
   SimulatedWorkplace(const SimulationOptions& options, BlobTransfer* blobs);
   ~SimulatedWorkplace() override;
 
-  const std::vector<v1::DeviceDescription>& devices() const override { return devices_; }
+  std::vector<v1::DeviceDescription> devices() const override { return devices_; }
   const std::vector<v1::BuildCapability>& builds() const override { return builds_; }
   int build_slots() const override { return options_.build_slots; }
   const std::vector<std::string>& notes() const override { return notes_; }
@@ -48,6 +52,8 @@ class SimulatedWorkplace final : public Workplace {
   // False: it hangs.
   bool Time(const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
   bool Happens(double share);
+  // Takes the device out for sick_seconds.
+  void FallSick(const std::string& uuid, const std::string& reason);
   // False: stopped before the time was over.
   bool Wait(double seconds, std::stop_token stop);
 

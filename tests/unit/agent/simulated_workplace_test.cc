@@ -142,6 +142,38 @@ TEST_F(SimulatedWorkplaceTest, FaultsAreOfProgramsAndFailuresOfTheWorker) {
   EXPECT_EQ(Start(Timing()).get().failure(), "a simulated failure of the worker");
 }
 
+TEST_F(SimulatedWorkplaceTest, CheatsAreWrongOrTooFast) {
+  options_.wrong = 1;
+  Open();
+  const v1::TaskReport wrong = Start(Timing()).get();
+  EXPECT_EQ(wrong.time().programs(0).outcome(), v1::WRONG_RESULT);
+  EXPECT_EQ(wrong.time().programs(0).cold().median(), 0) << "its times count for nothing";
+  options_.wrong = 0;
+  Open();
+  const v1::TaskReport honest = Start(Timing()).get();
+  EXPECT_FALSE(honest.time().programs(0).below_floor());
+  options_.cheats = 1;
+  Open();
+  const v1::TaskReport fast = Start(Timing()).get();
+  EXPECT_EQ(fast.time().programs(0).outcome(), v1::OK);
+  EXPECT_TRUE(fast.time().programs(0).below_floor());
+  EXPECT_LT(fast.time().programs(0).cold().median(), 0.01 * honest.time().programs(0).cold().median());
+}
+
+TEST_F(SimulatedWorkplaceTest, DevicesThatDoNotStartAreOutFromTheBeginning) {
+  options_.devices = 3;
+  options_.out = 2;
+  options_.sick_seconds = 3600;
+  Open();
+  ASSERT_EQ(workplace_->devices().size(), 3u);
+  const std::vector<v1::DeviceProblem> problems = workplace_->problems();
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].device_uuid(), workplace_->devices()[1].uuid());
+  EXPECT_EQ(problems[1].device_uuid(), workplace_->devices()[2].uuid());
+  EXPECT_EQ(problems[0].reason(), "a simulated device that does not start");
+  EXPECT_TRUE(Start(Timing()).get().has_time()) << "the first one works";
+}
+
 TEST_F(SimulatedWorkplaceTest, WhatHangsGivesNoReportUntilTheWorkplaceEnds) {
   options_.hangs = 1;
   Open();
@@ -171,6 +203,7 @@ TEST_F(SimulatedWorkplaceTest, AStoppedTaskIsAFailure) {
 
 TEST_F(SimulatedWorkplaceTest, ASickDeviceIsOutForAWhile) {
   options_.sick_devices = 1;
+  options_.sick_seconds = 0.2;
   SimulatedWorkplace& workplace = Open();
   std::promise<void> out, back;
   int changes = 0;
