@@ -203,7 +203,8 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
 
 void Synchronizer::RememberDevices(const v1::SynchronizeRequest& request) {
   for (const v1::DeviceDescription& device : request.devices()) {
-    if (device.uuid().empty()) continue;
+    // Without figures it has not worked yet: nothing can be predicted for it.
+    if (device.uuid().empty() || device.copy_bytes_per_second() <= 0) continue;
     std::string description = device.SerializeAsString();
     {
       std::lock_guard<std::mutex> lock(devices_mutex_);

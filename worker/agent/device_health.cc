@@ -2,21 +2,30 @@
 
 namespace fusion {
 
+void DeviceHealth::OnChange(std::function<void()> changed) {
+  std::lock_guard lock(mutex_);
+  changed_ = std::move(changed);
+}
+
 void DeviceHealth::TakeOut(const std::string& device_uuid, const std::string& reason) {
+  std::function<void()> changed;
   {
     std::lock_guard lock(mutex_);
+    changed = changed_;
     problems_.try_emplace(device_uuid, Problem{"", std::chrono::steady_clock::now()}).first->second.reason =
         reason;
   }
-  if (changed_) changed_();
+  if (changed) changed();
 }
 
 void DeviceHealth::BringBack(const std::string& device_uuid) {
+  std::function<void()> changed;
   {
     std::lock_guard lock(mutex_);
     if (problems_.erase(device_uuid) == 0) return;
+    changed = changed_;
   }
-  if (changed_) changed_();
+  if (changed) changed();
 }
 
 bool DeviceHealth::IsOut(const std::string& device_uuid) const {

@@ -15,8 +15,8 @@ namespace fusion {
 // Thread safe.
 class DeviceHealth {
  public:
-  // Called, without a lock, when a device is taken out or comes back. Set before the other threads begin.
-  void OnChange(std::function<void()> changed) { changed_ = std::move(changed); }
+  // Called, without a lock, when a device is taken out or comes back from now on.
+  void OnChange(std::function<void()> changed);
 
   // The device is out until BringBack. Repeated: the newest reason stands, the time is that of the first.
   void TakeOut(const std::string& device_uuid, const std::string& reason);
@@ -29,9 +29,9 @@ class DeviceHealth {
     std::string reason;
     std::chrono::steady_clock::time_point since;
   };
-  std::function<void()> changed_;
   mutable std::mutex mutex_;
-  std::map<std::string, Problem> problems_;  // by device; guarded by mutex_
+  std::function<void()> changed_;            // guarded by mutex_, as what follows
+  std::map<std::string, Problem> problems_;  // by device
 };
 
 }  // namespace fusion

@@ -20,13 +20,26 @@
 namespace fusion {
 namespace {
 
-constexpr std::chrono::seconds kFirstProbeDelay{5};
-constexpr std::chrono::seconds kLongestProbeDelay{300};
+constexpr std::chrono::milliseconds kLongestProbeDelay{300000};
 
 SandboxPolicy HostCodePolicy() {
   SandboxPolicy policy;
   policy.kind = SandboxKind::kHostCode;
   return policy;
+}
+
+// Why the device does not work; null: it does.
+const v1::DeviceProblem* ProblemOf(const v1::DescribeReply& reply, const v1::DeviceDescription& device) {
+  for (const v1::DeviceProblem& problem : reply.problems())
+    if (problem.device_uuid() == device.uuid()) return &problem;
+  return nullptr;
+}
+
+// One that works.
+bool HasGpu(const absl::StatusOr<v1::DescribeReply>& reply) {
+  return reply.ok() && std::any_of(reply->devices().begin(), reply->devices().end(), [&](const auto& device) {
+           return device.target() == v1::CUDA && ProblemOf(*reply, device) == nullptr;
+         });
 }
 
 bool HasGpuNodes() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
@@ -37,6 +50,7 @@ LocalWorkplace::LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* bl
     : blobs_(blobs),
       metrics_(options.metrics),
       build_slots_(options.build_slots > 0 ? options.build_slots : AvailableProcessors()),
+      first_probe_delay_(options.first_probe_delay),
       build_threads_(build_slots_) {}
 
 LocalWorkplace::~LocalWorkplace() {
@@ -78,21 +92,30 @@ absl::StatusOr<std::unique_ptr<LocalWorkplace>> LocalWorkplace::Open(const Workp
   if (options.devices && (options.cuda || options.host)) described = workplace->Describe(options, &runner);
   if (!described.ok()) return described.status();
   for (const std::string& text : described->notes()) workplace->Note(text);
+  std::vector<std::pair<Lane*, std::string>> out;  // that do not work, and why
   for (const v1::DeviceDescription& device : described->devices()) {
     auto lane = std::make_unique<Lane>();
     lane->device = device;
+    lane->copy_bytes_per_second = device.copy_bytes_per_second();
     SandboxPolicy policy = workplace->device_policy_;
     policy.device_uuid = device.uuid();
     if (device.target() == v1::HOST) policy = HostCodePolicy();
     // The runner that described a device has it open already; where both kinds were asked for it is of
     // neither's confinement.
-    lane->runner = runner != nullptr && described->devices_size() == 1 && options.cuda != options.host
+    lane->runner = runner != nullptr && described->devices_size() == 1 && described->problems().empty() &&
+                           options.cuda != options.host
                        ? std::move(runner)
                        : std::make_unique<RunnerProcess>(options.runner_program, policy);
     workplace->MakePool(lane.get(), policy, options);
+    Lane* const made = lane.get();
     workplace->lanes_[device.uuid()] = std::move(lane);
     workplace->devices_.push_back(device);
-    if (options.metrics != nullptr) options.metrics->device_healthy.With({device.uuid()}).Set(1);
+    const v1::DeviceProblem* problem = ProblemOf(*described, device);
+    if (options.metrics != nullptr)
+      options.metrics->device_healthy.With({device.uuid()}).Set(problem == nullptr ? 1 : 0);
+    if (problem == nullptr) continue;
+    made->has_figures = false;
+    out.emplace_back(made, problem->reason());
   }
   for (const auto& [target, builder] : workplace->builders_) {
     v1::BuildCapability& build = workplace->builds_.emplace_back();
@@ -105,6 +128,7 @@ absl::StatusOr<std::unique_ptr<LocalWorkplace>> LocalWorkplace::Open(const Workp
     return absl::NotFoundError(absl::StrCat("neither a device nor a compiler", reasons));
   }
   workplace->DescribeConfinement(wanted, host_refused);
+  for (const auto& [lane, reason] : out) workplace->TakeOut(lane, reason, workplace->first_probe_delay_);
   return workplace;
 }
 
@@ -142,19 +166,26 @@ absl::StatusOr<v1::DescribeReply> LocalWorkplace::Describe(const WorkplaceOption
   };
   if (!options.cuda) return describe(v1::HOST, HostCodePolicy());
   const v1::Target target = options.host ? v1::TARGET_AUTO : v1::CUDA;
-  const auto has_gpu = [](const absl::StatusOr<v1::DescribeReply>& reply) {
-    return reply.ok() && std::any_of(reply->devices().begin(), reply->devices().end(),
-                                     [](const auto& device) { return device.target() == v1::CUDA; });
-  };
   absl::StatusOr<v1::DescribeReply> described = describe(target, device_policy_);
+  if (absl::IsAborted(described.status())) {
+    if (absl::StatusOr<v1::DescribeReply> gpus = DescribeOneByOne(options); gpus.ok()) {
+      if (options.host) {
+        absl::StatusOr<v1::DescribeReply> host = describe(v1::HOST, HostCodePolicy());
+        if (!host.ok()) return host.status();
+        gpus->MergeFrom(*host);
+      }
+      runner->reset();
+      described = *std::move(gpus);
+    }
+  }
   // A driver may need what we do not know of: a GPU that is there is not lost to that. The filter stays.
-  if (!has_gpu(described) && !absl::IsNotFound(described.status()) && HasGpuNodes()) {
+  if (!HasGpu(described) && !absl::IsNotFound(described.status()) && HasGpuNodes()) {
     for (const bool landlock : {true, false}) {
       SandboxPolicy weaker;
       weaker.use_bubblewrap = false;
       weaker.use_landlock = landlock;
       absl::StatusOr<v1::DescribeReply> again = describe(target, weaker);
-      if (!has_gpu(again)) continue;
+      if (!HasGpu(again)) continue;
       Note(absl::StrCat("the CUDA driver does not work with ",
                         ConfinementText(device_policy_, MachineOffer::Get()), "; runners for GPUs have ",
                         ConfinementText(weaker, MachineOffer::Get())));
@@ -168,6 +199,31 @@ absl::StatusOr<v1::DescribeReply> LocalWorkplace::Describe(const WorkplaceOption
     return describe(v1::HOST, HostCodePolicy());
   }
   return described;
+}
+
+absl::StatusOr<v1::DescribeReply> LocalWorkplace::DescribeOneByOne(const WorkplaceOptions& options) {
+  absl::StatusOr<v1::DescribeReply> outline = RunnerProcess(options.runner_program, device_policy_).Outline();
+  if (!outline.ok()) return outline.status();
+  if (outline->devices().empty()) return absl::NotFoundError("the CUDA driver sees no device");
+  for (v1::DeviceDescription& device : *outline->mutable_devices()) {
+    SandboxPolicy policy = device_policy_;
+    policy.device_uuid = device.uuid();
+    absl::StatusOr<v1::DeviceDescription> described =
+        RunnerProcess(options.runner_program, policy).DescribeDevice(device.uuid());
+    if (described.ok()) {
+      device = *std::move(described);
+      continue;
+    }
+    v1::DeviceProblem* problem = outline->add_problems();
+    problem->set_device_uuid(device.uuid());
+    problem->set_reason(std::string(described.status().message()));
+  }
+  return outline;
+}
+
+std::vector<v1::DeviceDescription> LocalWorkplace::devices() const {
+  const std::lock_guard lock(devices_mutex_);
+  return devices_;
 }
 
 void LocalWorkplace::DescribeConfinement(const WorkplaceOptions& options, bool host_refused) {
@@ -275,7 +331,7 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
   spent["turn"] = lap();
   const int starts = std::max(1, lane->runner->starts());
   TimeTaskOptions options;
-  options.copy_bytes_per_second = lane->device.copy_bytes_per_second();
+  options.copy_bytes_per_second = lane->copy_bytes_per_second;
   options.stop = stop;
   options.spent = &spent;
   if (nearly_done_) options.nearly_done = [&] { nearly_done_(report->task(), report->fence()); };
@@ -293,13 +349,13 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
   } else {
     report->set_failure(std::string(result.status().message()));
     if (absl::IsFailedPrecondition(result.status()) && lane->runner->needs_probe())
-      TakeOut(lane, std::string(result.status().message()), kFirstProbeDelay);
+      TakeOut(lane, std::string(result.status().message()), first_probe_delay_);
   }
 }
 
-void LocalWorkplace::TakeOut(Lane* lane, const std::string& reason, std::chrono::seconds delay) {
+void LocalWorkplace::TakeOut(Lane* lane, const std::string& reason, std::chrono::milliseconds delay) {
   const std::string& uuid = lane->device.uuid();
-  spdlog::warn("device {} is taken out, and tried again in {} s: {}", uuid, delay.count(), reason);
+  spdlog::warn("device {} is taken out, and tried again in {} s: {}", uuid, 1e-3 * delay.count(), reason);
   health_.TakeOut(uuid, reason);
   boost::asio::post(lane->thread, [this, lane, delay] {
     std::mutex mutex;
@@ -307,16 +363,33 @@ void LocalWorkplace::TakeOut(Lane* lane, const std::string& reason, std::chrono:
     std::unique_lock lock(mutex);
     if (ended.wait_for(lock, ending_.get_token(), delay, [] { return false; }) || ending_.stop_requested())
       return;
-    const absl::Status probed = [&] {
-      const std::lock_guard device(lane->device_mutex);
-      return lane->runner->Probe(lane->device.uuid());
-    }();
+    const absl::Status probed = Probe(lane);
     if (!probed.ok())
       return TakeOut(lane, std::string(probed.message()), std::min(2 * delay, kLongestProbeDelay));
     if (metrics_ != nullptr) metrics_->device_healthy.With({lane->device.uuid()}).Set(1);
     spdlog::info("device {} is sound again", lane->device.uuid());
     health_.BringBack(lane->device.uuid());
   });
+}
+
+absl::Status LocalWorkplace::Probe(Lane* lane) {
+  const std::string& uuid = lane->device.uuid();
+  const std::lock_guard device(lane->device_mutex);
+  absl::Status probed = lane->runner->Probe(uuid);
+  if (probed.ok() && !lane->has_figures) {
+    absl::StatusOr<v1::DeviceDescription> described = lane->runner->DescribeDevice(uuid);
+    probed = described.status();
+    if (described.ok()) {
+      lane->has_figures = true;
+      lane->copy_bytes_per_second = described->copy_bytes_per_second();
+      const std::lock_guard lock(devices_mutex_);
+      for (v1::DeviceDescription& known : devices_)
+        if (known.uuid() == uuid) known = *std::move(described);
+    }
+  }
+  // What a driver found when a process began it keeps to.
+  if (!probed.ok()) lane->runner->End();
+  return probed;
 }
 
 }  // namespace fusion

@@ -36,6 +36,8 @@ struct WorkplaceOptions {
   int build_slots = 0;         // 0: as many as AvailableProcessors
   std::string runner_program;  // "": as RunnerProcess finds it
   int spare_runners = 0;       // of each device, started before they are needed (RunnerPool)
+  // Until a device that failed its probe is tried again the first time.
+  std::chrono::milliseconds first_probe_delay{5000};
   // Whose code runs here: native code of candidates for the host is refused where it cannot be confined
   // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
   bool allow_unconfined_host_code = false;
@@ -47,13 +49,14 @@ struct WorkplaceOptions {
 // Thread safe. Must outlive nothing that it was given.
 class LocalWorkplace final : public Workplace {
  public:
-  // Finds and measures the devices and the compilers: takes a second or two. NotFound when there is neither a
-  // device nor a compiler, or no runner program.
+  // Finds and measures the devices and the compilers: takes a second or two. A GPU that does not work takes
+  // no other device away: it is out, and tried again. NotFound when there is neither a device nor a compiler,
+  // or no runner program.
   static absl::StatusOr<std::unique_ptr<LocalWorkplace>> Open(const WorkplaceOptions& options,
                                                               BlobTransfer* blobs);
   ~LocalWorkplace() override;
 
-  const std::vector<v1::DeviceDescription>& devices() const override { return devices_; }
+  std::vector<v1::DeviceDescription> devices() const override;
   const std::vector<v1::BuildCapability>& builds() const override { return builds_; }
   int build_slots() const override { return builders_.empty() ? 0 : build_slots_; }
   const std::vector<std::string>& notes() const override { return notes_; }
@@ -69,7 +72,10 @@ class LocalWorkplace final : public Workplace {
  private:
   // A device, its runner and the one thread that uses it.
   struct Lane {
-    v1::DeviceDescription device;
+    v1::DeviceDescription device;  // as it was when the workplace was opened
+    // The next two are used by the thread, once there are tasks.
+    bool has_figures = true;  // false: the device has not worked yet
+    double copy_bytes_per_second = 0;
     std::unique_ptr<RunnerProcess> runner;
     std::unique_ptr<RunnerPool> pool;  // null: no spares
     std::mutex device_mutex;  // held by whoever uses the device: timings, probes, opening it in a spare
@@ -81,6 +87,8 @@ class LocalWorkplace final : public Workplace {
   // Describes the devices, in the strongest confinement in which a GPU that is there is found.
   absl::StatusOr<v1::DescribeReply> Describe(const WorkplaceOptions& options,
                                              std::unique_ptr<RunnerProcess>* runner);
+  // Each GPU in a runner of its own, so that one that ends its runner takes no other along. Without the host.
+  absl::StatusOr<v1::DescribeReply> DescribeOneByOne(const WorkplaceOptions& options);
   void Note(absl::string_view message) { notes_.emplace_back(message); }
   void DescribeConfinement(const WorkplaceOptions& options, bool host_refused);
   void Build(const v1::BuildTask& task, std::stop_token stop, v1::TaskReport* report);
@@ -88,13 +96,17 @@ class LocalWorkplace final : public Workplace {
   void Time(Lane* lane, const v1::TimeTask& task, std::stop_token stop, v1::TaskReport* report);
   // The device failed its probe: it is out, and tried again in `delay`, then in twice that, until it is
   // sound.
-  void TakeOut(Lane* lane, const std::string& reason, std::chrono::seconds delay);
+  void TakeOut(Lane* lane, const std::string& reason, std::chrono::milliseconds delay);
+  // OK when a known kernel computes rightly on the device, which then has figures.
+  absl::Status Probe(Lane* lane);
 
   BlobTransfer* const blobs_;
   WorkerMetrics* const metrics_;
   const int build_slots_;
-  std::vector<v1::DeviceDescription> devices_;  // constant after Open, as all below except the gate
-  std::vector<v1::BuildCapability> builds_;
+  const std::chrono::milliseconds first_probe_delay_;
+  mutable std::mutex devices_mutex_;
+  std::vector<v1::DeviceDescription> devices_;  // guarded by devices_mutex_
+  std::vector<v1::BuildCapability> builds_;     // constant after Open, as all below except the gate
   std::vector<std::string> notes_;
   SandboxPolicy device_policy_;  // of runners for GPUs, without a GPU
   v1::Confinement confinement_;

@@ -18,8 +18,10 @@ class Workplace {
   // Waits for what runs: stop it first.
   virtual ~Workplace() = default;
 
-  // The same as long as it lives.
-  virtual const std::vector<v1::DeviceDescription>& devices() const = 0;
+  // The same ones as long as it lives. Those that have not worked since it began have no figures, and are
+  // among the problems.
+  virtual std::vector<v1::DeviceDescription> devices() const = 0;
+  // The same as long as it lives, as the next three.
   virtual const std::vector<v1::BuildCapability>& builds() const = 0;
   virtual int build_slots() const = 0;
   // For people: why something is missing.

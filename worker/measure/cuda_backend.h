@@ -14,6 +14,9 @@ namespace fusion {
 // "GPU-xxxxxxxx-...", as nvidia-smi -L prints it, of every device, in the driver's order.
 absl::StatusOr<std::vector<std::string>> CudaDeviceUuids();
 
+// What is known of a device without using it: its name, arch and uuid; no figures.
+absl::StatusOr<v1::DeviceDescription> CudaDeviceOutline(const std::string& uuid);
+
 class CudaBackend : public ExecutionBackend {
  public:
   // Makes the device's context current in the calling thread, the only one that may use the backend.
@@ -58,6 +61,7 @@ class CudaBackend : public ExecutionBackend {
   CudaBackend(const CudaDriver& driver, CudaDevice device, std::string uuid)
       : driver_(driver), device_(device), uuid_(std::move(uuid)) {}
   static absl::StatusOr<CudaDevice> Find(const std::string& uuid);
+  friend absl::StatusOr<v1::DeviceDescription> CudaDeviceOutline(const std::string& uuid);
   absl::Status Start();
   // The data operations as a cubin, compiled once in a process; empty without an NVRTC for the device.
   const std::string& SupportBinary() const;

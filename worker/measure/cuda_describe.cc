@@ -76,6 +76,24 @@ absl::StatusOr<double> CudaBackend::MeasureLaunchSeconds() {
   return Median(samples);
 }
 
+absl::StatusOr<v1::DeviceDescription> CudaDeviceOutline(const std::string& uuid) {
+  FUSION_ASSIGN_OR_RETURN(const CudaDevice found, CudaBackend::Find(uuid));
+  const CudaDriver& driver = **CudaDriver::Load();
+  char name[256] = {};
+  int major = 0, minor = 0;
+  FUSION_RETURN_IF_ERROR(driver.Check(driver.DeviceGetName(name, sizeof name, found), "cuDeviceGetName"));
+  FUSION_RETURN_IF_ERROR(driver.Check(driver.DeviceGetAttribute(&major, kComputeCapabilityMajor, found),
+                                      "cuDeviceGetAttribute"));
+  FUSION_RETURN_IF_ERROR(driver.Check(driver.DeviceGetAttribute(&minor, kComputeCapabilityMinor, found),
+                                      "cuDeviceGetAttribute"));
+  v1::DeviceDescription device;
+  device.set_name(name);
+  device.set_target(v1::CUDA);
+  device.set_arch(absl::StrCat("sm_", major, minor));
+  device.set_uuid(uuid);
+  return device;
+}
+
 absl::StatusOr<v1::DeviceDescription> CudaBackend::Describe() {
   v1::DeviceDescription device;
   char name[256] = {};

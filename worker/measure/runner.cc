@@ -28,6 +28,12 @@ v1::TimeResult NothingMeasured(const v1::TimeTask& task, v1::Outcome outcome, co
 
 }  // namespace
 
+RunnerDevices RunnerDevices::OfThisMachine() {
+  return {.cuda_uuids = CudaDeviceUuids, .outline = CudaDeviceOutline, .open = [](const std::string& uuid) {
+            return uuid == HostUuid() ? HostBackend::Open() : CudaBackend::Open(uuid);
+          }};
+}
+
 absl::Status Runner::Serve() {
   while (true) {
     activity_->Set(Activity::kIdle);
@@ -73,7 +79,7 @@ absl::Status Runner::Report(const absl::Status& error) {
 absl::StatusOr<ExecutionBackend*> Runner::BackendOf(const std::string& uuid) {
   std::unique_ptr<ExecutionBackend>& backend = backends_[uuid];
   if (backend == nullptr) {
-    FUSION_ASSIGN_OR_RETURN(backend, uuid == HostUuid() ? HostBackend::Open() : CudaBackend::Open(uuid));
+    FUSION_ASSIGN_OR_RETURN(backend, devices_.open(uuid));
   }
   return backend.get();
 }
@@ -81,19 +87,48 @@ absl::StatusOr<ExecutionBackend*> Runner::BackendOf(const std::string& uuid) {
 absl::Status Runner::Describe(const v1::DescribeRequest& request) {
   v1::RunnerReply reply;
   v1::DescribeReply* described = reply.mutable_described();
+  if (!request.device_uuid().empty()) {
+    FUSION_RETURN_IF_ERROR(DescribeDevice(request.device_uuid(), request.without_use(), described));
+    return WriteMessage(output_, reply);
+  }
   std::vector<std::string> uuids;
   if (request.target() != v1::HOST) {
-    absl::StatusOr<std::vector<std::string>> cuda = CudaDeviceUuids();
+    absl::StatusOr<std::vector<std::string>> cuda = devices_.cuda_uuids();
     if (cuda.ok()) uuids = *cuda;
     if (!cuda.ok()) described->add_notes(std::string(cuda.status().message()));
     if (cuda.ok() && cuda->empty()) described->add_notes("the CUDA driver sees no device");
   }
   if (request.target() != v1::CUDA) uuids.push_back(HostUuid());
-  for (const std::string& uuid : uuids) {
-    FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(uuid));
-    FUSION_ASSIGN_OR_RETURN(*described->add_devices(), backend->Describe());
-  }
+  for (const std::string& uuid : uuids)
+    FUSION_RETURN_IF_ERROR(DescribeDevice(uuid, request.without_use(), described));
   return WriteMessage(output_, reply);
+}
+
+absl::Status Runner::DescribeDevice(const std::string& uuid, bool without_use, v1::DescribeReply* described) {
+  const bool host = uuid == HostUuid();
+  if (!without_use || host) {
+    const auto in_use = [&]() -> absl::StatusOr<v1::DeviceDescription> {
+      FUSION_ASSIGN_OR_RETURN(ExecutionBackend * backend, BackendOf(uuid));
+      return backend->Describe();
+    };
+    absl::StatusOr<v1::DeviceDescription> device = in_use();
+    if (device.ok()) {
+      *described->add_devices() = *std::move(device);
+      return absl::OkStatus();
+    }
+    if (host) return device.status();
+    // Its memory is not to be there for the next try.
+    backends_.erase(uuid);
+    v1::DeviceProblem* problem = described->add_problems();
+    problem->set_device_uuid(uuid);
+    problem->set_reason(std::string(device.status().message()));
+  }
+  v1::DeviceDescription* device = described->add_devices();
+  if (absl::StatusOr<v1::DeviceDescription> outline = devices_.outline(uuid); outline.ok())
+    *device = *std::move(outline);
+  device->set_target(v1::CUDA);
+  device->set_uuid(uuid);
+  return absl::OkStatus();
 }
 
 absl::Status Runner::Probe(const v1::ProbeRequest& request) {

@@ -2,11 +2,15 @@
 // closes. Code of candidates runs in this process; everything that it can break dies with it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "fusion/v1/runner.pb.h"
 #include "worker/build/builder.h"
 #include "worker/measure/activity.h"
@@ -16,10 +20,21 @@
 
 namespace fusion {
 
+// The devices of this machine as a runner finds them. Tests have others.
+struct RunnerDevices {
+  std::function<absl::StatusOr<std::vector<std::string>>()> cuda_uuids;  // of CUDA devices
+  // What is known of a CUDA device without using it.
+  std::function<absl::StatusOr<v1::DeviceDescription>(const std::string& uuid)> outline;
+  std::function<absl::StatusOr<std::unique_ptr<ExecutionBackend>>(const std::string& uuid)> open;
+
+  static RunnerDevices OfThisMachine();
+};
+
 class Runner {
  public:
-  Runner(int input, int output, ActivityPage* activity)
-      : input_(input), output_(output), activity_(activity) {}
+  Runner(int input, int output, ActivityPage* activity,
+         RunnerDevices devices = RunnerDevices::OfThisMachine())
+      : input_(input), output_(output), activity_(activity), devices_(std::move(devices)) {}
 
   // Cancelled when the parent closes the pipe. Aborted after a fault of the device, which has been reported:
   // the process must end.
@@ -29,6 +44,8 @@ class Runner {
   // Keeps one backend for every device that was asked for.
   absl::StatusOr<ExecutionBackend*> BackendOf(const std::string& uuid);
   absl::Status Describe(const v1::DescribeRequest& request);
+  // Appends the device, as one that does not work if it is a CUDA device that cannot be described.
+  absl::Status DescribeDevice(const std::string& uuid, bool without_use, v1::DescribeReply* described);
   absl::Status Probe(const v1::ProbeRequest& request);
   absl::Status Time(const v1::TimeRequest& request);
   absl::Status Build(const v1::BuildTask& task);
@@ -39,6 +56,7 @@ class Runner {
   const int input_;
   const int output_;
   ActivityPage* const activity_;
+  const RunnerDevices devices_;
   std::map<std::string, std::unique_ptr<ExecutionBackend>> backends_;
   std::map<v1::Target, std::unique_ptr<Builder>> builders_;
   PhaseTimes phases_;  // of the timing in progress

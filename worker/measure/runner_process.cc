@@ -51,6 +51,11 @@ absl::Status RunnerProcess::StartOrTake() {
   return absl::OkStatus();
 }
 
+void RunnerProcess::End() {
+  child_.reset();
+  activity_.reset();
+}
+
 absl::Status RunnerProcess::Died(RunnerDeath::Cause cause, const std::string& message, RunnerDeath* death) {
   death->cause = cause;
   death->activity = activity_->Get();
@@ -130,8 +135,30 @@ absl::StatusOr<v1::RunnerReply> RunnerProcess::Call(
 }
 
 absl::StatusOr<v1::DescribeReply> RunnerProcess::Describe(v1::Target target) {
+  v1::DescribeRequest request;
+  request.set_target(target);
+  return Describe(request);
+}
+
+absl::StatusOr<v1::DescribeReply> RunnerProcess::Outline() {
+  v1::DescribeRequest request;
+  request.set_target(v1::CUDA);
+  request.set_without_use(true);
+  return Describe(request);
+}
+
+absl::StatusOr<v1::DeviceDescription> RunnerProcess::DescribeDevice(const std::string& device_uuid) {
+  v1::DescribeRequest request;
+  request.set_device_uuid(device_uuid);
+  FUSION_ASSIGN_OR_RETURN(v1::DescribeReply reply, Describe(request));
+  if (reply.problems_size() > 0) return absl::FailedPreconditionError(reply.problems(0).reason());
+  if (reply.devices_size() != 1) return absl::InternalError("the runner did not describe the device");
+  return std::move(*reply.mutable_devices(0));
+}
+
+absl::StatusOr<v1::DescribeReply> RunnerProcess::Describe(const v1::DescribeRequest& described) {
   v1::RunnerRequest request;
-  request.mutable_describe()->set_target(target);
+  *request.mutable_describe() = described;
   RunnerDeath death;
   RunnerLimits limits;
   limits.total_seconds = 120;

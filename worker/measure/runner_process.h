@@ -63,11 +63,18 @@ class RunnerProcess {
 
   // Devices of a target (TARGET_AUTO: all) with measured figures, and why some kind is missing.
   absl::StatusOr<v1::DescribeReply> Describe(v1::Target target);
+  // The same of CUDA devices without using them, so that none can end the runner.
+  absl::StatusOr<v1::DescribeReply> Outline();
+  // Of the device alone, with figures. FailedPrecondition: it does not work, the message says why.
+  absl::StatusOr<v1::DeviceDescription> DescribeDevice(const std::string& device_uuid);
   // OK when a known kernel computes rightly on the device.
   absl::Status Probe(const std::string& device_uuid);
   // Makes ready for timings on the device; `beside_timings`: only what disturbs none in another runner
   // (OpenRequest).
   absl::Status Open(const std::string& device_uuid, bool beside_timings, std::stop_token stop = {});
+
+  // Ends the process; the next request starts another.
+  void End();
 
   // Whether the last runner died of a fault or timeout: the device must be probed before the next task.
   bool needs_probe() const { return needs_probe_; }
@@ -81,6 +88,7 @@ class RunnerProcess {
  private:
   absl::Status Start();
   absl::Status StartOrTake();
+  absl::StatusOr<v1::DescribeReply> Describe(const v1::DescribeRequest& request);
   // Ends the child and fills *death from it.
   absl::Status Died(RunnerDeath::Cause cause, const std::string& message, RunnerDeath* death);
 
