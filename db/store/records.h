@@ -457,6 +457,8 @@ struct StoreStatistics {
   int64_t running_builds = 0, running_timings = 0;
   int64_t queued_jobs = 0, running_jobs = 0;
   int64_t bytes = 0;  // of the database and its write-ahead log
+  // Since the store was opened: blobs that were found damaged, and those of them that were stored anew.
+  int64_t damaged_blobs = 0, rebuilt_blobs = 0;
 };
 
 }  // namespace fusion

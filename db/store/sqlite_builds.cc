@@ -102,6 +102,8 @@ absl::StatusOr<std::string> SqliteStore::PutBlob(std::string_view data, const st
         .Run();
   });
   if (!stored.ok()) return stored;
+  std::lock_guard lock(damage_mutex_);
+  rebuilt_blobs_ += static_cast<int64_t>(damaged_.erase(digest));
   return digest;
 }
 
@@ -130,6 +132,10 @@ absl::StatusOr<std::string> SqliteStore::GetBlob(const std::string& digest) {
   if (!found.ok())
     return absl::DataLossError(absl::StrCat(damage, ", and it is not removed: ", found.status().message()));
   if (found->good.has_value()) return *found->good;
+  {
+    std::lock_guard lock(damage_mutex_);
+    damaged_blobs_ += damaged_.insert(digest).second ? 1 : 0;
+  }
   return absl::DataLossError(absl::StrCat(
       damage, found->removed ? "; it is removed, and built again when it is wanted" : "; restore a backup"));
 }

@@ -251,6 +251,31 @@ absl::StatusOr<std::vector<JobRecord>> SqliteStore::UnfinishedJobs() {
   return jobs;
 }
 
+absl::Status SqliteStore::PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) {
+  return Write([&](Database& database) -> absl::Status {
+    for (const auto& [job, time] : used) {
+      absl::Status put =
+          database
+              .Query(
+                  "INSERT INTO job_times (job, used_micros) SELECT id, ?2 FROM jobs WHERE id = ?1 "
+                  "AND state IN ('QUEUED', 'RUNNING') "
+                  "ON CONFLICT (job) DO UPDATE SET used_micros = excluded.used_micros",
+                  job, time.count())
+              .Run();
+      if (!put.ok()) return put;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::chrono::microseconds> SqliteStore::TimeUsed(const std::string& job) {
+  Reader reader(*this);
+  Statement query = reader->Query("SELECT used_micros FROM job_times WHERE job = ?1", job);
+  absl::StatusOr<bool> row = query.Step();
+  if (!row.ok()) return row.status();
+  return std::chrono::microseconds(*row ? query.Int(0) : 0);
+}
+
 absl::StatusOr<int64_t> SqliteStore::AppendEvent(const std::string& job, const std::string& event,
                                                  Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<int64_t> {

@@ -30,6 +30,11 @@ absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {
     });
     if (!read.ok()) return read;
   }
+  {
+    std::lock_guard lock(damage_mutex_);
+    statistics.damaged_blobs = damaged_blobs_;
+    statistics.rebuilt_blobs = rebuilt_blobs_;
+  }
   for (const char* suffix : {"", "-wal"}) {
     std::error_code error;
     const auto size = std::filesystem::file_size(absl::StrCat(path_, suffix), error);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -33,6 +34,8 @@ class SqliteStore final : public Store {
                                      const std::string& page_token) override;
   absl::StatusOr<JobRecord> UpdateJob(const std::string& id, const JobUpdate& update, Timestamp now) override;
   absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() override;
+  absl::Status PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) override;
+  absl::StatusOr<std::chrono::microseconds> TimeUsed(const std::string& job) override;
   absl::StatusOr<int64_t> AppendEvent(const std::string& job, const std::string& event,
                                       Timestamp now) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(const std::string& job, int64_t sequence,
@@ -180,6 +183,11 @@ class SqliteStore final : public Store {
     SqliteStore& store_;
     std::unique_ptr<Database> database_;
   };
+
+  // Blobs that were found damaged and have not been stored anew, and how many there were.
+  std::mutex damage_mutex_;
+  std::set<std::string> damaged_;  // guarded by damage_mutex_, as the next two
+  int64_t damaged_blobs_ = 0, rebuilt_blobs_ = 0;
 
   // Constant after Open.
   const std::string path_;

@@ -56,6 +56,10 @@ class Store {
                                               Timestamp now) = 0;
   // QUEUED and RUNNING jobs, oldest first: what a server takes up again when it starts.
   virtual absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() = 0;
+  // How much of their time limits jobs have used; those that have ended or are not known are left out.
+  virtual absl::Status PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) = 0;
+  // As was put last; 0: nothing was.
+  virtual absl::StatusOr<std::chrono::microseconds> TimeUsed(const std::string& job) = 0;
 
   // Returns the event's sequence: 1 for the first of the job, then one more each time. NOT_FOUND: no such
   // job.

@@ -84,11 +84,15 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
       options_(std::move(options)),
       metrics_(metrics),
       pool_(options_.threads + kKeptPlaces + kMostWaiting) {
-  dispatcher_.OnWaiting([this](const std::string& job, const std::string& what) {
-    v1::JobEvent event;
-    event.set_note(what);
-    Emit(job, std::move(event));
-  });
+  dispatcher_.OnWaiting(
+      [this](const std::string& job, const std::string& what, std::chrono::milliseconds left) {
+        SetWaitsFor(job, what, left);
+        if (what.empty()) return;
+        v1::JobEvent event;
+        event.set_note(what);
+        Emit(job, std::move(event));
+      });
+  KeepTimesUsed();
 }
 
 JobRunner::~JobRunner() { Stop(); }
@@ -156,18 +160,26 @@ absl::Status JobRunner::ResumeAll() {
 }
 
 void JobRunner::Start(const JobRecord& record) {
-  std::lock_guard lock(mutex_);
-  if (stopping_ || active_.count(record.id) > 0) return;
-  auto active = std::make_shared<Active>(timers_);
-  active_[record.id] = active;
-
   v1::SubmitRequest request;
   request.ParseFromString(record.request);
+  auto active = std::make_shared<Active>(timers_);
+  active->limited = request.time_limit_seconds() > 0;
+  if (active->limited) {
+    if (absl::StatusOr<std::chrono::microseconds> used = store_.TimeUsed(record.id); used.ok())
+      active->used_before = *used;
+    else
+      spdlog::warn("{}: its time limit begins anew: {}", record.id, used.status().ToString());
+  }
+  std::lock_guard lock(mutex_);
+  if (stopping_ || active_.count(record.id) > 0) return;
+  active_[record.id] = active;
+
   if (const double seconds = request.time_limit_seconds(); seconds > 0) {
-    // From the submission on, also over a restart.
-    const std::chrono::duration<double> spent = TimeOfDay() - record.created;
+    // What it has waited and run in the processes of the server so far counts, not what the clock says: that
+    // may have been set, and while no server was there the job could do nothing.
+    const std::chrono::duration<double> used = active->used_before;
     active->time_limit.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-        std::max(std::chrono::duration<double>(seconds) - spent, std::chrono::duration<double>(0))));
+        std::max(std::chrono::duration<double>(seconds) - used, std::chrono::duration<double>(0))));
     active->time_limit.async_wait(
         [this, job = record.id, active, seconds](const boost::system::error_code& error) {
           if (!error) OnTimeLimit(job, active, seconds);
@@ -175,6 +187,30 @@ void JobRunner::Start(const JobRecord& record) {
   }
   line_.Add(record.id, record.user, record.priority);
   boost::asio::post(pool_, [this] { RunNext(); });
+}
+
+void JobRunner::PutTimesUsed() {
+  const auto now = std::chrono::steady_clock::now();
+  std::map<std::string, std::chrono::microseconds> used;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [job, active] : active_)
+      if (active->limited)
+        used[job] = active->used_before +
+                    std::chrono::duration_cast<std::chrono::microseconds>(now - active->started);
+  }
+  if (used.empty()) return;
+  if (absl::Status put = store_.PutTimesUsed(used); !put.ok())
+    spdlog::warn("what jobs have used of their time limits was not stored: {}", put.ToString());
+}
+
+void JobRunner::KeepTimesUsed() {
+  times_used_.expires_after(options_.time_used_period);
+  times_used_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    PutTimesUsed();
+    KeepTimesUsed();
+  });
 }
 
 void JobRunner::RunNext() {
@@ -212,6 +248,23 @@ void JobRunner::SetWaiting(Active& active, bool waits) {
   // A job that has come back no longer keeps others from the kept place.
   if (waits) place_.notify_one();
   boost::asio::post(pool_, [this] { RunNext(); });
+}
+
+void JobRunner::SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left) {
+  std::lock_guard lock(mutex_);
+  const auto active = active_.find(job);
+  if (active == active_.end()) return;
+  active->second->waits_for = what;
+  active->second->waits_until = std::chrono::steady_clock::now() + left;
+}
+
+std::string JobRunner::WaitsFor(const std::string& job) {
+  std::lock_guard lock(mutex_);
+  const auto active = active_.find(job);
+  if (active == active_.end() || active->second->waits_for.empty()) return "";
+  return WaitsForText(active->second->waits_for,
+                      std::chrono::duration_cast<std::chrono::milliseconds>(
+                          active->second->waits_until - std::chrono::steady_clock::now()));
 }
 
 void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds) {
@@ -277,16 +330,18 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Act
   v1::SubmitRequest request;
   if (!request.ParseFromString(record->request))
     return absl::DataLossError("the stored request cannot be read");
-  PipelineContext context{store_,
-                          dispatcher_,
-                          catalog_,
-                          job,
-                          active.cancellation,
-                          [this, job](v1::JobEvent event) { Emit(job, std::move(event)); },
-                          options_.dump_directory,
-                          metrics_,
-                          request.limits(),
-                          [this, &active](bool waits) { SetWaiting(active, waits); }};
+  PipelineContext context{
+      store_,
+      dispatcher_,
+      catalog_,
+      job,
+      active.cancellation,
+      [this, job](v1::JobEvent event) { Emit(job, std::move(event)); },
+      options_.dump_directory,
+      metrics_,
+      request.limits(),
+      [this, &active](bool waits) { SetWaiting(active, waits); },
+      [this, job](const std::string& what, std::chrono::milliseconds left) { SetWaitsFor(job, what, left); }};
   try {
     for (int devices = 1;; ++devices) {
       absl::StatusOr<v1::JobResult> result = options_.pipeline(request, context);
@@ -400,6 +455,7 @@ void JobRunner::Stop() {
     for (auto& [job, entry] : active_) active.push_back(entry);
   }
   place_.notify_all();
+  PutTimesUsed();
   // Before the tokens: a cancelled wait cancels its tasks, a stopped one leaves them for the next process.
   dispatcher_.Stop();
   for (auto& entry : active) {

@@ -3,6 +3,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -33,6 +34,8 @@ struct JobRunnerOptions {
   int threads = DefaultJobPlaces();
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
+  // Between notes of how much of their time limits jobs have used: so much more a job may have after a crash.
+  std::chrono::milliseconds time_used_period{2000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
       OptimizePipeline;
@@ -58,6 +61,9 @@ class JobRunner {
   absl::Status ResumeAll();
   // The job is CANCELLED at once; its tasks are stopped. A job that has ended stays as it is.
   absl::StatusOr<JobRecord> Cancel(const std::string& job);
+  // What the job waits for because no connected worker can do it, and when it fails, for people; "": it does
+  // not wait.
+  std::string WaitsFor(const std::string& job);
   // Stops the dispatcher, interrupts running pipelines and waits for them. Unfinished jobs and their tasks
   // stay so in the store. Not from several threads at once.
   void Stop();
@@ -68,8 +74,14 @@ class JobRunner {
     explicit Active(boost::asio::thread_pool& pool) : time_limit(pool) {}
     CancellationToken cancellation;
     boost::asio::steady_timer time_limit;
+    // Constant: whether it has a time limit, and what of it was used when it was started here.
+    bool limited = false;
+    std::chrono::microseconds used_before{0};
+    std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     bool timed_out = false;  // guarded by JobRunner::mutex_, as what follows
     bool waits = false;      // for a device, and has left its place to another job
+    std::string waits_for;   // what, for people; "": nothing
+    std::chrono::steady_clock::time_point waits_until;
   };
 
   void Start(const JobRecord& record);
@@ -81,6 +93,10 @@ class JobRunner {
   absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, Active& active);
   // See PipelineContext::waits_for_device. Behind the wait it blocks until there is a place again.
   void SetWaiting(Active& active, bool waits);
+  // Notes how much of their time limits the jobs of this process have used; again after a period.
+  void KeepTimesUsed();
+  void PutTimesUsed();
+  void SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left);
   // Its time limit means nothing any more.
   void StopTimer(std::shared_ptr<Active> active);
   void OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds);
@@ -105,6 +121,7 @@ class JobRunner {
   std::condition_variable place_;                  // one may be free
 
   boost::asio::thread_pool timers_{1};
+  boost::asio::steady_timer times_used_{timers_};  // used by the thread of timers_ alone, once it is armed
   boost::asio::thread_pool pool_;
 };
 

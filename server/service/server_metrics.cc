@@ -111,6 +111,11 @@ class ServerMetrics::FarmCollector {
         connected_(registry.AddGauge("fusion_workers_connected", "Workers that have called lately.")),
         draining_(registry.AddGauge("fusion_workers_draining", "Of these, those that take no new tasks.")),
         devices_(registry.AddGauge("fusion_devices", "Devices of connected workers.", {"health"})),
+        damaged_blobs_(
+            registry.AddCounter("fusion_damaged_blobs_total",
+                                "Binaries and folders whose bytes were found damaged in the store.")),
+        rebuilt_blobs_(registry.AddCounter("fusion_rebuilt_blobs_total",
+                                           "Of these, those that were built again and stored.")),
         bytes_(registry.AddGauge("fusion_store_bytes", "Size of the database with its write-ahead log.")) {
     for (const char* kind : {"BUILD", "TIME"}) claimed_.With({kind});
   }
@@ -168,15 +173,21 @@ class ServerMetrics::FarmCollector {
     jobs_.With({"QUEUED"}).Set(static_cast<double>(statistics->queued_jobs));
     jobs_.With({"RUNNING"}).Set(static_cast<double>(statistics->running_jobs));
     bytes_->Set(static_cast<double>(statistics->bytes));
+    damaged_blobs_->Add(static_cast<double>(statistics->damaged_blobs - seen_.damaged_blobs));
+    rebuilt_blobs_->Add(static_cast<double>(statistics->rebuilt_blobs - seen_.rebuilt_blobs));
+    seen_ = *statistics;
     return absl::OkStatus();
   }
 
   Store& store_;
   const Dispatcher& dispatcher_;
   int64_t last_claim_, last_end_;
+  StoreStatistics seen_;  // at the last collection
   MetricFamily<Counter>&claimed_, &ended_, &leases_expired_, &workers_lost_;
   MetricFamily<Histogram>&queue_seconds_, &run_seconds_;
-  MetricFamily<Gauge>&queued_, &running_, &jobs_, &connected_, &draining_, &devices_, &bytes_;
+  MetricFamily<Gauge>&queued_, &running_, &jobs_, &connected_, &draining_, &devices_;
+  MetricFamily<Counter>&damaged_blobs_, &rebuilt_blobs_;
+  MetricFamily<Gauge>& bytes_;
 };
 
 ServerMetrics::ServerMetrics()

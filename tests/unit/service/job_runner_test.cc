@@ -454,6 +454,77 @@ TEST_F(JobRunnerTest, AWaitingJobWhoseTimeLimitEndsTakesNoRoom) {
   EXPECT_TRUE(SubmitWhenThereIsRoom().ok()) << "the first job still runs";
 }
 
+TEST_F(JobRunnerTest, WhatAJobWaitsForIsKnownWhileItWaits) {
+  options_.pipeline = [this](const v1::SubmitRequest&,
+                             const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+    context.waits_for("no worker with a cuda device is connected", std::chrono::seconds(30));
+    steps_.Run("waits");
+    context.waits_for("", std::chrono::milliseconds(0));
+    steps_.Run("has it");
+    return v1::JobResult();
+  };
+  StartRunner();
+  const absl::StatusOr<JobRecord> job = Submit();
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_THAT(steps_.Begun(1), SizeIs(1));
+  EXPECT_THAT(runner_->WaitsFor(job->id),
+              ::testing::MatchesRegex("no worker with a cuda device is connected; the job fails in "
+                                      "[0-9]+ s unless one comes"));
+  steps_.LetGo("waits");
+  ASSERT_THAT(steps_.Begun(2), SizeIs(2));
+  EXPECT_EQ(runner_->WaitsFor(job->id), "");
+  EXPECT_EQ(runner_->WaitsFor("jobs/unknown"), "");
+}
+
+// The clock was an hour ahead, or behind, when the jobs were submitted, or has been set since.
+TEST_F(JobRunnerTest, ATimeLimitOverARestartIsWhatIsLeftOfItWhateverTheClockSays) {
+  using std::chrono::hours;
+  v1::SubmitRequest request;
+  JobRecord patient, late;
+  request.set_time_limit_seconds(3000);
+  patient.request = request.SerializeAsString();
+  patient.id = "jobs/patient";
+  request.set_time_limit_seconds(20);
+  late.request = request.SerializeAsString();
+  late.id = "jobs/late";
+  ASSERT_TRUE(store_->CreateJob(patient, TimeOfDay() - hours(1)).ok());
+  ASSERT_TRUE(store_->CreateJob(late, TimeOfDay() + hours(1)).ok());
+  ASSERT_TRUE(store_
+                  ->PutTimesUsed(
+                      {{patient.id, std::chrono::seconds(10)}, {late.id, std::chrono::milliseconds(19950)}})
+                  .ok());
+  options_.pipeline = [this](const v1::SubmitRequest&,
+                             const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+    EXPECT_TRUE(barrier_.Wait());
+    if (context.cancellation.cancelled()) return absl::CancelledError("its time limit ended");
+    return v1::JobResult();
+  };
+  StartRunner();  // with one thread, which the patient one has
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  const JobRecord ended = Ended(late.id);
+  EXPECT_EQ(ended.state, JobState::kFailed) << "it had 50 ms left";
+  barrier_.Open();
+  EXPECT_EQ(Ended(patient.id).state, JobState::kSucceeded) << "it had most of its time left";
+}
+
+TEST_F(JobRunnerTest, WhatAJobHasUsedOfItsTimeLimitIsKeptWhileItRunsAndWhenTheServerStops) {
+  options_.time_used_period = std::chrono::milliseconds(5);
+  StartRunner();
+  const absl::StatusOr<JobRecord> limited = Submit("", 3600), unlimited = Submit();
+  ASSERT_TRUE(limited.ok() && unlimited.ok());
+  std::chrono::microseconds used{0};
+  for (int i = 0; i < 1000 && used.count() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    used = store_->TimeUsed(limited->id).value();
+  }
+  EXPECT_GT(used.count(), 0);
+  EXPECT_EQ(store_->TimeUsed(unlimited->id)->count(), 0);
+  std::thread stop([this] { runner_->Stop(); });
+  barrier_.Open();
+  stop.join();
+  EXPECT_GT(*store_->TimeUsed(limited->id), used);
+}
+
 TEST_F(JobRunnerTest, ACancelledJobThatWaitedTakesNoRoomAndItsTimeLimitEndsNothing) {
   options_.most_jobs = 2;
   StartRunner();

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "db/store/sqlite_database.h"
 #include "server/service/backup.h"
 #include "server/service/server.h"
 #include "tests/integration/http_connection.h"
@@ -61,6 +62,25 @@ TEST_F(ServerMetricsTest, TasksAreCountedAsTheyAreStored) {
   EXPECT_THAT(text, HasSubstr("\nfusion_task_run_seconds_sum{kind=\"BUILD\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("\nfusion_tasks_running{kind=\"BUILD\"} 0\n"));
   EXPECT_EQ(OfTheFarm(metrics.registry.Text()), OfTheFarm(text)) << "nothing is counted twice";
+}
+
+TEST_F(ServerMetricsTest, DamagedBlobsAreCounted) {
+  ServerMetrics metrics;
+  ASSERT_TRUE(metrics.Watch(*store_, *dispatcher_).ok());
+  const std::string digest = Upload("binary");
+  EXPECT_THAT(metrics.registry.Text(), HasSubstr("\nfusion_damaged_blobs_total 0\n"));
+  {
+    auto database =
+        Database::Open(folder_ + "/fusion.db", Database::Mode::kReadWrite, std::chrono::seconds(5));
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE((*database)->Execute("UPDATE blobs SET data = x'616263ff'").ok());
+  }
+  EXPECT_TRUE(absl::IsDataLoss(store_->GetBlob(digest).status()));
+  EXPECT_THAT(metrics.registry.Text(), HasSubstr("\nfusion_damaged_blobs_total 1\n"));
+  EXPECT_THAT(metrics.registry.Text(), HasSubstr("\nfusion_rebuilt_blobs_total 0\n"));
+  Upload("binary");
+  EXPECT_THAT(metrics.registry.Text(), HasSubstr("\nfusion_rebuilt_blobs_total 1\n"));
+  EXPECT_THAT(metrics.registry.Text(), HasSubstr("\nfusion_damaged_blobs_total 1\n"));
 }
 
 TEST_F(ServerMetricsTest, LostWorkersAreCounted) {

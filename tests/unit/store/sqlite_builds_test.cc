@@ -45,8 +45,13 @@ TEST_F(SqliteBuildsTest, ABlobDamagedOnTheDiskIsNoticedAndCanBePutAgain) {
   ASSERT_TRUE(store_->PutBlob("abc", "", At(1)).ok());
   DamageBlobs();
   EXPECT_TRUE(absl::IsDataLoss(store_->GetBlob(kDigestOfAbc).status()));
+  EXPECT_EQ(store_->Statistics()->damaged_blobs, 1);
+  EXPECT_EQ(store_->Statistics()->rebuilt_blobs, 0);
   ASSERT_TRUE(store_->PutBlob("abc", "", At(2)).ok());
   EXPECT_EQ(*store_->GetBlob(kDigestOfAbc), "abc");
+  ASSERT_TRUE(store_->PutBlob("abc", "", At(3)).ok());
+  EXPECT_EQ(store_->Statistics()->damaged_blobs, 1);
+  EXPECT_EQ(store_->Statistics()->rebuilt_blobs, 1) << "it was sound already the last time";
 }
 
 TEST_F(SqliteBuildsTest, ADamagedBinaryIsRemovedWithItsBuildsAndBuiltAgain) {
@@ -84,6 +89,7 @@ TEST_F(SqliteBuildsTest, ADamagedArtifactStaysForABackupToBeRestored) {
     const absl::Status damaged = store_->GetBlob(kDigestOfAbc).status();
     EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
     EXPECT_NE(damaged.message().find("restore a backup"), std::string::npos) << damaged;
+    EXPECT_EQ(store_->Statistics()->damaged_blobs, 1) << "however often it is asked for";
   }
   EXPECT_EQ(*store_->GetArtifact(job, 1), kDigestOfAbc);
   EXPECT_TRUE(store_->FindBuilds({"k"})->empty()) << "which would be of the same bytes";
