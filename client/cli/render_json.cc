@@ -148,18 +148,21 @@ void AddRun(const v1::JobResult& result, Json* json) {
 }
 
 Json JobHeader(const v1::Job& job) {
-  return {{"job", job.name()},
-          {"state", v1::JobState_Name(job.state())},
-          {"target", TargetName(job.target())},
-          {"create_time", TimeText(job.create_time())},
-          {"update_time", TimeText(job.update_time())},
-          {"graph", GraphJson(job.graph())}};
+  Json header = {{"job", job.name()},
+                 {"state", v1::JobState_Name(job.state())},
+                 {"target", TargetName(job.target())},
+                 {"create_time", TimeText(job.create_time())},
+                 {"update_time", TimeText(job.update_time())},
+                 {"graph", GraphJson(job.graph())}};
+  if (!job.waits_for().empty()) header["waits_for"] = job.waits_for();
+  return header;
 }
 
 }  // namespace
 
 Json SubmitJson(const v1::Job& job, const std::string& artifact) {
   Json json = {{"schema", "fusion.submit/1"}, {"job", job.name()}, {"state", v1::JobState_Name(job.state())}};
+  if (!job.waits_for().empty()) json["waits_for"] = job.waits_for();
   if (job.has_error()) {
     json["error"] = StatusJson(FromRpcStatus(job.error()));
   } else if (job.has_result()) {

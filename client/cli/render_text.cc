@@ -230,6 +230,7 @@ std::string JobText(const v1::Job& job, const TextStyle& style) {
                                   "  ", TimeText(job.create_time()), "\n");
   if (job.has_error())
     absl::StrAppend(&text, CodeText(job.error().code()), ": ", job.error().message(), "\n");
+  if (!job.waits_for().empty()) absl::StrAppend(&text, "waits: ", job.waits_for(), "\n");
   if (job.has_result()) absl::StrAppend(&text, "\n", ResultText(job.result(), style));
   return text;
 }
@@ -239,10 +240,13 @@ std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& s
   Table table;
   for (const char* header : {"job", "state", "target", "created", "graph"})
     table.AddColumn(header, Table::Align::kLeft);
-  for (const v1::Job& job : response.jobs())
+  std::string waiting;  // below the table, where reasons are not cut to the width
+  for (const v1::Job& job : response.jobs()) {
     table.AddRow({job.name(), v1::JobState_Name(job.state()), TargetName(job.target()),
                   TimeText(job.create_time()), job.graph().name()});
-  return table.Print(style.width);
+    if (!job.waits_for().empty()) absl::StrAppend(&waiting, job.name(), " waits: ", job.waits_for(), "\n");
+  }
+  return absl::StrCat(table.Print(style.width), waiting.empty() ? "" : "\n", waiting);
 }
 
 std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style) {

@@ -20,6 +20,7 @@ struct SubmitOptions {
   std::vector<std::string> sizes;
   v1::Target target = v1::TARGET_AUTO;
   std::string arch;
+  std::string device;
   int candidates = 30;
   double time_limit_seconds = 0;
   int priority = 0;
@@ -67,6 +68,7 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   *request.mutable_source() = std::move(file->source);
   request.set_target(options.target);
   request.set_arch(options.arch);
+  request.set_device(options.device);
   request.set_candidates(options.candidates);
   request.set_cache(options.ranking.cache);
   request.set_deterministic(options.ranking.deterministic);
@@ -94,6 +96,7 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   } else {
     std::cout << job->name() << "\n";
   }
+  if (!job->waits_for().empty()) std::cerr << "note: " << job->waits_for() << "\n";
   if ((*client)->embedded())
     std::cerr << "note: without a server the job waits until it is watched: fusion-client jobs watch "
               << job->name() << "\n";
@@ -114,6 +117,11 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_option(
       "--arch", options->arch,
       "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
+  command
+      ->add_option("--device", options->device,
+                   "Kind of device, by its name or a part of it that no other kind has, as H100; `workers "
+                   "list` shows them (default: the fastest of the target and architecture)")
+      ->check(NotEmpty());
   command->add_option("--candidates", options->candidates, "Most implementations to build and time")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

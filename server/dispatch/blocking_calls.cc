@@ -5,7 +5,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/dispatch/dispatcher.h"
 
 namespace fusion {
@@ -15,12 +18,17 @@ absl::Status Stopped() {
   return absl::UnavailableError("the server is stopping; the job goes on when it is started again");
 }
 
-// "cuda device of arch sm_90", "device".
-std::string Kind(v1::Target target, const std::string& arch) {
+// "cuda device of arch sm_90", "device called H200".
+std::string Kind(v1::Target target, const std::string& arch, const std::string& name = "") {
   return absl::StrCat(target == v1::TARGET_AUTO ? "" : LowerCaseName(target) + " ", "device",
-                      arch.empty() ? "" : " of arch ", arch);
+                      arch.empty() ? "" : " of arch ", arch, name.empty() ? "" : " called ", name);
 }
-std::string Wanted(v1::Target target, const std::string& arch) { return "a " + Kind(target, arch); }
+std::string Wanted(v1::Target target, const std::string& arch, const std::string& name = "") {
+  return "a " + Kind(target, arch, name);
+}
+bool IsCalled(const std::string& name, const std::string& wanted) {
+  return absl::StrContains(absl::AsciiStrToLower(name), absl::AsciiStrToLower(wanted));
+}
 v1::Target TargetOf(const TaskRequirements& need) {
   v1::Target target = v1::TARGET_AUTO;
   v1::Target_Parse(need.target, &target);
@@ -147,6 +155,11 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   const auto turn = std::min(options_.no_worker_patience, std::chrono::milliseconds(1000));
   auto last_able = std::chrono::steady_clock::now();
   bool told = false;
+  const std::function<void()> waits_no_longer = [&] {
+    if (std::exchange(told, false)) tell_waiting_(job, "", std::chrono::milliseconds(0));
+  };
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { waits_no_longer(); });
+  bool once = false;  // it is for people, who know it then
   while (true) {
     std::vector<std::string> ids;
     for (const std::string& key : look_at)
@@ -187,6 +200,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     }
     if (queued.empty()) {
       last_able = std::chrono::steady_clock::now();
+      waits_no_longer();
     } else if (std::optional<v1::DeviceDescription> lost = LostDevice(queued); lost.has_value()) {
       {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -205,14 +219,15 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       return absl::UnavailableError(absl::StrCat("this machine is without a compiler for ",
                                                  LowerCaseName(TargetOf(queued.begin()->second.requirements)),
                                                  " code; `fusion-client doctor` says what was looked for"));
-    } else if (!told && std::chrono::steady_clock::now() - last_able >= turn) {
+    } else if (tell_waiting_ && !std::exchange(once, true)) {
       told = true;
-      if (tell_waiting_)
-        tell_waiting_(
-            job, absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
-                              WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
-                              ", for up to ", options_.no_worker_patience.count() / 1000,
-                              " s; connected: ", registry_.Describe(clock_.Now())));
+      tell_waiting_(
+          job,
+          absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
+                       WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
+                       ", for up to ", options_.no_worker_patience.count() / 1000,
+                       " s; connected: ", registry_.Describe(clock_.Now())),
+          options_.no_worker_patience);
     }
     look_at = watch->Wait(turn);
   }
@@ -266,16 +281,17 @@ bool Dispatcher::NoCompilerWillCome(const std::map<std::string, Need>& queued) c
 }
 
 // A device that is out for now may come back.
-bool Dispatcher::NoDeviceWillCome(v1::Target target, const std::string& arch,
-                                  const std::string& nearest_arch) const {
+bool Dispatcher::NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch,
+                                  const std::string& kind) const {
   if (!options_.only_worker_is_here) return false;
   return registry_.SomeoneOffers(
       [&](const v1::SynchronizeRequest& offer) {
-        return std::none_of(offer.devices().begin(), offer.devices().end(),
-                            [&](const v1::DeviceDescription& device) {
-                              return (target == v1::TARGET_AUTO || device.target() == target) &&
-                                     (arch.empty() || device.arch() == arch || device.arch() == nearest_arch);
-                            });
+        return std::none_of(
+            offer.devices().begin(), offer.devices().end(), [&](const v1::DeviceDescription& device) {
+              return (target == v1::TARGET_AUTO || device.target() == target) &&
+                     (arch.empty() || device.arch() == arch || device.arch() == nearest_arch) &&
+                     IsCalled(device.name(), kind);
+            });
       },
       clock_.Now());
 }
@@ -303,11 +319,60 @@ void Dispatcher::Bind(const std::string& job, const std::string& device_uuid) {
   if (!job.empty()) device_of_job_[job] = device_uuid;
 }
 
-absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target, const std::string& arch,
-                                                               std::chrono::milliseconds patience,
-                                                               CancellationToken token,
-                                                               const std::string& job,
-                                                               const std::string& nearest_arch) {
+std::vector<v1::DeviceDescription> Dispatcher::Devices(v1::Target target, const std::string& arch,
+                                                       const std::string& nearest_arch,
+                                                       const std::string& kind) const {
+  const auto of = [&](const std::string& wanted) {
+    std::vector<v1::DeviceDescription> devices = registry_.Devices(target, wanted, clock_.Now());
+    std::erase_if(devices, [&](const auto& device) { return !IsCalled(device.name(), kind); });
+    return devices;
+  };
+  std::vector<v1::DeviceDescription> devices = of(arch);
+  if (devices.empty() && !nearest_arch.empty() && nearest_arch != arch) devices = of(nearest_arch);
+  return devices;
+}
+
+absl::Status Dispatcher::NoDevice(v1::Target target, const std::string& arch, const std::string& nearest_arch,
+                                  const std::string& kind) const {
+  return absl::UnavailableError(
+      absl::StrCat("no worker with ", Wanted(target, arch, kind),
+                   nearest_arch.empty() || nearest_arch == arch ? "" : absl::StrCat(" or ", nearest_arch),
+                   " is connected; connected: ", registry_.Describe(clock_.Now())));
+}
+
+absl::Status Dispatcher::FindDevice(v1::Target target, const std::string& arch,
+                                    const std::string& nearest_arch, const std::string& kind) const {
+  if (!Devices(target, arch, nearest_arch, kind).empty()) return absl::OkStatus();
+  return NoDevice(target, arch, nearest_arch, kind);
+}
+
+absl::StatusOr<std::string> Dispatcher::FindKind(v1::Target target, const std::string& wanted) const {
+  // With those of earlier processes of the server, to which workers have not come back yet.
+  std::set<std::string> kinds = registry_.DeviceNames(target);
+  absl::StatusOr<std::vector<DeviceRecord>> known = store_.Devices();
+  if (!known.ok()) return known.status();
+  for (const DeviceRecord& record : *known) {
+    v1::DeviceDescription device;
+    if (device.ParseFromString(record.description) &&
+        (target == v1::TARGET_AUTO || device.target() == target))
+      kinds.insert(device.name());
+  }
+  if (kinds.empty() || options_.only_worker_is_here) return wanted;
+  std::vector<std::string> found;
+  for (const std::string& kind : kinds) {
+    if (absl::EqualsIgnoreCase(kind, wanted)) return kind;
+    if (IsCalled(kind, wanted)) found.push_back(kind);
+  }
+  if (found.size() == 1) return found[0];
+  return absl::InvalidArgumentError(found.empty()
+                                        ? absl::StrCat("no ", Kind(target, ""), " of the farm is called ",
+                                                       wanted, "; there are: ", absl::StrJoin(kinds, ", "))
+                                        : absl::StrCat(wanted, " may be ", absl::StrJoin(found, " or ")));
+}
+
+absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
+    v1::Target target, const std::string& arch, std::chrono::milliseconds patience, CancellationToken token,
+    const std::string& job, const std::string& nearest_arch, const std::string& kind) {
   Gate::Pass pass(*gate_);
   if (!pass) return Stopped();
   std::string earlier;  // the device that the job has used, which may still be reconnecting
@@ -326,9 +391,7 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
     const int64_t version = registry_.version();
     if (stopped()) return Stopped();
     if (token.cancelled()) return absl::CancelledError("cancelled while waiting for a device");
-    std::vector<v1::DeviceDescription> devices = registry_.Devices(target, arch, clock_.Now());
-    if (devices.empty() && !nearest_arch.empty() && nearest_arch != arch)
-      devices = registry_.Devices(target, nearest_arch, clock_.Now());
+    std::vector<v1::DeviceDescription> devices = Devices(target, arch, nearest_arch, kind);
     const auto now = std::chrono::steady_clock::now();
     for (v1::DeviceDescription& device : devices) {
       if (earlier.empty() || device.uuid() != earlier) continue;
@@ -352,15 +415,10 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(v1::Target target
       std::lock_guard<std::mutex> lock(mutex_);
       return LeastUsed(std::move(devices), job);
     }
-    if (devices.empty() && NoDeviceWillCome(target, arch, nearest_arch))
-      return absl::UnavailableError(absl::StrCat("this machine has no ", Kind(target, arch),
+    if (devices.empty() && NoDeviceWillCome(target, arch, nearest_arch, kind))
+      return absl::UnavailableError(absl::StrCat("this machine has no ", Kind(target, arch, kind),
                                                  "; its worker: ", registry_.Describe(clock_.Now())));
-    if (now >= deadline) {
-      return absl::UnavailableError(
-          absl::StrCat("no worker with ", Wanted(target, arch),
-                       nearest_arch.empty() || nearest_arch == arch ? "" : absl::StrCat(" or ", nearest_arch),
-                       " is connected; connected: ", registry_.Describe(clock_.Now())));
-    }
+    if (now >= deadline) return NoDevice(target, arch, nearest_arch, kind);
     registry_.WaitForChange(version, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now) +
                                          std::chrono::milliseconds(1));
   }

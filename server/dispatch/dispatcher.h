@@ -77,10 +77,11 @@ class Dispatcher {
   void CallBroke(const std::string& worker, int64_t call);
 
   // Called in the thread of a job, once for each of the calls below that waits because no connected worker
-  // can run its tasks; `what` is for people. To be set before there are jobs.
-  void OnWaiting(std::function<void(const std::string& job, const std::string& what)> tell) {
-    tell_waiting_ = std::move(tell);
-  }
+  // can run its tasks, at once: `what` is for people, the call is given up when `left` is over. And with an
+  // empty `what` when it waits no longer. To be set before there are jobs.
+  using TellWaiting =
+      std::function<void(const std::string& job, const std::string& what, std::chrono::milliseconds left)>;
+  void OnWaiting(TellWaiting tell) { tell_waiting_ = std::move(tell); }
 
   // ---- For job threads: these block ----
 
@@ -115,11 +116,19 @@ class Dispatcher {
   // `arch` or, while none of it is connected, of `nearest_arch`. Of several, the kind with the highest
   // bandwidth, and of that the one that the fewest jobs have, until their JobEnded; equals in turn. With a
   // job, the device that its timings are bound to, if it has any. Waits up to `patience` for one to connect.
+  // kind: only devices whose name has this in it, in any case; "": the fastest.
   // UNAVAILABLE: none; says what is missing and what is connected.
   absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
                                                      std::chrono::milliseconds patience,
                                                      CancellationToken token, const std::string& job = "",
-                                                     const std::string& nearest_arch = "");
+                                                     const std::string& nearest_arch = "",
+                                                     const std::string& kind = "");
+  // OK when a device is connected that ChooseDevice could give; else its UNAVAILABLE.
+  absl::Status FindDevice(v1::Target target, const std::string& arch, const std::string& nearest_arch,
+                          const std::string& kind) const;
+  // The name of the one kind of device that is called so, or that has this in its name, in any case.
+  // INVALID_ARGUMENT: none or several; lists those that there are. While none has been seen, what was wanted.
+  absl::StatusOr<std::string> FindKind(v1::Target target, const std::string& wanted) const;
 
   // DispatcherOptions::only_worker_is_here.
   bool only_worker_is_here() const { return options_.only_worker_is_here; }
@@ -162,7 +171,13 @@ class Dispatcher {
   // There are builds among them that nobody can do, and the only worker that there will be has come.
   bool NoCompilerWillCome(const std::map<std::string, Need>& queued) const;
   // The only worker that there will be has come, without such a device.
-  bool NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch) const;
+  bool NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch,
+                        const std::string& kind) const;
+  // Those that ChooseDevice may give.
+  std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch,
+                                             const std::string& nearest_arch, const std::string& kind) const;
+  absl::Status NoDevice(v1::Target target, const std::string& arch, const std::string& nearest_arch,
+                        const std::string& kind) const;
   // Which of these, all of one kind, the job gets ("": somebody who only looks). mutex_ is held.
   v1::DeviceDescription LeastUsed(std::vector<v1::DeviceDescription> devices, const std::string& job);
   // The job has the device from now on. mutex_ is held.
@@ -173,7 +188,7 @@ class Dispatcher {
   Store& store_;
   const Clock& clock_;
   const DispatcherOptions options_;
-  std::function<void(const std::string&, const std::string&)> tell_waiting_;  // may be empty
+  TellWaiting tell_waiting_;  // may be empty
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   WorkerRegistry registry_;
   CompletionBoard board_;

@@ -273,6 +273,15 @@ std::string WorkerRegistry::Describe(Timestamp now) const {
   return descriptions.empty() ? "none" : absl::StrJoin(descriptions, ", ");
 }
 
+std::set<std::string> WorkerRegistry::DeviceNames(v1::Target target) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::set<std::string> names;
+  for (const auto& [name, entry] : workers_)
+    for (const v1::DeviceDescription& device : entry.offer.devices())
+      if (target == v1::TARGET_AUTO || device.target() == target) names.insert(device.name());
+  return names;
+}
+
 int64_t WorkerRegistry::version() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return version_;

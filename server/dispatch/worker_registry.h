@@ -79,6 +79,8 @@ class WorkerRegistry {
   bool SomeoneOffers(const std::function<bool(const v1::SynchronizeRequest&)>& wanted, Timestamp now) const;
   // "alpha (cuda sm_90 NVIDIA H200), beta (host x86-64-v4, draining)", or "none".
   std::string Describe(Timestamp now) const;
+  // Names of the devices of the target (TARGET_AUTO: of all) that workers have, or had when they called last.
+  std::set<std::string> DeviceNames(v1::Target target) const;
 
   // Waits until a device may have appeared since `version` was read, or an interruption. Returns the present
   // version.

@@ -40,18 +40,23 @@ void Emit(const PipelineContext& context, v1::JobEvent event) {
   if (context.emit) context.emit(std::move(event));
 }
 
+std::chrono::milliseconds DevicePatience(const v1::JobLimits& limits) {
+  if (limits.queue_seconds() <= 0) return kDevicePatience;
+  return std::chrono::milliseconds(static_cast<int64_t>(limits.queue_seconds() * 1000));
+}
+
 // The device of a request. A device of another architecture than the one asked for is told by *warning.
 absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::string& arch,
-                                                  std::chrono::milliseconds patience,
+                                                  const std::string& kind, std::chrono::milliseconds patience,
                                                   const PipelineContext& context, std::string* warning) {
   auto choice = ChooseArch(target, arch);
   if (!choice.ok()) return choice.status();
   const auto choose = [&](std::chrono::milliseconds longest) {
     return context.dispatcher.ChooseDevice(target, arch, longest, context.cancellation, context.job,
-                                           choice->arch);
+                                           choice->arch, kind);
   };
   const double limit = patience.count() > 0 ? context.limits.queue_seconds() : 0;
-  if (limit > 0) patience = std::chrono::milliseconds(static_cast<int64_t>(limit * 1000));
+  if (patience.count() > 0) patience = DevicePatience(context.limits);
   auto device = choose(std::chrono::milliseconds(0));
   if (absl::IsUnavailable(device.status()) && patience.count() > 0) {
     v1::JobEvent event;
@@ -60,8 +65,10 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
                        : absl::StrCat(device.status().message(), "; waiting for one for up to ",
                                       patience.count() / 1000, " s"));
     Emit(context, event);
+    if (context.waits_for) context.waits_for(std::string(device.status().message()), patience);
     if (context.waits_for_device) context.waits_for_device(true);
     device = choose(patience);
+    if (context.waits_for) context.waits_for("", std::chrono::milliseconds(0));
     if (context.waits_for_device) context.waits_for_device(false);
     // As of tasks that have waited for so long.
     if (limit > 0 && absl::IsUnavailable(device.status()) && context.dispatcher.running() &&
@@ -144,6 +151,22 @@ constexpr int kCoversOfSearch = 4;
 
 }  // namespace
 
+std::string WaitsForText(const std::string& what, std::chrono::milliseconds left) {
+  return absl::StrCat(what, "; the job fails in ", (std::max<int64_t>(left.count(), 0) + 999) / 1000,
+                      " s unless one comes");
+}
+
+std::string MissingDevice(const v1::SubmitRequest& request, const Dispatcher& dispatcher) {
+  // The worker of an embedded server starts behind the submission.
+  if (dispatcher.only_worker_is_here()) return "";
+  const auto choice = ChooseArch(request.target(), request.arch());
+  if (!choice.ok()) return "";
+  const absl::Status found =
+      dispatcher.FindDevice(request.target(), request.arch(), choice->arch, request.device());
+  if (found.ok()) return "";
+  return WaitsForText(std::string(found.message()), DevicePatience(request.limits()));
+}
+
 absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
                                                const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
@@ -158,7 +181,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   // The device comes before the search: what is possible and what is fast depend on it.
   stages.Begin("choose a device");
   std::string warning;
-  auto device = RequestedDevice(request.target(), request.arch(), kDevicePatience, context, &warning);
+  auto device =
+      RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience, context, &warning);
   if (!device.ok()) return device.status();
   if (!warning.empty()) {
     v1::JobEvent note;
@@ -308,7 +332,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   v1::ExplainResponse response;
   std::string warning;
   auto device =
-      RequestedDevice(request.target(), request.arch(), std::chrono::milliseconds(0), context, &warning);
+      RequestedDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), context, &warning);
   std::vector<std::string> notes;
   if (absl::IsUnavailable(device.status())) {
     auto choice = ChooseArch(request.target(), request.arch());

@@ -31,7 +31,15 @@ struct PipelineContext {
   // Called with true before the job waits for a device that is not there, with false behind it: meanwhile it
   // leaves its place among the jobs that run to another. May be empty.
   std::function<void(bool)> waits_for_device = {};
+  // Called with what the job waits for, for people, and how long it will wait at most; with "" when it waits
+  // no longer. May be empty.
+  std::function<void(const std::string& what, std::chrono::milliseconds left)> waits_for = {};
 };
+
+// What a job of the request would have to wait for now, and for how long at most; "": nothing.
+std::string MissingDevice(const v1::SubmitRequest& request, const Dispatcher& dispatcher);
+// "WHAT; the job fails in 30 s unless one comes"
+std::string WaitsForText(const std::string& what, std::chrono::milliseconds left);
 
 // Runs a job to its end. Everything durable goes through the store (builds, timings, measurements,
 // artifacts), so that a job run again after a restart takes what is finished from there. Blocks; call from a

@@ -17,6 +17,7 @@
 #include "server/service/model_report.h"
 #include "server/service/optimize_pipeline.h"
 #include "server/service/pooled_call.h"
+#include "server/service/status_conversion.h"
 #include "server/service/submission.h"
 
 namespace fusion {
@@ -53,7 +54,13 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                    [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
                      const LogScope trace_scope("trace_id", trace.trace_id);
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
-                     const v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
+                     v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
+                     if (!wanted.device().empty()) {
+                       absl::StatusOr<std::string> kind =
+                           context_.dispatcher.FindKind(wanted.target(), wanted.device());
+                       if (!kind.ok()) return InvalidField("device", kind.status().message());
+                       wanted.set_device(*std::move(kind));
+                     }
                      absl::StatusOr<CheckedSource> source = CheckSource(wanted.source(), context_.catalog);
                      if (!source.ok()) return source.status();
                      if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
@@ -66,6 +73,8 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (!job.ok()) return job.status();
                      admitted.subject = job->id;
                      *response = ToMessage(*job);
+                     if (job->state == JobState::kQueued)
+                       response->set_waits_for(MissingDevice(wanted, context_.dispatcher));
                      return absl::OkStatus();
                    });
 }
@@ -78,6 +87,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerConte
                      absl::StatusOr<JobRecord> job = GetJobFor(admitted, context_.store, request->name());
                      if (!job.ok()) return job.status();
                      *response = ToMessage(*job);
+                     response->set_waits_for(context_.runner.WaitsFor(job->id));
                      return absl::OkStatus();
                    });
 }
@@ -95,7 +105,11 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListJobs(grpc::CallbackServerCon
                              : context_.store.ListJobsOf(caller.name, request->page_size(),
                                                          request->page_token());
                      if (!page.ok()) return page.status();
-                     for (const JobRecord& job : page->jobs) *response->add_jobs() = ToMessage(job);
+                     for (const JobRecord& job : page->jobs) {
+                       *response->add_jobs() = ToMessage(job);
+                       if (!IsTerminal(job.state))
+                         response->mutable_jobs()->rbegin()->set_waits_for(context_.runner.WaitsFor(job.id));
+                     }
                      response->set_next_page_token(page->next_page_token);
                      return absl::OkStatus();
                    });

@@ -15,6 +15,7 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMaximumRequestIdBytes = 128;
+constexpr size_t kMaximumDeviceBytes = 200;
 constexpr int kMaximumPriority = 100;
 constexpr int kMaximumLimitSeconds = 86400;
 
@@ -83,6 +84,8 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
           name, absl::StrCat("must be a number of seconds, at most ", kMaximumLimitSeconds, ", or 0"));
   if (request.request_id().size() > kMaximumRequestIdBytes)
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
+  if (request.device().size() > kMaximumDeviceBytes)
+    return InvalidField("device", absl::StrCat("must be at most ", kMaximumDeviceBytes, " bytes"));
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");

@@ -17,6 +17,36 @@ using ::testing::Pair;
 
 using DeviceChoiceTest = DispatchTest;
 
+TEST_F(DeviceChoiceTest, AKindIsAskedForByItsNameOrAPartOfIt) {
+  const auto none = std::chrono::milliseconds(0);
+  CancellationToken token;
+  EXPECT_EQ(*dispatcher_->FindKind(v1::CUDA, "H200"), "H200") << "no kind has been seen yet";
+  Call(Request("a", {}, {HostDevice(), CudaDevice("GPU-A100", "sm_80"), CudaDevice("GPU-1")}));
+  const std::string fast = dispatcher_->ChooseDevice(v1::CUDA, "", none, token)->name();
+  ASSERT_NE(fast, "A100");
+  EXPECT_EQ(*dispatcher_->FindKind(v1::TARGET_AUTO, "a100"), "A100");
+  EXPECT_EQ(*dispatcher_->FindKind(v1::TARGET_AUTO, "A10"), "A100");
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::TARGET_AUTO, "", none, token, "", "", "A100")->uuid(), "GPU-A100");
+  EXPECT_TRUE(dispatcher_->FindDevice(v1::CUDA, "sm_80", "", "A100").ok());
+  const absl::Status missing = dispatcher_->FindDevice(v1::CUDA, "sm_90", "", "A100");
+  EXPECT_TRUE(absl::IsUnavailable(missing));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("a cuda device of arch sm_90 called A100"));
+
+  const absl::Status unknown = dispatcher_->FindKind(v1::CUDA, "V100").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown)) << unknown;
+  EXPECT_THAT(std::string(unknown.message()),
+              HasSubstr("no cuda device of the farm is called V100; there are: "));
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("A100"));
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr(fast));
+  EXPECT_TRUE(absl::IsInvalidArgument(dispatcher_->FindKind(v1::HOST, "A100").status())) << "no host is";
+  v1::DeviceDescription other = CudaDevice("GPU-40", "sm_80");
+  other.set_name("A100 40 GB");
+  Call(Request("b", {}, {other}));
+  EXPECT_EQ(*dispatcher_->FindKind(v1::CUDA, "A100"), "A100") << "its very name";
+  const absl::Status both = dispatcher_->FindKind(v1::CUDA, "A1").status();
+  EXPECT_THAT(std::string(both.message()), HasSubstr("A1 may be A100 or A100 40 GB"));
+}
+
 TEST_F(DeviceChoiceTest, ChoosesTheFastestDeviceAndTakesTurnsAmongEquals) {
   const auto none = std::chrono::milliseconds(0);
   CancellationToken token;

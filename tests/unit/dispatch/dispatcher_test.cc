@@ -324,9 +324,13 @@ TEST_F(DispatcherTest, WithoutAWorkerThatCanTheCallGivesUpAndSaysWhatIsMissing) 
 TEST_F(DispatcherTest, AJobIsToldThatItWaitsForACompiler) {
   std::promise<std::string> told;
   std::atomic<int> times_told = 0;
-  dispatcher_->OnWaiting([&](const std::string& job, const std::string& what) {
-    if (++times_told == 1) told.set_value(job + " " + what);
-  });
+  std::promise<void> ended;
+  dispatcher_->OnWaiting(
+      [&](const std::string& job, const std::string& what, std::chrono::milliseconds left) {
+        if (what.empty()) return ended.set_value();
+        EXPECT_GT(left.count(), 0);
+        if (++times_told == 1) told.set_value(job + " " + what);
+      });
   v1::SynchronizeRequest request = Request("alpha", {}, {HostDevice()});
   request.set_version("1");
   Call(request);
@@ -340,6 +344,7 @@ TEST_F(DispatcherTest, AJobIsToldThatItWaitsForACompiler) {
   EXPECT_EQ(built.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   token.Cancel();
   EXPECT_TRUE(absl::IsCancelled(built.get().status()));
+  ended.get_future().get();
 }
 
 TEST_F(DispatcherTest, WithoutACompilerTheOnlyWorkerIsNotWaitedFor) {
