@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "worker/build/nvrtc_builder.h"
 #include "worker/measure/cuda_support_kernels.h"
+#include "worker/measure/device_code.h"
 #include "worker/measure/host_data.h"
 #include "worker/measure/status_macros.h"
 
@@ -228,13 +228,7 @@ absl::Status CudaBackend::CopyOut(void* to, DeviceAddress from, int64_t bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<LoadedBinary>> CudaBackend::Load(const std::string& content) {
-  // cuModuleLoadData reads as far as the image's header says: something else than a whole ELF file must not
-  // reach it.
-  if (content.size() < 64 || std::memcmp(content.data(),
-                                         "\x7f"
-                                         "ELF",
-                                         4) != 0)
-    return absl::InvalidArgumentError("the binary is not a cubin");
+  FUSION_RETURN_IF_ERROR(CheckDeviceCode(content));
   CudaModule module = nullptr;
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.ModuleLoadData(&module, content.data()), "cuModuleLoadData"));
   return std::unique_ptr<LoadedBinary>(new CudaBinary(driver_, module));

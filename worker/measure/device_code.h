@@ -1,0 +1,15 @@
+// What cuModuleLoadData may be given. It is told no size and reads as far as the headers of the image say.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace fusion {
+
+// OK: a cubin (ELF of 64 bits, machine 190 as CUDA's tools write it) whose headers, segments and sections all
+// lie in it, or PTX that ends with the one zero that is in it. InvalidArgument, with what is wrong. The code
+// itself is not looked at.
+absl::Status CheckDeviceCode(std::string_view content);
+
+}  // namespace fusion
