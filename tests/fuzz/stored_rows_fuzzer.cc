@@ -54,8 +54,8 @@ void Tables(const v1::RoutineTable& table) {
     }
 }
 
-void Statistics(v1::ResidualStatistics statistics) {
-  const Residual residual(statistics);
+void Statistics(v1::ResidualStatistics statistics, v1::Target target) {
+  const Residual residual(statistics, target);
   for (const double deviation : {residual.deviation(), residual.graph_deviation()})
     Require(std::isfinite(deviation) && deviation >= 0, "a deviation that is none");
   residual.Explain();
@@ -64,7 +64,7 @@ void Statistics(v1::ResidualStatistics statistics) {
   observation.predicted_seconds = {1e-3};
   observation.measured_seconds = 2e-3;
   AddJob({observation, observation}, &statistics);
-  const Residual learned(statistics);
+  const Residual learned(statistics, target);
   Require(std::isfinite(learned.deviation()), "a deviation that is none, of what was learned");
 }
 
@@ -88,7 +88,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (ReadMessage(bytes, &table)) Tables(table);
       break;
     default:
-      if (ReadMessage(bytes, &statistics)) Statistics(std::move(statistics));
+      if (ReadMessage(bytes, &statistics))
+        for (const v1::Target target : {v1::HOST, v1::CUDA}) Statistics(statistics, target);
   }
   return 0;
 }
