@@ -9,6 +9,7 @@
 #include "server/codegen/program.h"
 #include "server/rank/rank.h"
 #include "server/service/job_stages.h"
+#include "server/service/reported_times.h"
 
 namespace fusion {
 namespace {
@@ -221,10 +222,13 @@ class Timer final : public CandidateTimer {
   absl::Status TimeAll(const std::vector<v1::TimeTask>& tasks, const DeviceDescription& device,
                        const Dispatcher::TimeResultCallback& on_result) {
     std::map<int, v1::TimeResult> failed;
+    const auto tell = [&](int index, const v1::TimeResult& result, bool reused) {
+      on_result(index, ReportedTimes(result, tasks[index].programs_size()), reused);
+    };
     absl::Status timed = context_.dispatcher.Time(context_.job, tasks, device, context_.cancellation,
                                                   [&](int index, const v1::TimeResult& result, bool reused) {
                                                     if (result.failure().empty()) {
-                                                      on_result(index, result, reused);
+                                                      tell(index, result, reused);
                                                     } else {
                                                       failed[index] = result;
                                                     }
@@ -236,7 +240,7 @@ class Timer final : public CandidateTimer {
     std::vector<int> index_of;
     for (const auto& [index, result] : failed) {
       if (!*rebuilt) {
-        on_result(index, result, false);
+        tell(index, result, false);
         continue;
       }
       index_of.push_back(index);
@@ -245,10 +249,9 @@ class Timer final : public CandidateTimer {
       for (v1::Program& program : *again.back().mutable_programs())
         program.set_name(absl::StrCat(program.name(), ", rebuilt"));
     }
-    return context_.dispatcher.Time(context_.job, again, device, context_.cancellation,
-                                    [&](int index, const v1::TimeResult& result, bool reused) {
-                                      on_result(index_of[index], result, reused);
-                                    });
+    return context_.dispatcher.Time(
+        context_.job, again, device, context_.cancellation,
+        [&](int index, const v1::TimeResult& result, bool reused) { tell(index_of[index], result, reused); });
   }
 
   // Whether binaries of this job were not in the store any more, because they were damaged, and all are there

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/service/job_stages.h"
+#include "server/service/reported_times.h"
 
 namespace fusion {
 namespace {
@@ -273,10 +274,11 @@ class RoutineMeasurement {
     int done = 0, wrong = 0;
     auto status = context_.dispatcher.Time(
         context_.job, tasks, device_, context_.cancellation,
-        [&](int index, const v1::TimeResult& result, bool) {
+        [&](int index, const v1::TimeResult& reported, bool) {
           const Part& part = parts[index];
+          const v1::TimeResult result = ReportedTimes(reported, static_cast<int>(part.trials.size()));
           if (!result.failure().empty()) failure = result.failure();
-          for (int i = 0; i < result.programs_size() && i < static_cast<int>(part.trials.size()); ++i) {
+          for (int i = 0; i < result.programs_size(); ++i) {
             const v1::ProgramMeasurement& measurement = result.programs(i);
             const Trial& trial = part.trials[i];
             if (measurement.outcome() == v1::WRONG_RESULT) ++wrong;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,9 +40,14 @@ class ConfirmTest : public DispatchTest {
     code_.candidates.resize(1);
   }
   void TearDown() override {
+    StopWorkers();
+    DispatchTest::TearDown();
+  }
+  void StopWorkers() {
     stop_ = true;
     for (std::thread& worker : workers_) worker.join();
-    DispatchTest::TearDown();
+    workers_.clear();
+    stop_ = false;
   }
   // A worker that times on the devices, where a program has the outcome that `outcome` gives for its name and
   // company.
@@ -144,6 +150,8 @@ class ConfirmTest : public DispatchTest {
   }
 
   const v1::DeviceDescription device_ = CudaDevice("GPU-1");
+  std::function<void(v1::TimeResult*)> add_lies_;  // what a worker does to its answers
+  GeneratedCode code_;
 
  private:
   v1::TaskReport Answer(const v1::Assignment& assignment,
@@ -162,12 +170,12 @@ class ConfirmTest : public DispatchTest {
       if (measurement->outcome() != v1::OK) measurement->set_message("illegal address");
       names.push_back(program.name());
     }
+    if (add_lies_) add_lies_(result);
     ran_[assignment.time().device_uuid()].push_back(absl::StrJoin(names, " + "));
     return report;
   }
 
   Submission submission_;
-  GeneratedCode code_;
   BuiltCode built_;
   std::vector<std::unique_ptr<CodeUnit>> units_;
   std::atomic<bool> stop_ = false;
@@ -321,6 +329,44 @@ TEST_F(TogetherTest, OneThatLosesItsWorkerIsFoundByRunningEachAlone) {
     return programs > 1 || name.starts_with("candidate 3") ? v1::WORKER_LOST : v1::OK;
   });
   EXPECT_THAT(TimeTogether(4), ElementsAre(v1::OK, v1::OK, v1::WORKER_LOST, v1::OK));
+}
+
+using LyingWorkerTest = ConfirmTest;
+
+TEST_F(LyingWorkerTest, ProgramsThatItWasNotGivenAreNotThere) {
+  code_.unfused.resize(2);
+  add_lies_ = [](v1::TimeResult* result) {
+    for (int i = 0; i < 100; ++i) {
+      v1::ProgramMeasurement* measurement = result->add_programs();
+      measurement->set_outcome(v1::OK);
+      measurement->mutable_cold()->set_median(1e-9 / (i + 1));
+    }
+  };
+  StartWorker(device_, {v1::OK});
+  EXPECT_EQ(TimeOnce().outcome(), v1::OK);
+}
+
+TEST_F(LyingWorkerTest, TimesThatAreNoneAreItsFault) {
+  for (const double wrong :
+       {std::numeric_limits<double>::quiet_NaN(), -1.0, std::numeric_limits<double>::infinity()}) {
+    add_lies_ = [wrong](v1::TimeResult* result) {
+      result->mutable_programs(0)->mutable_cold()->set_median(wrong);
+    };
+    StartWorker(CudaDevice("GPU-1"), {v1::OK});
+    const v1::Candidate candidate = TimeOnce();
+    EXPECT_EQ(candidate.outcome(), v1::WORKER_LOST) << wrong;
+    EXPECT_EQ(candidate.message(), "the worker reported times that are none");
+    EXPECT_FALSE(candidate.has_cold());
+    StopWorkers();
+    code_.candidates.assign(1, {});
+  }
+}
+
+TEST_F(LyingWorkerTest, SoAreOutcomesThatThereAreNot) {
+  StartWorker(device_, {static_cast<v1::Outcome>(999)});
+  const v1::Candidate candidate = TimeOnce();
+  EXPECT_EQ(candidate.outcome(), v1::WORKER_LOST);
+  EXPECT_EQ(candidate.message(), "the worker reported an outcome 999, which there is not");
 }
 
 }  // namespace
