@@ -2,102 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
-#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "worker/measure/message_pipe.h"
 #include "worker/measure/status_macros.h"
+#include "worker/measure/time_remainder.h"
 #include "worker/measure/timing.h"
 
 namespace fusion {
 namespace {
-
-void AddDigests(const v1::Program& program, std::set<std::string>* digests) {
-  for (const v1::Launch& launch : program.launches()) digests->insert(launch.binary());
-}
-
-// The task with those programs that are still to be measured, and where they stand in the whole.
-class Remainder {
- public:
-  Remainder(const v1::TimeTask& task, v1::TimeResult* result) : task_(task), result_(result) {
-    positions_.resize(task.programs_size());
-    std::iota(positions_.begin(), positions_.end(), 0);
-    unfused_ = task.session().unfused().launches_size() > 0;
-    if (unfused_) result_->mutable_unfused()->set_name(task.session().unfused().name());
-    for (const v1::Program& program : task.programs()) result_->add_programs()->set_name(program.name());
-  }
-
-  bool empty() const { return positions_.empty() && !unfused_; }
-
-  absl::StatusOr<v1::RunnerRequest> Request(const BinaryGetter& get_binary,
-                                            double copy_bytes_per_second) const {
-    v1::RunnerRequest request;
-    v1::TimeRequest* time = request.mutable_time();
-    time->set_copy_bytes_per_second(copy_bytes_per_second);
-    v1::TimeTask* task = time->mutable_task();
-    *task->mutable_session() = task_.session();
-    if (!unfused_) task->mutable_session()->clear_unfused();
-    *task->mutable_method() = task_.method();
-    task->set_device_uuid(task_.device_uuid());
-    std::set<std::string> digests;
-    AddDigests(task->session().reference(), &digests);
-    AddDigests(task->session().unfused(), &digests);
-    for (int position : positions_) {
-      *task->add_programs() = task_.programs(position);
-      AddDigests(task_.programs(position), &digests);
-    }
-    for (const std::string& digest : digests) {
-      v1::RunnerBinary* binary = time->add_binaries();
-      binary->set_digest(digest);
-      FUSION_ASSIGN_OR_RETURN(*binary->mutable_content(), get_binary(digest));
-    }
-    return request;
-  }
-
-  // `number` as the runner counts: kUnfusedProgram, or a position in the request. Its result, null when there
-  // is none.
-  v1::ProgramMeasurement* Measurement(int number) const {
-    if (number == kUnfusedProgram) return unfused_ ? result_->mutable_unfused() : nullptr;
-    if (number < 0 || number >= static_cast<int>(positions_.size())) return nullptr;
-    return result_->mutable_programs(positions_[number]);
-  }
-
-  // Takes out those that have an outcome.
-  void DropDecided() {
-    if (unfused_ && result_->unfused().outcome() != v1::OUTCOME_UNSPECIFIED) unfused_ = false;
-    std::erase_if(positions_,
-                  [&](int i) { return result_->programs(i).outcome() != v1::OUTCOME_UNSPECIFIED; });
-  }
-
-  void Accept(const v1::TimeResult& timed) const {
-    if (unfused_) *result_->mutable_unfused() = timed.unfused();
-    for (int i = 0; i < timed.programs_size() && i < static_cast<int>(positions_.size()); ++i)
-      *result_->mutable_programs(positions_[i]) = timed.programs(i);
-    *result_->mutable_conditions() = timed.conditions();
-    result_->set_failure(timed.failure());
-  }
-
-  // Nothing more can be measured.
-  void Fail(v1::Outcome outcome, const std::string& message) const {
-    if (unfused_) {
-      result_->mutable_unfused()->set_outcome(outcome);
-      result_->mutable_unfused()->set_message(message);
-    }
-    for (int position : positions_) {
-      result_->mutable_programs(position)->set_outcome(outcome);
-      result_->mutable_programs(position)->set_message(message);
-    }
-    result_->set_failure(message);
-  }
-
- private:
-  const v1::TimeTask& task_;
-  v1::TimeResult* const result_;
-  std::vector<int> positions_;
-  bool unfused_ = false;
-};
 
 // Of the reply about the programs: names, samples, what is known of each launch, and messages, which are
 // short. No more, since a few bytes on the pipe can be a hundred times as many in memory.
@@ -182,7 +96,7 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
   TimeSpent unwanted;
   TimeSpent& spent = options.spent != nullptr ? *options.spent : unwanted;
   v1::TimeResult result;
-  Remainder remainder(task, &result);
+  TimeRemainder remainder(task, &result);
   // Every round ends the task or takes at least one program out.
   while (!remainder.empty()) {
     const double starts_before = runner.start_seconds();

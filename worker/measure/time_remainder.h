@@ -1,0 +1,48 @@
+// What of a TimeTask is still to be measured, and what is known of the rest: how replies of runners become
+// a result. A runner may say anything.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/runner.pb.h"
+#include "fusion/v1/worker.pb.h"
+#include "worker/measure/time_task.h"
+
+namespace fusion {
+
+// The task with those programs that are still to be measured, and where they stand in the whole. Not thread
+// safe. The task and the result outlive it; the result has the task's programs, in its order, from the
+// beginning on.
+class TimeRemainder {
+ public:
+  TimeRemainder(const v1::TimeTask& task, v1::TimeResult* result);
+
+  bool empty() const { return positions_.empty() && !unfused_; }
+
+  // What a runner is asked. Errors are those of get_binary.
+  absl::StatusOr<v1::RunnerRequest> Request(const BinaryGetter& get_binary,
+                                            double copy_bytes_per_second) const;
+
+  // `number` as the runner counts: kUnfusedProgram, or a position in the request. Its result, null when there
+  // is none.
+  v1::ProgramMeasurement* Measurement(int number) const;
+
+  // Takes out those that have an outcome.
+  void DropDecided();
+
+  // The last reply of a runner about all that is left.
+  void Accept(const v1::TimeResult& timed) const;
+
+  // Nothing more can be measured.
+  void Fail(v1::Outcome outcome, const std::string& message) const;
+
+ private:
+  const v1::TimeTask& task_;
+  v1::TimeResult* const result_;
+  std::vector<int> positions_;
+  bool unfused_ = false;
+};
+
+}  // namespace fusion
