@@ -38,7 +38,10 @@ std::string Day(Timestamp time) {
 
 absl::StatusOr<std::set<std::string>> ReadFingerprints(const std::string& path, std::string* wrong_line) {
   std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("--tls-revoked ", path, ": the file cannot be read"));
+  const auto unreadable = [&] {
+    return absl::NotFoundError(absl::StrCat("--tls-revoked ", path, ": the file cannot be read"));
+  };
+  if (!file) return unreadable();
   std::set<std::string> fingerprints;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
@@ -52,6 +55,8 @@ absl::StatusOr<std::set<std::string>> ReadFingerprints(const std::string& path, 
                                  ": must be the SHA-256 fingerprint of a certificate, 64 hex digits");
     }
   }
+  // Half of a file is none.
+  if (file.bad()) return unreadable();
   return fingerprints;
 }
 
@@ -144,16 +149,19 @@ absl::Status RevokedCertificates::Load() {
 
 bool RevokedCertificates::Contains(const std::string& fingerprint) {
   std::lock_guard lock(mutex_);
-  if (!watch_.path().empty() && watch_.Changed()) {
+  if (!watch_.path().empty() && (watch_.Changed() || !last_error_.empty())) {
     std::string wrong_line;
     absl::StatusOr<std::set<std::string>> read = ReadFingerprints(watch_.path(), &wrong_line);
     if (read.ok() && wrong_line.empty()) {
       fingerprints_ = *std::move(read);
+      last_error_.clear();
       spdlog::info("{}: {} certificates are revoked", watch_.path(), fingerprints_.size());
     } else {
       if (read.ok()) fingerprints_.merge(*read);
-      spdlog::error("{}; what was revoked before stays so",
-                    read.ok() ? wrong_line : std::string(read.status().message()));
+      const std::string error = read.ok() ? wrong_line : std::string(read.status().message());
+      if (error != last_error_) spdlog::error("{}; what was revoked before stays so", error);
+      // A line that is wrong is as wrong the next time; what could not be read may be read then.
+      last_error_ = read.ok() ? "" : error;
     }
   }
   return fingerprints_.contains(fingerprint);

@@ -75,6 +75,7 @@ class RevokedCertificates {
   std::mutex mutex_;
   FileWatch watch_;                     // guarded by mutex_
   std::set<std::string> fingerprints_;  // guarded by mutex_
+  std::string last_error_;              // guarded by mutex_; why it could not be read
 };
 
 }  // namespace fusion
