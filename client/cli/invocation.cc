@@ -96,6 +96,12 @@ absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation,
   if (!address->empty()) {
     absl::StatusOr<ClientCredentials> credentials = CredentialsOf(invocation);
     if (!credentials.ok()) return credentials.status();
+    if (const std::string why = WhyTokenIsNotShown(*address, *credentials); !why.empty()) {
+      // Whoever names a token in this command means to be its owner; elsewhere it is for other servers too.
+      if (!invocation.token_file.empty())
+        return absl::InvalidArgumentError(absl::StrCat("--token-file: ", why));
+      std::cerr << "note: " << why << "\n";
+    }
     return Client::Connect(*address, *credentials);
   }
   if (!options.notice)

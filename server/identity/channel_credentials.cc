@@ -83,6 +83,15 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
   return grpc::CompositeChannelCredentials(credentials, grpc::AccessTokenCredentials(shown.token));
 }
 
+std::string WhyTokenIsNotShown(const std::string& address, const ClientCredentials& shown) {
+  // To other machines it is an error to show one without TLS.
+  if (shown.token.empty() || !shown.authorities.empty() || !IsLoopbackAddress(address)) return "";
+  return absl::StrCat(
+      "the token is not shown to ", address,
+      ", which is asked without TLS and takes everybody for its operator; give --tls-ca if it "
+      "has TLS");
+}
+
 void FollowServerName(grpc::ChannelArguments* arguments) {
   arguments->SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
 }

@@ -30,6 +30,10 @@ struct ClientCredentials {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& address, const ClientCredentials& shown);
 
+// For people: why the server at this address will not be shown the token, though there is one. "": it will,
+// or there is none, or MakeChannelCredentials says what is wrong.
+std::string WhyTokenIsNotShown(const std::string& address, const ClientCredentials& shown);
+
 // A server that was started again may have another address, as containers do: its name is looked up again
 // after a second at the earliest, not after gRPC's 30.
 void FollowServerName(grpc::ChannelArguments* arguments);

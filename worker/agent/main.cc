@@ -155,6 +155,13 @@ int main(int argc, char** argv) {
     }
     credentials.token = *token;
   }
+  if (const std::string why = fusion::WhyTokenIsNotShown(server, credentials); !why.empty()) {
+    if (!token_file.empty()) {
+      spdlog::error("--token-file: {}", why);
+      return kExitUsage;
+    }
+    spdlog::warn("{}", why);
+  }
   const auto shown = fusion::MakeChannelCredentials(server, credentials);
   if (!shown.ok()) {
     spdlog::error("{}", std::string(shown.status().message()));
