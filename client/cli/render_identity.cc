@@ -1,6 +1,7 @@
 // Tokens and the audit log.
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/render.h"
 #include "client/cli/table.h"
 
@@ -20,6 +21,7 @@ Json FieldsOf(const v1::Token& token) {
   return {{"token", token.name()},
           {"principal", token.principal()},
           {"role", RoleText(token.role())},
+          {"scopes", Json(std::vector<std::string>(token.scopes().begin(), token.scopes().end()))},
           {"create_time", TimeText(token.create_time())},
           {"expire_time", TimeJson(token.has_expire_time(), token.expire_time())},
           {"revoke_time", TimeJson(token.has_revoke_time(), token.revoke_time())}};
@@ -58,11 +60,12 @@ Json AuditJson(const v1::ListAuditEntriesResponse& response) {
 std::string TokenListText(const v1::ListTokensResponse& response, int64_t now, const TextStyle& style) {
   if (response.tokens().empty()) return "no tokens\n";
   Table table;
-  for (const char* header : {"token", "principal", "role", "state", "made", "expires"})
+  for (const char* header : {"token", "principal", "role", "scopes", "state", "made", "expires"})
     table.AddColumn(header, Table::Align::kLeft);
   for (const v1::Token& token : response.tokens()) {
     const bool expired = token.has_expire_time() && token.expire_time().seconds() <= now;
     table.AddRow({token.name(), token.principal(), RoleText(token.role()),
+                  token.scopes().empty() ? "all" : absl::StrJoin(token.scopes(), ","),
                   token.has_revoke_time() ? "revoked"
                   : expired               ? "expired"
                                           : "good",

@@ -1,6 +1,8 @@
 #include <ctime>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -20,7 +22,7 @@ EmbeddedOptions StoredTokens() {
 }
 
 ExitCode Create(const Invocation& invocation, const std::string& principal, const std::string& role,
-                double days) {
+                double days, const std::vector<std::string>& scopes) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredTokens());
   if (!client.ok()) return invocation.Report(client.status());
   v1::CreateTokenRequest request;
@@ -29,8 +31,16 @@ ExitCode Create(const Invocation& invocation, const std::string& principal, cons
   v1::Role_Parse(absl::AsciiStrToUpper(role), &parsed);
   request.set_role(parsed);
   request.set_seconds(days * kSecondsOfDay);
+  for (const std::string& scope : scopes) request.add_scopes(scope);
   absl::StatusOr<v1::CreateTokenResponse> created = (*client)->CreateToken(request);
   if (!created.ok()) return invocation.Report(created.status());
+  if (!scopes.empty() && created->token().scopes().empty()) {
+    // Nobody has seen it yet.
+    const absl::Status revoked = (*client)->RevokeToken(created->token().name()).status();
+    return invocation.Report(absl::FailedPreconditionError(absl::StrCat(
+        "the server is of an earlier version and knows no scopes; ", created->token().name(),
+        revoked.ok() ? " was revoked" : " has none and could not be revoked, which you must do")));
+  }
   if (invocation.json) {
     std::cout << JsonText(TokenJson(created->token(), created->secret()));
     return kDone;
@@ -72,6 +82,7 @@ void AddTokensCommands(CLI::App* app, Invocation* invocation) {
   auto principal = std::make_shared<std::string>();
   auto role = std::make_shared<std::string>("user");
   auto days = std::make_shared<double>(90);
+  auto scopes = std::make_shared<std::vector<std::string>>();
   auto name = std::make_shared<std::string>();
 
   CLI::App* create = tokens->add_subcommand("create", "Make a token; its text is printed once");
@@ -82,8 +93,16 @@ void AddTokensCommands(CLI::App* app, Invocation* invocation) {
   create->add_option("--days", *days, "How long it is good; 0: for ever")
       ->check(CLI::Range(0.0, 36500.0))
       ->capture_default_str();
+  create
+      ->add_option(
+          "--scope", *scopes,
+          "Limit it, beside its role, to read (whatever changes nothing), submit (jobs), tune, manage "
+          "(tokens, workers, backups), work (of workers): one or several, submit,read")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"read", "submit", "tune", "manage", "work"}));
   AddCommonOptions(create, invocation);
-  create->callback([=] { invocation->run = [=] { return Create(*invocation, *principal, *role, *days); }; });
+  create->callback(
+      [=] { invocation->run = [=] { return Create(*invocation, *principal, *role, *days, *scopes); }; });
 
   CLI::App* list = tokens->add_subcommand("list", "Tokens, oldest first, without their secrets");
   AddCommonOptions(list, invocation);

@@ -75,6 +75,7 @@ struct TokenRecord {
   Timestamp created{};
   Timestamp expires{};  // 0: never
   Timestamp revoked{};  // 0: it is good
+  std::string scopes;   // that it is limited to, with spaces between; empty: to nothing
 };
 
 // What somebody changed, or was refused.

@@ -10,7 +10,7 @@ namespace fusion {
 namespace {
 
 constexpr char kTokenColumns[] =
-    "id, principal, role, secret_hash, created_micros, expires_micros, revoked_micros";
+    "id, principal, role, secret_hash, created_micros, expires_micros, revoked_micros, scopes";
 
 TokenRecord ReadToken(const Statement& row) {
   return TokenRecord{.id = row.Text(0),
@@ -19,7 +19,8 @@ TokenRecord ReadToken(const Statement& row) {
                      .secret_hash = row.Text(3),
                      .created = row.Time(4),
                      .expires = row.Time(5),
-                     .revoked = row.Time(6)};
+                     .revoked = row.Time(6),
+                     .scopes = row.Text(7)};
 }
 
 absl::StatusOr<TokenRecord> FindToken(Database& database, const std::string& id) {
@@ -39,9 +40,9 @@ absl::Status SqliteStore::AddToken(const TokenRecord& token) {
     return database
         .Query(
             "INSERT INTO tokens (id, principal, role, secret_hash, created_micros, expires_micros, "
-            "revoked_micros) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "revoked_micros, scopes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             token.id, token.principal, token.role, token.secret_hash, token.created, token.expires,
-            token.revoked)
+            token.revoked, token.scopes)
         .Run();
   });
 }

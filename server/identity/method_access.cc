@@ -23,41 +23,42 @@ constexpr bool kYes = true, kNo = false;
 const std::vector<MethodAccess>& MethodAccessTable() {
   // Never destroyed: threads of an embedded server may look it up while the process ends.
   static const auto& table = *new std::vector<MethodAccess>{
-      // method                                       user  worker admin  open  audited answered  request
-      {"/fusion.v1.AdminService/BackUp", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
-      {"/fusion.v1.AdminService/CreateToken", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
-      {"/fusion.v1.AdminService/ListAuditEntries", kNo, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.AdminService/ListTokens", kNo, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.AdminService/ResetModel", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
-      {"/fusion.v1.AdminService/RevokeToken", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
-      {"/fusion.v1.FleetService/DrainWorker", kNo, kNo, kYes, kNo, kYes, kNo, kSmall},
-      {"/fusion.v1.FleetService/ListWorkers", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/CancelJob", kYes, kNo, kYes, kNo, kYes, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/Check", kYes, kNo, kYes, kNo, kNo, kNo, kGraph},
-      {"/fusion.v1.OptimizerService/DownloadArtifact", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/Explain", kYes, kNo, kYes, kNo, kNo, kNo, kGraph},
-      {"/fusion.v1.OptimizerService/GetJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/ListFunctions", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/ListJobs", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/ReportModel", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/Submit", kYes, kNo, kYes, kNo, kYes, kNo, kGraph},
-      {"/fusion.v1.OptimizerService/TraceJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.OptimizerService/WatchJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.TunerService/GetTuning", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.TunerService/ListTuningReports", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.TunerService/ListTunings", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.TunerService/ResetTuning", kYes, kNo, kYes, kNo, kYes, kNo, kSmall},
-      {"/fusion.v1.TunerService/Tune", kYes, kNo, kYes, kNo, kNo, kNo, kTune},
-      {"/fusion.v1.TunerService/WatchTuning", kYes, kNo, kYes, kNo, kNo, kNo, kSmall},
+      // method                                       user  worker admin  open  audited answered  request,
+      // scope
+      {"/fusion.v1.AdminService/BackUp", kNo, kNo, kYes, kNo, kYes, kNo, kSmall, Scope::kManage},
+      {"/fusion.v1.AdminService/CreateToken", kNo, kNo, kYes, kNo, kYes, kNo, kSmall, Scope::kManage},
+      {"/fusion.v1.AdminService/ListAuditEntries", kNo, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.AdminService/ListTokens", kNo, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.AdminService/ResetModel", kNo, kNo, kYes, kNo, kYes, kNo, kSmall, Scope::kManage},
+      {"/fusion.v1.AdminService/RevokeToken", kNo, kNo, kYes, kNo, kYes, kNo, kSmall, Scope::kManage},
+      {"/fusion.v1.FleetService/DrainWorker", kNo, kNo, kYes, kNo, kYes, kNo, kSmall, Scope::kManage},
+      {"/fusion.v1.FleetService/ListWorkers", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/CancelJob", kYes, kNo, kYes, kNo, kYes, kNo, kSmall, Scope::kSubmit},
+      {"/fusion.v1.OptimizerService/Check", kYes, kNo, kYes, kNo, kNo, kNo, kGraph, Scope::kRead},
+      {"/fusion.v1.OptimizerService/DownloadArtifact", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/Explain", kYes, kNo, kYes, kNo, kNo, kNo, kGraph, Scope::kRead},
+      {"/fusion.v1.OptimizerService/GetJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/ListFunctions", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/ListJobs", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/ReportModel", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/Submit", kYes, kNo, kYes, kNo, kYes, kNo, kGraph, Scope::kSubmit},
+      {"/fusion.v1.OptimizerService/TraceJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/WatchJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.TunerService/GetTuning", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.TunerService/ListTuningReports", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.TunerService/ListTunings", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.TunerService/ResetTuning", kYes, kNo, kYes, kNo, kYes, kNo, kSmall, Scope::kTune},
+      {"/fusion.v1.TunerService/Tune", kYes, kNo, kYes, kNo, kNo, kNo, kTune, Scope::kTune},
+      {"/fusion.v1.TunerService/WatchTuning", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
       // Not even admins: what is in the build cache came from a worker. Tasks say who did them, so the audit
       // log need not.
-      {"/fusion.v1.WorkerService/ReadBlob", kNo, kYes, kNo, kNo, kNo, kNo, kSmall},
-      {"/fusion.v1.WorkerService/Synchronize", kNo, kYes, kNo, kNo, kNo, kYes, kReport},
-      {"/fusion.v1.WorkerService/WriteBlob", kNo, kYes, kNo, kNo, kNo, kNo, kChunk},
-      {"/grpc.health.v1.Health/Check", kYes, kYes, kYes, kYes, kNo, kYes, kSmall},
-      {"/grpc.health.v1.Health/Watch", kYes, kYes, kYes, kYes, kNo, kYes, kSmall},
+      {"/fusion.v1.WorkerService/ReadBlob", kNo, kYes, kNo, kNo, kNo, kNo, kSmall, Scope::kWork},
+      {"/fusion.v1.WorkerService/Synchronize", kNo, kYes, kNo, kNo, kNo, kYes, kReport, Scope::kWork},
+      {"/fusion.v1.WorkerService/WriteBlob", kNo, kYes, kNo, kNo, kNo, kNo, kChunk, Scope::kWork},
+      {"/grpc.health.v1.Health/Check", kYes, kYes, kYes, kYes, kNo, kYes, kSmall, Scope::kRead},
+      {"/grpc.health.v1.Health/Watch", kYes, kYes, kYes, kYes, kNo, kYes, kSmall, Scope::kRead},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kYes, kYes, kYes, kNo, kNo, kNo,
-       kSmall},
+       kSmall, Scope::kRead},
   };
   return table;
 }
@@ -69,19 +70,34 @@ const MethodAccess* FindMethodAccess(std::string_view method) {
   return row == table.end() ? nullptr : &*row;
 }
 
+bool HasMethods(Role role, Scope scope) {
+  const std::vector<MethodAccess>& table = MethodAccessTable();
+  return std::any_of(table.begin(), table.end(), [&](const MethodAccess& row) {
+    const bool may = role == Role::kUser ? row.user : role == Role::kWorker ? row.worker : row.admin;
+    return may && !row.open && row.scope == scope;
+  });
+}
+
 absl::Status CheckMayCall(const Principal& principal, std::string_view method) {
   if (principal.how == Principal::How::kOperator) return absl::OkStatus();
   const MethodAccess* row = FindMethodAccess(method);
   const bool may = row != nullptr && ((principal.role == Role::kUser && row->user) ||
                                       (principal.role == Role::kWorker && row->worker) ||
                                       (principal.role == Role::kAdmin && row->admin));
-  if (may) return absl::OkStatus();
+  const size_t slash = method.rfind('/');
+  const std::string name(slash == std::string_view::npos ? method : method.substr(slash + 1));
+  if (may && principal.scopes.Has(row->scope)) return absl::OkStatus();
+  if (may) {
+    const std::vector<std::string> scopes = principal.scopes.Names();
+    return absl::PermissionDeniedError(
+        absl::StrCat("the token of ", principal.name, " is limited to ",
+                     scopes.empty() ? "what this server does not know" : absl::StrJoin(scopes, ", "), "; ",
+                     name, " takes the scope ", ScopeName(row->scope)));
+  }
   std::vector<std::string> roles;
   if (row != nullptr && row->user) roles.push_back("user");
   if (row != nullptr && row->worker) roles.push_back("worker");
   if (row != nullptr && row->admin) roles.push_back("admin");
-  const size_t slash = method.rfind('/');
-  const std::string name(slash == std::string_view::npos ? method : method.substr(slash + 1));
   return absl::PermissionDeniedError(
       absl::StrCat(principal.name, " has the role ", absl::AsciiStrToLower(RoleName(principal.role)),
                    ", which may not call ", name,

@@ -17,6 +17,7 @@ struct MethodAccess {
   bool audited;                  // changes something that a person answers for
   bool always_answered;          // also who has not taken what he asked for before: leases are renewed so
   size_t maximum_request_bytes;  // of one message
+  Scope scope;                   // that a token which is limited must have
 };
 
 // The rows, by method. Static storage.
@@ -24,7 +25,11 @@ const std::vector<MethodAccess>& MethodAccessTable();
 // Null: the method is in no row, and nobody but the operator may call it.
 const MethodAccess* FindMethodAccess(std::string_view method);
 
-// PermissionDenied, with the roles that may. The operator may call everything, what is not in the table too.
+// Whether there is a method of the scope that the role may call.
+bool HasMethods(Role role, Scope scope);
+
+// PermissionDenied, with the roles that may, or the scope that the caller's token lacks. The operator may
+// call everything, what is not in the table too.
 absl::Status CheckMayCall(const Principal& principal, std::string_view method);
 
 }  // namespace fusion

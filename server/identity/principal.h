@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "server/identity/scope.h"
+
 namespace fusion {
 
 // Numbers equal those of v1::Role.
@@ -22,6 +24,7 @@ struct Principal {
   std::string name;  // "" for the operator, who has no name
   Role role = Role::kAdmin;
   How how = How::kOperator;
+  Scopes scopes;  // of the token; a certificate has all
 
   bool operator==(const Principal&) const = default;
 };

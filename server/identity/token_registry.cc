@@ -3,8 +3,10 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/identity/method_access.h"
 #include "server/identity/token_secret.h"
 
 namespace fusion {
@@ -33,7 +35,8 @@ absl::Status TokenRegistry::Load() {
 }
 
 absl::StatusOr<CreatedToken> TokenRegistry::Create(const std::string& principal, Role role,
-                                                   std::chrono::duration<double> lifetime, Timestamp now) {
+                                                   std::chrono::duration<double> lifetime, Timestamp now,
+                                                   const Scopes& scopes) {
   if (!IsPrincipalName(principal))
     return absl::InvalidArgumentError(
         "principal: must be 1 to 64 letters, digits and the characters . _ @ -, such as eva or "
@@ -41,6 +44,11 @@ absl::StatusOr<CreatedToken> TokenRegistry::Create(const std::string& principal,
   if (!std::isfinite(lifetime.count()) || lifetime.count() < 0 || lifetime > kLongestLifetime)
     return absl::InvalidArgumentError(
         "seconds: must be the seconds that the token is good for, or 0 for ever");
+  for (const Scope scope : kAllScopes)
+    if (!scopes.all() && scopes.Has(scope) && !HasMethods(role, scope))
+      return absl::InvalidArgumentError(absl::StrCat("scopes: there is nothing to ", ScopeName(scope),
+                                                     " for the role ",
+                                                     absl::AsciiStrToLower(RoleName(role))));
   const TokenText text = MakeTokenText();
   CreatedToken created;
   created.text = FormatToken(text);
@@ -49,6 +57,7 @@ absl::StatusOr<CreatedToken> TokenRegistry::Create(const std::string& principal,
   created.record.role = RoleName(role);
   created.record.secret_hash = HashOfSecret(text.secret);
   created.record.created = now;
+  created.record.scopes = scopes.Text();
   if (lifetime.count() > 0)
     created.record.expires = now + std::chrono::ceil<std::chrono::microseconds>(lifetime);
   if (absl::Status added = store_.AddToken(created.record); !added.ok()) return added;
@@ -85,7 +94,7 @@ absl::StatusOr<Principal> TokenRegistry::Verify(std::string_view text, Timestamp
     return absl::UnauthenticatedError(absl::StrCat(token.id, " was revoked at ", TextOf(token.revoked)));
   if (token.expires != Timestamp() && token.expires <= now)
     return absl::UnauthenticatedError(absl::StrCat(token.id, " expired at ", TextOf(token.expires)));
-  return Principal{token.principal, *role, Principal::How::kToken};
+  return Principal{token.principal, *role, Principal::How::kToken, Scopes::Stored(token.scopes)};
 }
 
 }  // namespace fusion

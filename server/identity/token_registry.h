@@ -30,9 +30,10 @@ class TokenRegistry {
   absl::Status Load();
 
   // `lifetime` 0: for ever. The token is stored when this returns. InvalidArgument: the name or the lifetime
-  // is none.
+  // is none, or a scope has nothing that the role may do.
   absl::StatusOr<CreatedToken> Create(const std::string& principal, Role role,
-                                      std::chrono::duration<double> lifetime, Timestamp now);
+                                      std::chrono::duration<double> lifetime, Timestamp now,
+                                      const Scopes& scopes = {});
   // From the return on the token opens nothing. Harmless when repeated. NotFound.
   absl::StatusOr<TokenRecord> Revoke(const std::string& id, Timestamp now);
   // Oldest first.

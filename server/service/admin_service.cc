@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/service/backup.h"
 #include "server/service/job_messages.h"
 #include "server/service/model_reset.h"
@@ -26,6 +28,7 @@ v1::Token ToMessage(const TokenRecord& record) {
   *token.mutable_create_time() = fusion::ToMessage(record.created);
   if (record.expires != Timestamp()) *token.mutable_expire_time() = fusion::ToMessage(record.expires);
   if (record.revoked != Timestamp()) *token.mutable_revoke_time() = fusion::ToMessage(record.revoked);
+  for (std::string& scope : Scopes::Stored(record.scopes).Names()) token.add_scopes(std::move(scope));
   return token;
 }
 
@@ -53,19 +56,28 @@ grpc::ServerUnaryReactor* AdminServiceImpl::CreateToken(grpc::CallbackServerCont
                                                         const v1::CreateTokenRequest* request,
                                                         v1::CreateTokenResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/CreateToken", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
-                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     const std::optional<Role> role = ParseRole(v1::Role_Name(request->role()));
-                     if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
-                     absl::StatusOr<CreatedToken> created =
-                         tokens_.Create(request->principal(), *role,
-                                        std::chrono::duration<double>(request->seconds()), TimeOfDay());
-                     if (!created.ok()) return created.status();
-                     admitted.subject = created->record.id;
-                     *response->mutable_token() = ToMessage(created->record);
-                     response->set_secret(std::move(created->text));
-                     return absl::OkStatus();
-                   });
+  return RunOnPool(
+      context_.requests, context_.gate, incoming, response,
+      [this, request, response](AdmittedCall& admitted) -> absl::Status {
+        const std::optional<Role> role = ParseRole(v1::Role_Name(request->role()));
+        if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
+        absl::StatusOr<Scopes> scopes = Scopes::Parse({request->scopes().begin(), request->scopes().end()});
+        if (!scopes.ok()) return scopes.status();
+        // Or its owner would give himself what he was not given.
+        if (!admitted.caller.scopes.Contains(*scopes))
+          return absl::PermissionDeniedError(absl::StrCat("the token of ", admitted.caller.name,
+                                                          " is limited to ",
+                                                          absl::StrJoin(admitted.caller.scopes.Names(), ", "),
+                                                          ": it can make tokens with these scopes alone"));
+        absl::StatusOr<CreatedToken> created =
+            tokens_.Create(request->principal(), *role, std::chrono::duration<double>(request->seconds()),
+                           TimeOfDay(), *scopes);
+        if (!created.ok()) return created.status();
+        admitted.subject = created->record.id;
+        *response->mutable_token() = ToMessage(created->record);
+        response->set_secret(std::move(created->text));
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::ListTokens(grpc::CallbackServerContext* call,

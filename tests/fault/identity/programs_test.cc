@@ -97,5 +97,45 @@ TEST_F(ProgramsTest, AServerWithoutTlsDoesNotListenForOthers) {
   EXPECT_THAT(server.err, AllOf(HasSubstr("--tls-cert"), HasSubstr("--insecure-any-address")));
 }
 
+TEST_F(ProgramsTest, ATokenIsMadeForSomeThingsAlone) {
+  ProcessResult made =
+      Client({"tokens", "create", "--principal", "max", "--scope", "submit,read"}, Shows("admin-root"));
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const std::map<std::string, std::string> shown = {{"FUSION_TOKEN", made.out.substr(0, 85)}};
+  EXPECT_EQ(Client({"jobs", "list"}, {}, shown).exit_code, 0);
+  ProcessResult refused = Client({"tune", "reset", "tunings/1"}, {}, shown);
+  EXPECT_EQ(refused.exit_code, 4) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("limited to read, submit"));
+  EXPECT_THAT(Client({"tokens", "list"}, Shows("admin-root")).out, HasSubstr("read,submit"));
+  EXPECT_EQ(
+      Client({"tokens", "create", "--principal", "max", "--scope", "fly"}, Shows("admin-root")).exit_code, 2);
+  ProcessResult none =
+      Client({"tokens", "create", "--principal", "max", "--scope", "manage"}, Shows("admin-root"));
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("nothing to manage for the role user"));
+}
+
+class ProgramsWithoutTlsTest : public FarmTest {};
+
+TEST_F(ProgramsWithoutTlsTest, ATokenThatIsNotShownIsSaid) {
+  options_.tls = {};
+  Start();
+  const std::string token = "fus_0123456789abcdef_" + std::string(64, '0'), file = data_->path() + "/token";
+  WriteText(file, token);
+  const auto list = [&](std::vector<std::string> arguments, const std::string& variable) {
+    arguments.insert(arguments.begin(), {"jobs", "list", "--server", Address()});
+    return Process("fusion-client", arguments,
+                   {{"XDG_CONFIG_HOME", data_->path()}, {"FUSION_TOKEN", variable}})
+        .Wait();
+  };
+  ProcessResult option = list({"--token-file", file}, "");
+  EXPECT_EQ(option.exit_code, 2);
+  EXPECT_THAT(option.err, AllOf(HasSubstr("--token-file: the token is not shown"), HasSubstr("--tls-ca")));
+  ProcessResult variable = list({}, token);
+  EXPECT_EQ(variable.exit_code, 0) << variable.err;
+  EXPECT_THAT(variable.err, HasSubstr("note: the token is not shown"));
+  EXPECT_EQ(list({}, "").err, "");
+}
+
 }  // namespace
 }  // namespace fusion::testing

@@ -111,6 +111,47 @@ TEST_F(TokensTest, ItIsNotSentInClearTextToAnotherMachine) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("clear text"), HasSubstr("--tls-ca")));
 }
 
+TEST_F(TokensTest, ALimitedOneOpensWhatItsScopesDo) {
+  Start();
+  std::unique_ptr<Client> root = ClientOf("admin-root");
+  v1::CreateTokenRequest request;
+  request.set_principal("eva");
+  request.set_role(v1::USER);
+  request.add_scopes("read");
+  absl::StatusOr<v1::CreateTokenResponse> made = root->CreateToken(request);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(made->token().scopes(), ::testing::ElementsAre("read"));
+  std::unique_ptr<Client> eva = ClientWith(made->secret());
+  EXPECT_TRUE(eva->ListJobs(0, "").ok());
+  const absl::Status refused = eva->Submit(Request()).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("takes the scope submit"));
+  EXPECT_THAT(root->ListTokens()->tokens(0).scopes(), ::testing::ElementsAre("read"));
+  // What it may not it may not over the wire either, and as before the server restarts.
+  server_.reset();
+  Start();
+  EXPECT_TRUE(absl::IsPermissionDenied(ClientWith(made->secret())->CancelJob("jobs/none").status()));
+  EXPECT_TRUE(ClientWith(made->secret())->ListWorkers().ok());
+}
+
+TEST_F(TokensTest, ALimitedOneMakesNoneThatMayMore) {
+  Start();
+  v1::CreateTokenRequest request;
+  request.set_principal("root");
+  request.set_role(v1::ADMIN);
+  request.add_scopes("manage");
+  absl::StatusOr<v1::CreateTokenResponse> made = ClientOf("admin-root")->CreateToken(request);
+  ASSERT_TRUE(made.ok()) << made.status();
+  std::unique_ptr<Client> manager = ClientWith(made->secret());
+  EXPECT_TRUE(manager->CreateToken(request).ok());
+  request.add_scopes("read");
+  EXPECT_TRUE(absl::IsPermissionDenied(manager->CreateToken(request).status()));
+  request.clear_scopes();
+  EXPECT_TRUE(absl::IsPermissionDenied(manager->CreateToken(request).status()));
+  request.add_scopes("everything");
+  EXPECT_TRUE(absl::IsInvalidArgument(manager->CreateToken(request).status()));
+}
+
 TEST_F(TokensTest, OnesThatCannotBeMade) {
   Start();
   std::unique_ptr<Client> root = ClientOf("admin-root");

@@ -22,12 +22,14 @@ TEST(RenderIdentityTest, TokensSayWhatTheyOpen) {
   v1::ListTokensResponse response;
   *response.add_tokens() = Token("tokens/1", 0, 0);
   *response.add_tokens() = Token("tokens/2", 2000, 0);
+  response.mutable_tokens(1)->add_scopes("read");
+  response.mutable_tokens(1)->add_scopes("submit");
   *response.add_tokens() = Token("tokens/3", 0, 1500);
   EXPECT_EQ(TokenListText(response, 3000, {}),
-            "token     principal  role  state    made                  expires\n"
-            "tokens/1  eva        user  good     1970-01-01T00:16:40Z  never\n"
-            "tokens/2  eva        user  expired  1970-01-01T00:16:40Z  1970-01-01T00:33:20Z\n"
-            "tokens/3  eva        user  revoked  1970-01-01T00:16:40Z  never\n");
+            "token     principal  role  scopes       state    made                  expires\n"
+            "tokens/1  eva        user  all          good     1970-01-01T00:16:40Z  never\n"
+            "tokens/2  eva        user  read,submit  expired  1970-01-01T00:16:40Z  1970-01-01T00:33:20Z\n"
+            "tokens/3  eva        user  all          revoked  1970-01-01T00:16:40Z  never\n");
   EXPECT_EQ(TokenListText({}, 0, {}), "no tokens\n");
 }
 
@@ -35,7 +37,7 @@ TEST(RenderIdentityTest, TokensAsJson) {
   const Json json = TokenJson(Token("tokens/1", 0, 0), "fus_x");
   EXPECT_EQ(
       json.dump(),
-      R"({"schema":"fusion.token/1","token":"tokens/1","principal":"eva","role":"user",)"
+      R"({"schema":"fusion.token/1","token":"tokens/1","principal":"eva","role":"user","scopes":[],)"
       R"("create_time":"1970-01-01T00:16:40Z","expire_time":null,"revoke_time":null,"secret":"fus_x"})");
   v1::ListTokensResponse response;
   *response.add_tokens() = Token("tokens/1", 0, 0);

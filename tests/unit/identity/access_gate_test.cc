@@ -69,6 +69,53 @@ TEST_F(AccessGateTest, TokensEnd) {
   EXPECT_TRUE(absl::IsUnauthenticated(gate.Authenticate(shown).status()));
 }
 
+TEST_F(AccessGateTest, ATokenIsLimitedToItsScopes) {
+  AccessGate& gate = Gate({.tls = true});
+  const auto shown = [&](Role role, const std::vector<std::string>& scopes) {
+    absl::StatusOr<CreatedToken> token =
+        tokens_->Create("eva", role, std::chrono::seconds(100), now_, *Scopes::Parse(scopes));
+    EXPECT_TRUE(token.ok()) << token.status();
+    return ShownCredentials{.tls = true, .authorization = "Bearer " + (token.ok() ? token->text : "")};
+  };
+  constexpr char kSubmit[] = "/fusion.v1.OptimizerService/Submit";
+  const ShownCredentials reads = shown(Role::kUser, {"read"}),
+                         submits = shown(Role::kUser, {"submit", "read"}), all = shown(Role::kUser, {}),
+                         root_reads = shown(Role::kAdmin, {"read"});
+  EXPECT_TRUE(gate.CheckAtDoor(reads, kListJobs).ok());
+  for (const absl::Status& status :
+       {gate.CheckAtDoor(reads, kSubmit).status(), gate.Admit(reads, kSubmit, 1).status()}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    EXPECT_EQ(std::string(status.message()),
+              "the token of eva is limited to read; Submit takes the scope submit");
+  }
+  for (const ShownCredentials& both : {submits, all}) {
+    EXPECT_TRUE(gate.Admit(both, kListJobs, 1).ok());
+    EXPECT_TRUE(gate.Admit(both, kSubmit, 1).ok());
+  }
+  EXPECT_TRUE(gate.CheckAtDoor(root_reads, "/fusion.v1.AdminService/ListTokens").ok());
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(gate.CheckAtDoor(root_reads, "/fusion.v1.AdminService/CreateToken").status()));
+  // After a restart too.
+  TokenRegistry again(*store_);
+  ASSERT_TRUE(again.Load().ok());
+  EXPECT_EQ(again.Verify(std::string_view(reads.authorization).substr(7), now_)->scopes,
+            *Scopes::Parse({"read"}));
+}
+
+TEST_F(AccessGateTest, AScopeThatItsRoleHasNothingOfIsRefused) {
+  Gate({.tls = true});
+  const auto create = [&](Role role, const std::string& scope) {
+    return tokens_->Create("eva", role, std::chrono::seconds(100), now_, *Scopes::Parse({scope})).status();
+  };
+  EXPECT_TRUE(create(Role::kWorker, "work").ok());
+  EXPECT_TRUE(create(Role::kAdmin, "manage").ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(create(Role::kUser, "work")));
+  EXPECT_TRUE(absl::IsInvalidArgument(create(Role::kAdmin, "work")));
+  EXPECT_TRUE(absl::IsInvalidArgument(create(Role::kWorker, "submit")));
+  EXPECT_EQ(std::string(create(Role::kUser, "manage").message()),
+            "scopes: there is nothing to manage for the role user");
+}
+
 TEST_F(AccessGateTest, ACertificateThatCannotBeReadIsNobodys) {
   AccessGate& gate = Gate({.tls = true});
   EXPECT_TRUE(absl::IsUnauthenticated(gate.Authenticate({.tls = true, .certificate = "garbage"}).status()));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -48,6 +49,21 @@ TEST(MethodAccessTest, TheBuildCacheIsWrittenByWorkersAlone) {
   EXPECT_TRUE(row->worker);
   EXPECT_FALSE(row->user);
   EXPECT_FALSE(row->admin);
+}
+
+// Written down a second time: what changes something is not read.
+TEST(MethodAccessTest, TheScopeOfEachMethodThatChangesSomething) {
+  const std::map<std::string, Scope> expected = {
+      {"BackUp", Scope::kManage},      {"CreateToken", Scope::kManage}, {"RevokeToken", Scope::kManage},
+      {"DrainWorker", Scope::kManage}, {"Submit", Scope::kSubmit},      {"CancelJob", Scope::kSubmit},
+      {"Tune", Scope::kTune},          {"ResetTuning", Scope::kTune},   {"ReadBlob", Scope::kWork},
+      {"Synchronize", Scope::kWork},   {"WriteBlob", Scope::kWork}};
+  for (const MethodAccess& row : MethodAccessTable()) {
+    const std::string method = row.method, name = method.substr(method.rfind('/') + 1);
+    const auto found = expected.find(name);
+    EXPECT_EQ(row.scope, found == expected.end() ? Scope::kRead : found->second) << method;
+    EXPECT_FALSE(row.audited && row.scope == Scope::kRead) << method << " changes something";
+  }
 }
 
 TEST(MethodAccessTest, WhatIsInNoRowIsForTheOperatorAlone) {

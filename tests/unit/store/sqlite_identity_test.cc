@@ -1,5 +1,9 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "db/store/migrations.h"
+#include "db/store/sqlite_database.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace fusion {
@@ -52,6 +56,43 @@ TEST_F(SqliteIdentityTest, ATokenOutlivesTheProcess) {
   EXPECT_EQ(token.created, At(1));
   EXPECT_EQ(token.expires, At(100));
   EXPECT_EQ(token.revoked, Timestamp());
+}
+
+TEST_F(SqliteIdentityTest, WhatATokenIsLimitedTo) {
+  TokenRecord token = Token("tokens/1");
+  token.scopes = "read submit";
+  ASSERT_TRUE(store_->AddToken(token).ok());
+  ASSERT_TRUE(store_->AddToken(Token("tokens/2")).ok());
+  Reopen();
+  EXPECT_EQ(store_->Tokens()->front().scopes, "read submit");
+  EXPECT_EQ(store_->Tokens()->back().scopes, "");
+  EXPECT_EQ(store_->RevokeToken("tokens/1", At(7))->scopes, "read submit");
+}
+
+// The version before had no scopes.
+TEST_F(SqliteIdentityTest, ATokenOfBeforeIsLimitedToNothing) {
+  store_.reset();
+  std::filesystem::remove(path_);
+  std::vector<Migration> before = EmbeddedMigrations();
+  const auto added = std::find_if(before.begin(), before.end(), [](const Migration& migration) {
+    return migration.name == "0014_token_scopes";
+  });
+  ASSERT_NE(added, before.end());
+  before.erase(added, before.end());
+  {
+    auto database = Database::Open(path_, Database::Mode::kReadWrite, std::chrono::seconds(5));
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE(Migrate(**database, before).ok());
+    ASSERT_TRUE(
+        (*database)
+            ->Execute("INSERT INTO tokens (id, principal, role, secret_hash, created_micros, "
+                      "expires_micros, revoked_micros) VALUES ('tokens/1', 'eva', 'USER', '00ff', 1, 0, 0)")
+            .ok());
+  }
+  Reopen();
+  ASSERT_EQ(store_->Tokens()->size(), 1u);
+  EXPECT_EQ(store_->Tokens()->front().principal, "eva");
+  EXPECT_EQ(store_->Tokens()->front().scopes, "");
 }
 
 TEST_F(SqliteIdentityTest, AnIdIsTakenOnce) {
