@@ -75,7 +75,7 @@ TEST_F(SqliteIdentityTest, ATokenOfBeforeIsLimitedToNothing) {
   std::filesystem::remove(path_);
   std::vector<Migration> before = EmbeddedMigrations();
   const auto added = std::find_if(before.begin(), before.end(), [](const Migration& migration) {
-    return migration.name == "0014_token_scopes";
+    return migration.name == "0015_token_scopes";
   });
   ASSERT_NE(added, before.end());
   before.erase(added, before.end());
