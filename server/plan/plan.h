@@ -90,7 +90,9 @@ struct SkeletonParameters {
   // kVector: one block alone has the whole vectors in registers, so many vectors of a lane; 0: the grid walks
   // over them.
   int chunks = 0;
-  int threads_per_row = 0;  // kRowPanel: 32 (a warp), `threads` (the block) or those of the cluster
+  // kRowPanel: 32 (a warp), fewer for short rows (a power of two), `threads` (the block) or those of the
+  // cluster
+  int threads_per_row = 0;
   int cluster_blocks =
       1;           // kRowPanel with chunks: blocks that hold one row together, each a part of it (sm_90)
   int stages = 0;  // kRowPanel: rows in flight in shared memory (asynchronous copies); 0: plain loads
@@ -108,7 +110,7 @@ struct SkeletonParameters {
   int rows_per_step =
       1;  // kRowPanel with chunks: rows that a group does together; without stages all of them in registers
   // kRowPanel with chunks: rows are wider than chunks * threads * vector_width, and all of them are walked
-  // over once for each such part of their columns. For column reductions alone.
+  // over once for each such part of their columns. For column reductions alone, but with tile_rows.
   bool column_tiles = false;
   int tile_rows =
       0;  // kRowPanel with column_tiles: a block does so many rows of one part of the columns; 0: all parts
