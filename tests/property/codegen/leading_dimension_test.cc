@@ -24,12 +24,20 @@ struct Case {
   std::string example;
   v1::Target target;
   std::vector<LoadPath> paths;  // that must occur
+  bool f64 = false;
 };
+
+std::string TextOf(const Case& test) {
+  const std::string text = ExampleSource(test.example).fuse();
+  if (!test.f64) return text;
+  return absl::StrReplaceAll(
+      text, {{"matrix[", "f64 matrix["}, {"vector[", "f64 vector["}, {"scalar ", "f64 scalar "}});
+}
 
 // The example with a leading dimension for each of its matrices, of two sizes in turn: those of one kernel
 // need not agree.
-std::string WithLeadingDimensions(const std::string& example) {
-  const std::string text = ExampleSource(example).fuse();
+std::string WithLeadingDimensions(const Case& test) {
+  const std::string text = TextOf(test), precision = test.f64 ? "f64 " : "";
   std::string out = "size lda = 1, ldb = 1;\n";
   int count = 0;
   for (size_t at = 0; at < text.size();) {
@@ -45,8 +53,8 @@ std::string WithLeadingDimensions(const std::string& example) {
     out.erase(out.size() - type.size());
     for (size_t from = 0; from <= list.size();) {
       const size_t comma = std::min(list.find(',', from), list.size());
-      absl::StrAppend(&out, type, ",ld=", count++ % 2 ? "ldb" : "lda", "] ", list.substr(from, comma - from),
-                      ";");
+      absl::StrAppend(&out, from > 0 ? precision : "", type, ",ld=", count++ % 2 ? "ldb" : "lda", "] ",
+                      list.substr(from, comma - from), ";");
       from = comma + 1;
     }
     at = stop + 1;
@@ -66,11 +74,11 @@ std::vector<double> Respace(const std::vector<double>& entries, int64_t rows, in
 class LeadingDimensionTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
-  const auto& [example, target, paths] = GetParam();
-  auto dense = ParseSource(ExampleSource(example), *Catalog::BuiltIn());
-  auto spaced = ParseSource(TextSource(WithLeadingDimensions(example)), *Catalog::BuiltIn());
+  const auto& [example, target, paths, f64] = GetParam();
+  auto dense = ParseSource(TextSource(TextOf(GetParam())), *Catalog::BuiltIn());
+  auto spaced = ParseSource(TextSource(WithLeadingDimensions(GetParam())), *Catalog::BuiltIn());
   ASSERT_TRUE(dense.ok()) << dense.status();
-  ASSERT_TRUE(spaced.ok()) << spaced.status() << WithLeadingDimensions(example);
+  ASSERT_TRUE(spaced.ok()) << spaced.status() << WithLeadingDimensions(GetParam());
   const Graph& graph = **spaced;
   SizeValues generated;
   for (const Size& size : graph.sizes()) generated[size.name] = 516;
@@ -134,7 +142,7 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
                            graph.outputs(), &values);
       ASSERT_TRUE(run.ok()) << run << descriptions[c];
       for (ValueId id : graph.outputs())
-        EXPECT_LE(RelativeError(values[id.value], padded(graph.value(id))), 2e-4)
+        EXPECT_LE(RelativeError(values[id.value], padded(graph.value(id))), f64 ? 1e-10 : 2e-4)
             << graph.value(id).name << " at " << absl::StrJoin(sizes, ",", absl::PairFormatter("=")) << ": "
             << descriptions[c];
     }
@@ -142,18 +150,21 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
 }
 
 constexpr LoadPath kDirect = LoadPath::kDirect, kStaged = LoadPath::kStaged, kBulk = LoadPath::kBulk;
-INSTANTIATE_TEST_SUITE_P(All, LeadingDimensionTest,
-                         ::testing::Values(Case{"atax", v1::CUDA, {kDirect, kStaged, kBulk}},
-                                           Case{"bicgk", v1::CUDA, {kDirect, kStaged, kBulk}},
-                                           Case{"gemver", v1::CUDA, {kDirect, kStaged}},
-                                           Case{"layer_norm", v1::CUDA, {kDirect, kStaged, kBulk}},
-                                           Case{"softmax", v1::CUDA, {kDirect, kStaged, kBulk}},
-                                           Case{"madd", v1::CUDA, {kDirect, kStaged, kBulk}},
-                                           Case{"softmax", v1::HOST, {kDirect}},
-                                           Case{"madd", v1::HOST, {kDirect}}),
-                         [](const auto& info) {
-                           return info.param.example + (info.param.target == v1::CUDA ? "_cuda" : "_host");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, LeadingDimensionTest,
+    ::testing::Values(
+        Case{"atax", v1::CUDA, {kDirect, kStaged, kBulk}}, Case{"bicgk", v1::CUDA, {kDirect, kStaged, kBulk}},
+        Case{"gemver", v1::CUDA, {kDirect, kStaged}}, Case{"layer_norm", v1::CUDA, {kDirect, kStaged, kBulk}},
+        Case{"softmax", v1::CUDA, {kDirect, kStaged, kBulk}},
+        Case{"madd", v1::CUDA, {kDirect, kStaged, kBulk}}, Case{"sgemvt", v1::CUDA, {kDirect, kStaged}},
+        Case{"gesummv", v1::CUDA, {kDirect, kStaged}}, Case{"rms_norm", v1::CUDA, {kDirect, kStaged}},
+        Case{"cg_step", v1::CUDA, {kDirect}}, Case{"sgemvt", v1::CUDA, {kDirect, kStaged}, true},
+        Case{"rms_norm", v1::CUDA, {kDirect, kStaged}, true}, Case{"softmax", v1::HOST, {kDirect}},
+        Case{"madd", v1::HOST, {kDirect}}),
+    [](const auto& info) {
+      return info.param.example + (info.param.f64 ? "_f64" : "") +
+             (info.param.target == v1::CUDA ? "_cuda" : "_host");
+    });
 
 }  // namespace
 }  // namespace fusion::testing
