@@ -135,6 +135,21 @@ TEST(RenderTextTest, Lists) {
               HasSubstr("Example CPU (host, x86-64-avx512), copies at 20.00 GB/s"));
 }
 
+TEST(RenderTextTest, JobsSayWhatTheyWaitFor) {
+  v1::Job job;
+  job.set_name("jobs/1a2b");
+  job.set_state(v1::RUNNING);
+  EXPECT_THAT(JobText(job, TextStyle()), ::testing::Not(HasSubstr("waits")));
+  EXPECT_FALSE(JobJson(job).contains("waits_for"));
+  job.set_waits_for("no worker is connected; the job fails in 30 s unless one comes");
+  EXPECT_THAT(JobText(job, TextStyle()), HasSubstr("waits: no worker is connected; the job fails in 30 s"));
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = job;
+  EXPECT_THAT(JobListText(jobs, TextStyle()), HasSubstr("\n\njobs/1a2b waits: no worker is connected;"));
+  EXPECT_EQ(JobJson(job)["waits_for"], job.waits_for());
+  EXPECT_EQ(SubmitJson(job, "")["waits_for"], job.waits_for());
+}
+
 TEST(RenderTextTest, WorkersSayWhatTheyCannotDo) {
   const std::string text = WorkerListText(testing::SampleWorkers(), TextStyle());
   EXPECT_EQ(
