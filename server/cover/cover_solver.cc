@@ -103,12 +103,14 @@ void CheckByDownSets(const SetProblem& reduced, Deadline deadline, int count, Co
     return;
   CoverSolution cover{.seconds = exact->partition.seconds};
   for (int set : exact->partition.sets) cover.columns.push_back(reduced.sets[set].columns[0]);
-  result->notes.push_back(absl::StrCat("lp_solve's best cover is slower by ",
-                                       result->covers[0].seconds - cover.seconds,
-                                       " s than that of shortest paths over down-sets, which is used"));
+  result->notes.push_back(
+      absl::StrCat("lp_solve's best cover is slower by ", result->covers[0].seconds - cover.seconds,
+                   " s than that of shortest paths over down-sets, which is used; the others "
+                   "are not known to be the next"));
   result->covers.insert(result->covers.begin(), std::move(cover));
   if (static_cast<int>(result->covers.size()) > count) result->covers.pop_back();
   result->bound_seconds = result->covers[0].seconds;
+  result->exhausted = false;
 }
 
 }  // namespace

@@ -207,8 +207,12 @@ bool Relaxation::IsSolution(const std::vector<double>& values, const std::vector
     if (value >= kLeastShare) cost += value * of_one;
     return value >= -kRounding;  // not a number: no
   };
-  for (size_t node = 0; node < nodes; ++node)
-    if (!add_cost(values[node], uncovered_cost_)) return false;
+  for (size_t node = 0; node < nodes; ++node) {
+    // A trace of a node that is left uncovered costs less than rounding, and would say that there is no
+    // cover.
+    const bool trace = values[node] >= kLeastShare && values[node] <= 10 * kRounding;
+    if (trace || !add_cost(values[node], uncovered_cost_)) return false;
+  }
   for (size_t i = 0; i < variables_.size(); ++i) {
     const int set = variables_[i];
     const double value = values[nodes + i];

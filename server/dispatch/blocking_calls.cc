@@ -159,7 +159,6 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     if (std::exchange(told, false)) tell_waiting_(job, "", std::chrono::milliseconds(0));
   };
   const std::shared_ptr<void> at_end(nullptr, [&](void*) { waits_no_longer(); });
-  bool once = false;  // it is for people, who know it then
   while (true) {
     std::vector<std::string> ids;
     for (const std::string& key : look_at)
@@ -219,8 +218,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       return absl::UnavailableError(absl::StrCat("this machine is without a compiler for ",
                                                  LowerCaseName(TargetOf(queued.begin()->second.requirements)),
                                                  " code; `fusion-client doctor` says what was looked for"));
-    } else if (tell_waiting_ && !std::exchange(once, true)) {
-      told = true;
+    } else if (tell_waiting_ && !std::exchange(told, true)) {
       tell_waiting_(
           job,
           absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
@@ -322,9 +320,13 @@ void Dispatcher::Bind(const std::string& job, const std::string& device_uuid) {
 std::vector<v1::DeviceDescription> Dispatcher::Devices(v1::Target target, const std::string& arch,
                                                        const std::string& nearest_arch,
                                                        const std::string& kind) const {
+  // The name of a kind may begin that of another.
+  const bool whole = !kind.empty() && KnownKinds(target).contains(kind);
   const auto of = [&](const std::string& wanted) {
     std::vector<v1::DeviceDescription> devices = registry_.Devices(target, wanted, clock_.Now());
-    std::erase_if(devices, [&](const auto& device) { return !IsCalled(device.name(), kind); });
+    std::erase_if(devices, [&](const auto& device) {
+      return whole ? device.name() != kind : !IsCalled(device.name(), kind);
+    });
     return devices;
   };
   std::vector<v1::DeviceDescription> devices = of(arch);
@@ -346,17 +348,24 @@ absl::Status Dispatcher::FindDevice(v1::Target target, const std::string& arch,
   return NoDevice(target, arch, nearest_arch, kind);
 }
 
-absl::StatusOr<std::string> Dispatcher::FindKind(v1::Target target, const std::string& wanted) const {
-  // With those of earlier processes of the server, to which workers have not come back yet.
+std::set<std::string> Dispatcher::KnownKinds(v1::Target target) const {
   std::set<std::string> kinds = registry_.DeviceNames(target);
   absl::StatusOr<std::vector<DeviceRecord>> known = store_.Devices();
-  if (!known.ok()) return known.status();
+  if (!known.ok()) {
+    spdlog::error("kinds of devices of earlier processes are not known: {}", known.status().ToString());
+    return kinds;
+  }
   for (const DeviceRecord& record : *known) {
     v1::DeviceDescription device;
     if (device.ParseFromString(record.description) &&
         (target == v1::TARGET_AUTO || device.target() == target))
       kinds.insert(device.name());
   }
+  return kinds;
+}
+
+absl::StatusOr<std::string> Dispatcher::FindKind(v1::Target target, const std::string& wanted) const {
+  const std::set<std::string> kinds = KnownKinds(target);
   if (kinds.empty() || options_.only_worker_is_here) return wanted;
   std::vector<std::string> found;
   for (const std::string& kind : kinds) {

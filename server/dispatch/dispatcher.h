@@ -76,8 +76,8 @@ class Dispatcher {
   // again within `broken_grace` is lost, before its leases end.
   void CallBroke(const std::string& worker, int64_t call);
 
-  // Called in the thread of a job, once for each of the calls below that waits because no connected worker
-  // can run its tasks, at once: `what` is for people, the call is given up when `left` is over. And with an
+  // Called in the thread of a job whenever one of the calls below begins to wait because no connected worker
+  // can run its tasks: `what` is for people, the call is given up when `left` is over. And with an
   // empty `what` when it waits no longer. To be set before there are jobs.
   using TellWaiting =
       std::function<void(const std::string& job, const std::string& what, std::chrono::milliseconds left)>;
@@ -157,6 +157,9 @@ class Dispatcher {
   // Queues the specs and calls ended for each once it has ended; specs of one key end together.
   absl::Status RunTasks(const std::string& job, const std::vector<TaskSpec>& specs,
                         const CancellationToken& token, const TaskEnded& ended);
+  // Names of devices that there are or were, also under earlier processes of the server, to which workers
+  // have not come back yet.
+  std::set<std::string> KnownKinds(v1::Target target) const;
   // What a task that is waited for needs of a worker.
   struct Need {
     std::string task;

@@ -70,10 +70,15 @@ class Orderer {
     LinearizationProblem problem{.node_count = static_cast<int>(positions.size())};
     std::map<ValueId, int> numbers;
     const auto variable = [&](ValueId id, int position, const std::vector<int>& map) -> FusionVariable* {
-      if (graph_.value(id).literal || !PerEntry(position, map)) return nullptr;
+      if (graph_.value(id).literal) return nullptr;
+      // Scalars and values of a row take no room, but must be there before what reads them.
+      const int size = PerEntry(position, map);
+      if (size == 0 && PositionOf(graph_.value(id).producer) < 0) return nullptr;
       const auto [number, is_new] = numbers.try_emplace(id, static_cast<int>(problem.variables.size()));
-      if (is_new) problem.variables.push_back({.size = 1, .producer = -1, .consumers = {}});
-      return &problem.variables[number->second];
+      if (is_new) problem.variables.push_back({.size = 0, .producer = -1, .consumers = {}});
+      FusionVariable& found = problem.variables[number->second];
+      found.size = std::max<int64_t>(found.size, size);
+      return &found;
     };
     for (int i = 0; i < problem.node_count; ++i) {
       const Node& reader = node(positions[i]);

@@ -312,8 +312,8 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   constexpr double kNotOverlapped = 0.3;
   if (shape.cuda() && per_row > 32)
     traits.barrier_seconds = needs.row_reductions * double(rows) * column_parts * cluster / together /
-                             std::min(blocks, double(device.multiprocessors()) * resident) * kNotOverlapped *
-                             (0.05e-6 + 0.02e-6 * threads / 32) / resident;
+                             std::min(std::max(1.0, blocks), double(device.multiprocessors()) * resident) *
+                             kNotOverlapped * (0.05e-6 + 0.02e-6 * threads / 32) / resident;
   // Loads and stores with their addresses, the way through shared memory, operands over the columns that are
   // not held, guards of lanes that may have no column; rows that are read again in each phase.
   const double entries = double(rows) * columns;

@@ -86,8 +86,7 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
       pool_(options_.threads + kKeptPlaces + kMostWaiting) {
   dispatcher_.OnWaiting(
       [this](const std::string& job, const std::string& what, std::chrono::milliseconds left) {
-        SetWaitsFor(job, what, left);
-        if (what.empty()) return;
+        if (!SetWaitsFor(job, what, left)) return;
         v1::JobEvent event;
         event.set_note(what);
         Emit(job, std::move(event));
@@ -250,12 +249,13 @@ void JobRunner::SetWaiting(Active& active, bool waits) {
   boost::asio::post(pool_, [this] { RunNext(); });
 }
 
-void JobRunner::SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left) {
+bool JobRunner::SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left) {
   std::lock_guard lock(mutex_);
   const auto active = active_.find(job);
-  if (active == active_.end()) return;
+  if (active == active_.end()) return false;
   active->second->waits_for = what;
   active->second->waits_until = std::chrono::steady_clock::now() + left;
+  return !what.empty() && !std::exchange(active->second->told_waiting, true);
 }
 
 std::string JobRunner::WaitsFor(const std::string& job) {

@@ -78,9 +78,10 @@ class JobRunner {
     bool limited = false;
     std::chrono::microseconds used_before{0};
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-    bool timed_out = false;  // guarded by JobRunner::mutex_, as what follows
-    bool waits = false;      // for a device, and has left its place to another job
-    std::string waits_for;   // what, for people; "": nothing
+    bool timed_out = false;     // guarded by JobRunner::mutex_, as what follows
+    bool waits = false;         // for a device, and has left its place to another job
+    std::string waits_for;      // what, for people; "": nothing
+    bool told_waiting = false;  // an event has said that it waits
     std::chrono::steady_clock::time_point waits_until;
   };
 
@@ -96,7 +97,8 @@ class JobRunner {
   // Notes how much of their time limits the jobs of this process have used; again after a period.
   void KeepTimesUsed();
   void PutTimesUsed();
-  void SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left);
+  // True the first time that the job waits for something: people are told once.
+  bool SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left);
   // Its time limit means nothing any more.
   void StopTimer(std::shared_ptr<Active> active);
   void OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds);

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "library/monitor/log.h"
 #include "library/monitor/trace_context.h"
@@ -42,6 +44,20 @@ TraceContext TraceOf(const grpc::CallbackServerContext& call) {
   return given ? *given : NewTrace();
 }
 
+// The kind of device that a submission asks for; of a repeated request id the one that it was the first time,
+// whatever the farm has been joined by since.
+absl::StatusOr<std::string> KindOf(const ServiceContext& context, const std::string& user,
+                                   const v1::SubmitRequest& wanted) {
+  if (!wanted.request_id().empty()) {
+    const absl::StatusOr<JobRecord> known = context.store.FindRequest(user, wanted.request_id());
+    v1::SubmitRequest before;
+    if (known.ok() && before.ParseFromString(known->request) &&
+        absl::StrContains(absl::AsciiStrToLower(before.device()), absl::AsciiStrToLower(wanted.device())))
+      return before.device();
+  }
+  return context.dispatcher.FindKind(wanted.target(), wanted.device());
+}
+
 }  // namespace
 
 OptimizerServiceImpl::OptimizerServiceImpl(const ServiceContext& context) : context_(context) {}
@@ -56,8 +72,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
                      v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
                      if (!wanted.device().empty()) {
-                       absl::StatusOr<std::string> kind =
-                           context_.dispatcher.FindKind(wanted.target(), wanted.device());
+                       absl::StatusOr<std::string> kind = KindOf(context_, admitted.caller.name, wanted);
                        if (!kind.ok()) return InvalidField("device", kind.status().message());
                        wanted.set_device(*std::move(kind));
                      }

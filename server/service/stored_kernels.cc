@@ -14,7 +14,7 @@ namespace {
 // No kernel is faster or slower, seconds; and nothing that was measured is less sure.
 constexpr double kLeastSeconds = 1e-10, kMostSeconds = 3600, kMostDeviation = 10;
 
-bool IsTime(double seconds) { return seconds >= kLeastSeconds && seconds <= kMostSeconds; }
+bool IsKernelTime(double seconds) { return seconds >= kLeastSeconds && seconds <= kMostSeconds; }
 
 }  // namespace
 
@@ -22,14 +22,15 @@ absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row) 
   v1::KernelTime time;
   if (!time.ParseFromString(row.content)) return absl::DataLossError("it cannot be read");
   if (time.version() != kKernelTimeVersion) return absl::NotFoundError("it is of another version");
-  if (!IsTime(time.seconds())) return absl::DataLossError(absl::StrCat("its time is ", time.seconds(), " s"));
+  if (!IsKernelTime(time.seconds()))
+    return absl::DataLossError(absl::StrCat("its time is ", time.seconds(), " s"));
   if (!(time.deviation() >= 0 && time.deviation() <= kMostDeviation))
     return absl::DataLossError(absl::StrCat("the deviation of its time is ", time.deviation()));
   if (time.measurements() < 1)
     return absl::DataLossError(absl::StrCat("it was measured ", time.measurements(), " times"));
   if (time.model_version() != kCostModelVersion)
     return absl::NotFoundError("what was predicted of it is of another version of the model");
-  if (!IsTime(time.predicted_seconds()))
+  if (!IsKernelTime(time.predicted_seconds()))
     return absl::DataLossError(absl::StrCat("its predicted time is ", time.predicted_seconds(), " s"));
   if (time.features_size() != kResidualFeatures)
     return absl::DataLossError(

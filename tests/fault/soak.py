@@ -26,7 +26,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = "examples/vadd.fuse"
 SKIPPED = 77  # exit status of a test that cannot be done on this machine
-FUZZ_TARGETS = ("parse", "submit", "synchronize", "stored_rows", "tuner", "http2_guard")
+FUZZ_TARGETS = ("parse", "submit", "synchronize", "stored_rows", "tuner", "http2_guard", "device_code", "runner_replies", "requests")
 SHORT_FORM = {"FUSION_LONG_TESTS": "0"}
 
 

@@ -180,10 +180,12 @@ v1::SynchronizeRequest Agent::State() {
   std::lock_guard lock(mutex_);
   request.set_draining(draining_);
   if (workplace_ == nullptr) return request;
+  // Problems first: a device that comes back between both is said without its figures once more, and out.
+  std::vector<v1::DeviceProblem> problems = workplace_->problems();
   for (const v1::DeviceDescription& device : workplace_->devices()) *request.add_devices() = device;
   for (const v1::BuildCapability& build : workplace_->builds()) *request.add_builds() = build;
   std::set<std::string> taken = held_.RunningDevices();
-  for (v1::DeviceProblem& problem : workplace_->problems()) {
+  for (v1::DeviceProblem& problem : problems) {
     taken.insert(problem.device_uuid());
     *request.add_problems() = std::move(problem);
   }

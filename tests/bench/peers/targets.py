@@ -138,7 +138,7 @@ def judge(condition, rows, data_type):
     types = [data_type] if data_type else sequences.TYPES
     asked = [case_name(case.sequence, case.set, case.type, case.side)
              for case in sequences.cases(sets, types, condition.sequences)]
-    figures, failed = {}, []
+    figures, failed = {}, {}  # of a row that failed in one run and is good in another the figure counts
     for row in rows:
         name = row_name(row)
         if name not in asked:
@@ -148,7 +148,8 @@ def judge(condition, rows, data_type):
         if value is not None:
             figures[name] = value
         elif not condition.mean and (row.get("error") or "wrong" in ours or "error" in ours):
-            failed.append(name)
+            failed[name] = True
+    failed = [name for name in failed if name not in figures]
     counted = len(figures) + len(failed)
     if condition.mean and figures:
         figures = {", ".join(["geometric mean", *(part for part in (condition.set, data_type) if part)]): geometric_mean(figures.values())}

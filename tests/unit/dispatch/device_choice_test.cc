@@ -43,6 +43,10 @@ TEST_F(DeviceChoiceTest, AKindIsAskedForByItsNameOrAPartOfIt) {
   other.set_name("A100 40 GB");
   Call(Request("b", {}, {other}));
   EXPECT_EQ(*dispatcher_->FindKind(v1::CUDA, "A100"), "A100") << "its very name";
+  // Chosen by it too, though the other holds it and is faster.
+  other.set_copy_bytes_per_second(3e12);
+  Call(Request("b", {}, {other}));
+  EXPECT_EQ(dispatcher_->ChooseDevice(v1::CUDA, "", none, token, "", "", "A100")->uuid(), "GPU-A100");
   const absl::Status both = dispatcher_->FindKind(v1::CUDA, "A1").status();
   EXPECT_THAT(std::string(both.message()), HasSubstr("A1 may be A100 or A100 40 GB"));
 }

@@ -1,6 +1,7 @@
 // Matrices of few and very long rows keep all multiprocessors busy.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <tuple>
 
@@ -38,6 +39,23 @@ TEST(FewRows, AreReadAtTheRateOfMemory) {
   for (const char* example : {"sgemv", "softmax", "layer_norm", "rms_norm", "atax", "bicgk", "gemver"})
     for (const auto& [rows, columns] : {std::tuple{1, 1 << 26}, {4, 1 << 24}, {16, 1 << 22}, {100, 1 << 20}})
       EXPECT_LE(OverBytes(example, rows, columns), 1.3) << example << " " << rows << " x " << columns;
+}
+
+TEST(FewRows, NoneAtAllHaveTimesToo) {
+  for (const char* example : {"sgemv", "softmax", "layer_norm", "rms_norm", "atax", "bicgk", "gemver"}) {
+    for (const auto& [rows, columns] : {std::tuple{0, 257}, {257, 0}, {0, 0}}) {
+      auto graph = ParseSource(testing::ExampleSource(example), *Catalog::BuiltIn());
+      ASSERT_TRUE(graph.ok()) << graph.status();
+      auto space = SearchFusions(**graph, {{"m", rows}, {"n", columns}},
+                                 CostModel(DescribedCudaDevice("sm_90")), SearchOptions());
+      ASSERT_TRUE(space.ok()) << space.status();
+      for (const FusionImplementation& implementation : space->implementations) {
+        EXPECT_TRUE(std::isfinite(implementation.estimate.total_seconds))
+            << example << " " << rows << " x " << columns;
+        EXPECT_GT(implementation.estimate.total_seconds, 0);
+      }
+    }
+  }
 }
 
 TEST(FewRows, RowsThatFillNoWarpAreToo) {

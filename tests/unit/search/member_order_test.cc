@@ -138,6 +138,33 @@ TEST(OrderMembers, SaysWhatIsNotProvedAndTheBound) {
   EXPECT_EQ(UnprovedOrderText(*small, proved[0]), "");
 }
 
+// A scalar takes no room, so nothing but its readers says where it stands.
+TEST(OrderMembers, ScalarsStandBeforeWhatReadsThem) {
+  std::string names, terms, sums;
+  for (int k = 0; k < kTerms; ++k) {
+    absl::StrAppend(&names, ", p", k, k > 0 ? absl::StrCat(", s", k) : "");
+    absl::StrAppend(&terms, "p", k, " = shift(0.5, x);\n");
+    if (k > 0)
+      absl::StrAppend(&sums, "s", k, " = vadd(", k == 1 ? "p0" : absl::StrCat("s", k - 1), ", p", k, ");\n");
+  }
+  const auto graph = testing::ParsedText(absl::StrCat("size n = 4096; vector[n] x, u, v, z", names,
+                                                      "; scalar a, b, e, d;\ninput x, u, v, a, b;\n",
+                                                      "e = mul(a, b);\nz = axpby(e, u, e, v);\n", terms, sums,
+                                                      "d = dot(s", kTerms - 1, ", z);\nreturn d;\n"));
+  const NodeSet nodes = AllOf(*graph);
+  const std::vector<int> members = nodes.Members();
+  const SkeletonAnswer skeleton = ChooseSkeleton(*graph, nodes);
+  ASSERT_EQ(skeleton.skeleton, Skeleton::kVector);
+  ASSERT_TRUE(skeleton.feasible);
+  const MemberOrder order = OrderMembers(*graph, members, skeleton);
+  EXPECT_LT(order.live, kTerms) << "not the order of the statements";
+  std::map<int, size_t> at;
+  for (size_t i = 0; i < order.positions.size(); ++i) at[members[order.positions[i]]] = i;
+  for (int node = 0; node < graph->node_count(); ++node)
+    for (NodeId next : graph->successors(NodeId{node}))
+      EXPECT_LT(at.at(node), at.at(next.value)) << graph->value(graph->node(NodeId{node}).result).name;
+}
+
 // Where nothing is gained statements stay as they are written.
 TEST(OrderMembers, LeavesAnOrderThatIsAsGoodAsAny) {
   const auto graph = testing::ParsedText(
