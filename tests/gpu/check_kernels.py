@@ -22,7 +22,6 @@ import argparse
 import concurrent.futures
 import copy
 import ctypes
-import functools
 import itertools
 import json
 import os
@@ -45,7 +44,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # What the description of a candidate says of its structure.
 STRUCTURE_WORDS = ("element", "vector", "row_panel", "cooperative", "staged", "bulk", "exchanged", "one-shot", "keeps", "in shared memory", "tiles",
                    "atomic", "cluster")
-SUBMIT_SECONDS = 300
+SUBMIT_SECONDS = 540
 SKIPPED = 77
 # Rows longer and shorter than blocks and vectors; but for those of 256, which vectors fill, no size is a multiple of anything.
 SIZES = {"vector": [{"n": 0}, {"n": 1}, {"n": 31}, {"n": 33}, {"n": 100003}],
@@ -129,8 +128,20 @@ def lacks(options):
     return None
 
 
-def check(options, sequence, data_type, sizes, candidates):
-    """Problems of one example of one type at one size, as texts; None when no candidate has what --match asks for."""
+def check_sizes(options, sequence, data_type, tell):
+    """Checks one example of one type at each of its sizes, one after the other: what the first submission built and measured, as the times
+    of routines, serves the others. Calls tell(name, problems) for each."""
+    with tempfile.TemporaryDirectory(prefix="fusion-check-store-") as store:
+        for sizes, candidates in sizes_of(sequence, options):
+            try:
+                problems = check(options, sequence, data_type, sizes, candidates, store)
+            except Exception as error:  # of torch, at a size that it does not take, or of the driver: the other checks go on
+                problems = [f"{type(error).__name__}: {error}"[:600]]
+            tell(" ".join([sequence.name, data_type, *(f"{size}={value}" for size, value in sequence.size_options(sizes).items())]), problems)
+
+
+def check(options, sequence, data_type, sizes, candidates, store):
+    """Problems of one example of one type at one size, as texts; None when no candidate has what --match asks for. `store`: the data folder."""
     with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
         source = pathlib.Path(folder) / f"{sequence.name}.fuse"
         text = sequences.fuse_text(sequence.fuse(ROOT / "examples"), data_type)
@@ -141,7 +152,7 @@ def check(options, sequence, data_type, sizes, candidates):
         if options.leading_dimensions:
             command += ["--size", f"lda={sizes['n'] + 4}", "--size", f"ldb={sizes['n'] + 8}"]
         try:
-            report = json.loads(run(command, folder))
+            report = json.loads(run(command, store))
             folders, structures = [], set()
             for candidate in report["candidates"]:
                 words = structure(candidate["description"])
@@ -152,7 +163,7 @@ def check(options, sequence, data_type, sizes, candidates):
                     structures.add(words)
                     folders.append((candidate["description"], f"{folder}/rank{candidate['rank']}"))
                     run([options.client, "fetch", report["job"], "--rank", str(candidate["rank"]), "--output", folders[-1][1]],
-                        folder)
+                        store)
         except RuntimeError as error:
             return [str(error)]
         problems = [f"{candidate['outcome']}: {candidate.get('message', '')[:200]} ({candidate['description'][:120]})"
@@ -287,31 +298,28 @@ def main():
     if lacking:
         print(f"SKIP: {lacking}")
         return SKIPPED
-    cases = {}
-    for name in options.only:
-        sequence = sequences.BY_NAME[name]
-        if sequence.kind not in options.kinds or options.leading_dimensions and sequence.kind != "matrix":
-            continue
-        for data_type, (sizes, candidates) in itertools.product(options.types, sizes_of(sequence, options)):
-            text = " ".join(f"{size}={value}" for size, value in sequence.size_options(sizes).items())
-            cases[f"{name} {data_type} {text}"] = functools.partial(check, options, sequence, data_type, sizes, candidates)
-    bad = unmatched = 0
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = {pool.submit(case): name for name, case in cases.items()}
-        for future in concurrent.futures.as_completed(futures):
-            try:
-                problems = future.result()
-            except Exception as error:  # of torch, at a size that it does not take, or of the driver: the other checks go on
-                problems = [f"{type(error).__name__}: {error}"[:600]]
-            bad += bool(problems)
-            unmatched += problems is None
-            print(f"{futures[future]}: {'no such candidate' if problems is None else 'BAD' if problems else 'ok'}", flush=True)
+    chosen = [sequences.BY_NAME[name] for name in options.only]
+    chosen = [sequence for sequence in chosen
+              if sequence.kind in options.kinds and (sequence.kind == "matrix" or not options.leading_dimensions)]
+    told, told_lock = [], threading.Lock()
+
+    def tell(name, problems):
+        with told_lock:
+            told.append(problems)
+            print(f"{name}: {'no such candidate' if problems is None else 'BAD' if problems else 'ok'}", flush=True)
             for problem in problems or ():
                 print(f"  {problem}", flush=True)
-    print(f"{len(cases)} checks, {bad} of them bad" + (f", {unmatched} without such a candidate" if unmatched else ""))
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = [pool.submit(check_sizes, options, sequence, data_type, tell)
+                   for data_type, sequence in itertools.product(options.types, chosen)]
+        for future in futures:
+            future.result()
+    bad, unmatched = sum(bool(problems) for problems in told), sum(problems is None for problems in told)
+    print(f"{len(told)} checks, {bad} of them bad" + (f", {unmatched} without such a candidate" if unmatched else ""))
     if LEFT_OUT:
         print(f"SKIP: {len(LEFT_OUT)} folders with misaligned buffers, nvcc is not installed")
-    return 1 if bad or unmatched == len(cases) else SKIPPED if LEFT_OUT else 0
+    return 1 if bad or unmatched == len(told) else SKIPPED if LEFT_OUT else 0
 
 
 if __name__ == "__main__":
