@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
 
 import plot
 import report
+import sequences
 import targets
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -62,12 +63,24 @@ def slug(device):
     return device.lower().replace(" ", "-")
 
 
-def newest_rows(documents):
-    """Of each case the row that was measured last."""
+def newest_rows(documents, sets=sequences.SETS):
+    """Of each case of these sets the row that was measured last."""
     rows = {}
     for row in sorted((row for document in documents for row in document["rows"]), key=lambda row: row["date"]):
-        rows[row["sequence"], row["set"], row["type"], row["side"]] = row
+        if row["set"] in sets:
+            rows[row["sequence"], row["set"], row["type"], row["side"]] = row
     return list(rows.values())
+
+
+def shapes_section(documents):
+    """Of the set "shapes", which is in no target: few long rows, and short ones."""
+    parts = []
+    for data_type in sequences.TYPES:
+        rows = [row for row in newest_rows(documents, ("shapes",)) if row["type"] == data_type]
+        if rows:
+            parts.append(f"\n### Few long rows, and short ones, {data_type}\n\nus, cold caches (`--sets shapes`); in no target and no mean "
+                         f"above.\n\n{report.table(rows, 'shapes')}")
+    return "\n".join(parts)
 
 
 def reasons_of(device):
@@ -100,7 +113,7 @@ def peers_section(documents, plots):
                   "timed in turn on the same data and verified against f64; medians. tests/bench/README.md says how.", ""]
         lines += [f"![time over floor](tests/bench/results/{name})\n" for owner, name in plots if owner == device]
         remarks = RESULTS / f"peers-{slug(device)}.remarks.md"
-        parts.append("\n".join(lines) + "\n" + report.markdown(rows)
+        parts.append("\n".join(lines) + "\n" + report.markdown(rows) + shapes_section([document for _, document in own])
                      + ("\n" + remarks.read_text() if remarks.exists() else ""))
     return "\n".join(parts)
 

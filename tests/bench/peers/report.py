@@ -48,7 +48,7 @@ def microseconds(value):
 
 def title(row):
     name = sequences.BY_NAME[row["sequence"]].title
-    if row["set"] == "fit":
+    if row["set"] in ("fit", "shapes"):
         name += f" {row['side']}"
     return name + (f" ({', '.join(row['reread'])} read again)" if row.get("reread") else "")
 
