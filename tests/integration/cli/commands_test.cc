@@ -189,7 +189,7 @@ TEST_F(CommandsTest, CompletionIsValidBashAndKnowsTheCommands) {
   ASSERT_EQ(std::system(("bash " + probe + " > " + out + " 2>&1").c_str()), 0);
   std::ifstream lines(out);
   std::string text((std::istreambuf_iterator<char>(lines)), {});
-  EXPECT_EQ(text, "submit\nwatch\n--target\ncuda\nreport\n--plots\nwarm\n");
+  EXPECT_EQ(text, "submit\nwatch\n--target\ncuda\nreport reset\n--plots\nwarm\n");
 }
 
 }  // namespace
