@@ -1,6 +1,7 @@
 #include "worker/measure/session_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -11,6 +12,10 @@
 
 namespace fusion {
 namespace {
+
+// SampleScales: outputs of fewer entries, of inputs with as many in all at most, by so many references.
+constexpr int64_t kFewEntries = 64, kSmallInputs = 4096;
+constexpr int kScaleSamples = 16;
 
 using NamedBytes = std::vector<std::pair<std::string, int64_t>>;
 
@@ -112,7 +117,32 @@ absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activit
     place.reference = references_->buffers()[outputs_.size()].range.address;
     outputs_.push_back(place);
   }
+  FUSION_RETURN_IF_ERROR(SampleScales(binaries, activity));
   return RunReference(binaries, activity);
+}
+
+absl::Status SessionData::SampleScales(const BinaryMap& binaries, ActivityPage* activity) {
+  int64_t input_entries = 0;
+  for (const Place& input : inputs_) input_entries += input.buffer.count();
+  const auto has_few = [](const Place& output) { return output.buffer.count() < kFewEntries; };
+  if (input_entries > kSmallInputs || std::none_of(outputs_.begin(), outputs_.end(), has_few))
+    return absl::OkStatus();
+  std::vector<double> squares(outputs_.size(), 0);
+  for (int sample = 1; sample <= kScaleSamples; ++sample) {
+    for (Place other : inputs_) {
+      if (other.buffer.by_value()) continue;
+      other.key ^= MixBits(sample);
+      FUSION_RETURN_IF_ERROR(FillInput(&other));
+    }
+    FUSION_RETURN_IF_ERROR(RunReference(binaries, activity));
+    for (size_t i = 0; i < outputs_.size(); ++i) squares[i] += outputs_[i].scale * outputs_[i].scale;
+  }
+  for (Place& input : inputs_) FUSION_RETURN_IF_ERROR(FillInput(&input));
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const double scale = std::sqrt(squares[i] / kScaleSamples);
+    if (has_few(outputs_[i]) && std::isfinite(scale)) outputs_[i].least_scale = scale;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SessionData::Renew(const BinaryMap& binaries, ActivityPage* activity) {
@@ -181,6 +211,7 @@ absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* 
     FUSION_ASSIGN_OR_RETURN(
         output.scale,
         backend_->ReferenceScale(output.reference, output.buffer.data_type(), output.buffer.count()));
+    output.scale = std::max(output.scale, output.least_scale);
   }
   return absl::OkStatus();
 }

@@ -93,12 +93,16 @@ class SessionData {
     uint64_t hash = 0;            // of an input; of an output's reference
     double value = 0;             // of an input handed by value
     DeviceAddress reference = 0;  // an output's f64 reference
-    double scale = 0;             // root mean square of the reference
+    double scale = 0;             // of errors of an output: root mean square of the reference, or least_scale
+    double least_scale = 0;       // what an output of few entries is like as a rule (SampleScales)
   };
   SessionData(ExecutionBackend* backend, const v1::Session& session, PhaseTimes* phases)
       : backend_(backend), session_(session), phases_(phases) {}
   absl::Status Build(const BinaryMap& binaries, ActivityPage* activity);
   absl::Status FillInput(Place* place);
+  // Of small data: sets least_scale of outputs of few entries, by references for some other inputs. One entry
+  // may be the small difference of two that are nearly equal, of which no f32 program has the last digits.
+  absl::Status SampleScales(const BinaryMap& binaries, ActivityPage* activity);
   std::vector<Inspection> Inspections() const;
   absl::Status RunReference(const BinaryMap& binaries, ActivityPage* activity);
   absl::StatusOr<std::shared_ptr<LoadedBinary>> LoadBinary(const std::string& digest,

@@ -63,6 +63,32 @@ TEST_P(TimeTaskTest, AWrongEntryIsFoundWhereItIs) {
   EXPECT_GT(bad.max_relative_error(), bad.tolerance());
 }
 
+// Of a single entry its size alone says nothing: it is the difference of two products now and then.
+TEST_P(TimeTaskTest, ASmallDifferenceInOneEntryIsNoError) {
+  const std::string difference = "z[i] = x[i] * (1 / 0.3f) - y[i] * (1 / 0.31f);";
+  v1::Session* session = task_.mutable_session();
+  *session->mutable_reference() =
+      Kernel("reference", "double", "z[i] = x[i] * (double)(1 / 0.3f) - y[i] * (double)(1 / 0.31f);");
+  *session->mutable_unfused() = Kernel("unfused", "float", difference);
+  AddProgram("good", difference);
+  AddProgram("bad", "z[i] = x[i] * (1 / 0.3f) - y[i] * (1 / 0.31f) + 1e-4f;");
+  for (v1::Program* program : {session->mutable_reference(), session->mutable_unfused(),
+                               task_.mutable_programs(0), task_.mutable_programs(1)})
+    program->mutable_launches(0)->mutable_arguments(3)->set_integer(1);
+  for (v1::Buffer& buffer : *session->mutable_inputs()) buffer.set_count(1);
+  session->mutable_outputs(0)->set_count(1);
+  session->set_tolerances(0, 2e-7);
+  for (int seed = 1; seed <= 8; ++seed) {
+    session->set_seed(seed);
+    absl::StatusOr<v1::TimeResult> result = Execute();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->unfused().outcome(), v1::OK) << result->unfused().message();
+    ASSERT_EQ(result->programs_size(), 2) << result->failure();
+    EXPECT_EQ(result->programs(0).outcome(), v1::OK) << result->programs(0).message();
+    EXPECT_EQ(result->programs(1).outcome(), v1::WRONG_RESULT);
+  }
+}
+
 TEST_P(TimeTaskTest, AnUnwrittenEntryIsFoundThoughOthersWroteItBefore) {
   v1::ProgramMeasurement bad = MeasureBetweenGoodOnes("if (i != n - 1) z[i] = x[i] + y[i];");
   EXPECT_EQ(bad.outcome(), v1::WRONG_RESULT);
