@@ -97,7 +97,7 @@ void AddTokensCommands(CLI::App* app, Invocation* invocation) {
       ->add_option(
           "--scope", *scopes,
           "Limit it, beside its role, to read (whatever changes nothing), submit (jobs), tune, manage "
-          "(tokens, workers, backups), work (of workers): one or several, submit,read")
+          "(tokens, workers, backups, model reset), work (of workers): one or several, submit,read")
       ->delimiter(',')
       ->check(CLI::IsMember({"read", "submit", "tune", "manage", "work"}));
   AddCommonOptions(create, invocation);

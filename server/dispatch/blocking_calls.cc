@@ -324,9 +324,10 @@ std::vector<v1::DeviceDescription> Dispatcher::Devices(v1::Target target, const 
   const bool whole = !kind.empty() && KnownKinds(target).contains(kind);
   const auto of = [&](const std::string& wanted) {
     std::vector<v1::DeviceDescription> devices = registry_.Devices(target, wanted, clock_.Now());
-    std::erase_if(devices, [&](const auto& device) {
-      return whole ? device.name() != kind : !IsCalled(device.name(), kind);
-    });
+    if (!kind.empty())
+      std::erase_if(devices, [&](const auto& device) {
+        return whole ? device.name() != kind : !IsCalled(device.name(), kind);
+      });
     return devices;
   };
   std::vector<v1::DeviceDescription> devices = of(arch);

@@ -14,8 +14,9 @@ enum class Scope : unsigned {
   kRead = 1,    // "read": whatever changes nothing
   kSubmit = 2,  // "submit": submits and cancels jobs
   kTune = 4,    // "tune": programs that tune, and resetting what they found
-  kManage = 8,  // "manage": tokens, workers that are drained, copies of the database
-  kWork = 16,   // "work": what workers do
+  kManage =
+      8,  // "manage": tokens, workers that are drained, copies of the database, what predictions are made of
+  kWork = 16,  // "work": what workers do
 };
 inline constexpr Scope kAllScopes[] = {Scope::kRead, Scope::kSubmit, Scope::kTune, Scope::kManage,
                                        Scope::kWork};

@@ -9,6 +9,17 @@ namespace {
 // Threads of a multiprocessor that registers must permit.
 constexpr int kTileThreads = 1024;
 
+// A block of these threads, for each tile.
+SkeletonParameters TileBlock(const RowPanelNeeds& needs, int width, int threads, int chunks) {
+  return {.threads = threads,
+          .vector_width = width,
+          .chunks = chunks,
+          .threads_per_row = threads,
+          .hold_columns = needs.column_operands > 0,
+          .blocks_per_multiprocessor = 0,
+          .column_tiles = true};
+}
+
 }  // namespace
 
 bool HasFewRows(const FusionShape& shape) {
@@ -24,13 +35,7 @@ void AddColumnTiles(const FusionShape& shape, const RowPanelNeeds& needs, int wi
   const int64_t columns = shape.Size(shape.skeleton.row_panel.columns);
   for (int chunks : {1, 2}) {
     if (int64_t{chunks} * threads * width >= 2 * columns) continue;  // mostly idle lanes
-    SkeletonParameters tile = {.threads = threads,
-                               .vector_width = width,
-                               .chunks = chunks,
-                               .threads_per_row = threads,
-                               .hold_columns = needs.column_operands > 0,
-                               .blocks_per_multiprocessor = 0,
-                               .column_tiles = true};
+    SkeletonParameters tile = TileBlock(needs, width, threads, chunks);
     for (int resident : {1, kTileThreads / threads}) {
       tile.resident_blocks = resident;
       for (int tile_rows : {32, 128}) {
@@ -53,13 +58,7 @@ void AddFewRowTiles(const FusionShape& shape, const RowPanelNeeds& needs,
     for (int threads : {256, 128, 512}) {
       for (int chunks : {1, 2, 4}) {
         if (int64_t{chunks} * threads * width >= columns) continue;  // whole rows
-        SkeletonParameters tile = {.threads = threads,
-                                   .vector_width = width,
-                                   .chunks = chunks,
-                                   .threads_per_row = threads,
-                                   .hold_columns = needs.column_operands > 0,
-                                   .blocks_per_multiprocessor = 0,
-                                   .column_tiles = true};
+        SkeletonParameters tile = TileBlock(needs, width, threads, chunks);
         for (int tile_rows : {4, 32, 128}) {
           if (tile_rows > 4 && tile_rows >= 2 * rows) continue;
           tile.tile_rows = tile_rows;

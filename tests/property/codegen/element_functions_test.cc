@@ -15,7 +15,7 @@
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
 #include "tests/example_source.h"
-#include "tests/property/codegen/host_execution.h"
+#include "tests/property/codegen/lists_of_elements.h"
 
 namespace fusion::testing {
 namespace {
@@ -108,43 +108,19 @@ TEST_P(LargeElementsTest, EveryImplementationAgreesWithTheReference) {
   const auto space =
       SearchFusions(graph, {{kElementsSize, 301}}, CostModel(DescribedCudaDevice(test.arch)), options);
   ASSERT_TRUE(space.ok()) << space.status();
-  std::vector<FusionCode> codes;
   std::vector<const FusionImplementation*> chosen;
   std::set<std::string> structures;
   for (const FusionImplementation& implementation : space->implementations) {
     const SkeletonParameters& p = implementation.parameters;
     // Tiles of the same structure are the same text with other numbers.
-    if (!structures
-             .insert(absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/",
-                                  absl::StrJoin(implementation.implementations, ","), "/",
-                                  static_cast<int>(p.load_path), p.elements_per_block < p.threads))
-             .second)
-      continue;
-    auto code = LowerFusion(graph, implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
-    codes.push_back(*std::move(code));
-    chosen.push_back(&implementation);
+    if (structures
+            .insert(absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/",
+                                 absl::StrJoin(implementation.implementations, ","), "/",
+                                 static_cast<int>(p.load_path), p.elements_per_block < p.threads))
+            .second)
+      chosen.push_back(&implementation);
   }
-  ASSERT_FALSE(codes.empty());
-  const auto compared = ComparedCodes::Compile(graph, {{kElementsSize, 301}}, codes);
-  ASSERT_TRUE(compared.ok()) << compared.status();
-  std::vector<ValueId> produced;
-  for (const Node& node : graph.nodes()) produced.push_back(node.result);
-  for (const int64_t elements : {0, 1, 31, 33, 301}) {
-    const SizeValues sizes = {{kElementsSize, elements}};
-    Values expected;
-    RandomInputs(graph, sizes, 7, &expected);
-    ASSERT_TRUE((*compared)->RunReference(sizes, produced, &expected).ok());
-    for (size_t i = 0; i < codes.size(); ++i) {
-      Values values = expected;
-      const auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[i]}, 3, false, chosen[i]->loads,
-                                 chosen[i]->stores, &values);
-      ASSERT_TRUE(run.ok()) << run << " " << chosen[i]->Describe(graph);
-      for (ValueId id : chosen[i]->stores)
-        EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-5)
-            << chosen[i]->Describe(graph) << " of " << elements;
-    }
-  }
+  ExpectListsAgree(graph, chosen, {0, 1, 31, 33});
 }
 
 std::string Trace(const std::string& type) {

@@ -16,7 +16,7 @@
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
-#include "tests/property/codegen/host_execution.h"
+#include "tests/property/codegen/lists_of_elements.h"
 
 namespace fusion::testing {
 namespace {
@@ -67,32 +67,7 @@ TEST_P(ProductsTest, EveryImplementationAgreesWithTheReference) {
                                      absl::StrContains(implementation->Describe(graph), routine);
                             }))
         << routine << " in place is missing";
-  std::vector<FusionCode> codes;
-  for (const FusionImplementation* implementation : chosen) {
-    auto code = LowerFusion(graph, *implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation->Describe(graph);
-    codes.push_back(*std::move(code));
-  }
-  const auto compared = ComparedCodes::Compile(graph, {{kElementsSize, 301}}, codes);
-  ASSERT_TRUE(compared.ok()) << compared.status();
-  std::vector<ValueId> produced;
-  for (const Node& node : graph.nodes()) produced.push_back(node.result);
-  for (const int64_t elements : {0, 1, 31, 301}) {
-    const SizeValues sizes = {{kElementsSize, elements}};
-    Values inputs;
-    RandomInputs(graph, sizes, 7, &inputs);
-    Values expected = inputs;
-    ASSERT_TRUE((*compared)->RunReference(sizes, produced, &expected).ok());
-    for (size_t i = 0; i < codes.size(); ++i) {
-      Values values = expected;
-      const auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[i]}, 3, false, chosen[i]->loads,
-                                 chosen[i]->stores, &values);
-      ASSERT_TRUE(run.ok()) << run << " " << chosen[i]->Describe(graph);
-      for (ValueId id : chosen[i]->stores)
-        EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-5)
-            << chosen[i]->Describe(graph) << " of " << elements;
-    }
-  }
+  ExpectListsAgree(graph, chosen, {0, 1, 31});
 }
 
 INSTANTIATE_TEST_SUITE_P(
