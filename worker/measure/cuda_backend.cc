@@ -218,8 +218,13 @@ void CudaBackend::Free(DeviceAddress address) {
 }
 
 absl::Status CudaBackend::CopyIn(DeviceAddress to, const void* from, int64_t bytes) {
-  FUSION_RETURN_IF_ERROR(Synchronize("cuStreamSynchronize"));
-  return bytes == 0 ? absl::OkStatus() : driver_.Check(driver_.MemcpyHtoD(to, from, bytes), "cuMemcpyHtoD");
+  if (bytes == 0) return Synchronize("cuStreamSynchronize");
+  // On our stream: cuMemcpyHtoD returns when pageable memory has been read, not when the device's has been
+  // written, and a stream that does not block does not wait for it. On a busy device kernels ran before what
+  // they were to start from.
+  FUSION_RETURN_IF_ERROR(
+      driver_.Check(driver_.MemcpyHtoDAsync(to, from, bytes, stream_), "cuMemcpyHtoDAsync"));
+  return Synchronize("cuStreamSynchronize");
 }
 
 absl::Status CudaBackend::CopyOut(void* to, DeviceAddress from, int64_t bytes) {

@@ -47,7 +47,7 @@ absl::StatusOr<const CudaDriver*> LoadOnce() {
   symbols.Find("cuMemGetInfo_v2", &driver.MemGetInfo);
   symbols.Find("cuMemAlloc_v2", &driver.MemAlloc);
   symbols.Find("cuMemFree_v2", &driver.MemFree);
-  symbols.Find("cuMemcpyHtoD_v2", &driver.MemcpyHtoD);
+  symbols.Find("cuMemcpyHtoDAsync_v2", &driver.MemcpyHtoDAsync);
   symbols.Find("cuMemcpyDtoH_v2", &driver.MemcpyDtoH);
   symbols.Find("cuMemcpyDtoDAsync_v2", &driver.MemcpyDtoDAsync);
   symbols.Find("cuMemsetD8Async", &driver.MemsetD8Async);

@@ -87,7 +87,7 @@ struct CudaDriver {
   int (*MemGetInfo)(size_t* free, size_t* total);
   int (*MemAlloc)(CudaPointer* pointer, size_t bytes);
   int (*MemFree)(CudaPointer pointer);
-  int (*MemcpyHtoD)(CudaPointer to, const void* from, size_t bytes);
+  int (*MemcpyHtoDAsync)(CudaPointer to, const void* from, size_t bytes, CudaStream stream);
   int (*MemcpyDtoH)(void* to, CudaPointer from, size_t bytes);
   int (*MemcpyDtoDAsync)(CudaPointer to, CudaPointer from, size_t bytes, CudaStream stream);
   int (*MemsetD8Async)(CudaPointer to, unsigned char value, size_t count, CudaStream stream);
