@@ -74,7 +74,7 @@ binaries=("$work"/bin/*)
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
 # The comparison and the checks: scripts, and the cuBLAS sequences where they were built. No test of them is needed there.
 mkdir -p "$work/tests/bench/peers" "$work/tests/bench/tuning" "$work/tests/gpu"
-for script in tests/bench/peers/*.py tests/bench/tuning/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/farm_bench.py tests/bench/README.md tests/gpu/*.py; do
+for script in tests/bench/peers/*.py tests/bench/tuning/*.py tests/bench/model_accuracy.py tests/bench/examples_bench.py tests/bench/farm_bench.py tests/bench/local_farm.py tests/bench/README.md tests/gpu/*.py; do
   if [[ $script != *_test.py ]]; then cp "$script" "$work/${script%/*}/"; fi
 done
 readonly cublas_sequences=$build/tests/bench/peers/libfusion_cublas_sequences.so

@@ -18,14 +18,14 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
+
+import local_farm
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Vectors and matrices, so that no tables of routine times are measured before the first job of a GPU.
@@ -33,81 +33,22 @@ EXAMPLES = "vadd,axpydot,waxpby,sscal,bicgk,atax,gesummv,sgemv"
 SAMPLE_MILLISECONDS = 200
 
 
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+def start_farm(arguments):
+    kind = ["--simulate", str(arguments.simulate)] if arguments.simulate else ["--target", arguments.target]
+    slots = ["--build-slots", str(arguments.build_slots)] if arguments.build_slots else []
+    return local_farm.LocalFarm(arguments.bin, [kind + slots] * arguments.workers, arguments.parallel)
 
 
-class Farm:
-    """Server and workers, in a folder of their own."""
-
-    def __init__(self, arguments):
-        self.binaries = arguments.bin
-        self.folder = tempfile.mkdtemp(prefix="fusion-farm-")
-        self.environment = dict(os.environ, FUSION_DATA_DIR=os.path.join(self.folder, "client"))
-        self.log = open(os.path.join(self.folder, "log"), "wb")
-        self.processes = []
-        self.address = free_address()
-        self.start("fusion-server", "--listen", self.address, "--data", os.path.join(self.folder, "server"), "--job-threads",
-                   str(arguments.parallel))
-        self.metrics = []
-        for number in range(arguments.workers):
-            self.metrics.append(free_address())
-            kind = ["--simulate", str(arguments.simulate)] if arguments.simulate else ["--target", arguments.target]
-            slots = ["--build-slots", str(arguments.build_slots)] if arguments.build_slots else []
-            self.start("fusion-worker", "--server", self.address, "--name", f"worker{number}", "--metrics-listen", self.metrics[-1],
-                       *kind, *slots)
-
-    def start(self, program, *options):
-        command = [os.path.join(self.binaries, program), *options]
-        self.processes.append(subprocess.Popen(command, stdout=self.log, stderr=self.log, env=self.environment))
-
-    def client(self, *options):
-        """Exit code, the JSON on stdout (none: not JSON), stderr."""
-        done = subprocess.run([os.path.join(self.binaries, "fusion-client"), *options, "--server", self.address, "--json"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment)
-        try:
-            return done.returncode, json.loads(done.stdout), done.stderr
-        except json.JSONDecodeError:
-            return done.returncode, None, done.stderr
-
-    def wait_for_devices(self, workers, seconds):
-        """The devices of all workers, when all have called."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for process in self.processes:
-                if process.poll() is not None:
-                    raise RuntimeError(f"{process.args[0]} ended: {self.last_of_log()}")
-            code, answer, _ = self.client("workers", "list")
-            if code == 0 and len(answer["workers"]) == workers:
-                devices = [device for worker in answer["workers"] for device in worker["devices"]]
-                if not devices:
-                    raise RuntimeError(f"the workers offer no device: {self.last_of_log()}")
-                return devices
-            time.sleep(0.2)
-        raise RuntimeError(f"{workers} workers did not connect within {seconds} s: {self.last_of_log()}")
-
-    def lane_seconds(self):
-        """Where the time of timings has gone since the workers started, by part."""
-        seconds = {}
-        for address in self.metrics:
-            with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
-                for line in page.read().decode().splitlines():
-                    found = re.fullmatch(r'fusion_worker_timing_seconds_total\{.*part="(\w+)"\} (\S+)', line)
-                    if found:
-                        seconds[found[1]] = seconds.get(found[1], 0.0) + float(found[2])
-        return seconds
-
-    def last_of_log(self):
-        return pathlib.Path(self.log.name).read_text(errors="replace")[-1000:]
-
-    def close(self):
-        for process in reversed(self.processes):
-            process.kill()
-            process.wait()
-        self.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+def lane_seconds_of(farm):
+    """Where the time of timings has gone since the workers started, by part."""
+    seconds = {}
+    for address in farm.metrics:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
+            for line in page.read().decode().splitlines():
+                found = re.fullmatch(r'fusion_worker_timing_seconds_total\{.*part="(\w+)"\} (\S+)', line)
+                if found:
+                    seconds[found[1]] = seconds.get(found[1], 0.0) + float(found[2])
+    return seconds
 
 
 class GpuSampler:
@@ -196,7 +137,7 @@ def run_pass(farm, paths, arguments, gpus):
             with lock:
                 jobs.append(job)
 
-    parts_before = farm.lane_seconds()
+    parts_before = lane_seconds_of(farm)
     begin = time.monotonic()
     threads = [threading.Thread(target=work) for _ in range(arguments.parallel)]
     for thread in threads:
@@ -204,7 +145,7 @@ def run_pass(farm, paths, arguments, gpus):
     for thread in threads:
         thread.join()
     end = time.monotonic()
-    lane_seconds = {part: seconds - parts_before.get(part, 0.0) for part, seconds in farm.lane_seconds().items()}
+    lane_seconds = {part: seconds - parts_before.get(part, 0.0) for part, seconds in lane_seconds_of(farm).items()}
     candidates = sum(job.get("outcomes", {}).get("OK", 0) for job in jobs)
     submits = [job["submit_seconds"] for job in jobs if "submit_seconds" in job]
     ended = [job["job_seconds"] for job in jobs if "outcomes" in job]
@@ -263,9 +204,9 @@ def main():
     if arguments.jobs < 1 or arguments.parallel < 1 or arguments.workers < 1:
         parser.error("--jobs, --parallel and --workers are 1 or more")
 
-    farm, gpus = Farm(arguments), GpuSampler()
+    farm, gpus = start_farm(arguments), GpuSampler()
     try:
-        devices = farm.wait_for_devices(arguments.workers, 180)
+        devices = farm.wait_for_devices(180)
         paths = write_graphs(farm.folder, arguments.examples.split(","), arguments.jobs)
         passes = {"cold": run_pass(farm, paths, arguments, gpus), "cached": run_pass(farm, paths, arguments, gpus)}
     except RuntimeError as error:

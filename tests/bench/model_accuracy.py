@@ -16,13 +16,12 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import sqlite3
-import subprocess
 import sys
 import time
 
 import examples_bench
+import local_farm
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Sizes beside those in the files: of each size of a matrix, of vectors and of lists.
@@ -35,19 +34,9 @@ def size_options(name):
     return [text for size in (["elements"] if mapped else names) for text in ("--size", f"{size}={value}")]
 
 
-def await_server(port):
-    """Until it listens, at most half a minute."""
-    for _ in range(300):
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise RuntimeError("the server does not listen; see its log in the folder of --data")
-
-
-def measured_candidates(results, data):
+def measured_candidates(results, database_path):
     """What model_replay reads: the device, the tables of its routines, and the candidates of each (example, result) that are OK."""
-    database = sqlite3.connect(data / "fusion.db")
+    database = sqlite3.connect(database_path)
     blobs = {name: [base64.b64encode(row[0]).decode() for row in database.execute(query)]
              for name, query in (("device", "SELECT description FROM devices ORDER BY last_seen_micros DESC"),
                                  ("routine_tables", "SELECT content FROM routine_tables ORDER BY routine"))}
@@ -61,11 +50,6 @@ def measured_candidates(results, data):
             "routine_tables": blobs["routine_tables"], "graphs": graphs}
 
 
-def start(command, folder, **environment):
-    log = open(folder / f"{pathlib.Path(command[0]).name}.log", "ab")
-    return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **environment})
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs")
@@ -76,7 +60,6 @@ def main():
     parser.add_argument("--own-sizes", action="store_true", help="the examples' own sizes alone")
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--jobs-at-once", type=int, default=3)
-    parser.add_argument("--port", type=int, default=50751)
     parser.add_argument("--time-limit", type=float, default=float("inf"),
                         help="start no pass that would not end within so many seconds of the beginning, if it took as long as the "
                              "one before, and no job after them")
@@ -84,38 +67,30 @@ def main():
     parser.add_argument("--plots", type=pathlib.Path)
     parser.add_argument("--candidates-output", help="PREFIX of files of measured candidates")
     options = parser.parse_args()
-    options.data.mkdir(parents=True, exist_ok=True)
-    server = f"127.0.0.1:{options.port}"
     examples = [name for name in sorted(path.stem for path in (ROOT / "examples").glob("*.fuse"))
                 if not options.only or name in options.only.split(",")]
     began = time.monotonic()
-    processes = [start([str(options.bin / "fusion-server"), "--listen", server, "--data", str(options.data),
-                        "--job-threads", str(options.jobs_at_once)], options.data)]
+    farm = local_farm.LocalFarm(options.bin, [["--target", options.target]], options.jobs_at_once, data=options.data)
     failed = done = 0
 
     def end(*_):
         options.time_limit = 0  # no job is started
-        for process in processes:
-            process.terminate()
+        farm.close()
         sys.exit(143)
     signal.signal(signal.SIGTERM, end)
 
     def submit(name, size_arguments):
         if time.monotonic() - began > options.time_limit:
             return None
-        command = [str(options.bin / "fusion-client"), "submit", str(ROOT / "examples" / f"{name}.fuse"), "--server", server,
-                   "--target", options.target, "--candidates", str(options.candidates), "--measure-all", "--json",
-                   *size_arguments]
-        result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if result.returncode != 0:
-            print(f"{name} {' '.join(size_arguments)}: {result.stderr.strip()[-300:]}", flush=True)
+        code, result, errors = farm.client("submit", str(ROOT / "examples" / f"{name}.fuse"), "--target", options.target,
+                                           "--candidates", str(options.candidates), "--measure-all", *size_arguments)
+        if code != 0:
+            print(f"{name} {' '.join(size_arguments)}: {errors.strip()[-300:]}", flush=True)
             return False
-        return name, json.loads(result.stdout)
+        return name, result
 
     try:
-        await_server(options.port)
-        # Behind the server: a worker that finds none waits before it tries again.
-        processes.append(start([str(options.bin / "fusion-worker"), "--server", server, "--target", options.target], options.data))
+        farm.wait_for_devices(180)
         pass_seconds = 0
         for number in range(options.passes):
             if time.monotonic() - began + pass_seconds > options.time_limit:
@@ -133,25 +108,22 @@ def main():
             pass_seconds = time.monotonic() - pass_began
             if options.candidates_output and results:
                 pathlib.Path(f"{options.candidates_output}{number + 1}.json").write_text(
-                    json.dumps(measured_candidates(results, options.data), indent=None, separators=(",", ":")) + "\n",
+                    json.dumps(measured_candidates(results, farm.database()), indent=None, separators=(",", ":")) + "\n",
                     encoding="utf-8")
             cut_off = ", cut off" if None in outcomes else ""
             print(f"pass {number + 1}{cut_off}: {done} jobs of {len(cases)}, {time.monotonic() - began:.0f} s", flush=True)
         if done and (options.output or options.plots):
-            report = [str(options.bin / "fusion-client"), "model", "report", "--server", server, "--jobs", str(done), "--json"]
-            if options.plots:
-                report += ["--plots", str(options.plots)]
-            text = subprocess.run(report, capture_output=True, text=True, check=True).stdout
-            document = {key: value for key, value in json.loads(text).items() if not key.endswith("_plot")}
+            code, report, errors = farm.client("model", "report", "--jobs", str(done),
+                                               *(["--plots", str(options.plots)] if options.plots else []))
+            if code != 0:
+                raise RuntimeError(f"model report: {errors.strip()[-300:]}")
+            document = {key: value for key, value in report.items() if not key.endswith("_plot")}
             document["date"] = datetime.date.today().isoformat()
             document["command"] = " ".join(["tests/bench/model_accuracy.py", *sys.argv[1:]])
             if options.output:
                 options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     finally:
-        for process in reversed(processes):
-            process.send_signal(signal.SIGTERM)
-        for process in processes:
-            process.wait(30)
+        farm.close()
     return 1 if failed else 0
 
 

@@ -7,6 +7,9 @@
     python3 tests/gpu/check_kernels.py --sanitize [--leading-dimensions]
     python3 tests/gpu/check_kernels.py --wide [--sanitize] --match cluster
 
+All submissions go to a farm of this machine that lasts as long as the checks, or, with --data, whose tables of routine times and builds
+the next checks find again.
+
 Every candidate of every example, at ragged sizes and with each buffer one entry off its alignment, agrees with torch in f64,
 and gives the same bits in 20 runs unless it is described as atomic. Needs torch. Where the kernels that were measured are those for
 aligned buffers, the buffers are; one of each structure is then compiled with nvcc, and its example, which takes the other
@@ -34,8 +37,9 @@ import tempfile
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/bench/peers"))
+sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tests/bench/peers")]
 
+import local_farm
 import peers_bench
 import sequences
 
@@ -90,17 +94,15 @@ def with_leading_dimensions(text):
     return "size lda, ldb;\n" + re.sub(r"(matrix\[\w+,\w+)\] ([\w ,]+);", declare, text)
 
 
-def run(arguments, folder):
+def run(arguments, exit_codes=(0,)):
     """stdout of a program. RuntimeError: it failed, or took too long; with the end of what it said."""
-    environment = {"FUSION_NVRTC_PATH": peers_bench.nvrtc_path()} | dict(os.environ) | {"FUSION_DATA_DIR": folder}
     try:
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=SUBMIT_SECONDS, env=environment,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=SUBMIT_SECONDS, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired as late:
         said = late.stderr or b""
         said = said if isinstance(said, str) else said.decode(errors="replace")
         raise RuntimeError(f"{' '.join(arguments)}: not done after {SUBMIT_SECONDS} s: {said.strip()[-600:]}") from late
-    if done.returncode != 0:
+    if done.returncode not in exit_codes:
         output = (done.stdout[:600] if arguments[0] == "compute-sanitizer" else "") + done.stderr.strip()[-300:]
         raise RuntimeError(f"{' '.join(arguments[:3])}: exit code {done.returncode}: {output}")
     return done.stdout
@@ -128,31 +130,23 @@ def lacks(options):
     return None
 
 
-def check_sizes(options, sequence, data_type, tell):
-    """Checks one example of one type at each of its sizes, one after the other: what the first submission built and measured, as the times
-    of routines, serves the others. Calls tell(name, problems) for each."""
-    with tempfile.TemporaryDirectory(prefix="fusion-check-store-") as store:
-        for sizes, candidates in sizes_of(sequence, options):
-            try:
-                problems = check(options, sequence, data_type, sizes, candidates, store)
-            except Exception as error:  # of torch, at a size that it does not take, or of the driver: the other checks go on
-                problems = [f"{type(error).__name__}: {error}"[:600]]
-            tell(" ".join([sequence.name, data_type, *(f"{size}={value}" for size, value in sequence.size_options(sizes).items())]), problems)
-
-
-def check(options, sequence, data_type, sizes, candidates, store):
-    """Problems of one example of one type at one size, as texts; None when no candidate has what --match asks for. `store`: the data folder."""
+def check(options, farm, sequence, data_type, sizes, candidates):
+    """Problems of one example of one type at one size, as texts; None when no candidate has what --match asks for."""
     with tempfile.TemporaryDirectory(prefix="fusion-check-") as folder:
         source = pathlib.Path(folder) / f"{sequence.name}.fuse"
-        text = sequences.fuse_text(sequence.fuse(ROOT / "examples"), data_type)
-        source.write_text(with_leading_dimensions(text) if options.leading_dimensions else text, encoding="utf-8")
-        command = [options.client, "submit", str(source), "--target", "cuda", "--json", "--candidates", str(candidates)]
+        text = sequence.fuse(ROOT / "examples")
+        text = with_leading_dimensions(text) if options.leading_dimensions else text
+        source.write_text(sequences.fuse_text(text, data_type), encoding="utf-8")
+        command = ["submit", str(source), "--target", "cuda", "--json", "--candidates", str(candidates)]
         for name, value in sequence.size_options(sizes).items():
             command += ["--size", f"{name}={value}"]
         if options.leading_dimensions:
             command += ["--size", f"lda={sizes['n'] + 4}", "--size", f"ldb={sizes['n'] + 8}"]
         try:
-            report = json.loads(run(command, store))
+            # 1: no candidate is good, and the report says why; or there is no report.
+            report = json.loads(run(farm.command(*command), exit_codes=(0, 1)) or "{}")
+            if "candidates" not in report:
+                return [f"no report: {report}"]
             folders, structures = [], set()
             for candidate in report["candidates"]:
                 words = structure(candidate["description"])
@@ -162,8 +156,7 @@ def check(options, sequence, data_type, sizes, candidates, store):
                         options.sanitize and words in structures):
                     structures.add(words)
                     folders.append((candidate["description"], f"{folder}/rank{candidate['rank']}"))
-                    run([options.client, "fetch", report["job"], "--rank", str(candidate["rank"]), "--output", folders[-1][1]],
-                        store)
+                    run(farm.command("fetch", report["job"], "--rank", str(candidate["rank"]), "--output", folders[-1][1]))
         except RuntimeError as error:
             return [str(error)]
         problems = [f"{candidate['outcome']}: {candidate.get('message', '')[:200]} ({candidate['description'][:120]})"
@@ -248,16 +241,28 @@ def structure(description):
     return tuple(word in description for word in STRUCTURE_WORDS)
 
 
+def data_of(folder, programs):
+    """The farm's data folder in `folder` (None: none). What other programs left there goes."""
+    if folder is None:
+        return None
+    files = [programs / name for name in ("fusion-server", "fusion-worker", "fusion-runner")]
+    made = "-".join(str(file.stat().st_mtime_ns) for file in files)
+    for other in folder.glob("*-*-*"):
+        if other.name != made and re.fullmatch(r"\d+-\d+-\d+", other.name):
+            shutil.rmtree(other, ignore_errors=True)
+    return folder / made
+
+
 def build_example(path):
     sources = [f"{path}/{name}" for name in ("example.cu", "fused.cu", "reference.cc")]
-    run(["nvcc", "-arch=native", "-lineinfo", "-o", f"{path}/example", *sources], path)
+    run(["nvcc", "-arch=native", "-lineinfo", "-o", f"{path}/example", *sources])
     return f"{path}/example"
 
 
 def misaligned_example(description, path):
     """Problems of an exported folder whose buffers are one entry off their alignment."""
     try:
-        run([build_example(path), "--misaligned", "--once"], path)
+        run([build_example(path), "--misaligned", "--once"])
     except RuntimeError as error:
         return [f"misaligned: {error}: {description[:160]}"]
     return []
@@ -270,7 +275,7 @@ def sanitize_folders(folders):
         try:
             example = build_example(path)
             for tool in TOOLS:
-                run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", example, "--once"], path)
+                run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", example, "--once"])
         except RuntimeError as error:
             problems.append(f"{description[:160]}: {error}")
     return problems
@@ -278,7 +283,8 @@ def sanitize_folders(folders):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--client", default=str(ROOT / "bin/fusion-client"))
+    parser.add_argument("--client", default=str(ROOT / "bin/fusion-client"), help="the other programs are beside it")
+    parser.add_argument("--data", type=pathlib.Path, help="folder for the farm's data, kept for other checks with the same programs")
     parser.add_argument("--only", type=peers_bench.names(sequences.BY_NAME), default=list(sequences.BY_NAME), help="sequences")
     parser.add_argument("--kinds", type=peers_bench.names(("vector", "elements", "matrix")), default=["vector", "elements", "matrix"],
                         help="sequences over vectors, lists of elements, matrices")
@@ -292,8 +298,9 @@ def main():
     parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer instead of the other checks; needs nvcc, as --wide does")
     parser.add_argument("--jobs", type=int, default=8, help="submissions at once")
     options = parser.parse_args()
-    if not shutil.which(options.client):
-        parser.error(f"--client: {options.client} is no program")
+    programs = pathlib.Path(options.client).resolve().parent
+    if not shutil.which(options.client) or not shutil.which(programs / "fusion-server"):
+        parser.error(f"--client: {options.client} is no program, or fusion-server is not beside it")
     lacking = lacks(options)
     if lacking:
         print(f"SKIP: {lacking}")
@@ -310,11 +317,29 @@ def main():
             for problem in problems or ():
                 print(f"  {problem}", flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = [pool.submit(check_sizes, options, sequence, data_type, tell)
-                   for data_type, sequence in itertools.product(options.types, chosen)]
-        for future in futures:
-            future.result()
+    def check_and_tell(sequence, data_type, sizes, candidates):
+        try:
+            problems = check(options, farm, sequence, data_type, sizes, candidates)
+        except Exception as error:  # of torch, at a size that it does not take, or of the driver: the other checks go on
+            problems = [f"{type(error).__name__}: {error}"[:600]]
+        tell(" ".join([sequence.name, data_type, *(f"{size}={value}" for size, value in sequence.size_options(sizes).items())]), problems)
+
+    farm = local_farm.LocalFarm(programs, [["--target", "cuda"]], options.jobs, data=data_of(options.data, programs),
+                                environment={"FUSION_NVRTC_PATH": peers_bench.nvrtc_path()} | dict(os.environ))
+    try:
+        farm.wait_for_devices(180)
+        # By size, not by example: submissions at once then differ in what they build and in the routines that they measure.
+        cases = [(number, sequence, data_type, *case) for data_type, sequence in itertools.product(options.types, chosen)
+                 for number, case in enumerate(sizes_of(sequence, options))]
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            futures = [pool.submit(check_and_tell, *case) for _, *case in sorted(cases, key=lambda case: -case[0])]
+            for future in futures:
+                future.result()
+    except RuntimeError as error:
+        print(f"check_kernels.py: {error}", file=sys.stderr)
+        return 1
+    finally:
+        farm.close()
     bad, unmatched = sum(bool(problems) for problems in told), sum(problems is None for problems in told)
     print(f"{len(told)} checks, {bad} of them bad" + (f", {unmatched} without such a candidate" if unmatched else ""))
     if LEFT_OUT:
