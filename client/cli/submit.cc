@@ -77,6 +77,7 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   request.set_time_limit_seconds(options.time_limit_seconds);
   request.set_priority(options.priority);
   v1::JobLimits* limits = request.mutable_limits();
+  limits->set_fusions(options.ranking.most_fusions);
   limits->set_queue_seconds(options.queue_limit_seconds);
   limits->set_build_seconds(options.build_limit_seconds);
   limits->set_run_seconds(options.run_limit_seconds);

@@ -58,6 +58,12 @@ void AddRankingOptions(CLI::App* command, RankingOptions* options) {
       ->default_str("cold");
   command->add_flag("--deterministic", options->deterministic,
                     "Only candidates that give the same bits on every run: no sums by atomic additions");
+  command
+      ->add_option(
+          "--max-fusions", options->most_fusions,
+          "Fusible sets of nodes that the search looks at, where there are more of them (default: 10000 in "
+          "graphs of up to 64 nodes, else 4000); more take longer, and leave a smaller gap")
+      ->check(CLI::Range(int64_t{1}, int64_t{200'000}));
   AddGroupOption(command, "--together",
                  "Only candidates in which one kernel computes these values; may be repeated",
                  [options] { return options->hints.add_together(); });

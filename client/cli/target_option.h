@@ -16,8 +16,9 @@ struct RankingOptions {
   v1::CacheState cache = v1::COLD;
   bool deterministic = false;
   v1::FusionHints hints;
+  int64_t most_fusions = 0;  // 0: the server's own limit
 };
-// --cache cold|warm, --deterministic, --together A,B, --apart A,B, --make A=TEXT.
+// --cache cold|warm, --deterministic, --max-fusions N, --together A,B, --apart A,B, --make A=TEXT.
 void AddRankingOptions(CLI::App* command, RankingOptions* options);
 
 // Invocation::Report, with the lines of the source that the errors point at.

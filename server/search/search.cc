@@ -88,7 +88,8 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
         " in all, and ", more.size(), " that were grown, of up to ", LargestSize(more), " nodes",
         !large   ? ""
         : chains ? ", as chains alone since the graph is so large"
-                 : ", as layers alone since the graph is so large"));
+                 : ", as layers alone since the graph is so large",
+        sets.limit == EnumerationLimit::kMaxSets ? "; --max-fusions N looks at more" : ""));
     for (const NodeSet& group : options.together) {
       NodeSet closure = ConvexClosure(problem, group);
       if (std::find(sets.sets.begin(), sets.sets.end(), closure) == sets.sets.end() &&

@@ -38,8 +38,10 @@ std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
 }
 // What decides the result of a request, beside its graph and sizes.
 v1::SubmitRequest OptionsOf(v1::SubmitRequest request) {
+  const int64_t fusions = request.limits().fusions();  // a limit of the search, not of time
   for (const char* field : {"request_id", "source", "target", "time_limit_seconds", "priority", "limits"})
     request.GetReflection()->ClearField(&request, request.GetDescriptor()->FindFieldByName(field));
+  if (fusions != 0) request.mutable_limits()->set_fusions(fusions);
   return request;
 }
 

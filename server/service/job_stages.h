@@ -45,9 +45,10 @@ struct Plans {
   double unseen_seconds = 0;
   std::string corrections;  // what was learned of predictions, for people
 };
-// InvalidArgument, also when the hints leave no cover.
+// InvalidArgument, also when the hints leave no cover. `fusions`: fusible sets that are looked at; 0: as many
+// as suits the size of the graph.
 absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
-                                 bool deterministic, const Hints& hints = {});
+                                 bool deterministic, const Hints& hints = {}, int64_t fusions = 0);
 
 // A cover with its code, and what will be reported of it.
 struct PlannedCandidate {

@@ -222,8 +222,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Emit(context, searching);
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();
-  auto plans =
-      PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
+  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(),
+                          *hints, request.limits().fusions());
   if (!plans.ok()) return plans.status();
   if (std::string refused = RefusedNote(model->memory()); !refused.empty())
     notes.push_back(std::move(refused));
@@ -260,7 +260,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
     if (!taught.ok()) return taught.status();
     auto again = PlanCovers(*submission, *taught, kCoversOfSearch * CandidateCount(request.candidates()),
-                            request.deterministic(), *hints);
+                            request.deterministic(), *hints, request.limits().fusions());
     if (!again.ok()) return again.status();
     auto found = AddCandidates(*submission, *taught, *again, contest.left(), contest.searches(), built,
                                &*plans, &*code);
@@ -360,8 +360,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   if (!model.ok()) return model.status();
   auto hints = ResolveHints(*submission->graph, request.hints());
   if (!hints.ok()) return hints.status();
-  auto plans =
-      PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(), *hints);
+  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(),
+                          *hints, request.limits().fusions());
   if (!plans.ok()) return plans.status();
   if (request.why_size() == 2) {
     auto pair = ExplainPair(*submission, *model, *plans, *hints, request.why(0), request.why(1));

@@ -229,7 +229,7 @@ absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace&
 }
 
 absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
-                                 bool deterministic, const Hints& hints) {
+                                 bool deterministic, const Hints& hints, int64_t fusions) {
   const auto start = std::chrono::steady_clock::now();
   const Graph& graph = *submission.graph;
   SearchOptions search;
@@ -239,6 +239,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
     search.max_fusion_nodes = kFewNodes;
     search.max_fusions = kFusionsOfFewNodes;
   }
+  if (fusions > 0) search.max_fusions = fusions;
   if (!hints.implementations.empty())
     search.implementation.wanted = [&](const FusionImplementation& kernel) {
       return hints.AllowMaking(graph, kernel);

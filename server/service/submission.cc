@@ -18,6 +18,8 @@ constexpr size_t kMaximumRequestIdBytes = 128;
 constexpr size_t kMaximumDeviceBytes = 200;
 constexpr int kMaximumPriority = 100;
 constexpr int kMaximumLimitSeconds = 86400;
+// Their implementations take about 4 KB each.
+constexpr int64_t kMaximumFusions = 200'000;
 
 absl::Status CheckArch(v1::Target target, const std::string& arch) {
   absl::StatusOr<ArchChoice> choice = ChooseArch(target, arch);
@@ -68,6 +70,12 @@ absl::Status CheckBenchmark(const Graph& graph) {
                       "measured");
 }
 
+absl::Status CheckFusionLimit(const v1::JobLimits& limits) {
+  if (limits.fusions() >= 0 && limits.fusions() <= kMaximumFusions) return absl::OkStatus();
+  return InvalidField("limits.fusions", absl::StrCat("must be a number of fusible sets, at most ",
+                                                     kMaximumFusions, ", or 0 for the server's own"));
+}
+
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
   if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
   if (!std::isfinite(request.time_limit_seconds()) || request.time_limit_seconds() < 0)
@@ -82,6 +90,7 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
     if (!std::isfinite(seconds) || seconds < 0 || seconds > kMaximumLimitSeconds)
       return InvalidField(
           name, absl::StrCat("must be a number of seconds, at most ", kMaximumLimitSeconds, ", or 0"));
+  if (absl::Status status = CheckFusionLimit(limits); !status.ok()) return status;
   if (request.request_id().size() > kMaximumRequestIdBytes)
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
   if (request.device().size() > kMaximumDeviceBytes)
@@ -97,6 +106,7 @@ absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
+  if (absl::Status status = CheckFusionLimit(request.limits()); !status.ok()) return status;
   if (request.why_size() != 0 && request.why_size() != 2)
     return InvalidField("why", "must be two values, or none");
   return CheckArch(request.target(), request.arch());

@@ -42,6 +42,8 @@ TEST_F(ArgumentsTest, UsageErrors) {
   ExpectBad({"submit", "f.fuse", "--run-limit", "nan"}, "--run-limit");
   ExpectBad({"submit", "f.fuse", "--time-limit", "nan"}, "--time-limit");
   for (const char* command : {"submit", "explain"}) {
+    ExpectBad({command, "f.fuse", "--max-fusions", "0"}, "--max-fusions");
+    ExpectBad({command, "f.fuse", "--max-fusions", "200001"}, "--max-fusions");
     ExpectBad({command, "f.fuse", "--cache", "hot"}, "hot");
     ExpectBad({command, "f.fuse", "--cache"}, "--cache");
     ExpectBad({command, "f.fuse", "--cache", "WARM"}, "WARM");

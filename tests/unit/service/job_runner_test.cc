@@ -432,6 +432,9 @@ TEST_F(JobRunnerTest, ARequestIdOfOtherSizesOrOptionsIsAnError) {
   other.set_candidates(6);
   EXPECT_THAT(refused(other, graph), HasSubstr("with other options: modified: candidates: 5 -> 6"));
   other = request;
+  other.mutable_limits()->set_fusions(500);
+  EXPECT_THAT(refused(other, graph), HasSubstr("with other options: added: limits"));
+  other = request;
   other.set_cache(v1::WARM);
   EXPECT_THAT(refused(other, graph), HasSubstr("cache"));
   other = request;

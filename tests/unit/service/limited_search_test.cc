@@ -72,6 +72,17 @@ TEST(LimitedSearch, TheWorstCaseHasAValidCoverAndNamesItsLimit) {
               HasSubstr("among the sets that were looked at"));
 }
 
+TEST(LimitedSearch, AsManySetsAreLookedAtAsAreAskedFor) {
+  const Submission submission = SumOfMany(100, false);
+  auto few = PlanCovers(submission, H100(), 4, false, {}, 500),
+       more = PlanCovers(submission, H100(), 4, false, {}, 6000);
+  ASSERT_TRUE(few.ok() && more.ok()) << few.status() << more.status();
+  EXPECT_LT(few->space.fusible_sets, 2 * 500);
+  EXPECT_GT(more->space.fusible_sets, 6000 - 1);
+  EXPECT_THAT(more->space.notes, Contains(HasSubstr("--max-fusions N looks at more")));
+  EXPECT_LE(more->summary.gap(), few->summary.gap());
+}
+
 TEST(LimitedSearch, TheOrderOfStatementsMattersLittleAndContradictsNoBound) {
   auto first = PlanCovers(SumOfMany(100, false), H100(), 8, false),
        in_turn = PlanCovers(SumOfMany(100, true), H100(), 8, false);

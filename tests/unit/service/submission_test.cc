@@ -51,6 +51,8 @@ TEST(SubmitFieldsTest, PrioritiesAndLimitsHaveBounds) {
             "limits.queue_seconds");
   EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_build_seconds(1e300); }),
             "limits.build_seconds");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_fusions(-1); }), "limits.fusions");
+  EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_fusions(200'001); }), "limits.fusions");
   EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_run_seconds(std::nan("")); }),
             "limits.run_seconds");
 }
