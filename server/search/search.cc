@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/search/fusible_sets.h"
 #include "server/search/kernel_identity.h"
+#include "server/search/plain_vectors.h"
 #include "server/search/skeleton_rules.h"
 
 namespace fusion {
@@ -112,24 +114,28 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
   // And the fusion of everything is worth it in a large one: it is there once, and mostly the fastest.
   ImplementationOptions whole_graph_options = implementation_options;
   whole_graph_options.keep = std::max(whole_graph_options.keep, kMoreToKeep * options.implementation.keep);
+  std::optional<PlainVectors> plain_vectors;
+  if (!implementation_options.wanted) plain_vectors.emplace(graph, sizes, model, implementation_options);
   for (const NodeSet& nodes : sets.sets) {
-    std::string reason;
     const int size = nodes.Size();
-    std::vector<FusionImplementation> implementations =
-        ImplementFusion(graph, nodes, sizes, model,
-                        size == graph.node_count() ? whole_graph_options : implementation_options, &reason);
-    if (implementations.empty()) {
-      if (size > 1) continue;
-      const Node& node = graph.node(NodeId{nodes.Members()[0]});
-      return absl::InvalidArgumentError(absl::StrCat(
-          graph.value(node.result).name, " = ", node.function->name, "(...): no kernel fits the device ",
-          model.device().name(), ": ", reason.empty() ? "no skeleton computes it" : reason));
+    const size_t first = space.implementations.size();
+    const bool whole_graph = size == graph.node_count();
+    if (whole_graph || !plain_vectors || !plain_vectors->Implement(nodes, &space.implementations)) {
+      std::string reason;
+      std::vector<FusionImplementation> implementations = ImplementFusion(
+          graph, nodes, sizes, model, whole_graph ? whole_graph_options : implementation_options, &reason);
+      if (implementations.empty() && size == 1) {
+        const Node& node = graph.node(NodeId{nodes.Members()[0]});
+        return absl::InvalidArgumentError(absl::StrCat(
+            graph.value(node.result).name, " = ", node.function->name, "(...): no kernel fits the device ",
+            model.device().name(), ": ", reason.empty() ? "no skeleton computes it" : reason));
+      }
+      std::move(implementations.begin(), implementations.end(), std::back_inserter(space.implementations));
     }
-    if (size == 1) space.unfused[nodes.Members()[0]] = static_cast<int>(space.implementations.size());
+    if (space.implementations.size() == first) continue;
+    if (size == 1) space.unfused[nodes.Members()[0]] = static_cast<int>(first);
     if (static_cast<int>(space.fusions_by_size.size()) <= size) space.fusions_by_size.resize(size + 1);
     ++space.fusions_by_size[size];
-    for (FusionImplementation& implementation : implementations)
-      space.implementations.push_back(std::move(implementation));
   }
   return space;
 }
