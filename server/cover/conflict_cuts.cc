@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <set>
 
 namespace fusion {
@@ -19,6 +20,82 @@ NodeSet Below(const SetProblem& problem, const SetProblem::Set& set) {
   for (int member : set.members) below.UnionWith(problem.descendants[member]);
   return below;
 }
+
+// Per node: what it descends from.
+std::vector<NodeSet> Ancestors(const SetProblem& problem) {
+  std::vector<NodeSet> ancestors(problem.descendants.size(), NodeSet(problem.node_count));
+  for (size_t node = 0; node < ancestors.size(); ++node)
+    for (int below : problem.descendants[node].Members()) ancestors[below].Add(static_cast<int>(node));
+  return ancestors;
+}
+
+// Which of many sets are in conflict with all of a few, which are bits of a word.
+class CommonConflicts {
+ public:
+  CommonConflicts(const SetProblem& problem, const std::vector<int>& near)
+      : problem_(problem), near_(near), ancestors_(Ancestors(problem)) {
+    for (int set : near) {
+      members_.insert(members_.end(), problem.sets[set].members.begin(), problem.sets[set].members.end());
+      ends_.push_back(members_.size());
+    }
+  }
+
+  // Adds those of the near sets, in their order, that are in conflict with all of `clique` by then.
+  void Widen(std::vector<int>* clique) {
+    nodes_.assign(problem_.node_count, {});
+    all_ = 0;
+    others_.clear();
+    for (int member : *clique) Add(member);
+    size_t begin = 0;
+    for (size_t i = 0; i < near_.size(); ++i) {
+      Relations of_set;
+      for (; begin < ends_[i]; ++begin) {
+        const Relations& of_node = nodes_[members_[begin]];
+        of_set.below |= of_node.below;
+        of_set.above |= of_node.above;
+      }
+      if ((of_set.below & of_set.above) != all_ || !WithOthers(near_[i]) ||
+          std::find(clique->begin(), clique->end(), near_[i]) != clique->end())
+        continue;
+      clique->push_back(near_[i]);
+      Add(near_[i]);
+    }
+  }
+
+ private:
+  // The sets that hold a node or of which some node is above it, and those that hold it or have one below it.
+  // A set is in conflict with those that are among both, each for any of its nodes.
+  struct Relations {
+    uint64_t below = 0, above = 0;
+  };
+
+  void Add(int number) {
+    const uint64_t bit = all_ + 1;  // the lowest that is free
+    if (bit == 0) return others_.push_back(number);
+    all_ |= bit;
+    for (int member : problem_.sets[number].members) {
+      nodes_[member].below |= bit;
+      nodes_[member].above |= bit;
+      if (ancestors_.empty()) continue;
+      for (int node : problem_.descendants[member].Members()) nodes_[node].below |= bit;
+      for (int node : ancestors_[member].Members()) nodes_[node].above |= bit;
+    }
+  }
+  bool WithOthers(int number) const {
+    return std::all_of(others_.begin(), others_.end(), [&](int other) {
+      return Conflict(problem_, problem_.sets[other], problem_.sets[number]);
+    });
+  }
+
+  const SetProblem& problem_;
+  const std::vector<int>& near_;
+  std::vector<int> members_;  // of all near sets, one after the other
+  std::vector<size_t> ends_;  // of each in members_
+  const std::vector<NodeSet> ancestors_;
+  std::vector<Relations> nodes_;
+  uint64_t all_ = 0;
+  std::vector<int> others_;  // for which there was no bit
+};
 
 }  // namespace
 
@@ -68,6 +145,8 @@ std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pa
   std::sort(broken.begin(), broken.end());
   std::vector<int> used(count, 0);
   std::vector<Cut> cuts;
+  if (broken.empty()) return cuts;
+  CommonConflicts common(problem, near);
   for (const auto& [sum, clique] : broken) {
     if (std::any_of(clique.begin(), clique.end(), [&](int member) { return used[member] == kCutsOfSet; }))
       continue;
@@ -77,13 +156,7 @@ std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pa
       ++used[member];
       cut.sets.push_back(parts[member].second);
     }
-    for (int set : near) {
-      const SetProblem::Set& candidate = problem.sets[set];
-      if (std::all_of(cut.sets.begin(), cut.sets.end(), [&](int member) {
-            return member != set && Conflict(problem, problem.sets[member], candidate);
-          }))
-        cut.sets.push_back(set);
-    }
+    common.Widen(&cut.sets);
     std::sort(cut.sets.begin(), cut.sets.end());
     cuts.push_back(std::move(cut));
   }
