@@ -16,9 +16,16 @@
 #include <cstring>
 #include <limits>
 #define FUSION_FN inline __attribute__((always_inline))
+#ifndef FUSION_UNROLL  // else by tests, to which fast code is not worth the time that compilers take for it
 #define FUSION_UNROLL _Pragma("GCC unroll 1024")
+#endif
 #define FUSION_NO_UNROLL _Pragma("GCC unroll 1")
 #define FUSION_RESTRICT __restrict__
+#endif
+// Hosts go entry by entry where a GPU accesses so many bytes at once, for which the address must be a multiple of them. Where
+// tests define this, it is told of each such access.
+#ifndef FUSION_AT_ONCE
+#define FUSION_AT_ONCE(address, bytes) ((void)0)
 #endif
 
 typedef long long fu_index;

@@ -59,6 +59,8 @@ FUSION_FN void fu_load(T (&out)[V], const T* FUSION_RESTRICT base, fu_index inde
     fu_vector<T, V>::load(out, base + index);
     return;
   }
+#else
+  if (whole || (aligned && index + V <= limit)) FUSION_AT_ONCE(base + index, V * sizeof(T));
 #endif
   FUSION_UNROLL
   for (int v = 0; v < V; ++v) out[v] = whole || index + v < limit ? base[index + v] : T(0);
@@ -71,6 +73,8 @@ FUSION_FN void fu_store(T* base, const T (&in)[V], fu_index index, fu_index limi
     fu_vector<T, V>::store(base + index, in);
     return;
   }
+#else
+  if (whole || (aligned && index + V <= limit)) FUSION_AT_ONCE(base + index, V * sizeof(T));
 #endif
   FUSION_UNROLL
   for (int v = 0; v < V; ++v)
@@ -141,6 +145,8 @@ FUSION_FN void fu_atomic_add(T* base, const T (&in)[V], fu_index index, fu_index
     return;
   }
 #endif
+#else
+  if (V * sizeof(T) == 16 && aligned && index + V <= limit) FUSION_AT_ONCE(base + index, 16);
 #endif
   (void)aligned;
   FUSION_UNROLL
@@ -151,6 +157,7 @@ FUSION_FN void fu_atomic_add(T* base, const T (&in)[V], fu_index index, fu_index
 // `pointer`, of which the compiler is to know that it permits 16-byte accesses.
 template <bool ALIGNED, class T>
 FUSION_FN T* fu_placed(T* pointer) {
+  if (ALIGNED) FUSION_AT_ONCE(pointer, 16);
   return ALIGNED ? static_cast<T*>(__builtin_assume_aligned(pointer, 16)) : pointer;
 }
 

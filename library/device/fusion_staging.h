@@ -22,6 +22,8 @@ FUSION_FN void fu_copy_wait() {
 #else
 template <int BYTES>
 FUSION_FN void fu_copy_async(void* to, const void* from) {
+  FUSION_AT_ONCE(to, BYTES);
+  FUSION_AT_ONCE(from, BYTES);
   if (BYTES == 16) {
     ((long long*)to)[0] = ((const long long*)from)[0];
     ((long long*)to)[1] = ((const long long*)from)[1];
@@ -66,6 +68,7 @@ FUSION_FN void fu_tile_in(T* to, const T* FUSION_RESTRICT from, fu_index count, 
   }
   for (fu_index i = done + lane; i < count; i += THREADS) fu_copy_async<sizeof(T)>(to + i, from + i);
 #else
+  FUSION_AT_ONCE(to, 16);
   if (lane == 0) std::memcpy(to, from, count * sizeof(T));
 #endif
 }
@@ -81,6 +84,7 @@ FUSION_FN void fu_tile_out(T* to, const T* from, fu_index count, int lane) {
   }
   for (fu_index i = done + lane; i < count; i += THREADS) to[i] = from[i];
 #else
+  FUSION_AT_ONCE(from, 16);
   if (lane == 0) std::memcpy(to, from, count * sizeof(T));
 #endif
 }
@@ -133,6 +137,7 @@ FUSION_FN void fu_elements_in(T* to, const T* FUSION_RESTRICT from, int elements
     return;
   }
 #else
+  FUSION_AT_ONCE(to, 16);
   if (lane == 0)
     for (int e = 0; ENTRIES != STRIDE && e < elements; ++e)
       std::memcpy(to + e * STRIDE, from + (fu_index)e * ENTRIES, ENTRIES * sizeof(T));
@@ -165,6 +170,7 @@ FUSION_FN void fu_elements_out(T* to, const T* from, int elements, int lane) {
     return;
   }
 #else
+  FUSION_AT_ONCE(from, 16);
   if (lane == 0)
     for (int e = 0; ENTRIES != STRIDE && e < elements; ++e)
       std::memcpy(to + (fu_index)e * ENTRIES, from + e * STRIDE, ENTRIES * sizeof(T));
@@ -251,6 +257,8 @@ FUSION_FN void fu_window_init(fu_barrier*, int) {}
 FUSION_FN void fu_window_init_end() {}
 FUSION_FN void fu_window_end(fu_barrier*, int) {}
 FUSION_FN void fu_window_copy(void* to, const void* from, unsigned bytes, fu_barrier*) {
+  FUSION_AT_ONCE(to, 16);
+  FUSION_AT_ONCE(from, 16);
   for (unsigned i = 0; i < bytes / 4; ++i) ((int*)to)[i] = ((const int*)from)[i];
 }
 FUSION_FN void fu_window_arrive(fu_barrier*) {}

@@ -1,7 +1,10 @@
 // Runs generated code on the host, whatever device it was lowered for: prints it with the host printer,
-// compiles it with the system compiler, and executes launches over guarded buffers.
+// compiles it with the system compiler, and executes launches over guarded buffers. The kernels tell of what
+// a GPU would access at once (FUSION_AT_ONCE in the device runtime): at an address that does not permit it, a
+// run fails here as it would there.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +25,8 @@ class HostModule {
   static absl::StatusOr<std::unique_ptr<HostModule>> Compile(const std::vector<const FusionCode*>& codes);
   using Kernel = void (*)(long long grid, void* const* arguments);
   Kernel Find(const FusionCode* code, const std::string& kernel) const;
+  // Accesses since the last call at addresses that are no multiple of what is accessed at once.
+  int64_t TakeMisaligned() const;
 
  private:
   HostModule() = default;
@@ -32,12 +37,19 @@ class HostModule {
 // Values of all variables, as f64; guarded memory of each variable's type is made for the run.
 using Values = std::map<int, std::vector<double>>;
 
+// How many entries behind a multiple of 16 bytes the buffer of a value begins.
+using EntriesOff = std::function<int(ValueId)>;
+
+// The kernel that a launch takes, of the two that it may have, as exported code chooses it.
+std::string ChosenKernel(const KernelLaunch& launch, const SizeValues& sizes, const EntriesOff& entries_off);
+
 // Runs the fusions in order as if on a device of `multiprocessors`. `given` are at hand in *values before the
 // run; `wanted` are there after it, NaN where nothing was written. Internal when a kernel writes outside of
-// its buffers.
+// its buffers, or accesses at once what its address does not permit.
 absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostModule& module,
                        const std::vector<const FusionCode*>& codes, int multiprocessors, bool force_f64,
-                       const std::vector<ValueId>& given, const std::vector<ValueId>& wanted, Values* values);
+                       const std::vector<ValueId>& given, const std::vector<ValueId>& wanted, Values* values,
+                       const EntriesOff& entries_off = nullptr);
 
 // Each node by itself in f64, for the host: what generated code is compared with.
 absl::StatusOr<std::vector<FusionCode>> LowerReference(const Graph& graph, const SizeValues& sizes);
