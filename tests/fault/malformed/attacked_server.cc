@@ -2,7 +2,6 @@
 
 #include <google/protobuf/stubs/logging.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
 
 #include <algorithm>
 #include <set>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/service/chunks.h"
 #include "tests/fault/long_form.h"
+#include "tests/generic_call.h"
 
 namespace fusion {
 namespace {
@@ -88,40 +88,7 @@ void AttackedServer::TearDown() {
 
 grpc::Status AttackedServer::Call(const std::string& method, const std::vector<std::string>& messages,
                                   std::chrono::milliseconds patience, std::vector<std::string>* answers) {
-  grpc::GenericStub stub(channel_);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + patience);
-  grpc::CompletionQueue queue;
-  const auto ended = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue.Next(&tag, &ok) && ok;
-  };
-  void* const tag = this;
-  auto call = stub.PrepareCall(&context, method, &queue);
-  call->StartCall(tag);
-  bool open = ended();
-  for (const std::string& message : messages) {
-    if (!open) break;
-    grpc::Slice slice(message);
-    call->Write(grpc::ByteBuffer(&slice, 1), tag);
-    open = ended();
-  }
-  if (open) {
-    call->WritesDone(tag);
-    ended();
-  }
-  for (grpc::ByteBuffer answer;;) {
-    call->Read(&answer, tag);
-    if (!ended()) break;
-    grpc::Slice slice;
-    if (answers != nullptr && answer.DumpToSingleSlice(&slice).ok())
-      answers->emplace_back(slice.begin(), slice.end());
-  }
-  grpc::Status status;
-  call->Finish(&status, tag);
-  ended();
-  return status;
+  return CallMethod(channel_, method, messages, patience, answers);
 }
 
 void AttackedServer::Attack(const std::string& method, const std::vector<std::string>& messages,
