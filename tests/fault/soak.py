@@ -27,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = "examples/vadd.fuse"
 SKIPPED = 77  # exit status of a test that cannot be done on this machine
 FUZZ_TARGETS = ("parse", "submit", "synchronize", "stored_rows", "tuner", "http2_guard", "device_code", "runner_replies", "requests")
+FUZZ_SCRIPTS = ("worker_sequences", "service_calls")  # an input is many calls
 SHORT_FORM = {"FUSION_LONG_TESTS": "0"}
 
 
@@ -137,7 +138,8 @@ def rows_of(build, long_form):
         Row("malformed", "2,000 messages and DAGs: typed errors; no crash", program("fault_malformed_test"),
             (at_least("attacks", 2000, 2000), none_of("answers without a proper status"))),
         Row("fuzzers", "10^6 runs each of parser, messages, database rows, frames: no crash", ["tests/fuzz/run.sh"],
-            tuple(at_least(f"runs of {target}", 1e6, 1) for target in FUZZ_TARGETS)),
+            (*(at_least(f"runs of {target}", 1e6, 1) for target in FUZZ_TARGETS),
+             *(at_least(f"runs of {target}", 50000, 1) for target in FUZZ_SCRIPTS))),
         Row("HTTP/2 abuse", http2, script("http2_abuse.py", *(["--judge"] if long_form else [])), abuse),
         Row("HTTP/2 abuse, TLS", f"{http2} (callers by certificate)",
             script("http2_abuse.py", "--tls", *(["--judge"] if long_form else [])), abuse),

@@ -2,6 +2,7 @@
 # Builds the fuzz targets with clang, ASan and UBSan in build/fuzz, and runs each.
 #
 #   tests/fuzz/run.sh [SECONDS]    so long each (default 30); with FUSION_LONG_TESTS=1: a million inputs each, however long it takes
+#                                  (50,000 of the two targets of which an input is many calls)
 #
 # A failure leaves the input in build/fuzz/found. What was learned stays in build/fuzz/corpus.
 set -eu
@@ -17,8 +18,8 @@ mkdir -p "$build/found"
 status=0
 # Undefined behaviour ends the program like everything else that is found. Stacks of allocations are recorded with every allocation.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=malloc_context_size=4
-for name in parse submit synchronize stored_rows tuner http2_guard device_code runner_replies requests; do
-  options=-max_len=16384
+for name in parse submit synchronize worker_sequences service_calls stored_rows tuner http2_guard device_code runner_replies requests; do
+  options=-max_len=16384 runs=$limit
   # A source reaches tens of thousands of features of the parser. Weighing inputs by them takes libFuzzer longer than running these, so
   # edges alone count here; what is wrong with a long source is wrong with a short one, as limits on lengths have tests of their own.
   edges_alone="-max_len=1024 -entropic=0 -use_counters=0"
@@ -26,11 +27,15 @@ for name in parse submit synchronize stored_rows tuner http2_guard device_code r
     parse) seeds=$root/examples options=$edges_alone ;;
     submit) seeds="$root/examples $root/tests/fuzz/corpus/submit" options=$edges_alone ;;
     tuner | device_code | requests) seeds=$root/tests/fuzz/corpus/$name options=-max_len=4096 ;;
+    worker_sequences | service_calls)  # an input is up to 64 calls of a farm, or 8 of a server
+      seeds=$root/tests/fuzz/corpus/$name options=-max_len=256
+      [ "${FUSION_LONG_TESTS:-}" = 1 ] && runs=-runs=50000
+      ;;
     *) seeds=$root/tests/fuzz/corpus/$name ;;
   esac
   mkdir -p "$build/corpus/$name"
   # shellcheck disable=SC2086
-  if "$build/bin/fuzz_$name" "$limit" $options -timeout=20 -rss_limit_mb=4096 \
+  if "$build/bin/fuzz_$name" "$runs" $options -timeout=20 -rss_limit_mb=4096 \
     -print_final_stats=1 -artifact_prefix="$build/found/$name-" "$build/corpus/$name" $seeds \
     >"$build/found/$name.log" 2>&1; then
     echo "figure: runs of $name = $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/found/$name.log" | head -n 1)"
