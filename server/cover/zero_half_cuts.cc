@@ -10,11 +10,11 @@
 namespace fusion {
 namespace {
 
-constexpr double kBroken = 0.02;     // what is broken by less is not worth a cut
-constexpr double kWhole = 1 - 1e-6;  // a set that is taken as a whole breaks none
-constexpr double kMostSlack = 0.3;   // of a cut that is added up
-constexpr int kMostAdded = 15;       // rows of one sum: longer cuts make programs slow
-constexpr int kCutsOfRow = 3;        // in one call
+constexpr double kBrokenCut = 0.02;     // what is broken by less is not worth a cut
+constexpr double kWholeSet = 1 - 1e-6;  // a set that is taken as a whole breaks none
+constexpr double kMostSlack = 0.3;      // of a cut that is added up
+constexpr int kMostAdded = 15;          // rows of one sum: longer cuts make programs slow
+constexpr int kCutsOfRow = 3;           // in one call
 constexpr size_t kMostCuts = 100;
 constexpr size_t kMostColumns = 2000;  // elimination would take too long
 constexpr double kNoise = 0.5;         // by which orders differ, of a share
@@ -60,8 +60,8 @@ class Elimination {
     std::vector<int> sets;  // of the columns
     std::vector<double> taken(cuts.size(), 0), whole(cuts.size(), 0);
     for (const auto& [set, share] : shares) {
-      for (int cut : cuts_of[set]) taken[cut] += share, whole[cut] += share > kWhole;
-      if (share > kWhole) continue;
+      for (int cut : cuts_of[set]) taken[cut] += share, whole[cut] += share > kWholeSet;
+      if (share > kWholeSet) continue;
       sets.push_back(set);
       shares_.push_back(share);
     }
@@ -141,7 +141,7 @@ class Elimination {
       Cut cut = Half(*rows, &count);
       double taken = 0;
       for (int set : cut.sets) taken += share_of[set];
-      if (taken > cut.limit + kBroken) cuts.push_back(std::move(cut));
+      if (taken > cut.limit + kBrokenCut) cuts.push_back(std::move(cut));
       if (cuts.size() == kMostCuts) break;
     }
     return cuts;
@@ -168,8 +168,8 @@ class Elimination {
       sum->slack += rows_[row].slack;
       ++sum->count;
     });
-    if (sum->slack > 1 - 2 * kBroken || sum->count > 2 * kMostAdded) return false;
-    if (sum->odd_limit && sum->count > 1 && sum->count <= kMostAdded && sum->Missing() < 1 - 2 * kBroken)
+    if (sum->slack > 1 - 2 * kBrokenCut || sum->count > 2 * kMostAdded) return false;
+    if (sum->odd_limit && sum->count > 1 && sum->count <= kMostAdded && sum->Missing() < 1 - 2 * kBrokenCut)
       found_.emplace(sum->rows, sum->Missing());
     return true;
   }

@@ -22,9 +22,9 @@ std::vector<int> OrderOfFirstUse(const std::vector<ActiveInterval>& variables) {
 
 // Builds allocations from the bottom up: (offset, rank) of the variables placed one after another increases.
 // A variable comes to rest on what is placed below it, so its offset is the height over its positions.
-class Search {
+class AllocationSearch {
  public:
-  Search(const std::vector<ActiveInterval>& variables, int64_t max_steps)
+  AllocationSearch(const std::vector<ActiveInterval>& variables, int64_t max_steps)
       : variables_(variables),
         bound_(AllocationLowerBound(variables)),
         steps_left_(max_steps),
@@ -164,7 +164,7 @@ Allocation AllocateGreedy(const std::vector<ActiveInterval>& variables) {
 }
 
 Allocation AllocateExact(const std::vector<ActiveInterval>& variables, const AllocateOptions& options) {
-  return Search(variables, options.max_steps).Run();
+  return AllocationSearch(variables, options.max_steps).Run();
 }
 
 }  // namespace fusion

@@ -122,9 +122,9 @@ int64_t LowerBound(const LinearizationProblem& problem) {
 }
 
 // Searches orders in lexicographic order, with nodes as bits of one word.
-class Search {
+class LinearizationSearch {
  public:
-  Search(const LinearizationProblem& problem, int64_t max_steps)
+  LinearizationSearch(const LinearizationProblem& problem, int64_t max_steps)
       : problem_(problem), steps_left_(max_steps), needed_(problem.node_count, 0) {
     for (const FusionVariable& variable : problem.variables) {
       uint64_t consumers = 0;
@@ -241,7 +241,7 @@ Linearization Linearize(const LinearizationProblem& problem, const LinearizeOpti
   }
   // Each order found is the first of all within its limit, and the next limit is below what it reached: so
   // the last one is the first of all optimal ones.
-  Search search(problem, options.max_steps);
+  LinearizationSearch search(problem, options.max_steps);
   int64_t limit = std::min(greedy_size, best.active_size - 1);
   while (!best.proved_optimal) {
     std::vector<int> order = search.FirstOrder(limit);

@@ -1,1 +1,2 @@
 set(DEPS fusion_parse)
+set(COMPILED_TOGETHER 3)

@@ -1,1 +1,2 @@
 set(DEPS fusion_tuner)
+set(COMPILED_TOGETHER 4)

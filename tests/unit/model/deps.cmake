@@ -1,0 +1,1 @@
+set(COMPILED_TOGETHER 3)
