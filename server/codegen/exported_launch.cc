@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "server/codegen/kernel_versions.h"
+#include "server/plan/grid.h"
 
 namespace fusion {
 namespace {
@@ -82,9 +83,10 @@ class LaunchPrinter {
       for (size_t k = 0; k < code.launches.size(); ++k) {
         const GridRule& grid = code.launches[k].grid;
         if (grid.extents.empty()) continue;
-        std::string most = grid.blocks_per_multiprocessor == 0
-                               ? absl::StrCat(kMaxGridBlocks)
-                               : absl::StrCat("multiprocessors * ", grid.blocks_per_multiprocessor);
+        std::string most =
+            grid.blocks_per_multiprocessor == 0
+                ? absl::StrCat(kMaxGridBlocks)
+                : absl::StrCat(MultiprocessorsText(grid), " * ", grid.blocks_per_multiprocessor);
         const std::string cluster = TogetherText(grid);
         if (!cluster.empty()) most = absl::StrCat("(int64_t)Larger(1, (size_t)(", most, ") / ", cluster, ")");
         Text(absl::StrCat(
@@ -121,6 +123,12 @@ class LaunchPrinter {
     const std::string together = TogetherText(grid);
     return absl::StrCat("layout.grid_", fusion, "_", launch, together.empty() ? "" : " / " + together, " * ",
                         grid.groups_per_block);
+  }
+  // GridMultiprocessors.
+  static std::string MultiprocessorsText(const GridRule& grid) {
+    return grid.cluster_blocks > 2
+               ? absl::StrCat("multiprocessors * ", kLargeClusterShare[0], " / ", kLargeClusterShare[1])
+               : "multiprocessors";
   }
   // Blocks that the rule counts as one; empty: 1.
   static std::string TogetherText(const GridRule& grid) {

@@ -8,6 +8,7 @@
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/lowering_context.h"
 #include "server/codegen/printer.h"
+#include "server/plan/grid.h"
 
 namespace fusion {
 
@@ -29,9 +30,10 @@ int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiproce
   int64_t items = 1;
   for (const Extent& extent : rule.extents) items *= ExtentValue(extent, sizes);
   const int64_t blocks = (items + rule.items_per_block - 1) / rule.items_per_block;
-  const int64_t most = rule.blocks_per_multiprocessor == 0
-                           ? kMaxGridBlocks
-                           : int64_t{multiprocessors} * rule.blocks_per_multiprocessor;
+  const int64_t most =
+      rule.blocks_per_multiprocessor == 0
+          ? kMaxGridBlocks
+          : GridMultiprocessors(multiprocessors, rule.cluster_blocks) * rule.blocks_per_multiprocessor;
   const int64_t together = rule.cluster_blocks * GridParts(rule, sizes);
   return std::clamp<int64_t>(blocks, 1, std::max<int64_t>(1, most / together)) * together;
 }

@@ -68,8 +68,9 @@ enum class Keep { kNothing, kRegisters, kShared, kAll };
 
 class CooperativeChooser {
  public:
-  CooperativeChooser(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps)
-      : graph_(graph), nodes_(nodes), sweeps_(sweeps), reused_(Reused(sweeps)) {}
+  CooperativeChooser(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
+                     NearestMiss* miss)
+      : graph_(graph), nodes_(nodes), sweeps_(sweeps), reused_(Reused(sweeps)), miss_(miss) {}
 
   // `common`: threads, stages, load_path, hold_columns, rows_per_step, atomic and blocks_per_multiprocessor.
   // In batches of rows (no stages) those of the last step stay in registers, and with kShared and kAll others
@@ -165,9 +166,8 @@ class CooperativeChooser {
   std::optional<FusionImplementation> MakeSweep(const FusionShape& sweep,
                                                 const SkeletonParameters& parameters, int64_t kept_bytes,
                                                 KernelTraits* traits) const {
-    std::string reason;
     return sweep.skeleton.skeleton == Skeleton::kRowPanel
-               ? MakeRowPanel(sweep, NeedsOfRowPanel(sweep), parameters, kept_bytes, traits, &reason)
+               ? MakeRowPanel(sweep, NeedsOfRowPanel(sweep), parameters, kept_bytes, traits, miss_)
                : MakeVector(sweep, parameters, traits);
   }
 
@@ -276,14 +276,15 @@ class CooperativeChooser {
   const NodeSet& nodes_;
   const std::vector<FusionShape>& sweeps_;
   const std::vector<ValueId> reused_;
+  NearestMiss* const miss_;
 };
 
 }  // namespace
 
 void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
-                       bool deterministic, std::vector<FusionImplementation>* out) {
+                       bool deterministic, std::vector<FusionImplementation>* out, NearestMiss* miss) {
   if (sweeps.size() == 1 && sweeps[0].grid_reductions == 0) return;  // one section: an ordinary launch
-  const CooperativeChooser chooser(graph, nodes, sweeps);
+  const CooperativeChooser chooser(graph, nodes, sweeps, miss);
   int vector_width = 16;
   bool panels = false;
   for (const FusionShape& sweep : sweeps) {

@@ -1,7 +1,6 @@
 // Implementations of fusions over mapped lists: granularity of each function, load path, tile.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -156,21 +155,6 @@ double ScatteredBytes(const FusionShape& shape, const FusionImplementation& plac
   return bytes;
 }
 
-// What the attempt that comes nearest to fitting exceeds, into *reason.
-class NearestMiss {
- public:
-  explicit NearestMiss(std::string* reason) : reason_(reason) {}
-  void Note(double needed, double limit, std::string text) {
-    if (needed / limit >= least_) return;
-    least_ = needed / limit;
-    *reason_ = std::move(text);
-  }
-
- private:
-  std::string* const reason_;
-  double least_ = std::numeric_limits<double>::infinity();
-};
-
 // Phases as the code generator makes them, with barriers between where values are in shared memory:
 // consecutive nodes of thread granularity share one.
 struct Phases {
@@ -305,7 +289,7 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
 }
 
 void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<FusionImplementation>* out,
-                   std::string* reason) {
+                   NearestMiss* miss) {
   const Graph& graph = shape.graph;
   const DeviceDescription& device = shape.model.device();
   FusionImplementation base = shape.Base();
@@ -320,7 +304,6 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
   const double elements = std::max<double>(1, static_cast<double>(shape.Size(Extent{.name = kElementsSize})));
   const double flops_per_element = shape.flops / elements;
   constexpr int kMostRegisters = 240;  // estimates are coarse
-  NearestMiss miss(reason);
   const std::vector<std::vector<int>> choices = ChoicesOf(graph, base.order, max_combinations);
   for (const std::vector<int>& choice : choices) {
     bool all_thread = true, any_thread = false, side_by_side = true;
@@ -339,9 +322,9 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
       }
     }
     if (any_thread && flops_per_element - sub_warp_flops / elements > kMaxUnrolledFlops) {
-      miss.Note(flops_per_element, kMaxUnrolledFlops,
-                absl::StrCat("a thread would do ", flops_per_element,
-                             " operations per element; the limit for unrolled code is ", kMaxUnrolledFlops));
+      miss->Note(flops_per_element, kMaxUnrolledFlops,
+                 absl::StrCat("a thread would do ", flops_per_element,
+                              " operations per element; the limit for unrolled code is ", kMaxUnrolledFlops));
       continue;
     }
     std::vector<LoadPath> paths = {LoadPath::kStaged};
@@ -384,16 +367,17 @@ void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<F
               value_words + (any_thread && shape.cuda() ? 44 : 24);  // addresses and the insides of routines
           traits.shared_bytes = implementation.shared_entries * tile.elements * shape.entry_bytes;
           if (traits.shared_bytes > device.shared_bytes_per_block()) {
-            miss.Note(traits.shared_bytes, device.shared_bytes_per_block(),
-                      absl::StrCat("a tile of ", tile.elements, tile.elements == 1 ? " element" : " elements",
-                                   " needs ", traits.shared_bytes, " bytes of shared memory; the device has ",
-                                   device.shared_bytes_per_block(), " a block"));
+            miss->Note(
+                traits.shared_bytes, device.shared_bytes_per_block(),
+                absl::StrCat("a tile of ", tile.elements, tile.elements == 1 ? " element" : " elements",
+                             " needs ", traits.shared_bytes, " bytes of shared memory; the device has ",
+                             device.shared_bytes_per_block(), " a block"));
             continue;
           }
           if (shape.cuda() && traits.registers > kMostRegisters) {
-            miss.Note(traits.registers, kMostRegisters,
-                      absl::StrCat("a thread would need about ", traits.registers, " registers; at most ",
-                                   kMostRegisters, " of the 255 that the device has are planned for"));
+            miss->Note(traits.registers, kMostRegisters,
+                       absl::StrCat("a thread would need about ", traits.registers, " registers; at most ",
+                                    kMostRegisters, " of the 255 that the device has are planned for"));
             continue;
           }
           int resident =

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/search/implementation_choice.h"
+#include "server/search/nearest_miss.h"
 #include "server/search/skeleton_rules.h"
 
 namespace fusion {
@@ -55,15 +56,15 @@ int L2Percent(const FusionShape& shape);
 // What a kernel with that share then finds in the cache.
 void ReadFromL2(const FusionShape& shape, int percent, KernelTraits* traits);
 
-// Append every legal choice of parameters to *out; *reason says what did not fit when there is none.
+// Append every legal choice of parameters to *out; *miss is told of those that do not fit.
 void ChooseElement(const FusionShape& shape, int max_combinations, std::vector<FusionImplementation>* out,
-                   std::string* reason);
+                   NearestMiss* miss);
 void ChooseVector(const FusionShape& shape, std::vector<FusionImplementation>* out);
-void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, std::string* reason);
+void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, NearestMiss* miss);
 // Sweeps in one launch: `sweeps` has the shape of each. Nothing when that gives no advantage over launches of
 // their own. `deterministic`: no sums whose order may differ from run to run.
 void ChooseCooperative(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
-                       bool deterministic, std::vector<FusionImplementation>* out);
+                       bool deterministic, std::vector<FusionImplementation>* out, NearestMiss* miss);
 // The same where all sweeps are over vectors, short enough for the registers of one block.
 void ChooseBlockVector(const Graph& graph, const NodeSet& nodes, const std::vector<FusionShape>& sweeps,
                        std::vector<FusionImplementation>* out);
@@ -146,7 +147,7 @@ inline double AtomicSeconds(double blocks, double bytes, int entry_bytes) {
 std::vector<int> RowVectorWidths(const FusionShape& shape);
 std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const RowPanelNeeds& needs,
                                                  const SkeletonParameters& given, int64_t kept_bytes,
-                                                 KernelTraits* out, std::string* reason);
+                                                 KernelTraits* out, NearestMiss* miss);
 
 // Places the values of an element fusion for given implementations and load path (order, implementations and
 // parameters.load_path are set). Returns the registers that a thread needs for values, in 32-bit words.

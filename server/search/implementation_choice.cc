@@ -218,18 +218,19 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
                                                   const ImplementationOptions& options, std::string* reason) {
   SkeletonAnswer skeleton = ChooseSkeleton(graph, nodes);
   std::vector<FusionImplementation> all;
+  NearestMiss miss;
   if (skeleton.feasible) {
     const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, skeleton);
     switch (shape.skeleton.skeleton) {
       case Skeleton::kElement:
-        ChooseElement(shape, options.max_combinations, &all, reason);
+        ChooseElement(shape, options.max_combinations, &all, &miss);
         break;
       case Skeleton::kVector:
       case Skeleton::kScalar:
         ChooseVector(shape, &all);
         break;
       case Skeleton::kRowPanel:
-        ChooseRowPanel(shape, &all, reason);
+        ChooseRowPanel(shape, &all, &miss);
         break;
       case Skeleton::kCooperative:
         break;
@@ -242,10 +243,11 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
     for (auto& [sweep, answer] : SplitIntoSweeps(graph, nodes))
       sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(answer)));
     if (!sweeps.empty()) {
-      ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all);
+      ChooseCooperative(graph, nodes, sweeps, options.deterministic, &all, &miss);
       ChooseBlockVector(graph, nodes, sweeps, &all);
     }
   }
+  if (!miss.text().empty()) *reason = miss.text();
   const FamilyTimes measured = options.measured && !all.empty() ? options.measured(nodes) : FamilyTimes();
   for (FusionImplementation& implementation : all) {
     if (measured.empty())

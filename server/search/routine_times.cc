@@ -203,8 +203,8 @@ std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& 
   nodes.Add(node.id.value);
   const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, ChooseSkeleton(graph, nodes));
   std::vector<FusionImplementation> all;
-  std::string reason;
-  ChooseElement(shape, kEveryCombination, &all, &reason);
+  NearestMiss miss;
+  ChooseElement(shape, kEveryCombination, &all, &miss);
   std::vector<RoutineKernel> kernels;
   std::set<std::tuple<std::string, int, int>> present;
   for (FusionImplementation& implementation : all) {

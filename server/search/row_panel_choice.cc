@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "server/plan/grid.h"
 #include "server/search/fusion_shape.h"
 #include "server/search/host_costs.h"
 #include "server/search/short_row_choice.h"
@@ -23,6 +24,11 @@ constexpr int kMostResident = 4;
 // Rows from this length on may be held by a cluster: shorter ones fill a multiprocessor's memory with several
 // rows anyhow.
 constexpr int64_t kLeastClusterRowBytes = 64 << 10;
+
+// Blocks of larger clusters, for rows that two cannot hold: up to what every device with clusters permits.
+constexpr int kLargeClusters[] = {4, 8};
+// Of static shared memory, that a kernel may have.
+constexpr int64_t kMostStaticSharedBytes = 48 << 10;
 
 // What a second kernel that adds up partial results costs beyond its launch and its bytes: of one part for
 // each multiprocessor, or row if there are fewer, bytes a second. With atomic sums ATAX, BiCGK and GEMVER
@@ -163,7 +169,7 @@ double LatencySeconds(const FusionShape& shape, const RowPanelNeeds& needs,
 
 std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const RowPanelNeeds& needs,
                                                  const SkeletonParameters& given, int64_t kept_bytes,
-                                                 KernelTraits* out, std::string* reason) {
+                                                 KernelTraits* out, NearestMiss* miss) {
   const DeviceDescription& device = shape.model.device();
   const RowPanelRoles& panel = shape.skeleton.row_panel;
   const int64_t rows = shape.Size(panel.rows), columns = std::max<int64_t>(1, shape.Size(panel.columns));
@@ -208,10 +214,19 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   }
   traits.shared_bytes += kept_bytes;
   // Beside it, what reductions exchange (fu_scratch).
-  if (shape.cuda()) traits.shared_bytes += ReductionScratchBytes(together * cluster);
+  const int64_t scratch_bytes = ReductionScratchBytes(together * cluster);
+  if (shape.cuda() && scratch_bytes > kMostStaticSharedBytes) {
+    miss->Note(
+        scratch_bytes, kMostStaticSharedBytes,
+        absl::StrCat("reductions of ", together, " rows by ", cluster, " blocks exchange ", scratch_bytes,
+                     " bytes; a kernel can have ", kMostStaticSharedBytes, " bytes of static shared memory"));
+    return std::nullopt;
+  }
+  if (shape.cuda()) traits.shared_bytes += scratch_bytes;
   if (traits.shared_bytes > device.shared_bytes_per_block()) {
-    *reason = absl::StrCat("rows of ", columns, " columns need ", traits.shared_bytes,
-                           " bytes of shared memory; the device has ", device.shared_bytes_per_block());
+    miss->Note(traits.shared_bytes, device.shared_bytes_per_block(),
+               absl::StrCat("rows of ", columns, " columns need ", traits.shared_bytes,
+                            " bytes of shared memory; the device has ", device.shared_bytes_per_block()));
     return std::nullopt;
   }
   // Loads of ragged rows stand in one run, so that what is over spills: layer norm of 4093 x 5001 with 512
@@ -221,8 +236,9 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   if (shape.cuda() && traits.registers > most_registers && traits.registers <= most_registers + slack)
     traits.registers = most_registers;
   if (shape.cuda() && traits.registers > most_registers) {
-    *reason = absl::StrCat("rows of ", columns, " columns need about ", traits.registers,
-                           " registers per thread; the device permits ", most_registers);
+    miss->Note(traits.registers, most_registers,
+               absl::StrCat("rows of ", columns, " columns need about ", traits.registers,
+                            " registers per thread; the device permits ", most_registers));
     return std::nullopt;
   }
   const int resident =
@@ -239,9 +255,10 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   const double tiles = parameters.tile_rows > 0
                            ? std::ceil(double(rows) / parameters.tile_rows) * column_parts
                            : (double(rows) / groups + 1) * cluster;
-  const double blocks =
-      one_shot ? tiles
-               : std::min(tiles, double(device.multiprocessors()) * parameters.blocks_per_multiprocessor);
+  const double blocks = one_shot
+                            ? tiles
+                            : std::min(tiles, double(GridMultiprocessors(device.multiprocessors(), cluster)) *
+                                                  parameters.blocks_per_multiprocessor);
   // Of the rows that blocks reduce in part.
   const double row_parts = parameters.tile_rows > 0 ? rows * column_parts * needs.row_reductions : 0;
   const double parts = blocks / cluster * groups / column_parts;  // of the grid, each with results of its own
@@ -359,21 +376,21 @@ bool HasRaggedRows(const SkeletonParameters& parameters, int64_t columns) {
          columns < chunk * parameters.chunks && columns >= chunk * (parameters.chunks - 1);
 }
 
-void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, std::string* reason) {
+void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, NearestMiss* miss) {
   const RowPanelNeeds needs = NeedsOfRowPanel(shape);
   const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.row_panel.columns));
   const int l2_percent = L2Percent(shape);
   auto add = [&](SkeletonParameters parameters) {
     KernelTraits traits;
     parameters.ragged = HasRaggedRows(parameters, columns);
-    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason))
+    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, miss))
       out->push_back(*std::move(made));
     // Not rows that are read again in each phase, for which L2 is there.
     if (l2_percent == 0 || parameters.stages > 0 || parameters.vector_width * shape.entry_bytes != 16 ||
         needs.matrices == 0 || (parameters.chunks == 0 && needs.held_inputs > 0))
       return;
     parameters.l2_percent = l2_percent;
-    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, reason))
+    if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, miss))
       out->push_back(*std::move(made));
   };
   constexpr int kAllThatFit = 1 << 20;
@@ -383,6 +400,46 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
   }
   constexpr int kTileChunks = 4;
   const bool has_columns = needs.column_operands > 0;
+  // A row in registers or shared memory of `per_row` lanes, those of a warp, a block or a cluster.
+  const auto add_held = [&](int threads, int width, int per_row) {
+    const int64_t chunks = (columns + int64_t{per_row} * width - 1) / (int64_t{per_row} * width);
+    if (chunks > 32) return;
+    if (per_row > 128 && int64_t{per_row} * width >= 2 * columns) return;  // mostly idle lanes
+    const SkeletonParameters rows = {.threads = threads,
+                                     .vector_width = width,
+                                     .chunks = static_cast<int>(chunks),
+                                     .threads_per_row = per_row,
+                                     .cluster_blocks = std::max(1, per_row / threads),
+                                     .blocks_per_multiprocessor = kAllThatFit};
+    for (bool hold : {false, true}) {
+      if (hold && !has_columns) continue;
+      SkeletonParameters held = rows;
+      held.hold_columns = hold;
+      add(held);
+      if (needs.matrices == 0) continue;
+      SkeletonParameters several = held;
+      for (int together : RowsInRegisters(shape, needs, rows.chunks * width)) {
+        several.rows_per_step = together;
+        if (hold == has_columns) add(several);
+      }
+      for (const auto& [path, stages] : StagedPaths(shape)) {
+        several.load_path = path;
+        several.stages = stages;
+        for (int together : RowsPerStep(shape, needs)) {
+          several.rows_per_step = together;
+          add(several);
+        }
+      }
+    }
+    // Without results that gather over the rows, a block can end with its row.
+    if (shape.grid_reductions > 0) return;
+    SkeletonParameters one_shot = rows;
+    one_shot.blocks_per_multiprocessor = 0;
+    for (int resident = 1; resident <= (needs.held_inputs > 0 ? kMostResident : 1); ++resident) {
+      one_shot.resident_blocks = resident;
+      add(one_shot);
+    }
+  };
   for (int width : RowVectorWidths(shape)) {
     for (int threads : {256, 512, 1024, 128}) {
       // Two blocks a cluster: those that share a pair of multiprocessors. A persistent grid of larger ones
@@ -391,43 +448,7 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
                             columns * shape.entry_bytes >= kLeastClusterRowBytes;
       for (int per_row : {threads, 32, 2 * threads}) {
         if (per_row > threads && !clusters) continue;
-        const int64_t chunks = (columns + int64_t{per_row} * width - 1) / (int64_t{per_row} * width);
-        if (chunks > 32) continue;
-        if (per_row > 128 && int64_t{per_row} * width >= 2 * columns) continue;  // mostly idle lanes
-        const SkeletonParameters rows = {.threads = threads,
-                                         .vector_width = width,
-                                         .chunks = static_cast<int>(chunks),
-                                         .threads_per_row = per_row,
-                                         .cluster_blocks = std::max(1, per_row / threads),
-                                         .blocks_per_multiprocessor = kAllThatFit};
-        for (bool hold : {false, true}) {
-          if (hold && !has_columns) continue;
-          SkeletonParameters held = rows;
-          held.hold_columns = hold;
-          add(held);
-          if (needs.matrices == 0) continue;
-          SkeletonParameters several = held;
-          for (int together : RowsInRegisters(shape, needs, rows.chunks * width)) {
-            several.rows_per_step = together;
-            if (hold == has_columns) add(several);
-          }
-          for (const auto& [path, stages] : StagedPaths(shape)) {
-            several.load_path = path;
-            several.stages = stages;
-            for (int together : RowsPerStep(shape, needs)) {
-              several.rows_per_step = together;
-              add(several);
-            }
-          }
-        }
-        // Without results that gather over the rows, a block can end with its row.
-        if (shape.grid_reductions > 0) continue;
-        SkeletonParameters one_shot = rows;
-        one_shot.blocks_per_multiprocessor = 0;
-        for (int resident = 1; resident <= (needs.held_inputs > 0 ? kMostResident : 1); ++resident) {
-          one_shot.resident_blocks = resident;
-          add(one_shot);
-        }
+        add_held(threads, width, per_row);
       }
       // In a run-time loop, read again in each phase.
       SkeletonParameters again = {.threads = threads,
@@ -448,6 +469,19 @@ void ChooseRowPanel(const FusionShape& shape, std::vector<FusionImplementation>*
       AddColumnTiles(shape, needs, width, threads, add);
     }
   }
+  // Of more blocks only what fewer cannot hold: where a persistent grid of them ends, multiprocessors are
+  // left over (GridMultiprocessors).
+  const auto held_by_fewer = [&](int blocks) {
+    return std::any_of(out->begin(), out->end(), [blocks](const FusionImplementation& implementation) {
+      const SkeletonParameters& made = implementation.parameters;
+      return made.chunks > 0 && !made.column_tiles && made.cluster_blocks < blocks;
+    });
+  };
+  if (shape.compute_capability() >= 90)
+    for (int cluster : kLargeClusters)
+      for (int width : RowVectorWidths(shape))
+        for (int threads : {256, 512, 1024})
+          if (!held_by_fewer(cluster)) add_held(threads, width, cluster * threads);
   if (HasFewRows(shape)) AddFewRowTiles(shape, needs, add);
   AddShortRows(shape, needs, add);
 }

@@ -87,6 +87,79 @@ INSTANTIATE_TEST_SUITE_P(All, ClustersTest,
                                            Case{"layer_norm", false}),
                          [](const auto& info) { return info.param.example; });
 
+// Rows that two blocks cannot hold, by four or eight: what a person exports for sizes that these fill, runs
+// for shorter rows too.
+struct WideCase {
+  std::string example;
+  int64_t columns;
+  int blocks;  // the fewest that hold them
+};
+class LargeClustersTest : public ::testing::TestWithParam<WideCase> {};
+
+TEST_P(LargeClustersTest, HoldRowsThatFewerBlocksCannotAndAgreeWithTheReference) {
+  const auto& [example, columns, blocks] = GetParam();
+  auto parsed = ParseSource(ExampleSource(example), *Catalog::BuiltIn());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Graph& graph = **parsed;
+  const SizeValues generated = {{"m", 4096}, {"n", columns}};
+  SearchOptions options;
+  options.implementation.keep = 1000;
+  auto space = SearchFusions(graph, generated, CostModel(DescribedDevice(v1::CUDA)), options);
+  ASSERT_TRUE(space.ok()) << space.status();
+  std::vector<FusionCode> codes;
+  std::vector<std::string> descriptions;
+  std::set<std::tuple<LoadPath, bool, bool, bool>> kinds;
+  for (const FusionImplementation& implementation : space->implementations) {
+    const SkeletonParameters& p = implementation.parameters;
+    if (implementation.fusion.nodes.Size() != graph.node_count() || p.cluster_blocks == 1) continue;
+    EXPECT_EQ(p.cluster_blocks, blocks) << implementation.Describe(graph);
+    if (!kinds.emplace(p.load_path, p.blocks_per_multiprocessor == 0, p.hold_columns, p.rows_per_step > 1)
+             .second)
+      continue;
+    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    const KernelLaunch& launch = code->launches.front();
+    EXPECT_EQ(launch.kernel.cluster_blocks, blocks);
+    EXPECT_EQ(GridBlocks(launch.grid, {{"m", 3}, {"n", columns}}, 132), 3 * blocks);
+    // All at once where the grid is persistent: 120 blocks of such clusters fit on an H100.
+    if (p.blocks_per_multiprocessor == 1) {
+      EXPECT_EQ(GridBlocks(launch.grid, generated, 132), 112) << implementation.Describe(graph);
+    }
+    codes.push_back(*std::move(code));
+    descriptions.push_back(implementation.Describe(graph));
+  }
+  EXPECT_GE(codes.size(), 2u);
+  const auto compared = ComparedCodes::Compile(graph, generated, codes);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+
+  for (const auto& [rows, width] :
+       std::vector<std::pair<int64_t, int64_t>>{{5, columns}, {3, columns - 4093}, {2, 8191}, {1, 1}}) {
+    const SizeValues sizes = {{"m", rows}, {"n", width}};
+    Values inputs;
+    RandomInputs(graph, sizes, 7, &inputs);
+    Values expected = inputs;
+    auto status = (*compared)->RunReference(sizes, graph.outputs(), &expected);
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t c = 0; c < codes.size(); ++c) {
+      Values values = inputs;
+      // So few multiprocessors that a cluster has several rows.
+      auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[c]}, 17, false, graph.inputs(),
+                           graph.outputs(), &values);
+      ASSERT_TRUE(run.ok()) << run << descriptions[c];
+      for (ValueId id : graph.outputs())
+        EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)
+            << graph.value(id).name << " at " << rows << " x " << width << ": " << descriptions[c];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LargeClustersTest,
+                         ::testing::Values(WideCase{"atax", 98304, 4}, WideCase{"atax", 196608, 8},
+                                           WideCase{"softmax", 131072, 4}, WideCase{"softmax", 262144, 8}),
+                         [](const auto& info) {
+                           return absl::StrCat(info.param.example, "_by_", info.param.blocks);
+                         });
+
 TEST(Clusters, OnlyWhereTheDeviceHasThemAndRowsAreLong) {
   auto graph = ParseSource(ExampleSource("atax"), *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -103,6 +176,8 @@ TEST(Clusters, OnlyWhereTheDeviceHasThemAndRowsAreLong) {
   EXPECT_GT(clusters(DescribedCudaDevice("sm_90"), 16384), 0);
   EXPECT_EQ(clusters(DescribedCudaDevice("sm_90"), 4096), 0);
   EXPECT_EQ(clusters(DescribedCudaDevice("sm_89"), 16384), 0);
+  EXPECT_EQ(clusters(DescribedCudaDevice("sm_89"), 98304), 0);
+  EXPECT_GT(clusters(DescribedCudaDevice("sm_90"), 98304), 0);
 }
 
 }  // namespace

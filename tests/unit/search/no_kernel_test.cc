@@ -85,6 +85,20 @@ TEST(NoKernel, SaysHowManyOperationsAThreadMayDo) {
                     HasSubstr("limit for unrolled code is 20000")));
 }
 
+// A row panel as well: of many ways to hold a row, that which needs the least. The last one that is tried
+// needs more.
+TEST(NoKernel, SaysWhichLimitARowExceedsLeast) {
+  const auto graph = ParseSource(testing::ExampleSource("sgemv"), *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  DeviceDescription device = DescribedCudaDevice("sm_90");
+  device.set_shared_bytes_per_block(1000);
+  const absl::Status status =
+      SearchFusions(**graph, {{"m", 64}, {"n", 5000}}, CostModel(device), SearchOptions()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("rows of 5000 columns need 1024 bytes of shared memory; the device has 1000"));
+}
+
 // No size of any device helps here.
 TEST(NoKernel, SaysWhyNoSkeletonComputesAFunction) {
   const absl::Status status = Searched(
