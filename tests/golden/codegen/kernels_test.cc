@@ -144,6 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
                 {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_groups = true}),
         Special("atax_cluster", "atax", 2,
                 {.skeleton = Skeleton::kRowPanel, .load_path = LoadPath::kBulk, .in_clusters = true}, 16384),
+        Special("softmax_cluster_8", "softmax", 5,
+                {.skeleton = Skeleton::kRowPanel, .one_shot = true, .in_clusters = true}, 262144),
         Special("softmax_ragged", "softmax", 5, {.skeleton = Skeleton::kRowPanel}, 5001),
         Made("bicgk_ragged_stages", "bicgk", 2, "row_panel T256 C20 S4 staged holds B2", 5001),
         Made("gemver_tiles", "gemver", 3, "row_panel T128 V4 C1 M4 tiles of 128 rows holds one-shot"),
