@@ -223,7 +223,7 @@ class Timer final : public CandidateTimer {
                        const Dispatcher::TimeResultCallback& on_result) {
     std::map<int, v1::TimeResult> failed;
     const auto tell = [&](int index, const v1::TimeResult& result, bool reused) {
-      on_result(index, ReportedTimes(result, tasks[index].programs_size()), reused);
+      on_result(index, ReportedTimes(result, tasks[index], context_.metrics), reused);
     };
     absl::Status timed = context_.dispatcher.Time(context_.job, tasks, device, context_.cancellation,
                                                   [&](int index, const v1::TimeResult& result, bool reused) {

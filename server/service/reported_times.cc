@@ -13,7 +13,10 @@ bool IsSound(const v1::Statistics& statistics) {
   return true;
 }
 
-void Check(v1::ProgramMeasurement* measurement) {
+bool HasTime(const v1::Statistics& statistics) { return statistics.median() > 0 && statistics.samples() > 0; }
+
+// `warm`: warm times rank.
+void Check(bool warm, v1::ProgramMeasurement* measurement, ServerMetrics* metrics) {
   std::string wrong;
   if (!v1::Outcome_IsValid(measurement->outcome()))
     wrong = absl::StrCat("an outcome ", static_cast<int>(measurement->outcome()), ", which there is not");
@@ -21,7 +24,11 @@ void Check(v1::ProgramMeasurement* measurement) {
        {&measurement->cold(), &measurement->warm(), &measurement->paired_speedup(),
         &measurement->paired_warm_speedup()})
     if (!IsSound(*statistics)) wrong = "times that are none";
+  if (wrong.empty() && measurement->outcome() == v1::OK &&
+      !HasTime(warm ? measurement->warm() : measurement->cold()))
+    wrong = "success without a time of it";
   if (wrong.empty()) return;
+  if (metrics != nullptr) metrics->refused_measurements->Add();
   v1::ProgramMeasurement refused;
   refused.set_name(measurement->name());
   refused.set_outcome(v1::WORKER_LOST);
@@ -31,11 +38,13 @@ void Check(v1::ProgramMeasurement* measurement) {
 
 }  // namespace
 
-v1::TimeResult ReportedTimes(v1::TimeResult result, int programs) {
+v1::TimeResult ReportedTimes(v1::TimeResult result, const v1::TimeTask& task, ServerMetrics* metrics) {
+  const int programs = task.programs_size();
+  const bool warm = task.method().warm();
   if (result.programs_size() > programs)
     result.mutable_programs()->DeleteSubrange(programs, result.programs_size() - programs);
-  if (result.has_unfused()) Check(result.mutable_unfused());
-  for (v1::ProgramMeasurement& measurement : *result.mutable_programs()) Check(&measurement);
+  if (result.has_unfused()) Check(warm, result.mutable_unfused(), metrics);
+  for (v1::ProgramMeasurement& measurement : *result.mutable_programs()) Check(warm, &measurement, metrics);
   return result;
 }
 

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "fusion/v1/worker.pb.h"
+#include "server/service/server_metrics.h"
 
 namespace fusion {
 
-// Programs beyond the `programs` that the task has are dropped. A measurement whose outcome the protocol does
-// not have, or whose statistics are no numbers of 0 or more, says WORKER_LOST and why instead: it is the
-// worker that is wrong, not the program. Seconds, as in v1::Statistics.
-v1::TimeResult ReportedTimes(v1::TimeResult result, int programs);
+// Programs beyond those of the task are dropped. A measurement whose outcome the protocol does not have,
+// whose statistics are no numbers of 0 or more, or that says OK without a time of the kind that ranks (by the
+// task's method; a median above 0, of one sample or more), says WORKER_LOST and why instead: it is the worker
+// that is wrong, not the program. Each such is counted in `metrics`, which may be null. Seconds, as in
+// v1::Statistics.
+v1::TimeResult ReportedTimes(v1::TimeResult result, const v1::TimeTask& task, ServerMetrics* metrics);
 
 }  // namespace fusion

@@ -276,7 +276,7 @@ class RoutineMeasurement {
         context_.job, tasks, device_, context_.cancellation,
         [&](int index, const v1::TimeResult& reported, bool) {
           const Part& part = parts[index];
-          const v1::TimeResult result = ReportedTimes(reported, static_cast<int>(part.trials.size()));
+          const v1::TimeResult result = ReportedTimes(reported, tasks[index], context_.metrics);
           if (!result.failure().empty()) failure = result.failure();
           for (int i = 0; i < result.programs_size(); ++i) {
             const v1::ProgramMeasurement& measurement = result.programs(i);

@@ -212,7 +212,10 @@ ServerMetrics::ServerMetrics()
                                           DurationBounds(), {"stage"})),
       rpc_seconds(registry.AddHistogram("fusion_rpc_seconds",
                                         "Time of calls; Synchronize and WatchJob wait for news.",
-                                        DurationBounds(), {"method", "code"})) {
+                                        DurationBounds(), {"method", "code"})),
+      refused_measurements(
+          registry.AddCounter("fusion_refused_measurements_total",
+                              "Measurements of programs that workers reported and that cannot be right.")) {
   for (const char* state : {"SUCCEEDED", "FAILED", "CANCELLED"}) jobs_ended.With({state});
   AddProcessMetrics("fusion-server", FUSION_VERSION, &registry);
 }

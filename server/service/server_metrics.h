@@ -32,6 +32,7 @@ class ServerMetrics {
   MetricFamily<Histogram>& build_seconds;  // {outcome}; of builds that workers did, as they say
   MetricFamily<Histogram>& stage_seconds;  // {stage}
   MetricFamily<Histogram>& rpc_seconds;    // {method,code}
+  MetricFamily<Counter>& refused_measurements;
 
   // From now on collections also tell of tasks, workers, devices and the store; attempts of before are not
   // counted. Both must outlive collections. Call once.

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "db/store/sqlite_database.h"
 #include "server/service/job_stages.h"
+#include "server/service/server_metrics.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
 
@@ -137,9 +138,9 @@ class ConfirmTest : public DispatchTest {
   }
   v1::Candidate TimeOnce() {
     const std::string job = NewJob();
-    const PipelineContext context{*store_, *dispatcher_, nullptr, job, CancellationToken(), nullptr, ""};
-    v1::JobResult result;
-    const auto timer = MakeCandidateTimer(submission_, device_, built_, context, &code_, &result);
+    const PipelineContext context{*store_, *dispatcher_, nullptr,  job, CancellationToken(),
+                                  nullptr, "",           &metrics_};
+    const auto timer = MakeCandidateTimer(submission_, device_, built_, context, &code_, &result_);
     const absl::Status timed = timer->TimeRound({0});
     EXPECT_TRUE(timed.ok()) << timed;
     return code_.candidates[0].candidate;
@@ -152,8 +153,18 @@ class ConfirmTest : public DispatchTest {
   const v1::DeviceDescription device_ = CudaDevice("GPU-1");
   std::function<void(v1::TimeResult*)> add_lies_;  // what a worker does to its answers
   GeneratedCode code_;
+  v1::JobResult result_;  // of TimeOnce
+  ServerMetrics metrics_;
 
  private:
+  static void SetTimes(v1::ProgramMeasurement* measurement) {
+    for (v1::Statistics* times : {measurement->mutable_cold(), measurement->mutable_warm()}) {
+      times->set_median(2e-6);
+      times->set_low(1.9e-6);
+      times->set_high(2.1e-6);
+      times->set_samples(7);
+    }
+  }
   v1::TaskReport Answer(const v1::Assignment& assignment,
                         const std::function<v1::Outcome(const std::string& name)>& outcome_of) {
     v1::TaskReport report;
@@ -161,13 +172,18 @@ class ConfirmTest : public DispatchTest {
     report.set_fence(assignment.fence());
     v1::TimeResult* result = report.mutable_time();
     result->mutable_unfused()->set_outcome(v1::OK);
+    SetTimes(result->mutable_unfused());
     std::lock_guard lock(mutex_);
     std::vector<std::string> names;
     for (const v1::Program& program : assignment.time().programs()) {
       v1::ProgramMeasurement* measurement = result->add_programs();
       measurement->set_name(program.name());
       measurement->set_outcome(outcome_of(program.name()));
-      if (measurement->outcome() != v1::OK) measurement->set_message("illegal address");
+      if (measurement->outcome() == v1::OK) {
+        SetTimes(measurement);
+      } else {
+        measurement->set_message("illegal address");
+      }
       names.push_back(program.name());
     }
     if (add_lies_) add_lies_(result);
@@ -360,6 +376,45 @@ TEST_F(LyingWorkerTest, TimesThatAreNoneAreItsFault) {
     StopWorkers();
     code_.candidates.assign(1, {});
   }
+}
+
+TEST_F(LyingWorkerTest, SuccessWithoutTheTimesThatRankIsItsFault) {
+  const std::vector<std::function<void(v1::ProgramMeasurement*)>> lies = {
+      [](v1::ProgramMeasurement* measurement) { measurement->clear_cold(); },
+      [](v1::ProgramMeasurement* measurement) { measurement->mutable_cold()->set_median(0); },
+      [](v1::ProgramMeasurement* measurement) { measurement->mutable_cold()->set_samples(0); },
+      [](v1::ProgramMeasurement* measurement) { measurement->mutable_cold()->set_samples(-1); }};
+  for (size_t i = 0; i < lies.size(); ++i) {
+    add_lies_ = [&](v1::TimeResult* result) { lies[i](result->mutable_programs(0)); };
+    StartWorker(device_, {v1::OK});
+    const v1::Candidate candidate = TimeOnce();
+    EXPECT_EQ(candidate.outcome(), v1::WORKER_LOST) << i;
+    EXPECT_EQ(candidate.message(), "the worker reported success without a time of it");
+    EXPECT_FALSE(candidate.has_measured());
+    StopWorkers();
+    code_.candidates.assign(1, {});
+  }
+  EXPECT_EQ(metrics_.refused_measurements->value(), 4);
+}
+
+TEST_F(LyingWorkerTest, SuccessOfTheUnfusedCoverWithoutATimeIsNone) {
+  add_lies_ = [](v1::TimeResult* result) { result->mutable_unfused()->clear_cold(); };
+  StartWorker(device_, {v1::OK});
+  TimeOnce();
+  EXPECT_FALSE(result_.has_unfused());
+  EXPECT_EQ(metrics_.refused_measurements->value(), 1);
+}
+
+TEST_F(LyingWorkerTest, WhereWarmTimesRankItIsThoseThatMustBeThere) {
+  result_.set_cache(v1::WARM);
+  add_lies_ = [](v1::TimeResult* result) { result->mutable_programs(0)->clear_warm(); };
+  StartWorker(device_, {v1::OK});
+  EXPECT_EQ(TimeOnce().outcome(), v1::WORKER_LOST);
+  StopWorkers();
+  code_.candidates.assign(1, {});
+  result_.set_cache(v1::COLD);
+  StartWorker(device_, {v1::OK});
+  EXPECT_EQ(TimeOnce().outcome(), v1::OK);
 }
 
 TEST_F(LyingWorkerTest, SoAreOutcomesThatThereAreNot) {
