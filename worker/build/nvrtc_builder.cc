@@ -60,8 +60,9 @@ absl::StatusOr<BuildTarget> ChooseTarget(const Nvrtc& nvrtc, const std::string& 
   return target;
 }
 
-// Errors that follow from the source, the options and the memory that a build may have. With others NVRTC did
-// not find its own files, or is at odds with itself.
+// Errors that follow from the source, the options and the memory that a build may have; where the machine has
+// less than that, IsolatedBuilder sees by the log that it is to blame. With others NVRTC did not find its own
+// files, or is at odds with itself.
 bool IsErrorOfTheSource(int error) {
   return error == Nvrtc::kErrorCompilation || error == Nvrtc::kErrorInvalidOption ||
          error == Nvrtc::kErrorOutOfMemory;
@@ -142,6 +143,9 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
     if (error == Nvrtc::kSuccess && output.binary.empty()) absl::StrAppend(&log, "NVRTC gave no device code");
   }
   const std::string description = error == Nvrtc::kSuccess ? "" : nvrtc_->GetErrorString(error);
+  // In words (SaysOutOfMemory), beside whatever else it says: its name of the error is none of them.
+  if (error == Nvrtc::kErrorOutOfMemory)
+    log = absl::StrCat("NVRTC ran out of memory (", description, ")", log.empty() ? "" : "\n", log);
   nvrtc_->DestroyProgram(&program);
   if (error != Nvrtc::kSuccess || output.binary.empty()) {
     output.binary.clear();

@@ -10,6 +10,8 @@ class NvrtcBuilder : public Builder {
  public:
   // NotFound when NVRTC is not on this machine.
   static absl::StatusOr<std::unique_ptr<Builder>> Create();
+  // With a library that is loaded; it outlives the builder.
+  explicit NvrtcBuilder(const Nvrtc* nvrtc) : nvrtc_(nvrtc) {}
 
   // The arch "sm_90" becomes --gpu-architecture=sm_90, then --std=c++17 and the task's options. For an
   // architecture that this NVRTC does not know the nearest older one is taken, and the log begins with a
@@ -21,7 +23,6 @@ class NvrtcBuilder : public Builder {
   std::string CompilerVersion() const override;
 
  private:
-  explicit NvrtcBuilder(const Nvrtc* nvrtc) : nvrtc_(nvrtc) {}
   const Nvrtc* const nvrtc_;
 };
 

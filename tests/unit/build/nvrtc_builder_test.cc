@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "library/catalog/sha256.h"
+#include "worker/build/compiler_end.h"
 
 namespace fusion {
 namespace {
@@ -120,6 +121,33 @@ TEST_F(NvrtcBuilderTest, PassesTheOptionsOfTheTask) {
   EXPECT_EQ(builder_->Build(task, {}).result.outcome(), v1::COMPILE_ERROR);
   task.add_options("-DANSWER=42");
   EXPECT_EQ(builder_->Build(task, {}).result.outcome(), v1::OK);
+}
+
+// As NVRTC says it at the limit of a build, and where the machine has less: whose fault it is, others decide,
+// by these words.
+TEST_F(NvrtcBuilderTest, WantOfMemoryIsSaidInWords) {
+  Nvrtc without = **Nvrtc::Load();
+  without.CompileProgram = [](Nvrtc::Program, int, const char* const*) -> int {
+    return Nvrtc::kErrorOutOfMemory;
+  };
+  const BuildOutput output = NvrtcBuilder(&without).Build(CudaTask(kAdd), {});
+  EXPECT_EQ(output.result.outcome(), v1::COMPILE_ERROR);
+  EXPECT_TRUE(SaysOutOfMemory(output.result.log())) << output.result.log();
+  EXPECT_TRUE(output.binary.empty());
+}
+
+TEST_F(NvrtcBuilderTest, WantOfMemoryIsSaidBesideWhatTheSourceIsWarnedOf) {
+  static int (*compile)(Nvrtc::Program, int, const char* const*) = (*Nvrtc::Load())->CompileProgram;
+  Nvrtc without = **Nvrtc::Load();
+  without.CompileProgram = [](Nvrtc::Program program, int count, const char* const* options) -> int {
+    compile(program, count, options);
+    return Nvrtc::kErrorOutOfMemory;
+  };
+  const BuildOutput output =
+      NvrtcBuilder(&without).Build(CudaTask("__global__ void f() { int unused; }"), {});
+  EXPECT_EQ(output.result.outcome(), v1::COMPILE_ERROR);
+  EXPECT_TRUE(SaysOutOfMemory(output.result.log())) << output.result.log();
+  EXPECT_NE(output.result.log().find("unused"), std::string::npos) << output.result.log();
 }
 
 TEST_F(NvrtcBuilderTest, APassedDeadlineAndAStopAreTimeouts) {
