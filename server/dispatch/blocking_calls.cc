@@ -41,6 +41,11 @@ std::string WantedWorker(TaskKind kind, const TaskRequirements& need) {
   return absl::StrCat("worker with a compiler for ", LowerCaseName(target), " ", need.arch);
 }
 
+// "300 s", "0.5 s".
+std::string SecondsText(std::chrono::milliseconds time) {
+  return absl::StrCat(std::chrono::duration<double>(time).count(), " s");
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<BuildOutcome>> Dispatcher::Build(const std::string& job,
@@ -152,7 +157,15 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     if (absl::Status cancelled = CancelJob(job); !cancelled.ok())
       spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
   };
-  const auto turn = std::min(options_.no_worker_patience, std::chrono::milliseconds(1000));
+  // How long it waits for a worker that can: as long as it allows itself, where it says so.
+  absl::StatusOr<JobRecord> record = store_.GetJob(job);
+  if (!record.ok()) return record.status();
+  const bool limited = record->queue_limit.count() > 0;
+  const std::chrono::milliseconds patience =
+      limited ? std::chrono::ceil<std::chrono::milliseconds>(record->queue_limit)
+              : options_.no_worker_patience;
+  const Timestamp asked = clock_.Now();
+  const auto turn = std::min(patience, std::chrono::milliseconds(1000));
   auto last_able = std::chrono::steady_clock::now();
   bool told = false;
   const std::function<void()> waits_no_longer = [&] {
@@ -174,8 +187,11 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       }
       if (task.failure == TaskFailure::kQueueTimeout) {
         cancel_tasks();
-        return absl::DeadlineExceededError(
-            absl::StrCat(task.failure_message, "; connected: ", registry_.Describe(clock_.Now())));
+        const Need& need = needs.at(task.key);
+        return absl::DeadlineExceededError(absl::StrCat(
+            task.failure_message, limited ? absl::StrCat(", ", SecondsText(patience)) : "",
+            SomeoneCanRun({{task.key, need}}) ? "" : "; no " + WantedWorker(need.kind, need.requirements),
+            "; connected: ", registry_.Describe(clock_.Now())));
       }
       const Waiting done = std::move(found->second);
       waiting.erase(found);
@@ -207,25 +223,30 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       }
       cancel_tasks();
       return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
-    } else if (std::chrono::steady_clock::now() - last_able >= options_.no_worker_patience) {
+    } else if (std::chrono::steady_clock::now() - last_able >= patience) {
       cancel_tasks();
-      return absl::UnavailableError(
+      const std::string missing =
           absl::StrCat("no ", WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
-                       " has been connected for ", options_.no_worker_patience.count() / 1000, " s, and ",
-                       queued.size(), " tasks wait for one; connected: ", registry_.Describe(clock_.Now())));
+                       " has been connected for ", SecondsText(patience), ", and ", queued.size(),
+                       " tasks wait for one; connected: ", registry_.Describe(clock_.Now()));
+      // As of tasks that have waited for as long as the job allows.
+      return limited ? absl::DeadlineExceededError(missing) : absl::UnavailableError(missing);
     } else if (NoCompilerWillCome(queued)) {
       cancel_tasks();
       return absl::UnavailableError(absl::StrCat("this machine is without a compiler for ",
                                                  LowerCaseName(TargetOf(queued.begin()->second.requirements)),
                                                  " code; `fusion-client doctor` says what was looked for"));
     } else if (tell_waiting_ && !std::exchange(told, true)) {
+      // The time of its tasks runs since they are queued, whoever was there meanwhile.
+      const auto used = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now() - asked);
+      const std::chrono::milliseconds left =
+          limited ? std::max(patience - used, std::chrono::milliseconds(0)) : patience;
       tell_waiting_(
           job,
           absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
                        WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
-                       ", for up to ", options_.no_worker_patience.count() / 1000,
-                       " s; connected: ", registry_.Describe(clock_.Now())),
-          options_.no_worker_patience);
+                       ", for up to ", SecondsText(left), "; connected: ", registry_.Describe(clock_.Now())),
+          left);
     }
     look_at = watch->Wait(turn);
   }

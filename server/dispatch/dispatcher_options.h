@@ -25,7 +25,8 @@ struct DispatcherOptions {
   // A device that its worker has taken out for so long counts as lost. The worker tries it again after 5 s,
   // and then ever later.
   std::chrono::milliseconds out_patience{30000};
-  // Build and Time give up when no connected worker could run their tasks for so long.
+  // Build and Time give up when no connected worker could run their tasks for so long, or as long as the
+  // job's own queue_limit says.
   std::chrono::milliseconds no_worker_patience{300000};
   // There is one worker, in this process: once it has come nobody waits for a device that it does not have.
   bool only_worker_is_here = false;

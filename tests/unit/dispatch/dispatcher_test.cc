@@ -417,5 +417,42 @@ TEST_F(DispatcherTest, NobodyWaitsForADeviceThatTheOnlyWorkerHasNot) {
   EXPECT_EQ(dispatcher_->ChooseDevice(v1::HOST, "", patience, token)->uuid(), "CPU-1");
 }
 
+// A job that says how long it may wait waits so long for a worker that does not come: longer than others, or
+// less long.
+TEST_F(DispatcherTest, WithoutAWorkerAJobWaitsAsLongAsItAllowsItself) {
+  options_.no_worker_patience = std::chrono::milliseconds(10);
+  StartServer();
+  std::promise<std::pair<std::string, std::chrono::milliseconds>> told;
+  dispatcher_->OnWaiting([&](const std::string&, const std::string& what, std::chrono::milliseconds left) {
+    if (!what.empty()) told.set_value({what, left});
+  });
+  JobRecord record;
+  record.queue_limit = std::chrono::seconds(3600);
+  const std::string job = store_->CreateJob(record, clock_.Now())->job.id;
+  BuildFuture built = StartBuild(job, {HostBuild("k")});
+  const auto [what, left] = told.get_future().get();
+  EXPECT_THAT(what, HasSubstr("for up to 3600 s"));
+  EXPECT_EQ(left, std::chrono::seconds(3600));
+  EXPECT_EQ(built.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  clock_.Advance(std::chrono::seconds(3601));
+  const absl::Status status = built.get().status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("within the time that it may wait, 3600 s"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no worker with a compiler for host"));
+}
+
+TEST_F(DispatcherTest, WhatAnotherJobHasQueuedForEverIsNotWaitedForLonger) {
+  BuildFuture patient = StartBuild(NewJob(), {HostBuild("k")});
+  while (store_->LiveTasks()->empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  JobRecord record;
+  record.queue_limit = std::chrono::milliseconds(20);
+  const std::string job = store_->CreateJob(record, clock_.Now())->job.id;
+  const absl::Status status = dispatcher_->Build(job, {HostBuild("k")}, CancellationToken()).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no worker with a compiler for host"));
+  EXPECT_EQ(patient.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  dispatcher_->Stop();
+}
+
 }  // namespace
 }  // namespace fusion
