@@ -13,8 +13,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "server/service/chunks.h"
 #include "server/service/status_conversion.h"
+#include "server/service/submission_fields.h"
 
 namespace fusion {
 namespace {
@@ -218,16 +220,47 @@ absl::StatusOr<Response> Client::Unary(Stub& stub,
   return response;
 }
 
+absl::StatusOr<v1::Job> Client::SubmitOnce(const v1::SubmitRequest& request,
+                                           std::vector<std::string>* unknown) {
+  Call call(this);
+  v1::Job job;
+  const grpc::Status ended = optimizer_->Submit(call.context(), request, &job);
+  if (!ended.ok()) return FromGrpcStatus(ended);
+  const auto& answer = call.context()->GetServerInitialMetadata();
+  const auto known = answer.find(kSubmissionFieldsHeader);
+  *unknown = UnknownSubmissionFields(
+      request, known == answer.end() ? "" : absl::string_view(known->second.data(), known->second.size()));
+  return job;
+}
+
+absl::Status Client::RefuseHalfAJob(const v1::Job& job, const std::vector<std::string>& unknown,
+                                    bool known_before) {
+  const std::string what =
+      absl::StrCat("the server is of an earlier version, which does not know `",
+                   absl::StrJoin(unknown, "`, `"), "` of a submission and leaves it out; ", job.name());
+  // Whoever named the request may have got a job that was there.
+  if (known_before)
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " has it not: `fusion-client jobs cancel ", job.name(), "` ends it"));
+  const absl::Status cancelled = CancelJob(job.name()).status();
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, cancelled.ok() ? " was cancelled"
+                                        : absl::StrCat(" could not be cancelled: ", cancelled.message())));
+}
+
 absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request,
                                        const std::function<void(const absl::Status&)>& on_wait,
                                        seconds patience) {
-  if (request.request_id().empty()) request.set_request_id(RandomId());
+  const bool known_before = !request.request_id().empty();
+  if (!known_before) request.set_request_id(RandomId());
   const double limit = request.time_limit_seconds();
   const auto start = steady_clock::now();
   steady_clock::time_point last_contact = start;
   Pauses pauses;
   for (int refusals = 0;;) {
-    auto job = Unary(*optimizer_, &v1::OptimizerService::Stub::Submit, request);
+    std::vector<std::string> unknown;
+    absl::StatusOr<v1::Job> job = SubmitOnce(request, &unknown);
+    if (job.ok() && !unknown.empty()) return RefuseHalfAJob(*job, unknown, known_before);
     std::chrono::duration<double> delay{0};
     if (absl::IsUnavailable(job.status()) && steady_clock::now() - last_contact < patience) {
       delay = pauses.Next();

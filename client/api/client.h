@@ -54,7 +54,9 @@ class Client {
   // server that has no room and says when to try again (google.rpc.RetryInfo) is asked again then, kRefusals
   // times at most; on_wait, if given, is called before each wait, with the Unavailable or ResourceExhausted
   // that is the reason. Waiting is part of the request's time limit: DeadlineExceeded when that would end
-  // first; Unavailable and ResourceExhausted when nothing has changed in the end.
+  // first; Unavailable and ResourceExhausted when nothing has changed in the end. FailedPrecondition: the
+  // server is of an earlier version, which leaves out what it does not know of the request; the job is
+  // cancelled, or named where the request_id was given.
   static constexpr int kRefusals = 20;
   absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request,
                                  const std::function<void(const absl::Status& reason)>& on_wait = nullptr,
@@ -107,6 +109,11 @@ class Client {
  private:
   // A context that Interrupt() can reach, for one call.
   class Call;
+  // One call of it; *unknown: what of the request the server does not know.
+  absl::StatusOr<v1::Job> SubmitOnce(const v1::SubmitRequest& request, std::vector<std::string>* unknown);
+  // The error of a job that the server has taken without a part of the request; it is cancelled, unless its
+  // request id was known_before.
+  absl::Status RefuseHalfAJob(const v1::Job& job, const std::vector<std::string>& unknown, bool known_before);
   template <class Stub, class Request, class Response>
   absl::StatusOr<Response> Unary(Stub& stub,
                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,

@@ -21,6 +21,7 @@
 #include "server/service/pooled_call.h"
 #include "server/service/status_conversion.h"
 #include "server/service/submission.h"
+#include "server/service/submission_fields.h"
 
 namespace fusion {
 namespace {
@@ -65,6 +66,7 @@ OptimizerServiceImpl::~OptimizerServiceImpl() = default;
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerContext* call,
                                                        const v1::SubmitRequest* request, v1::Job* response) {
+  call->AddInitialMetadata(kSubmissionFieldsHeader, KnownSubmissionFields());
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Submit", *request};
   return RunOnPool(context_.requests, context_.gate, incoming, response,
                    [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {

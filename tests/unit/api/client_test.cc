@@ -25,7 +25,8 @@ using ::testing::HasSubstr;
 // Serves one job of five events, but ends every stream after `events_per_stream` of them.
 class BrokenServer : public v1::OptimizerService::Service {
  public:
-  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::Job* job) override {
+  grpc::Status Submit(grpc::ServerContext* call, const v1::SubmitRequest* request, v1::Job* job) override {
+    if (!known_fields.empty()) call->AddInitialMetadata("fusion-submission-fields", known_fields);
     request_ids.insert(request->request_id());
     time_limits.push_back(request->time_limit_seconds());
     if (refuse_for_good) return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the disk is full");
@@ -40,6 +41,10 @@ class BrokenServer : public v1::OptimizerService::Service {
     job->set_name("jobs/1");
     job->set_state(v1::SUCCEEDED);
     return grpc::Status::OK;
+  }
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request, v1::Job*) override {
+    cancelled.push_back(request->name());
+    return cancels ? grpc::Status::OK : grpc::Status(grpc::StatusCode::INTERNAL, "the disk is full");
   }
   grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::JobEvent>* writer) override {
@@ -83,6 +88,9 @@ class BrokenServer : public v1::OptimizerService::Service {
     return grpc::Status::OK;
   }
 
+  std::string known_fields;  // what it says of itself
+  bool cancels = true;
+  std::vector<std::string> cancelled;
   int events_per_stream = 2;
   bool repeat_events = false;
   int failures_before_success = 0;
@@ -231,6 +239,42 @@ TEST_F(ClientTest, SubmitGivesUpWhenPatienceOrItsTimeLimitEnds) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
   EXPECT_THAT(std::string(late.message()), HasSubstr("before the server answers: starting"));
   EXPECT_LE(service_.time_limits.size(), 3u);
+}
+
+TEST_F(ClientTest, AServerThatDoesNotKnowAFieldIsNoticedAndItsJobCancelled) {
+  v1::SubmitRequest request;
+  request.set_priority(3);
+  for (const char* known : {"", "13", "x"}) {
+    service_.known_fields = known;
+    EXPECT_TRUE(client_->Submit(request).ok()) << "an earlier server knows priorities";
+  }
+  request.set_device("H100");
+  for (const char* known : {"", "13", "x"}) {
+    service_.known_fields = known;
+    const absl::Status refused = client_->Submit(request).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                ::testing::AllOf(HasSubstr("an earlier version"), HasSubstr("`device`"),
+                                 HasSubstr("jobs/1 was cancelled")));
+  }
+  EXPECT_THAT(service_.cancelled, ElementsAre("jobs/1", "jobs/1", "jobs/1"));
+  service_.cancels = false;
+  EXPECT_THAT(std::string(client_->Submit(request).status().message()),
+              HasSubstr("jobs/1 could not be cancelled: the disk is full"));
+  for (const char* known : {"14", "15", "1000"}) {
+    service_.known_fields = known;
+    EXPECT_TRUE(client_->Submit(request).ok()) << known;
+  }
+}
+
+TEST_F(ClientTest, AJobOfAGivenRequestIdIsNotCancelledForThat) {
+  v1::SubmitRequest request;
+  request.set_request_id("mine");
+  request.set_device("H100");
+  const absl::Status refused = client_->Submit(request).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("jobs cancel jobs/1"));
+  EXPECT_THAT(service_.cancelled, ElementsAre());
 }
 
 TEST_F(ClientTest, LongErrorsArriveWhole) {

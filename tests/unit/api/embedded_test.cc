@@ -50,6 +50,17 @@ TEST_F(EmbeddedTest, JobsStayInTheDataDirectory) {
   EXPECT_TRUE(notices_.empty());
 }
 
+// This program's server says that it knows all that its client sends.
+TEST_F(EmbeddedTest, TheDeviceOfASubmissionIsKnown) {
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Embedded(options_);
+  ASSERT_TRUE(client.ok()) << client.status();
+  v1::SubmitRequest request;
+  request.mutable_source()->set_fuse("vector[5] x, y;\ninput x;\ny = neg(x);\nreturn y;\n");
+  request.set_device("Ryzen");
+  const absl::StatusOr<v1::Job> job = (*client)->Submit(request);
+  EXPECT_TRUE(job.ok()) << job.status();
+}
+
 TEST_F(EmbeddedTest, LockedDirectoryIsReplacedByATemporaryOneWithANotice) {
   absl::StatusOr<std::unique_ptr<EmbeddedBackend>> first = EmbeddedBackend::Start(options_);
   ASSERT_TRUE(first.ok()) << first.status();

@@ -1,0 +1,25 @@
+// Which fields of a submission a server knows. Of what it does not know it says nothing, so it says with its
+// answer what it knows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "fusion/v1/optimizer.pb.h"
+
+namespace fusion {
+
+// Initial metadata of the answer to Submit: the highest number of a field of SubmitRequest that the server
+// knows, in decimal. Servers before it know those up to kFieldsOfEarlierServers.
+inline constexpr char kSubmissionFieldsHeader[] = "fusion-submission-fields";
+inline constexpr int kFieldsOfEarlierServers = 13;
+
+// What this program says of itself.
+std::string KnownSubmissionFields();
+
+// Names of the fields that are set in the request and that a server does not know, in the order of their
+// numbers. `known`: what its answer has under the header; "", or no number: nothing.
+std::vector<std::string> UnknownSubmissionFields(const v1::SubmitRequest& request, absl::string_view known);
+
+}  // namespace fusion
