@@ -13,6 +13,13 @@
 namespace fusion {
 namespace {
 
+// Memory without values: none, NOBITS, and CUDA's global, local, shared and reserved shared memory.
+bool TakesNoRoom(uint32_t kind) {
+  for (const uint32_t empty : {0U, 8U, 0x70000007U, 0x70000009U, 0x7000000aU, 0x70000015U})
+    if (kind == empty) return true;
+  return false;
+}
+
 // Adds up all that the headers name, as a loader would read it: ASan says when something is outside.
 uint64_t ReadAsALoader(const char* image) {
   uint64_t sum = 0;
@@ -26,11 +33,16 @@ uint64_t ReadAsALoader(const char* image) {
     std::memcpy(&segment, image + header.e_phoff + i * sizeof segment, sizeof segment);
     read(segment.p_offset, segment.p_filesz);
   }
-  for (int i = 0; i < header.e_shnum; ++i) {
+  const auto section_at = [&](int i) {
     Elf64_Shdr section;
     std::memcpy(&section, image + header.e_shoff + i * sizeof section, sizeof section);
-    if (section.sh_type != SHT_NULL && section.sh_type != SHT_NOBITS && section.sh_type < SHT_LOPROC)
-      read(section.sh_offset, section.sh_size);
+    return section;
+  };
+  const Elf64_Shdr names = section_at(header.e_shstrndx);
+  for (int i = 0; i < header.e_shnum; ++i) {
+    const Elf64_Shdr section = section_at(i);
+    sum += std::strlen(image + names.sh_offset + section.sh_name);
+    if (!TakesNoRoom(section.sh_type)) read(section.sh_offset, section.sh_size);
   }
   return sum;
 }

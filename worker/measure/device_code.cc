@@ -29,6 +29,27 @@ Entry Read(std::string_view content, uint64_t offset, uint64_t index) {
   return entry;
 }
 
+// Kinds that take no room in the file, whatever size they say: none, that of ELF, and of CUDA's own those of
+// global, local, shared and reserved shared memory without values.
+bool TakesNoRoom(uint32_t kind) {
+  return kind == SHT_NULL || kind == SHT_NOBITS || kind == SHT_LOPROC + 0x7 || kind == SHT_LOPROC + 0x9 ||
+         kind == SHT_LOPROC + 0xa || kind == SHT_LOPROC + 0x15;
+}
+
+// A table of names in the file, where each ends in a zero, and of which every section has one.
+absl::Status CheckSectionNames(std::string_view content, const Elf64_Ehdr& header) {
+  if (header.e_shstrndx >= header.e_shnum) return Wrong("the names of its sections are not in it");
+  const auto table = Read<Elf64_Shdr>(content, header.e_shoff, header.e_shstrndx);
+  if (table.sh_type != SHT_STRTAB || table.sh_size == 0 || !Holds(content, table.sh_offset, table.sh_size))
+    return Wrong("the names of its sections are not in it");
+  if (content[table.sh_offset + table.sh_size - 1] != '\0')
+    return Wrong("the names of its sections end without a zero");
+  for (uint64_t i = 0; i < header.e_shnum; ++i)
+    if (Read<Elf64_Shdr>(content, header.e_shoff, i).sh_name >= table.sh_size)
+      return Wrong("a section has its name beyond the table of names");
+  return absl::OkStatus();
+}
+
 absl::Status CheckCubin(std::string_view content) {
   if (content.size() < sizeof(Elf64_Ehdr)) return Wrong("it ends in its header");
   const auto header = Read<Elf64_Ehdr>(content, 0, 0);
@@ -41,19 +62,18 @@ absl::Status CheckCubin(std::string_view content) {
   if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
       !Holds(content, header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr)))
     return Wrong("its section headers are not in it");
-  if (header.e_shstrndx >= header.e_shnum) return Wrong("the names of its sections are not in it");
   for (uint64_t i = 0; i < header.e_phnum; ++i) {
     const auto segment = Read<Elf64_Phdr>(content, header.e_phoff, i);
     if (!Holds(content, segment.p_offset, segment.p_filesz)) return Wrong("a segment reaches beyond its end");
   }
   for (uint64_t i = 0; i < header.e_shnum; ++i) {
     const auto section = Read<Elf64_Shdr>(content, header.e_shoff, i);
-    // Of CUDA's own kinds some take no room in the file, such as that of reserved shared memory.
-    if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS || section.sh_type >= SHT_LOPROC)
-      continue;
-    if (!Holds(content, section.sh_offset, section.sh_size)) return Wrong("a section reaches beyond its end");
+    if (section.sh_type == SHT_NULL) continue;
+    if (!Holds(content, section.sh_offset, 0)) return Wrong("a section begins beyond its end");
+    if (!TakesNoRoom(section.sh_type) && !Holds(content, section.sh_offset, section.sh_size))
+      return Wrong("a section reaches beyond its end");
   }
-  return absl::OkStatus();
+  return CheckSectionNames(content, header);
 }
 
 // Whether, after comments, it begins as every PTX does.

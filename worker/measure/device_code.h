@@ -7,9 +7,9 @@
 
 namespace fusion {
 
-// OK: a cubin (ELF of 64 bits, machine 190 as CUDA's tools write it) whose headers, segments and sections all
-// lie in it, or PTX that ends with the one zero that is in it. InvalidArgument, with what is wrong. The code
-// itself is not looked at.
+// OK: a cubin (ELF of 64 bits, machine 190 as CUDA's tools write it) whose headers, segments and sections, of
+// whatever kind, and the names of the sections all lie in it, or PTX that ends with the one zero that is in
+// it. InvalidArgument, with what is wrong. The code itself is not looked at.
 absl::Status CheckDeviceCode(std::string_view content);
 
 }  // namespace fusion

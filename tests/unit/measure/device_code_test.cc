@@ -71,7 +71,7 @@ TEST(DeviceCodeTest, WhatAHeaderSaysMustBeThere) {
     EXPECT_THAT(ErrorOf(cubin), HasSubstr("program headers"));
     cubin = {};
     cubin.sections[1].sh_offset = far;
-    EXPECT_THAT(ErrorOf(cubin), HasSubstr("a section reaches"));
+    EXPECT_THAT(ErrorOf(cubin), HasSubstr("a section begins"));
     cubin = {};
     cubin.sections[1].sh_size = far;
     EXPECT_THAT(ErrorOf(cubin), HasSubstr("a section reaches"));
@@ -88,6 +88,53 @@ TEST(DeviceCodeTest, WhatAHeaderSaysMustBeThere) {
   EXPECT_THAT(ErrorOf(cubin), HasSubstr("section headers"));
   cubin = {};
   cubin.header.e_shstrndx = 3;
+  EXPECT_THAT(ErrorOf(cubin), HasSubstr("names"));
+}
+
+TEST(DeviceCodeTest, SectionsOfCudasOwnKindsMustBeThereToo) {
+  for (const uint32_t kind : {0x70000000U, 0x70000001U, 0x7000000bU, 0x70000064U, 0x70000086U, 0x7fffffffU,
+                              0x80000000U, 0xffffffffU}) {
+    Cubin cubin;
+    cubin.sections[1].sh_type = kind;
+    EXPECT_EQ(CheckDeviceCode(cubin.Bytes()), absl::OkStatus()) << kind;
+    cubin.sections[1].sh_size = sizeof(Cubin) - cubin.sections[1].sh_offset + 1;
+    EXPECT_THAT(ErrorOf(cubin), HasSubstr("a section reaches")) << kind;
+    cubin.sections[1].sh_size = ~uint64_t{0};
+    EXPECT_THAT(ErrorOf(cubin), HasSubstr("a section reaches")) << kind;
+  }
+}
+
+TEST(DeviceCodeTest, SectionsThatTakeNoRoomBeginInTheFileAllTheSame) {
+  // The second: shared memory that is reserved, as NVRTC writes it for sm_100 and later.
+  for (const uint32_t kind : {uint32_t{SHT_NOBITS}, 0x70000015U}) {
+    Cubin cubin;
+    cubin.sections[1].sh_type = kind;
+    cubin.sections[1].sh_size = 1 << 16;
+    EXPECT_EQ(CheckDeviceCode(cubin.Bytes()), absl::OkStatus()) << kind;
+    cubin.sections[1].sh_offset = sizeof(Cubin) + 1;
+    EXPECT_THAT(ErrorOf(cubin), HasSubstr("a section begins")) << kind;
+  }
+}
+
+TEST(DeviceCodeTest, TheNamesOfSectionsAreATableInTheFileThatEnds) {
+  for (const uint32_t kind : {SHT_NOBITS, SHT_NULL, SHT_PROGBITS, 0x70000015}) {
+    Cubin cubin;
+    cubin.sections[2].sh_type = kind;
+    EXPECT_THAT(ErrorOf(cubin), HasSubstr("names")) << kind;
+  }
+  Cubin cubin;
+  cubin.header.e_shstrndx = 0;
+  EXPECT_THAT(ErrorOf(cubin), HasSubstr("names"));
+  cubin = {};
+  cubin.names[sizeof cubin.names - 1] = 'x';
+  EXPECT_THAT(ErrorOf(cubin), HasSubstr("without a zero"));
+  cubin = {};
+  cubin.sections[2].sh_size = 0;
+  EXPECT_THAT(ErrorOf(cubin), HasSubstr("names"));
+  cubin = {};
+  cubin.sections[1].sh_name = sizeof cubin.names - 1;
+  EXPECT_EQ(CheckDeviceCode(cubin.Bytes()), absl::OkStatus());
+  cubin.sections[1].sh_name = sizeof cubin.names;
   EXPECT_THAT(ErrorOf(cubin), HasSubstr("names"));
 }
 
