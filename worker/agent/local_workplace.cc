@@ -179,12 +179,20 @@ absl::StatusOr<v1::DescribeReply> LocalWorkplace::Describe(const WorkplaceOption
     }
   }
   // A driver may need what we do not know of: a GPU that is there is not lost to that. The filter stays.
-  if (!HasGpu(described) && !absl::IsNotFound(described.status()) && HasGpuNodes()) {
+  if (!HasGpu(described) && !absl::IsNotFound(described.status()) &&
+      options.gpu_nodes.value_or(HasGpuNodes())) {
     for (const bool landlock : {true, false}) {
       SandboxPolicy weaker;
       weaker.use_bubblewrap = false;
       weaker.use_landlock = landlock;
       absl::StatusOr<v1::DescribeReply> again = describe(target, weaker);
+      if (!HasGpu(again)) continue;
+      // Or it was sick, and has come back: that is no reason to confine less. One runner at a time has it.
+      runner->reset();
+      if (absl::StatusOr<v1::DescribeReply> back = describe(target, device_policy_); HasGpu(back))
+        return back;
+      runner->reset();
+      again = describe(target, weaker);
       if (!HasGpu(again)) continue;
       Note(absl::StrCat("the CUDA driver does not work with ",
                         ConfinementText(device_policy_, MachineOffer::Get()), "; runners for GPUs have ",

@@ -42,7 +42,8 @@ struct WorkplaceOptions {
   // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
   bool allow_unconfined_host_code = false;
   std::optional<MachineOffer>
-      offer;  // instead of what this machine offers, where that decides what is refused
+      offer;                      // instead of what this machine offers, where that decides what is refused
+  std::optional<bool> gpu_nodes;  // whether there are nodes of GPUs in /dev, instead of looking
   WorkerMetrics* metrics = nullptr;  // may be null; outlives the workplace
 };
 
@@ -84,7 +85,8 @@ class LocalWorkplace final : public Workplace {
     boost::asio::thread_pool thread{1};
   };
   LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs);
-  // Describes the devices, in the strongest confinement in which a GPU that is there is found.
+  // Describes the devices, in the strongest confinement in which a GPU that is there is found: in a weaker
+  // one only if it works in that and, after that, still not in the stronger one.
   absl::StatusOr<v1::DescribeReply> Describe(const WorkplaceOptions& options,
                                              std::unique_ptr<RunnerProcess>* runner);
   // Each GPU in a runner of its own, so that one that ends its runner takes no other along. Without the host.

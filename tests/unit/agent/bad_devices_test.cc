@@ -46,8 +46,10 @@ class BadDevicesTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // What the runner does from now on. `deadly`: using a hurt device ends it.
-  void WriteRunner(const std::set<std::string>& hurt, bool deadly) {
+  // What the runner does from now on. `deadly`: using a hurt device ends it. `first`: what its shell does
+  // before.
+  void WriteRunner(const std::set<std::string>& hurt, bool deadly, const std::string& first = "",
+                   const std::string& suffix = "") {
     std::map<std::string, std::string> answers;  // by request, both in hex; "": it dies
     v1::RunnerRequest all, outline;
     all.mutable_describe()->set_target(v1::CUDA);
@@ -78,9 +80,11 @@ class BadDevicesTest : public ::testing::Test {
     answers[Hex(all)] = deadly && !hurt.empty() ? "" : Hex(described);
     answers[Hex(outline)] = Hex(outlined);
 
-    const std::string written = Runner() + ".new";
+    const std::string written = Runner() + suffix + ".new";
     std::ofstream script(written);
-    script << "#!/bin/sh\nwhile :; do\n"
+    script << "#!/bin/sh\n"
+           << first
+           << "\nwhile :; do\n"
               "n=$(head -c 4 | od -An -tu4 | tr -d ' ')\n[ -n \"$n\" ] || exit 0\n"
               "case $(head -c \"$n\" | od -An -v -tx1 | tr -d ' \\n') in\n";
     for (const auto& [request, answer] : answers) {
@@ -90,13 +94,14 @@ class BadDevicesTest : public ::testing::Test {
     script << "*) exit 9;;\nesac\ndone\n";
     script.close();
     chmod(written.c_str(), 0755);
-    std::filesystem::rename(written, Runner());  // one that runs goes on as it was
+    std::filesystem::rename(written, Runner() + suffix);  // one that runs goes on as it was
   }
   absl::StatusOr<std::unique_ptr<LocalWorkplace>> Open() {
     WorkplaceOptions options;
     options.host = false;
     options.runner_program = Runner();
     options.first_probe_delay = std::chrono::milliseconds(20);
+    options.gpu_nodes = true;
     return LocalWorkplace::Open(options, &blobs_);
   }
   void ExpectOneOut(const char* why) {
@@ -151,6 +156,35 @@ TEST_F(BadDevicesTest, OneThatDoesNotWorkIsOutAndTakesNoOtherAway) {
   WriteRunner({"GPU-2"}, false);
   ExpectOneOut(kHurt);
   ExpectItComesBack();
+}
+
+// In bubblewrap a runner sees no file beside itself.
+TEST_F(BadDevicesTest, ADriverThatDoesNotWorkConfinedIsConfinedLess) {
+  if (MachineOffer::Get().bubblewrap.empty())
+    GTEST_SKIP() << "SKIP: " << MachineOffer::Get().bubblewrap_missing;
+  WriteRunner({}, false, "", ".sound");
+  WriteRunner({"GPU-1", "GPU-2", "GPU-3"}, false, "[ -e \"$0.sound\" ] && exec \"$0.sound\"");
+  absl::StatusOr<std::unique_ptr<LocalWorkplace>> opened = Open();
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  workplace_ = *std::move(opened);
+  EXPECT_TRUE(workplace_->problems().empty());
+  EXPECT_THAT(workplace_->confinement().runner(), ::testing::Not(HasSubstr("bubblewrap")));
+  EXPECT_THAT(workplace_->notes(), ::testing::Contains(HasSubstr("the CUDA driver does not work with")));
+}
+
+TEST_F(BadDevicesTest, OneThatIsSickForAMomentWeakensNothing) {
+  if (MachineOffer::Get().bubblewrap.empty())
+    GTEST_SKIP() << "SKIP: " << MachineOffer::Get().bubblewrap_missing;
+  // The next runner that is not in bubblewrap is the first that finds it sound; all after it do.
+  WriteRunner({}, false, "", ".sound");
+  WriteRunner({"GPU-1", "GPU-2", "GPU-3"}, false,
+              "[ -e \"$0.sound\" ] && mv \"$0.sound\" \"$0\" && exec \"$0\"");
+  absl::StatusOr<std::unique_ptr<LocalWorkplace>> opened = Open();
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  workplace_ = *std::move(opened);
+  EXPECT_TRUE(workplace_->problems().empty());
+  EXPECT_THAT(workplace_->confinement().runner(), HasSubstr("bubblewrap"));
+  EXPECT_TRUE(workplace_->notes().empty()) << workplace_->notes().front();
 }
 
 TEST_F(BadDevicesTest, NorDoesOneThatEndsWhoeverUsesIt) {
