@@ -134,6 +134,11 @@ absl::StatusOr<JobPage> PageOfJobs(Database& database, const std::string* user, 
   return page;
 }
 
+// Tasks of the job ?1 that have ended.
+constexpr char kEndedTasks[] =
+    "(SELECT count(*) FROM job_tasks JOIN tasks ON tasks.number = job_tasks.task "
+    "WHERE job_tasks.job = ?1 AND tasks.state IN ('DONE', 'FAILED'))";
+
 }  // namespace
 
 absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestamp now) {
@@ -274,6 +279,36 @@ absl::StatusOr<std::chrono::microseconds> SqliteStore::TimeUsed(const std::strin
   absl::StatusOr<bool> row = query.Step();
   if (!row.ok()) return row.status();
   return std::chrono::microseconds(*row ? query.Int(0) : 0);
+}
+
+absl::Status SqliteStore::PutStarts(const std::map<std::string, int>& starts) {
+  return Write([&](Database& database) -> absl::Status {
+    for (const auto& [job, count] : starts) {
+      absl::Status put =
+          database
+              .Query(absl::StrCat("INSERT INTO job_times (job, used_micros, starts, starts_ended_tasks) "
+                                  "SELECT id, 0, ?2, ",
+                                  kEndedTasks,
+                                  " FROM jobs WHERE id = ?1 AND state IN ('QUEUED', 'RUNNING') "
+                                  "ON CONFLICT (job) DO UPDATE SET starts = excluded.starts, "
+                                  "starts_ended_tasks = excluded.starts_ended_tasks"),
+                     job, count)
+              .Run();
+      if (!put.ok()) return put;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<int> SqliteStore::Starts(const std::string& job) {
+  Reader reader(*this);
+  Statement query = reader->Query(absl::StrCat("SELECT CASE WHEN ", kEndedTasks,
+                                               " > starts_ended_tasks THEN 0 ELSE starts END "
+                                               "FROM job_times WHERE job = ?1"),
+                                  job);
+  absl::StatusOr<bool> row = query.Step();
+  if (!row.ok()) return row.status();
+  return *row ? static_cast<int>(query.Int(0)) : 0;
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendEvent(const std::string& job, const std::string& event,

@@ -36,6 +36,8 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() override;
   absl::Status PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) override;
   absl::StatusOr<std::chrono::microseconds> TimeUsed(const std::string& job) override;
+  absl::Status PutStarts(const std::map<std::string, int>& starts) override;
+  absl::StatusOr<int> Starts(const std::string& job) override;
   absl::StatusOr<int64_t> AppendEvent(const std::string& job, const std::string& event,
                                       Timestamp now) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(const std::string& job, int64_t sequence,

@@ -30,6 +30,10 @@ constexpr std::chrono::seconds kRetryDelay{5};
 constexpr int kMostDevices = 8;
 // Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
 constexpr int kMostWaiting = 8;
+// Processes that may end with a job, none of whose tasks ends meanwhile, before it is given up; and those
+// after which it goes alone.
+constexpr int kMostStarts = 10;
+constexpr int kSuspectStarts = 2;
 // For users who have none running.
 constexpr int kKeptPlaces = 1;
 
@@ -153,9 +157,19 @@ absl::Status JobRunner::EnsureRunning(const std::string& job) {
 absl::Status JobRunner::ResumeAll() {
   absl::StatusOr<std::vector<JobRecord>> jobs = store_.UnfinishedJobs();
   if (!jobs.ok()) return jobs.status();
+  // Those first that servers have ended with least often, so that one that ends them all keeps nobody
+  // waiting.
+  std::vector<std::pair<int, const JobRecord*>> order;
   for (const JobRecord& job : *jobs) {
-    spdlog::info("{} goes on", job.id);
-    Start(job);
+    absl::StatusOr<int> starts = store_.Starts(job.id);
+    if (!starts.ok()) return starts.status();
+    order.emplace_back(*starts, &job);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [starts, job] : order) {
+    spdlog::info("{} goes on", job->id);
+    Start(*job);
   }
   return absl::OkStatus();
 }
@@ -210,8 +224,49 @@ void JobRunner::KeepTimesUsed() {
   times_used_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     PutTimesUsed();
+    ForgetStarts(false);
     KeepTimesUsed();
   });
+}
+
+absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
+  absl::StatusOr<int> stored = store_.Starts(job);
+  if (!stored.ok()) return stored.status();
+  const int starts = *stored + 1;  // that which made it RUNNING is not stored
+  if (starts >= kMostStarts)
+    return absl::InternalError(
+        absl::StrCat("the server ended abruptly each of the ", starts,
+                     " times that it began this job, which is given up; the server's log may say why"));
+  spdlog::info("{} was begun {} times before", job, starts);
+  std::unique_lock lock(mutex_);
+  if (starts >= kSuspectStarts) {
+    // Cancelling wakes nobody here.
+    while (!suspect_.empty() && !stopping_ && !active.cancellation.cancelled())
+      turn_.wait_for(lock, std::chrono::milliseconds(50));
+    if (stopping_ || active.cancellation.cancelled()) return absl::CancelledError("the job was not begun");
+    suspect_ = job;
+  }
+  active.begun_again = std::chrono::steady_clock::now();
+  lock.unlock();
+  return store_.PutStarts({{job, starts}});
+}
+
+void JobRunner::ForgetStarts(bool all) {
+  const auto now = std::chrono::steady_clock::now();
+  std::map<std::string, int> outlived;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [job, active] : active_) {
+      if (!active->begun_again || (!all && now - *active->begun_again < options_.time_used_period)) continue;
+      active->begun_again.reset();
+      outlived[job] = 0;
+      if (suspect_ == job) suspect_.clear();
+    }
+  }
+  if (outlived.empty()) return;
+  turn_.notify_all();
+  if (absl::Status put = store_.PutStarts(outlived); !put.ok())
+    spdlog::warn("that the server has outlived jobs was not stored: {}", put.ToString());
 }
 
 void JobRunner::RunNext() {
@@ -314,6 +369,10 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
   StopTimer(active);
   std::lock_guard lock(mutex_);
   active_.erase(job);
+  if (suspect_ == job) {
+    suspect_.clear();
+    turn_.notify_all();
+  }
   line_.Ended(job);
   --(active->waits ? waiting_ : running_);
   place_.notify_one();
@@ -328,6 +387,8 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Act
     JobUpdate update;
     update.state = JobState::kRunning;
     if (auto updated = store_.UpdateJob(job, update, TimeOfDay()); !updated.ok()) return updated.status();
+  } else if (absl::Status begun = BeginAgain(job, active); !begun.ok()) {
+    return begun;
   }
   v1::SubmitRequest request;
   if (!request.ParseFromString(record->request))
@@ -457,7 +518,9 @@ void JobRunner::Stop() {
     for (auto& [job, entry] : active_) active.push_back(entry);
   }
   place_.notify_all();
+  turn_.notify_all();
   PutTimesUsed();
+  ForgetStarts(true);
   // Before the tokens: a cancelled wait cancels its tasks, a stopped one leaves them for the next process.
   dispatcher_.Stop();
   for (auto& entry : active) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -35,6 +36,7 @@ struct JobRunnerOptions {
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
   // Between notes of how much of their time limits jobs have used: so much more a job may have after a crash.
+  // A job that has run for so long has not ended the server by being begun.
   std::chrono::milliseconds time_used_period{2000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
@@ -82,6 +84,8 @@ class JobRunner {
     bool waits = false;         // for a device, and has left its place to another job
     std::string waits_for;      // what, for people; "": nothing
     bool told_waiting = false;  // an event has said that it waits
+    // When it was begun here again, until the server has outlived that.
+    std::optional<std::chrono::steady_clock::time_point> begun_again;
     std::chrono::steady_clock::time_point waits_until;
   };
 
@@ -97,6 +101,12 @@ class JobRunner {
   // Notes how much of their time limits the jobs of this process have used; again after a period.
   void KeepTimesUsed();
   void PutTimesUsed();
+  // Notes that a job is begun which another process has begun before. Jobs with which several processes have
+  // ended go one at a time: they may have ended with the others alone. Internal: too often, it is given up.
+  absl::Status BeginAgain(const std::string& job, Active& active);
+  // Jobs that the server has outlived, and all of them when it stops in order, count as begun for the first
+  // time.
+  void ForgetStarts(bool all);
   // True the first time that the job waits for something: people are told once.
   bool SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left);
   // Its time limit means nothing any more.
@@ -121,6 +131,8 @@ class JobRunner {
   // device has come, and that wait for one of the threads' places before any that is in the line.
   int running_ = 0, waiting_ = 0, returning_ = 0;  // guarded by mutex_
   std::condition_variable place_;                  // one may be free
+  std::string suspect_;           // guarded by mutex_; the job whose turn it is in BeginAgain
+  std::condition_variable turn_;  // there may be none
 
   boost::asio::thread_pool timers_{1};
   boost::asio::steady_timer times_used_{timers_};  // used by the thread of timers_ alone, once it is armed
