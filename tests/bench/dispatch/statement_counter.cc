@@ -4,6 +4,8 @@
 
 #include <mutex>
 
+#include "db/store/page_cache.h"
+
 namespace fusion {
 namespace {
 
@@ -26,7 +28,10 @@ int Watch(sqlite3* connection, char**, const void*) {
 
 }  // namespace
 
-void CountStatements() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(&Watch)); }
+void CountStatements() {
+  UseQuickPageCaches();  // as every connection does, before SQLite is used
+  sqlite3_auto_extension(reinterpret_cast<void (*)()>(&Watch));
+}
 
 std::map<std::string, int64_t> CountedStatements() {
   std::lock_guard lock(g_mutex);

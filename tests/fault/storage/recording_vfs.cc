@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "db/store/page_cache.h"
+
 namespace fusion {
 namespace {
 
@@ -105,6 +107,7 @@ sqlite3_vfs g_vfs = {};
 }  // namespace
 
 RecordingVfs::RecordingVfs() {
+  UseQuickPageCaches();  // as every connection does, before SQLite is used
   sqlite3_initialize();
   g_recorder = this;
   g_real = sqlite3_vfs_find(nullptr);
