@@ -2,9 +2,9 @@
 // memory.
 //
 // An element kernel keeps its values in registers, or else in shared memory: one that spills has neither, and
-// another choice of the same graph has. Candidates with one are left out where there are others. Kernels over
-// rows and vectors are not: what they keep in registers gains more than some of it costs that is spilled, and
-// their times decide.
+// another choice of the same graph has. Candidates with one are left out where there are others, but for a
+// few bytes. Kernels over rows and vectors are not: what they keep in registers gains more than some of it
+// costs that is spilled, and their times decide.
 #pragma once
 
 #include <cstdint>

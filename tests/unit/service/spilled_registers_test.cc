@@ -87,12 +87,14 @@ class SpilledCandidatesTest : public DispatchTest {
   std::set<std::string> timed_;  // names of programs
   std::vector<std::string> notes_;
   int unfused_timed_ = 0;
+  int stored_ = 440, loaded_ = 480;  // bytes, by kernels that spill
 
  private:
   v1::TaskReport BuildOf(const v1::Assignment& assignment,
                          const std::function<bool(const std::string& source)>& spills) {
     v1::TaskReport report = Built(assignment, v1::OK, Upload("code of " + assignment.build().key()));
-    report.mutable_build()->set_log(spills(assignment.build().source()) ? SpillLine("fused", 44, 48) : "");
+    report.mutable_build()->set_log(spills(assignment.build().source()) ? SpillLine("fused", stored_, loaded_)
+                                                                        : "");
     return report;
   }
   v1::TaskReport TimesOf(const v1::Assignment& assignment) {
@@ -137,7 +139,7 @@ TEST_F(SpilledCandidatesTest, AreNotTimedWhereOthersDoNotSpill) {
     }
     ++rejected;
     EXPECT_EQ(candidate.outcome(), v1::EXCEEDS_DEVICE);
-    EXPECT_THAT(candidate.message(), AllOf(HasSubstr("92 bytes"), HasSubstr("not timed")));
+    EXPECT_THAT(candidate.message(), AllOf(HasSubstr("920 bytes"), HasSubstr("not timed")));
     EXPECT_THAT(timed_, Not(Contains(absl::StrCat("candidate ", candidate.predicted_rank()))));
     EXPECT_FALSE(candidate.has_measured());
   }
@@ -154,13 +156,22 @@ TEST_F(SpilledCandidatesTest, AreRankedWhereAllSpillAndTheAnswerSaysSo) {
   ASSERT_GT(result.candidates_size(), 0);
   for (const v1::Candidate& candidate : result.candidates()) {
     EXPECT_EQ(candidate.outcome(), v1::OK);
-    EXPECT_THAT(candidate.message(), HasSubstr("92 bytes"));
+    EXPECT_THAT(candidate.message(), HasSubstr("920 bytes"));
   }
   EXPECT_EQ(result.search().timed(), result.candidates_size());
   EXPECT_THAT(result.search().notes(), Contains(HasSubstr("spill registers")));
   EXPECT_THAT(notes_, Contains(HasSubstr("spill registers")));
   EXPECT_GT(unfused_timed_, 0);
   EXPECT_GT(result.unfused().median(), 0);
+}
+
+// They cost less than another place for all the values.
+TEST_F(SpilledCandidatesTest, OfAFewBytesAreRankedByTheirTimes) {
+  stored_ = loaded_ = 64;
+  const v1::JobResult result = Run(JointPoses(), [](const std::string&) { return true; });
+  ASSERT_GT(result.candidates_size(), 0);
+  for (const v1::Candidate& candidate : result.candidates()) EXPECT_EQ(candidate.outcome(), v1::OK);
+  EXPECT_THAT(notes_, Not(Contains(HasSubstr("spill"))));
 }
 
 // Rows that are kept in registers gain more than a few spilled ones cost: time decides.
