@@ -108,7 +108,7 @@ Computation Elements(int k, int c) {
 
 using Options = std::set<std::string>;
 
-struct Case {
+struct OptionCase {
   std::string name;
   Computation computation;
   bool f64 = false, padded = false;
@@ -121,9 +121,9 @@ struct Case {
   int multiprocessors = 3;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const OptionCase& test, std::ostream* out) { *out << test.name; }
 
-std::string TextOf(const Case& test, bool padded) {
+std::string TextOf(const OptionCase& test, bool padded) {
   std::string text = test.computation.text;
   if (padded)
     text = absl::StrReplaceAll(text, {{"size m, n;", "size m, n, lda, ldb;"},
@@ -146,7 +146,7 @@ Vector Spaced(const Value& value, const SizeValues& sizes, const Vector& dense) 
 
 std::string Text(const SizeValues& sizes) { return absl::StrJoin(sizes, ",", absl::PairFormatter("=")); }
 
-class EveryOption : public ::testing::TestWithParam<Case> {
+class EveryOption : public ::testing::TestWithParam<OptionCase> {
  protected:
   // Memory of large matrices is kept for the next run: the system takes longer to hand it out than kernels
   // run.
@@ -361,8 +361,8 @@ bool HasFewLanes(const FusionImplementation& implementation) {
   return p.threads_per_row > 0 && p.threads_per_row < 32;
 }
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
+std::vector<OptionCase> Cases() {
+  std::vector<OptionCase> cases;
   for (const bool f64 : {false, true}) {
     const std::string type = f64 ? "_f64" : "_f32";
     cases.push_back({.name = "vectors" + type,
