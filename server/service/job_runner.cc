@@ -30,10 +30,11 @@ constexpr std::chrono::seconds kRetryDelay{5};
 constexpr int kMostDevices = 8;
 // Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
 constexpr int kMostWaiting = 8;
-// Processes that may end with a job, none of whose tasks ends meanwhile, before it is given up; and those
-// after which it goes alone.
-constexpr int kMostStarts = 10;
-constexpr int kSuspectStarts = 2;
+// Processes that may end with a job, none of whose tasks ends meanwhile, before it is given up, some minutes
+// with systemd's second between them: somebody may kill servers for other reasons, and no acknowledged job is
+// given up lightly. And those after which it goes alone.
+constexpr int kMostStarts = 100;
+constexpr int kSuspectStarts = 5;
 // For users who have none running.
 constexpr int kKeptPlaces = 1;
 
