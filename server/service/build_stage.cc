@@ -7,7 +7,6 @@
 #include "server/model/architecture.h"
 #include "server/service/job_stages.h"
 #include "server/service/server_metrics.h"
-#include "server/service/spilled_registers.h"
 
 namespace fusion {
 namespace {
@@ -78,12 +77,10 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
     }
     for (size_t i = 0; i < units.size(); ++i) {
       const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
-      if (result.outcome() == v1::OK) {
+      if (result.outcome() == v1::OK)
         built->binaries[units[i]] = result.binary();
-        if (const int64_t bytes = SpilledBytes(result.log()); bytes > 0) built->spilled[units[i]] = bytes;
-      } else {
+      else
         built->failed[units[i]] = result;
-      }
     }
   }
   auto first_failed = [&](const std::vector<const CodeUnit*>& wanted) -> const CodeUnit* {

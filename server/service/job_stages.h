@@ -1,7 +1,6 @@
 // The stages of the pipeline that need more than one line: what optimize_pipeline.cc calls, in its order.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -108,7 +107,6 @@ struct BuiltCode {
   std::map<const CodeUnit*, v1::BuildResult> failed;
   int builds = 0;
   int reused = 0;
-  std::map<const CodeUnit*, int64_t> spilled;  // SpilledBytes of those that have some
 };
 // What runs on the device: as it is measured there, and as it is taken away to be run on one like it.
 v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device,

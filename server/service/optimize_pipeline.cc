@@ -12,7 +12,6 @@
 #include "server/service/explain_pair.h"
 #include "server/service/job_stages.h"
 #include "server/service/plan_text.h"
-#include "server/service/spilled_registers.h"
 #include "server/service/stage_log.h"
 #include "server/service/stored_kernels.h"
 
@@ -270,12 +269,9 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     return absl::OkStatus();
   };
   int rounds = 0;
-  std::vector<int> spilled;  // positions
   for (std::vector<int> round = contest.NextRound(); !round.empty(); round = contest.NextRound()) {
     stages.Begin("build", ++rounds);
     if (auto status = BuildCandidates(round, &*code, context, &built); !status.ok()) return status;
-    const std::vector<int> rejected = RejectSpilled(round, built, &*code);
-    spilled.insert(spilled.end(), rejected.begin(), rejected.end());
     stages.Begin("measure", rounds);
     if (auto status = timer->TimeRound(round); !status.ok()) return status;
     contest.EndRound(code->candidates);
@@ -289,26 +285,10 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     }
   }
   if (contest.searches() > 1) DumpCode(context, *code);
-  const bool all_spill = TakeBackSpilled(spilled, &*code);
-  if (all_spill) {
-    v1::JobEvent note;
-    note.set_note("no candidate keeps all its values on the chip: those that spill registers are timed");
-    plans->summary.add_notes(note.note());
-    Emit(context, note);
-    stages.Begin("measure", ++rounds);
-    if (auto status = timer->TimeRound(spilled); !status.ok()) return status;
-  }
   stages.Begin("measure the finalists");
   if (auto status = timer->Finish(); !status.ok()) return status;
   plans->summary.set_covers(static_cast<int64_t>(code->candidates.size()));  // of all searches
-  int timed = contest.timed();
-  for (int position : all_spill ? spilled : std::vector<int>()) {
-    PlannedCandidate& planned = code->candidates[position];
-    if (planned.candidate.outcome() != v1::OK) continue;
-    ++timed;
-    planned.candidate.set_message(SpillsOf(planned, built));
-  }
-  plans->summary.set_timed(timed);
+  plans->summary.set_timed(contest.timed());
   plans->summary.set_possible_gain(contest.PossibleGain());
   plans->summary.mutable_prediction()->set_deviation(contest.Deviation());
 

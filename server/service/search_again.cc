@@ -9,7 +9,6 @@
 #include "server/rank/race.h"
 #include "server/search/kernel_identity.h"
 #include "server/service/job_stages.h"
-#include "server/service/spilled_registers.h"
 
 namespace fusion {
 namespace {
@@ -100,8 +99,7 @@ absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostMo
       continue;
     }
     if (std::any_of(planned->units.begin(), planned->units.end(),
-                    [&](const CodeUnit* unit) { return built.failed.contains(unit); }) ||
-        !SpillsOf(*planned, built).empty())
+                    [&](const CodeUnit* unit) { return built.failed.contains(unit); }))
       continue;
     ++of_group[candidate.group];
     waiting.candidates.push_back(candidate);

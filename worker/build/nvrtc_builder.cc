@@ -115,8 +115,6 @@ BuildOutput NvrtcBuilder::Build(const v1::BuildTask& task, std::stop_token stop)
   // Without textures and the runtime API for device code, which no elementary function may use: 3 to 5 ms
   // of the 50 to 90 that a kernel takes. Known since NVRTC 12.4.
   if (nvrtc_->major > 12 || (nvrtc_->major == 12 && nvrtc_->minor >= 4)) options.push_back("--minimal");
-  // A line of the log for each kernel that spills, by which servers leave candidates out (SpilledBytes).
-  options.push_back("--ptxas-options=--warn-on-spills");
   options.insert(options.end(), task.options().begin(), task.options().end());
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());

@@ -53,26 +53,6 @@ TEST_F(NvrtcBuilderTest, EqualTasksGiveEqualCode) {
   EXPECT_EQ(builder_->Build(CudaTask(kAdd), {}).binary, builder_->Build(CudaTask(kAdd), {}).binary);
 }
 
-// Values that find no register: 64 of a thread, where the launch bounds permit 32.
-constexpr char kSpills[] = R"(
-extern "C" __global__ void __launch_bounds__(1024, 2) spills(float* x) {
-  float v[64];
-#pragma unroll
-  for (int i = 0; i < 64; ++i) v[i] = x[i * 1024 + threadIdx.x];
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < 64; ++i) x[i * 1024 + threadIdx.x] = v[63 - i] * v[i];
-})";
-
-TEST_F(NvrtcBuilderTest, TheLogSaysWhatIsSpilled) {
-  BuildOutput output = builder_->Build(CudaTask(kSpills), {});
-  ASSERT_EQ(output.result.outcome(), v1::OK) << output.result.log();
-  EXPECT_NE(output.result.log().find("'spills', "), std::string::npos) << output.result.log();
-  EXPECT_NE(output.result.log().find(" bytes spill stores, "), std::string::npos) << output.result.log();
-  EXPECT_NE(output.result.log().find(" bytes spill loads"), std::string::npos) << output.result.log();
-  EXPECT_EQ(builder_->Build(CudaTask(kAdd), {}).result.log(), "");
-}
-
 TEST_F(NvrtcBuilderTest, AnErrorIsAnOutcomeWithTheLog) {
   BuildOutput output = builder_->Build(CudaTask("__global__ void f() { undeclared(); }"), {});
   EXPECT_EQ(output.result.outcome(), v1::COMPILE_ERROR);
