@@ -34,7 +34,7 @@ constexpr int kMostWaiting = 8;
 // with systemd's second between them: somebody may kill servers for other reasons, and no acknowledged job is
 // given up lightly. And those after which it goes alone.
 constexpr int kMostStarts = 100;
-constexpr int kSuspectStarts = 5;
+constexpr int kSuspectStarts = 20;
 // For users who have none running.
 constexpr int kKeptPlaces = 1;
 
@@ -158,13 +158,10 @@ absl::Status JobRunner::EnsureRunning(const std::string& job) {
 absl::Status JobRunner::ResumeAll() {
   absl::StatusOr<std::vector<JobRecord>> jobs = store_.UnfinishedJobs();
   if (!jobs.ok()) return jobs.status();
-  // Those first that servers have ended with least often, so that one that ends them all keeps nobody
-  // waiting.
+  // Those first that servers have ended with least often.
   std::vector<std::pair<int, const JobRecord*>> order;
   for (const JobRecord& job : *jobs) {
-    absl::StatusOr<int> starts = store_.Starts(job.id);
-    if (!starts.ok()) return starts.status();
-    order.emplace_back(*starts, &job);
+    order.emplace_back(StartsOf(job.id), &job);
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -230,10 +227,15 @@ void JobRunner::KeepTimesUsed() {
   });
 }
 
+int JobRunner::StartsOf(const std::string& job) {
+  absl::StatusOr<int> starts = store_.Starts(job);
+  if (starts.ok()) return *starts;
+  spdlog::warn("{}: how often it was begun is not known: {}", job, starts.status().ToString());
+  return 0;
+}
+
 absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
-  absl::StatusOr<int> stored = store_.Starts(job);
-  if (!stored.ok()) return stored.status();
-  const int starts = *stored + 1;  // that which made it RUNNING is not stored
+  const int starts = StartsOf(job) + 1;  // that which made it RUNNING is not stored
   if (starts >= kMostStarts)
     return absl::InternalError(
         absl::StrCat("the server ended abruptly each of the ", starts,
@@ -241,15 +243,27 @@ absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
   spdlog::info("{} was begun {} times before", job, starts);
   std::unique_lock lock(mutex_);
   if (starts >= kSuspectStarts) {
-    // Cancelling wakes nobody here.
-    while (!suspect_.empty() && !stopping_ && !active.cancellation.cancelled())
+    // Others get something done in each life of the server. Cancelling wakes nobody here.
+    const auto others_first = began_ + options_.suspect_delay;
+    while ((!suspect_.empty() || std::chrono::steady_clock::now() < others_first) && !stopping_ &&
+           !active.cancellation.cancelled())
       turn_.wait_for(lock, std::chrono::milliseconds(50));
     if (stopping_ || active.cancellation.cancelled()) return absl::CancelledError("the job was not begun");
     suspect_ = job;
   }
-  active.begun_again = std::chrono::steady_clock::now();
   lock.unlock();
-  return store_.PutStarts({{job, starts}});
+  // Without a note of it the job is begun all the same.
+  if (absl::Status put = store_.PutStarts({{job, starts}}); !put.ok())
+    spdlog::warn("{}: that it was begun was not stored: {}", job, put.ToString());
+  lock.lock();
+  active.begun_again = std::chrono::steady_clock::now();
+  if (!stopping_) return absl::OkStatus();
+  // ForgetStarts may have been here before.
+  active.begun_again.reset();
+  lock.unlock();
+  if (absl::Status put = store_.PutStarts({{job, 0}}); !put.ok())
+    spdlog::warn("{}: that the server stops in order was not stored: {}", job, put.ToString());
+  return absl::CancelledError("the job was not begun");
 }
 
 void JobRunner::ForgetStarts(bool all) {

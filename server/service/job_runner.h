@@ -38,6 +38,8 @@ struct JobRunnerOptions {
   // Between notes of how much of their time limits jobs have used: so much more a job may have after a crash.
   // A job that has run for so long has not ended the server by being begun.
   std::chrono::milliseconds time_used_period{2000};
+  // From the start of this process on, before jobs are begun that may have ended earlier ones.
+  std::chrono::milliseconds suspect_delay{3000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
       OptimizePipeline;
@@ -104,6 +106,7 @@ class JobRunner {
   // Notes that a job is begun which another process has begun before. Jobs with which several processes have
   // ended go one at a time: they may have ended with the others alone. Internal: too often, it is given up.
   absl::Status BeginAgain(const std::string& job, Active& active);
+  int StartsOf(const std::string& job);  // as the store has it; 0: it does not say
   // Jobs that the server has outlived, and all of them when it stops in order, count as begun for the first
   // time.
   void ForgetStarts(bool all);
@@ -131,6 +134,7 @@ class JobRunner {
   // device has come, and that wait for one of the threads' places before any that is in the line.
   int running_ = 0, waiting_ = 0, returning_ = 0;  // guarded by mutex_
   std::condition_variable place_;                  // one may be free
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::string suspect_;           // guarded by mutex_; the job whose turn it is in BeginAgain
   std::condition_variable turn_;  // there may be none
 

@@ -537,6 +537,7 @@ TEST_F(JobRunnerTest, WhatAJobHasUsedOfItsTimeLimitIsKeptWhileItRunsAndWhenTheSe
 // As a process leaves them that has ended abruptly: begun so often again.
 class BegunAgainTest : public JobRunnerTest {
  protected:
+  BegunAgainTest() { options_.suspect_delay = std::chrono::milliseconds(0); }
   void LeaveRunning(const std::string& job, int starts) {
     JobRecord record;
     record.id = job;
@@ -577,7 +578,7 @@ TEST_F(BegunAgainTest, AJobThatEndsItsServerEachTimeIsGivenUp) {
 
 TEST_F(BegunAgainTest, ANewJobIsNotCountedAndOneThatIsOutlivedStartsAnew) {
   NoteStarts();
-  options_.time_used_period = std::chrono::milliseconds(5);
+  options_.time_used_period = std::chrono::milliseconds(500);
   LeaveRunning("jobs/slow", 3);
   options_.threads = 2;
   StartRunner();
@@ -611,8 +612,8 @@ TEST_F(BegunAgainTest, SuspectsGoOneAtATimeAndKeepNobodyElse) {
   NoteStarts();
   options_.threads = 4;
   options_.time_used_period = std::chrono::hours(1);
-  LeaveRunning("jobs/a", 4);
-  LeaveRunning("jobs/b", 4);
+  LeaveRunning("jobs/a", 19);
+  LeaveRunning("jobs/b", 19);
   LeaveRunning("jobs/c", 0);
   StartRunner();
   ASSERT_TRUE(runner_->ResumeAll().ok());
@@ -622,10 +623,25 @@ TEST_F(BegunAgainTest, SuspectsGoOneAtATimeAndKeepNobodyElse) {
   ASSERT_THAT(begun, SizeIs(2)) << "one of the suspects waits";
   EXPECT_THAT(begun, ::testing::Contains("jobs/c 1"));
   const std::string first = begun[0] == "jobs/c 1" ? begun[1] : begun[0];
-  const std::string second = first == "jobs/a 5" ? "jobs/b" : "jobs/a";
-  EXPECT_EQ(*store_->Starts(second), 4) << "what it has not begun counts for nothing";
+  const std::string second = first == "jobs/a 20" ? "jobs/b" : "jobs/a";
+  EXPECT_EQ(*store_->Starts(second), 19) << "what it has not begun counts for nothing";
   steps_.LetGo(first);
-  EXPECT_THAT(steps_.Begun(3), ::testing::Contains(second + " 5"));
+  EXPECT_THAT(steps_.Begun(3), ::testing::Contains(second + " 20"));
+}
+
+TEST_F(BegunAgainTest, ASuspectLeavesOthersTheBeginningOfTheServersLife) {
+  NoteStarts();
+  options_.threads = 4;
+  options_.suspect_delay = std::chrono::hours(1);
+  LeaveRunning("jobs/a", 19);
+  LeaveRunning("jobs/c", 0);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/c 1"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/c 1"));
+  EXPECT_EQ(*store_->Starts("jobs/a"), 19) << "what it has not begun counts for nothing";
+  steps_.LetAllGo();
 }
 
 TEST_F(JobRunnerTest, ACancelledJobThatWaitedTakesNoRoomAndItsTimeLimitEndsNothing) {
