@@ -22,6 +22,9 @@ std::vector<std::string> UnknownSubmissionFields(const v1::SubmitRequest& reques
   std::vector<std::string> unknown;
   for (const google::protobuf::FieldDescriptor* field : set)
     if (field->number() > highest) unknown.emplace_back(field->name());
+  // Of a message that servers without the header know.
+  if (highest == kFieldsOfEarlierServers && request.limits().fusions() != 0)
+    unknown.emplace_back("limits.fusions");
   return unknown;
 }
 

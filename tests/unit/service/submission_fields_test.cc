@@ -1,0 +1,32 @@
+// What a server says that it knows of a submission, and what a client finds missing.
+#include "server/service/submission_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(SubmissionFields, OfAnEarlierServerThatSaysNothing) {
+  v1::SubmitRequest request;
+  request.set_candidates(5);
+  request.mutable_limits()->set_queue_seconds(60);
+  EXPECT_THAT(UnknownSubmissionFields(request, ""), IsEmpty());
+  request.set_device("H100");
+  EXPECT_THAT(UnknownSubmissionFields(request, ""), ElementsAre("device"));
+  request.mutable_limits()->set_fusions(500);
+  EXPECT_THAT(UnknownSubmissionFields(request, "no number"), ElementsAre("device", "limits.fusions"));
+}
+
+TEST(SubmissionFields, OfAServerLikeThisAllAreKnown) {
+  v1::SubmitRequest request;
+  request.set_device("H100");
+  request.mutable_limits()->set_fusions(500);
+  EXPECT_THAT(UnknownSubmissionFields(request, KnownSubmissionFields()), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fusion
