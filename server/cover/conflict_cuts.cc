@@ -21,19 +21,10 @@ NodeSet Below(const SetProblem& problem, const SetProblem::Set& set) {
   return below;
 }
 
-// Per node: what it descends from.
-std::vector<NodeSet> Ancestors(const SetProblem& problem) {
-  std::vector<NodeSet> ancestors(problem.descendants.size(), NodeSet(problem.node_count));
-  for (size_t node = 0; node < ancestors.size(); ++node)
-    for (int below : problem.descendants[node].Members()) ancestors[below].Add(static_cast<int>(node));
-  return ancestors;
-}
-
 // Which of many sets are in conflict with all of a few, which are bits of a word.
 class CommonConflicts {
  public:
-  CommonConflicts(const SetProblem& problem, const std::vector<int>& near)
-      : problem_(problem), near_(near), ancestors_(Ancestors(problem)) {
+  CommonConflicts(const SetProblem& problem, const std::vector<int>& near) : problem_(problem), near_(near) {
     for (int set : near) {
       members_.insert(members_.end(), problem.sets[set].members.begin(), problem.sets[set].members.end());
       ends_.push_back(members_.size());
@@ -76,9 +67,9 @@ class CommonConflicts {
     for (int member : problem_.sets[number].members) {
       nodes_[member].below |= bit;
       nodes_[member].above |= bit;
-      if (ancestors_.empty()) continue;
+      if (problem_.ancestors.empty()) continue;
       for (int node : problem_.descendants[member].Members()) nodes_[node].below |= bit;
-      for (int node : ancestors_[member].Members()) nodes_[node].above |= bit;
+      for (int node : problem_.ancestors[member].Members()) nodes_[node].above |= bit;
     }
   }
   bool WithOthers(int number) const {
@@ -91,7 +82,6 @@ class CommonConflicts {
   const std::vector<int>& near_;
   std::vector<int> members_;  // of all near sets, one after the other
   std::vector<size_t> ends_;  // of each in members_
-  const std::vector<NodeSet> ancestors_;
   std::vector<Relations> nodes_;
   uint64_t all_ = 0;
   std::vector<int> others_;  // for which there was no bit

@@ -51,9 +51,10 @@ absl::StatusOr<std::vector<int>> TopologicalPositions(const CoverProblem& proble
   return positions;
 }
 
+constexpr int kMaxReachabilityNodes = 20'000;
+
 // One union of bit vectors per edge.
 std::vector<NodeSet> Descendants(const CoverProblem& problem, const std::vector<int>& positions) {
-  constexpr int kMaxReachabilityNodes = 20'000;
   if (problem.node_count > kMaxReachabilityNodes) return {};
   std::vector<int> order(problem.node_count);
   for (int node = 0; node < problem.node_count; ++node) order[positions[node]] = node;
@@ -65,6 +66,19 @@ std::vector<NodeSet> Descendants(const CoverProblem& problem, const std::vector<
     }
   }
   return descendants;
+}
+
+std::vector<NodeSet> Ancestors(const CoverProblem& problem, const std::vector<int>& positions) {
+  if (problem.node_count > kMaxReachabilityNodes) return {};
+  std::vector<int> order(problem.node_count);
+  for (int node = 0; node < problem.node_count; ++node) order[positions[node]] = node;
+  std::vector<NodeSet> ancestors(problem.node_count, NodeSet(problem.node_count));
+  for (int node : order)
+    for (int next : problem.successors[node]) {
+      ancestors[next].Add(node);
+      ancestors[next].UnionWith(ancestors[node]);
+    }
+  return ancestors;
 }
 
 bool IsConvex(const CoverProblem& problem, const std::vector<int>& positions, const SetProblem::Set& set) {
@@ -135,6 +149,7 @@ absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem) {
   result.successors = problem.successors;
   result.sets_of.resize(problem.node_count);
   result.descendants = Descendants(problem, *positions);
+  result.ancestors = Ancestors(problem, *positions);
   size_t left_out = 0;
   for (auto& [members, columns] : columns_of) {
     auto faster = [&](int a, int b) { return problem.columns[a].seconds < problem.columns[b].seconds; };

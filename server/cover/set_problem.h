@@ -24,6 +24,7 @@ struct SetProblem {
   std::vector<std::vector<int>> sets_of;  // per node: sets with that node, ascending
   std::vector<NodeSet>
       descendants;  // per node; empty above kMaxReachabilityNodes, where it would take too much memory
+  std::vector<NodeSet> ancestors;  // per node: those that it descends from; likewise
   std::vector<std::string> notes;
   AnswerFilter filter;  // of lp_solve's answers about this problem and parts of it
 
