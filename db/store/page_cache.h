@@ -24,7 +24,8 @@ class LargestPage {
   unsigned parked_ = 0;   // 0: none
 };
 
-// For all connections of the process that are opened later. Without effect once SQLite has been used.
+// For all connections of the process that are opened later. Without effect once SQLite has been used. For
+// programs that are ours, before they have threads: it is a setting of the process.
 void UseQuickPageCaches();
 
 // How often caches of this process have been cut off where something may have been.

@@ -70,7 +70,6 @@ void Statement::Bind(int position, std::nullptr_t) {
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path, Mode mode,
                                                          std::chrono::milliseconds busy_timeout) {
-  UseQuickPageCaches();
   std::unique_ptr<Database> database(new Database(path));
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_READWRITE;
   if (mode == Mode::kReadWrite) flags |= SQLITE_OPEN_CREATE;

@@ -29,7 +29,7 @@ int Watch(sqlite3* connection, char**, const void*) {
 }  // namespace
 
 void CountStatements() {
-  UseQuickPageCaches();  // as every connection does, before SQLite is used
+  UseQuickPageCaches();  // as the server does, before SQLite is used
   sqlite3_auto_extension(reinterpret_cast<void (*)()>(&Watch));
 }
 

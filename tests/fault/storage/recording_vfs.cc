@@ -107,7 +107,7 @@ sqlite3_vfs g_vfs = {};
 }  // namespace
 
 RecordingVfs::RecordingVfs() {
-  UseQuickPageCaches();  // as every connection does, before SQLite is used
+  UseQuickPageCaches();  // as the server does, before SQLite is used
   sqlite3_initialize();
   g_recorder = this;
   g_real = sqlite3_vfs_find(nullptr);

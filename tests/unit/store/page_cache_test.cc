@@ -12,6 +12,9 @@
 namespace fusion {
 namespace {
 
+// Before any test uses SQLite.
+[[maybe_unused]] const bool kQuick = (UseQuickPageCaches(), true);
+
 TEST(LargestPageTest, WhatWasNeverThereIsNotCutOff) {
   LargestPage largest;
   EXPECT_FALSE(largest.CutOff(1));
