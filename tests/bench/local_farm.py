@@ -1,12 +1,23 @@
 """A farm of this machine for measurements and checks: a fusion-server, which takes an address of its own, and its workers."""
+import ctypes
 import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
+
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def ends_with_us():
+    """Of a child: it is terminated when this process ends, however that happens."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def free_address():
@@ -44,7 +55,8 @@ class LocalFarm:
 
     def start(self, program, *options):
         command = [os.path.join(self.binaries, program), *options]
-        self.processes.append(subprocess.Popen(command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL, env=self.environment))
+        self.processes.append(subprocess.Popen(command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL, env=self.environment,
+                                               preexec_fn=ends_with_us))
 
     def await_server(self, seconds):
         """Until it listens."""

@@ -105,6 +105,8 @@ def run(arguments, exit_codes=(0,)):
     if done.returncode not in exit_codes:
         output = (done.stdout[:600] if arguments[0] == "compute-sanitizer" else "") + done.stderr.strip()[-300:]
         raise RuntimeError(f"{' '.join(arguments[:3])}: exit code {done.returncode}: {output}")
+    if done.returncode != 0 and not done.stdout:
+        raise RuntimeError(f"{' '.join(arguments[:3])}: {done.stderr.strip()[-600:]}")
     return done.stdout
 
 
@@ -137,20 +139,23 @@ def check(options, farm, sequence, data_type, sizes, candidates):
         text = sequence.fuse(ROOT / "examples")
         text = with_leading_dimensions(text) if options.leading_dimensions else text
         source.write_text(sequences.fuse_text(text, data_type), encoding="utf-8")
-        command = ["submit", str(source), "--target", "cuda", "--json", "--candidates", str(candidates)]
+        farm.check()
+        # It ends before we do: the next checks with the same data would have to go on with it.
+        command = ["submit", str(source), "--target", "cuda", "--json", "--candidates", str(candidates), "--time-limit",
+                   str(SUBMIT_SECONDS - 20)]
         for name, value in sequence.size_options(sizes).items():
             command += ["--size", f"{name}={value}"]
         if options.leading_dimensions:
             command += ["--size", f"lda={sizes['n'] + 4}", "--size", f"ldb={sizes['n'] + 8}"]
         try:
             # 1: no candidate is good, and the report says why; or there is no report.
-            report = json.loads(run(farm.command(*command), exit_codes=(0, 1)) or "{}")
+            report = json.loads(run(farm.command(*command), exit_codes=(0, 1)))
             if "candidates" not in report:
                 return [f"no report: {report}"]
             folders, structures = [], set()
             for candidate in report["candidates"]:
                 words = structure(candidate["description"])
-                if options.leading_dimensions and not options.sanitize:
+                if options.leading_dimensions and not options.sanitize and candidate["outcome"] == "OK":
                     folders.append((candidate["description"], ""))
                 elif options.match in candidate["description"] and candidate["outcome"] == "OK" and not (
                         options.sanitize and words in structures):
@@ -160,8 +165,7 @@ def check(options, farm, sequence, data_type, sizes, candidates):
         except RuntimeError as error:
             return [str(error)]
         problems = [f"{candidate['outcome']}: {candidate.get('message', '')[:200]} ({candidate['description'][:120]})"
-                    for candidate in report["candidates"]
-                    if candidate["outcome"] != "OK" and "spills registers" not in (candidate.get("message") or "")]
+                    for candidate in report["candidates"] if candidate["outcome"] != "OK"]
         if not folders and options.match and not problems:
             return None
         if not folders:
@@ -325,9 +329,10 @@ def main():
             problems = [f"{type(error).__name__}: {error}"[:600]]
         tell(" ".join([sequence.name, data_type, *(f"{size}={value}" for size, value in sequence.size_options(sizes).items())]), problems)
 
-    farm = local_farm.LocalFarm(programs, [["--target", "cuda"]], options.jobs, data=data_of(options.data, programs),
-                                environment={"FUSION_NVRTC_PATH": peers_bench.nvrtc_path()} | dict(os.environ))
+    farm = None
     try:
+        farm = local_farm.LocalFarm(programs, [["--target", "cuda"]], options.jobs, data=data_of(options.data, programs),
+                                    environment={"FUSION_NVRTC_PATH": peers_bench.nvrtc_path()} | dict(os.environ))
         farm.wait_for_devices(180)
         # By size, not by example: submissions at once then differ in what they build and in the routines that they measure.
         cases = [(number, sequence, data_type, *case) for data_type, sequence in itertools.product(options.types, chosen)
@@ -340,7 +345,8 @@ def main():
         print(f"check_kernels.py: {error}", file=sys.stderr)
         return 1
     finally:
-        farm.close()
+        if farm:
+            farm.close()
     bad, unmatched = sum(bool(problems) for problems in told), sum(problems is None for problems in told)
     print(f"{len(told)} checks, {bad} of them bad" + (f", {unmatched} without such a candidate" if unmatched else ""))
     if LEFT_OUT:
