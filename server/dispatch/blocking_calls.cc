@@ -165,7 +165,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       limited ? std::chrono::ceil<std::chrono::milliseconds>(record->queue_limit)
               : options_.no_worker_patience;
   const Timestamp asked = clock_.Now();
-  const auto turn = std::min(patience, std::chrono::milliseconds(1000));
+  const auto turn = std::clamp(patience, std::chrono::milliseconds(50), std::chrono::milliseconds(1000));
   auto last_able = std::chrono::steady_clock::now();
   bool told = false;
   const std::function<void()> waits_no_longer = [&] {

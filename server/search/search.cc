@@ -91,7 +91,10 @@ absl::StatusOr<SearchSpace> SearchFusions(const Graph& graph, const SizeValues& 
         !large   ? ""
         : chains ? ", as chains alone since the graph is so large"
                  : ", as layers alone since the graph is so large",
-        sets.limit == EnumerationLimit::kMaxSets ? "; --max-fusions N looks at more" : ""));
+        (sets.limit == EnumerationLimit::kMaxSets || sets.limit == EnumerationLimit::kMaxCandidates) &&
+                options.max_fusions < kMostFusions
+            ? "; --max-fusions N looks at more"
+            : ""));
     for (const NodeSet& group : options.together) {
       NodeSet closure = ConvexClosure(problem, group);
       if (std::find(sets.sets.begin(), sets.sets.end(), closure) == sets.sets.end() &&

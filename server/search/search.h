@@ -34,6 +34,8 @@ struct SearchSpace {
   std::vector<std::string> notes;  // limits that were applied
 };
 
+// Most of SearchOptions::max_fusions that are offered: implementations take about 4 KB each.
+inline constexpr int64_t kMostFusions = 200'000;
 // Largest graph that is searched.
 inline constexpr int kMaxSearchedNodes = 10000;
 

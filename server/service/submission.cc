@@ -18,8 +18,6 @@ constexpr size_t kMaximumRequestIdBytes = 128;
 constexpr size_t kMaximumDeviceBytes = 200;
 constexpr int kMaximumPriority = 100;
 constexpr int kMaximumLimitSeconds = 86400;
-// Their implementations take about 4 KB each.
-constexpr int64_t kMaximumFusions = 200'000;
 
 absl::Status CheckArch(v1::Target target, const std::string& arch) {
   absl::StatusOr<ArchChoice> choice = ChooseArch(target, arch);
@@ -71,9 +69,9 @@ absl::Status CheckBenchmark(const Graph& graph) {
 }
 
 absl::Status CheckFusionLimit(const v1::JobLimits& limits) {
-  if (limits.fusions() >= 0 && limits.fusions() <= kMaximumFusions) return absl::OkStatus();
+  if (limits.fusions() >= 0 && limits.fusions() <= kMostFusions) return absl::OkStatus();
   return InvalidField("limits.fusions", absl::StrCat("must be a number of fusible sets, at most ",
-                                                     kMaximumFusions, ", or 0 for the server's own"));
+                                                     kMostFusions, ", or 0 for the server's own"));
 }
 
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {

@@ -225,7 +225,7 @@ class EveryOption : public ::testing::TestWithParam<OptionCase> {
       ++runs_[c];
       const FusionImplementation& implementation = implementations_[c];
       for (size_t p = 0; p < std::size(placements); ++p) {
-        if (!every_placement && p != (c + large_) % 2) continue;
+        if (!every_placement && p != (c + large_) % std::size(placements)) continue;
         const std::string where =
             absl::StrCat(implementation.Describe(*graph_), " at ", Text(spaced), ", placement ", p);
         const KernelLaunch& launch = code.launches[0];
