@@ -4,20 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/dispatch/clock.h"
-#include "server/service/data_directory.h"
 #include "server/service/status_conversion.h"
+#include "tests/unit/service/job_runner_fixture.h"
 
 namespace fusion {
 namespace {
@@ -27,131 +22,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
-
-// Pipelines wait here.
-class Barrier {
- public:
-  void Open() {
-    std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  bool Wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(60), [this] { return open_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
-};
-
-// Pipelines that go on when they are told to.
-class Steps {
- public:
-  // Notes that it has begun, and waits.
-  void Run(const std::string& name) {
-    std::unique_lock lock(mutex_);
-    begun_.push_back(name);
-    changed_.notify_all();
-    EXPECT_TRUE(
-        changed_.wait_for(lock, std::chrono::seconds(60), [&] { return all_ || let_go_.contains(name); }));
-  }
-  void LetGo(const std::string& name) {
-    std::lock_guard lock(mutex_);
-    let_go_.insert(name);
-    changed_.notify_all();
-  }
-  void LetAllGo() {
-    std::lock_guard lock(mutex_);
-    all_ = true;
-    changed_.notify_all();
-  }
-  // Those that have begun, in order, when they are so many.
-  std::vector<std::string> Begun(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return begun_.size() >= count; });
-    return begun_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> begun_;
-  std::set<std::string> let_go_;
-  bool all_ = false;
-};
-
-class JobRunnerTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto directory = TemporaryDirectory::Create();
-    ASSERT_TRUE(directory.ok());
-    directory_ = *std::move(directory);
-    auto store = OpenSqliteStore(DatabasePath(directory_->path()));
-    ASSERT_TRUE(store.ok()) << store.status();
-    store_ = *std::move(store);
-    dispatcher_ = std::make_unique<Dispatcher>(*store_, pool_.get_executor(), clock_);
-    ASSERT_TRUE(dispatcher_->Start().ok());
-    options_.threads = 1;
-    options_.pipeline = [this](const v1::SubmitRequest&,
-                               const PipelineContext&) -> absl::StatusOr<v1::JobResult> {
-      EXPECT_TRUE(barrier_.Wait());
-      return v1::JobResult();
-    };
-  }
-  void TearDown() override {
-    barrier_.Open();
-    steps_.LetAllGo();
-    runner_.reset();
-    dispatcher_.reset();
-    pool_.join();
-  }
-  void StartRunner() {
-    runner_ = std::make_unique<JobRunner>(*store_, *dispatcher_, nullptr, watchers_, options_);
-  }
-  absl::StatusOr<JobRecord> Submit(const std::string& user = "", double time_limit = 0,
-                                   const std::string& request_id = "", const std::string& graph_hash = "") {
-    v1::SubmitRequest request;
-    request.set_request_id(request_id);
-    request.set_time_limit_seconds(time_limit);
-    v1::GraphSummary graph;
-    graph.set_hash(graph_hash);
-    return runner_->Submit(request, graph, user);
-  }
-  // Waits until the job has ended.
-  JobRecord Ended(const std::string& job) {
-    for (int i = 0; i < 6000; ++i) {
-      absl::StatusOr<JobRecord> record = store_->GetJob(job);
-      EXPECT_TRUE(record.ok()) << record.status();
-      if (!record.ok() || IsTerminal(record->state)) return record.value_or(JobRecord());
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    ADD_FAILURE() << job << " does not end";
-    return JobRecord();
-  }
-  // A thread of the runner takes note of the end of a job after the end is stored.
-  absl::StatusOr<JobRecord> SubmitWhenThereIsRoom(const std::string& user = "") {
-    absl::StatusOr<JobRecord> job = Submit(user);
-    for (int i = 0; i < 1000 && absl::IsResourceExhausted(job.status()); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      job = Submit(user);
-    }
-    return job;
-  }
-
-  std::unique_ptr<TemporaryDirectory> directory_;
-  std::unique_ptr<Store> store_;
-  SystemClock clock_;
-  JobWatchers watchers_;
-  boost::asio::thread_pool pool_{1};
-  std::unique_ptr<Dispatcher> dispatcher_;
-  Barrier barrier_;
-  Steps steps_;
-  JobRunnerOptions options_;
-  std::unique_ptr<JobRunner> runner_;
-};
 
 // Jobs for a device that is not there keep nobody from those that are; when it comes, they go on as places
 // become free.
@@ -532,116 +402,6 @@ TEST_F(JobRunnerTest, WhatAJobHasUsedOfItsTimeLimitIsKeptWhileItRunsAndWhenTheSe
   barrier_.Open();
   stop.join();
   EXPECT_TRUE(more);
-}
-
-// As a process leaves them that has ended abruptly: begun so often again.
-class BegunAgainTest : public JobRunnerTest {
- protected:
-  BegunAgainTest() { options_.suspect_delay = std::chrono::milliseconds(0); }
-  void LeaveRunning(const std::string& job, int starts) {
-    JobRecord record;
-    record.id = job;
-    ASSERT_TRUE(store_->CreateJob(record, TimeOfDay()).ok());
-    JobUpdate update;
-    update.state = JobState::kRunning;
-    ASSERT_TRUE(store_->UpdateJob(job, update, TimeOfDay()).ok());
-    ASSERT_TRUE(store_->PutStarts({{job, starts}}).ok());
-  }
-  // Each start is noted before anything else is done.
-  void NoteStarts() {
-    options_.pipeline = [this](const v1::SubmitRequest&,
-                               const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
-      steps_.Run(absl::StrCat(context.job, " ", store_->Starts(context.job).value()));
-      return v1::JobResult();
-    };
-  }
-};
-
-TEST_F(BegunAgainTest, AJobThatEndsItsServerEachTimeIsGivenUp) {
-  NoteStarts();
-  LeaveRunning("jobs/killer", 98);
-  StartRunner();
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/killer 99"));
-  steps_.LetAllGo();
-  EXPECT_EQ(Ended("jobs/killer").state, JobState::kSucceeded);
-
-  LeaveRunning("jobs/worse", 99);
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  const JobRecord ended = Ended("jobs/worse");
-  EXPECT_EQ(ended.state, JobState::kFailed);
-  google::rpc::Status error;
-  ASSERT_TRUE(error.ParseFromString(ended.error));
-  EXPECT_THAT(error.message(), HasSubstr("ended abruptly each of the 100 times that it began this job"));
-  EXPECT_THAT(steps_.Begun(1), SizeIs(1)) << "it is not begun again";
-}
-
-TEST_F(BegunAgainTest, ANewJobIsNotCountedAndOneThatIsOutlivedStartsAnew) {
-  NoteStarts();
-  options_.time_used_period = std::chrono::milliseconds(500);
-  LeaveRunning("jobs/slow", 3);
-  options_.threads = 2;
-  StartRunner();
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/slow 4"));
-  for (int i = 0; i < 2000 && *store_->Starts("jobs/slow") > 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_EQ(*store_->Starts("jobs/slow"), 0);
-  const absl::StatusOr<JobRecord> fresh = Submit("somebody");
-  ASSERT_TRUE(fresh.ok());
-  EXPECT_THAT(steps_.Begun(2), ElementsAre("jobs/slow 4", fresh->id + " 0"));
-}
-
-TEST_F(BegunAgainTest, AServerThatStopsInOrderCountsForNothing) {
-  NoteStarts();
-  options_.time_used_period = std::chrono::hours(1);
-  LeaveRunning("jobs/good", 3);
-  StartRunner();
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/good 4"));
-  std::thread stop([this] { runner_->Stop(); });
-  for (int i = 0; i < 2000 && *store_->Starts("jobs/good") > 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_EQ(*store_->Starts("jobs/good"), 0);
-  steps_.LetAllGo();
-  stop.join();
-}
-
-// Of several jobs that were there when servers ended, one may be at fault.
-TEST_F(BegunAgainTest, SuspectsGoOneAtATimeAndKeepNobodyElse) {
-  NoteStarts();
-  options_.threads = 4;
-  options_.time_used_period = std::chrono::hours(1);
-  LeaveRunning("jobs/a", 19);
-  LeaveRunning("jobs/b", 19);
-  LeaveRunning("jobs/c", 0);
-  StartRunner();
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  std::vector<std::string> begun = steps_.Begun(2);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  begun = steps_.Begun(2);
-  ASSERT_THAT(begun, SizeIs(2)) << "one of the suspects waits";
-  EXPECT_THAT(begun, ::testing::Contains("jobs/c 1"));
-  const std::string first = begun[0] == "jobs/c 1" ? begun[1] : begun[0];
-  const std::string second = first == "jobs/a 20" ? "jobs/b" : "jobs/a";
-  EXPECT_EQ(*store_->Starts(second), 19) << "what it has not begun counts for nothing";
-  steps_.LetGo(first);
-  EXPECT_THAT(steps_.Begun(3), ::testing::Contains(second + " 20"));
-}
-
-TEST_F(BegunAgainTest, ASuspectLeavesOthersTheBeginningOfTheServersLife) {
-  NoteStarts();
-  options_.threads = 4;
-  options_.suspect_delay = std::chrono::hours(1);
-  LeaveRunning("jobs/a", 19);
-  LeaveRunning("jobs/c", 0);
-  StartRunner();
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/c 1"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/c 1"));
-  EXPECT_EQ(*store_->Starts("jobs/a"), 19) << "what it has not begun counts for nothing";
-  steps_.LetAllGo();
 }
 
 TEST_F(JobRunnerTest, ACancelledJobThatWaitedTakesNoRoomAndItsTimeLimitEndsNothing) {

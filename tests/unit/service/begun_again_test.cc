@@ -1,0 +1,130 @@
+// Jobs that end the server each time that it begins them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "google/rpc/status.pb.h"
+#include "server/service/job_runner.h"
+#include "tests/unit/service/job_runner_fixture.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// As a process leaves them that has ended abruptly: begun so often again.
+class BegunAgainTest : public JobRunnerTest {
+ protected:
+  BegunAgainTest() { options_.suspect_delay = std::chrono::milliseconds(0); }
+  void LeaveRunning(const std::string& job, int starts) {
+    JobRecord record;
+    record.id = job;
+    ASSERT_TRUE(store_->CreateJob(record, TimeOfDay()).ok());
+    JobUpdate update;
+    update.state = JobState::kRunning;
+    ASSERT_TRUE(store_->UpdateJob(job, update, TimeOfDay()).ok());
+    ASSERT_TRUE(store_->PutStarts({{job, starts}}).ok());
+  }
+  // Each start is noted before anything else is done.
+  void NoteStarts() {
+    options_.pipeline = [this](const v1::SubmitRequest&,
+                               const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+      steps_.Run(absl::StrCat(context.job, " ", store_->Starts(context.job).value()));
+      return v1::JobResult();
+    };
+  }
+};
+
+TEST_F(BegunAgainTest, AJobThatEndsItsServerEachTimeIsGivenUp) {
+  NoteStarts();
+  LeaveRunning("jobs/killer", 98);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/killer 99"));
+  steps_.LetAllGo();
+  EXPECT_EQ(Ended("jobs/killer").state, JobState::kSucceeded);
+
+  LeaveRunning("jobs/worse", 99);
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  const JobRecord ended = Ended("jobs/worse");
+  EXPECT_EQ(ended.state, JobState::kFailed);
+  google::rpc::Status error;
+  ASSERT_TRUE(error.ParseFromString(ended.error));
+  EXPECT_THAT(error.message(), HasSubstr("ended abruptly each of the 100 times that it began this job"));
+  EXPECT_THAT(steps_.Begun(1), SizeIs(1)) << "it is not begun again";
+}
+
+TEST_F(BegunAgainTest, ANewJobIsNotCountedAndOneThatIsOutlivedStartsAnew) {
+  NoteStarts();
+  options_.time_used_period = std::chrono::milliseconds(500);
+  LeaveRunning("jobs/slow", 3);
+  options_.threads = 2;
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/slow 4"));
+  for (int i = 0; i < 2000 && *store_->Starts("jobs/slow") > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(*store_->Starts("jobs/slow"), 0);
+  const absl::StatusOr<JobRecord> fresh = Submit("somebody");
+  ASSERT_TRUE(fresh.ok());
+  EXPECT_THAT(steps_.Begun(2), ElementsAre("jobs/slow 4", fresh->id + " 0"));
+}
+
+TEST_F(BegunAgainTest, AServerThatStopsInOrderCountsForNothing) {
+  NoteStarts();
+  options_.time_used_period = std::chrono::hours(1);
+  LeaveRunning("jobs/good", 3);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/good 4"));
+  std::thread stop([this] { runner_->Stop(); });
+  for (int i = 0; i < 2000 && *store_->Starts("jobs/good") > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(*store_->Starts("jobs/good"), 0);
+  steps_.LetAllGo();
+  stop.join();
+}
+
+// Of several jobs that were there when servers ended, one may be at fault.
+TEST_F(BegunAgainTest, SuspectsGoOneAtATimeAndKeepNobodyElse) {
+  NoteStarts();
+  options_.threads = 4;
+  options_.time_used_period = std::chrono::hours(1);
+  LeaveRunning("jobs/a", 19);
+  LeaveRunning("jobs/b", 19);
+  LeaveRunning("jobs/c", 0);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  std::vector<std::string> begun = steps_.Begun(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  begun = steps_.Begun(2);
+  ASSERT_THAT(begun, SizeIs(2)) << "one of the suspects waits";
+  EXPECT_THAT(begun, ::testing::Contains("jobs/c 1"));
+  const std::string first = begun[0] == "jobs/c 1" ? begun[1] : begun[0];
+  const std::string second = first == "jobs/a 20" ? "jobs/b" : "jobs/a";
+  EXPECT_EQ(*store_->Starts(second), 19) << "what it has not begun counts for nothing";
+  steps_.LetGo(first);
+  EXPECT_THAT(steps_.Begun(3), ::testing::Contains(second + " 20"));
+}
+
+TEST_F(BegunAgainTest, ASuspectLeavesOthersTheBeginningOfTheServersLife) {
+  NoteStarts();
+  options_.threads = 4;
+  options_.suspect_delay = std::chrono::hours(1);
+  LeaveRunning("jobs/a", 19);
+  LeaveRunning("jobs/c", 0);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/c 1"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/c 1"));
+  EXPECT_EQ(*store_->Starts("jobs/a"), 19) << "what it has not begun counts for nothing";
+  steps_.LetAllGo();
+}
+
+}  // namespace
+}  // namespace fusion
