@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "db/store/page_cache.h"
 
 namespace fusion {
 

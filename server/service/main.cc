@@ -11,7 +11,6 @@
 #include <memory>
 #include <string>
 
-#include "db/store/page_cache.h"
 #include "library/monitor/grpc_log.h"
 #include "library/monitor/log.h"
 #include "library/monitor/service_manager.h"
@@ -35,7 +34,6 @@ void RaiseFileLimit() {
 
 int main(int argc, char** argv) {
   fusion::KeepOpenSslToTheEnd();
-  fusion::UseQuickPageCaches();
   fusion::ServerOptions options;
   options.address = "127.0.0.1:50051";
   options.data_directory = fusion::DefaultDataDirectory();

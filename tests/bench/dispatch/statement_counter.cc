@@ -4,8 +4,6 @@
 
 #include <mutex>
 
-#include "db/store/page_cache.h"
-
 namespace fusion {
 namespace {
 
@@ -28,10 +26,7 @@ int Watch(sqlite3* connection, char**, const void*) {
 
 }  // namespace
 
-void CountStatements() {
-  UseQuickPageCaches();  // as the server does, before SQLite is used
-  sqlite3_auto_extension(reinterpret_cast<void (*)()>(&Watch));
-}
+void CountStatements() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(&Watch)); }
 
 std::map<std::string, int64_t> CountedStatements() {
   std::lock_guard lock(g_mutex);

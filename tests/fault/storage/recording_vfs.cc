@@ -5,8 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "db/store/page_cache.h"
-
 namespace fusion {
 namespace {
 
@@ -107,7 +105,6 @@ sqlite3_vfs g_vfs = {};
 }  // namespace
 
 RecordingVfs::RecordingVfs() {
-  UseQuickPageCaches();  // as the server does, before SQLite is used
   sqlite3_initialize();
   g_recorder = this;
   g_real = sqlite3_vfs_find(nullptr);
