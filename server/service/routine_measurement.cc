@@ -1,8 +1,10 @@
 // Small programs of one function each, in which a block loads or computes its elements a few times or many
-// times. The difference is what the routine takes (seed 000, section 4.4.3).
+// times. The difference is what the routine takes (seed 000, section 4.4.3). How often is found in rounds:
+// see routine_repeats.h.
 #include "server/service/routine_measurement.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -13,11 +15,14 @@
 #include "absl/strings/str_format.h"
 #include "server/service/job_stages.h"
 #include "server/service/reported_times.h"
+#include "server/service/routine_repeats.h"
 
 namespace fusion {
 namespace {
 
 constexpr int kProgramsAtOnce = 32;  // timed by one task
+// Times of loads and stores at their slowest over those of a copy: of few blocks, from other places.
+constexpr double kSlowestTransfers = 4;
 
 v1::MeasurementMethod Method(bool cuda) {
   v1::MeasurementMethod method;
@@ -34,7 +39,8 @@ v1::MeasurementMethod Method(bool cuda) {
 // A kernel, built to repeat its routine few and many times.
 struct Variant {
   RoutineKernel kernel;
-  int few_repeats = 1, many_repeats = 1;
+  // Of this round.
+  std::vector<int> resident;  // blocks, the numbers that are to be measured
   const CodeUnit* few = nullptr;
   const CodeUnit* many = nullptr;
 };
@@ -47,9 +53,12 @@ struct Trial {
   int64_t extra_shared_bytes = 0;
 };
 
-// Of a point of a table: the times of both programs, 0 while they are not known.
+using Point = std::pair<const Variant*, int>;  // of a table: with so many resident blocks
+
+// Of a point: the times of both programs, 0 while they are not known.
 struct Times {
   double few = 0, many = 0;
+  Repeats repeats;
   int64_t extra_shared_bytes = 0;
 };
 
@@ -59,8 +68,9 @@ struct Bench {
   Submission submission;
   std::unique_ptr<CostModel> model;
   GeneratedCode code;
+  Repeats repeats, most_repeats;  // of this round, and of the last that there can be
   std::vector<Variant> variants;
-  std::map<std::pair<const Variant*, int>, Times> times;  // by resident blocks
+  std::map<Point, Times> times;
 };
 
 class RoutineMeasurement {
@@ -74,25 +84,32 @@ class RoutineMeasurement {
     text.set_fuse(source.text);
     auto submission = CheckSource(text, context_.catalog);
     if (!submission.ok()) return submission.status();
-    auto bench = std::make_unique<Bench>();
-    bench->transfers = source.transfers;
-    bench->submission = *std::move(submission);
-    bench->model = std::make_unique<CostModel>(device_);
-    const Graph& graph = *bench->submission.graph;
-    for (RoutineKernel& kernel :
-         RoutineKernels(graph, bench->submission.sizes, *bench->model, source.transfers)) {
+    const Graph& graph = *submission->graph;
+    const CostModel model(device_);
+    std::map<Likes, std::vector<Variant>> variants;
+    for (const RoutineKernel& kernel : RoutineKernels(graph, submission->sizes, model, source.transfers)) {
       const bool known =
-          tables.Has(kernel.routine) && (!source.transfers || tables.Has(StoreName(*bench, kernel)));
-      if (known)
+          tables.Has(kernel.routine) && (!source.transfers || tables.Has(StoreName(graph, kernel)));
+      if (known) {
         known_.insert(kernel.routine);
-      else
-        bench->variants.push_back({std::move(kernel)});
+        continue;
+      }
+      std::map<Likes, std::vector<int>> residents;
+      for (int resident : ResidentBlocksOf(graph, kernel.implementation))
+        residents[LikesOf(source, kernel, resident)].push_back(resident);
+      for (auto& [likes, resident] : residents) variants[likes].push_back({kernel, std::move(resident)});
     }
-    if (bench->variants.empty()) return absl::OkStatus();
-    SetSizes(bench.get());
-    if (auto status = CheckDeviceMemory(bench->submission, device_); !status.ok()) return status;
-    if (auto status = Generate(bench.get()); !status.ok()) return status;
-    benches_.push_back(std::move(bench));
+    for (auto& [likes, those] : variants) {
+      auto bench = std::make_unique<Bench>();
+      bench->transfers = source.transfers;
+      bench->submission = *submission;
+      bench->model = std::make_unique<CostModel>(device_);
+      bench->variants = std::move(those);
+      SetSizes(bench.get());
+      if (auto status = CheckDeviceMemory(bench->submission, device_); !status.ok()) return status;
+      if (auto status = Generate(bench.get()); !status.ok()) return status;
+      benches_.push_back(std::move(bench));
+    }
     return absl::OkStatus();
   }
 
@@ -101,21 +118,40 @@ class RoutineMeasurement {
 
   // Builds and times all, and makes the tables. Routines that could not be measured have none.
   absl::StatusOr<std::vector<v1::RoutineTable>> Run(std::vector<std::string>* notes) {
-    if (auto status = Build(notes); !status.ok()) return status;
-    if (auto status = Time(notes); !status.ok()) return status;
+    for (bool more = true; more;) {
+      if (auto status = Build(notes); !status.ok()) return status;
+      if (auto status = Time(notes); !status.ok()) return status;
+      auto prepared = RepeatMore();
+      if (!prepared.ok()) return prepared.status();
+      more = *prepared;
+    }
     return Tables(notes);
   }
 
  private:
-  static std::string StoreName(const Bench& bench, const RoutineKernel& kernel) {
-    const Graph& graph = *bench.submission.graph;
+  // What is timed on the same elements, which are as many as the largest grid takes: grids that are much
+  // smaller would pass over them a hundred times.
+  using Likes = std::pair<bool, int>;
+
+  Likes LikesOf(const RoutineSource& source, const RoutineKernel& kernel, int resident) const {
+    if (source.transfers || !cuda_) return {};
+    const auto elements = static_cast<unsigned>(kernel.implementation.parameters.elements_per_block);
+    return {resident > 4, static_cast<int>(std::bit_width(elements)) / 2};
+  }
+
+  static std::string StoreName(const Graph& graph, const RoutineKernel& kernel) {
     return StoreRoutine(graph.value(graph.outputs().front()), kernel.implementation.parameters.load_path);
   }
 
   // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here;
   // then the largest are left out.
-  std::vector<int> ResidentBlocksOf(const SkeletonParameters& parameters, int64_t shared_bytes) const {
+  std::vector<int> ResidentBlocksOf(const Graph& graph, const FusionImplementation& implementation) const {
     if (!cuda_) return {1};
+    const SkeletonParameters& parameters = implementation.parameters;
+    int64_t entry_bytes = 4;
+    for (const Value& value : graph.values())
+      entry_bytes = std::max<int64_t>(entry_bytes, DataTypeBytes(value.type.data_type));
+    const int64_t shared_bytes = implementation.shared_entries * parameters.elements_per_block * entry_bytes;
     const int most = std::max(1, ResidentBlocks(device_, parameters.threads, 32, shared_bytes));
     std::vector<int> resident;
     const bool single =
@@ -129,12 +165,9 @@ class RoutineMeasurement {
   // nearly alike; for loads so many that caches hold no part to speak of.
   void SetSizes(Bench* bench) const {
     int64_t largest = 1;
-    for (const Variant& variant : bench->variants) {
-      const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
-      const int64_t shared = variant.kernel.implementation.shared_entries * parameters.elements_per_block * 4;
-      largest = std::max<int64_t>(
-          largest, int64_t{ResidentBlocksOf(parameters, shared).back()} * parameters.elements_per_block);
-    }
+    for (const Variant& variant : bench->variants)
+      largest = std::max<int64_t>(largest, int64_t{variant.resident.back()} *
+                                               variant.kernel.implementation.parameters.elements_per_block);
     int64_t elements = 3 * largest * device_.multiprocessors();
     const Graph& graph = *bench->submission.graph;
     const Value& input = graph.value(graph.inputs().front());
@@ -154,34 +187,68 @@ class RoutineMeasurement {
     auto code = GenerateCode(bench->submission, *bench->model, *plans);
     if (!code.ok()) return code.status();
     bench->code = *std::move(code);
-    // Repeated so often that computation takes longer than loads and stores, which must not hide a part of
-    // it, even at the peak rate.
+    // Repeated at most so often that computation takes longer than loads and stores, which must not hide a
+    // part of it, even at the peak rate; on a GPU, where few begin and most never come to that, than slow
+    // ones too.
     const double bytes = static_cast<double>(graph.FloorBytes(bench->submission.sizes));
     const double flops = std::max(NodeFlops(graph, graph.nodes().front(), bench->submission.sizes), 1.0);
     const double once = flops / device_.peak_flops(), hidden = bytes / device_.copy_bytes_per_second();
-    const double least = cuda_ ? 1e-5 : 5e-4;  // seconds, to stand out from what starting takes
-    const int few =
-        bench->transfers ? 4 : static_cast<int>(std::clamp(std::max(hidden, least) / once, 4.0, 4000.0));
-    for (Variant& variant : bench->variants) {
-      variant.few_repeats = few;
-      variant.many_repeats = bench->transfers ? 3 * few : 2 * few;
-      for (bool many : {false, true}) {
-        FusionImplementation implementation = variant.kernel.implementation;
-        SkeletonParameters& parameters = implementation.parameters;
-        (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) =
-            many ? variant.many_repeats : variant.few_repeats;
-        auto unit = bench->code.library->Add(implementation, false);
-        if (!unit.ok()) return unit.status();
-        (many ? variant.many : variant.few) = *unit;
-      }
+    const double least = cuda_ ? kLeastDifference : 5e-4;  // seconds, to stand out from what starting takes
+    if (bench->transfers) {
+      bench->repeats = bench->most_repeats = {.few = kFewestRepeats, .many = 3 * kFewestRepeats};
+    } else {
+      const double longer = (cuda_ ? kSlowestTransfers : 1) * std::max(hidden, least);
+      const int few = static_cast<int>(std::clamp(longer / once, 1.0 * kFewestRepeats, 4000.0));
+      bench->most_repeats = {.few = few, .many = 2 * few};
+      // On the host a compiler that runs again takes longer than many repeats do.
+      bench->repeats = cuda_ ? FirstRepeats(bench->most_repeats) : bench->most_repeats;
+    }
+    for (Variant& variant : bench->variants)
+      if (auto status = GenerateKernels(bench, &variant); !status.ok()) return status;
+    return absl::OkStatus();
+  }
+
+  // Of this round.
+  static absl::Status GenerateKernels(Bench* bench, Variant* variant) {
+    for (bool many : {false, true}) {
+      FusionImplementation implementation = variant->kernel.implementation;
+      SkeletonParameters& parameters = implementation.parameters;
+      (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) =
+          many ? bench->repeats.many : bench->repeats.few;
+      auto unit = bench->code.library->Add(implementation, false);
+      if (!unit.ok()) return unit.status();
+      (many ? variant->many : variant->few) = *unit;
     }
     return absl::OkStatus();
+  }
+
+  // Prepares another round for what did not stand out and can be repeated more often. False: there is none.
+  absl::StatusOr<bool> RepeatMore() {
+    bool any = false;
+    for (const auto& bench : benches_) {
+      const bool last = bench->repeats.few >= bench->most_repeats.few;
+      bench->repeats = NextRepeats(bench->repeats, bench->most_repeats);
+      for (Variant& variant : bench->variants) {
+        std::vector<int> again;
+        for (int resident : variant.resident)
+          if (const auto times = bench->times.find({&variant, resident});
+              !last && times != bench->times.end() &&
+              !RoutineStandsOut(times->second.few, times->second.many))
+            again.push_back(resident);
+        variant.resident = std::move(again);
+        if (variant.resident.empty()) continue;
+        any = true;
+        if (auto status = GenerateKernels(bench.get(), &variant); !status.ok()) return status;
+      }
+    }
+    return any;
   }
 
   absl::Status Build(std::vector<std::string>* notes) {
     std::vector<const CodeUnit*> units;
     for (const auto& bench : benches_)
-      for (const auto& unit : bench->code.library->units()) units.push_back(unit.get());
+      for (const auto& unit : bench->code.library->units())
+        if (tried_.insert(unit.get()).second) units.push_back(unit.get());
     const DistinctBuilds distinct = DistinctBuildsOf(units);
     auto outcomes = context_.dispatcher.Build(context_.job, distinct.tasks, context_.cancellation,
                                               [&](int done, int total, int reused, int failed) {
@@ -218,9 +285,8 @@ class RoutineMeasurement {
     std::vector<Trial> trials;
     for (const Variant& variant : bench.variants) {
       if (!Built({variant.few, variant.many})) continue;
-      const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
       const int64_t own = SharedBytes(variant.few->code.launches.front().shared, bench.submission.sizes);
-      for (int resident : ResidentBlocksOf(parameters, own)) {
+      for (int resident : variant.resident) {
         // So much that one block more does not fit. 1 KiB of each block's belongs to the system.
         int64_t extra = 0;
         if (cuda_)
@@ -242,14 +308,14 @@ class RoutineMeasurement {
     };
     std::vector<Part> parts;  // of each task
     for (const auto& bench : benches_) {
-      if (!Built(bench->code.reference) || !Built(bench->code.unfused.front())) continue;
+      const std::vector<Trial> trials = TrialsOf(*bench);
+      if (trials.empty() || !Built(bench->code.reference) || !Built(bench->code.unfused.front())) continue;
       const auto program = [&](const char* name, const std::vector<const CodeUnit*>& units, bool f64) {
         return ProgramOfUnits(bench->submission, device_, built_, units, name, f64);
       };
       const v1::Session session =
           SessionOf(bench->submission, program("reference", bench->code.reference, true),
                     program("unfused", bench->code.unfused.front(), false), context_.job);
-      const std::vector<Trial> trials = TrialsOf(*bench);
       for (size_t first = 0; first < trials.size(); first += kProgramsAtOnce) {
         v1::TimeTask task;
         *task.mutable_session() = session;
@@ -271,6 +337,7 @@ class RoutineMeasurement {
       }
     }
     std::string failure;
+    std::map<Bench*, std::map<Point, Times>> found;
     int done = 0, wrong = 0;
     auto status = context_.dispatcher.Time(
         context_.job, tasks, device_, context_.cancellation,
@@ -287,8 +354,9 @@ class RoutineMeasurement {
             if (measurement.kernels_size() == 0 ||
                 (cuda_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident))
               continue;
-            Times& times = part.bench->times[{trial.variant, trial.resident}];
+            Times& times = found[part.bench][{trial.variant, trial.resident}];
             (trial.many ? times.many : times.few) = measurement.cold().median();
+            times.repeats = part.bench->repeats;
             times.extra_shared_bytes = trial.extra_shared_bytes;
           }
           v1::JobEvent event;
@@ -299,6 +367,10 @@ class RoutineMeasurement {
           if (context_.emit) context_.emit(std::move(event));
         });
     if (!status.ok()) return status;
+    // A pair of which one failed leaves those of the round before.
+    for (const auto& [bench, points] : found)
+      for (const auto& [point, times] : points)
+        if (times.few > 0 && times.many > 0) bench->times[point] = times;
     if (!failure.empty()) notes->push_back(absl::StrCat("routines: ", failure));
     if (wrong > 0)
       notes->push_back(
@@ -325,22 +397,20 @@ class RoutineMeasurement {
     for (const auto& bench : benches_) {
       for (const Variant& variant : bench->variants) wanted.insert(variant.kernel.routine);
       for (const auto& [key, times] : bench->times) {
-        if (times.few <= 0 || times.many <= 0) continue;
         const Variant& variant = *key.first;
         const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
         const double tiles = std::ceil(static_cast<double>(bench->submission.sizes.at(kElementsSize)) /
                                        parameters.elements_per_block);
         const double passes =
             std::ceil(tiles / (double(device_.multiprocessors()) * key.second));  // of the busiest block
-        const double routine =
-            (times.many - times.few) / ((variant.many_repeats - variant.few_repeats) * passes);
+        const double routine = (times.many - times.few) / ((times.repeats.many - times.repeats.few) * passes);
         add(variant.kernel.routine, parameters, key.second, times.extra_shared_bytes, routine);
         // What a tile takes beside its loads: an operation on each entry, which takes next to nothing, and
         // the store.
         const double started = device_.launch_seconds() + bench->model->StartSeconds();
         if (bench->transfers)
-          add(StoreName(*bench, variant.kernel), parameters, key.second, times.extra_shared_bytes,
-              (times.few - started) / passes - variant.few_repeats * routine);
+          add(StoreName(*bench->submission.graph, variant.kernel), parameters, key.second,
+              times.extra_shared_bytes, (times.few - started) / passes - times.repeats.few * routine);
       }
     }
     for (const std::string& routine : wanted)
@@ -356,6 +426,7 @@ class RoutineMeasurement {
   const PipelineContext& context_;
   std::vector<std::unique_ptr<Bench>> benches_;
   std::set<std::string> known_;
+  std::set<const CodeUnit*> tried_;  // to build
   BuiltCode built_;
 };
 

@@ -63,8 +63,10 @@ MOST_LARGE_ENTRIES = 32_000_003  # of a list: 1,000,003 elements of up to 31 ent
 # With --sanitize: every access is followed, and racecheck keeps them all.
 SANITIZED_SIZES = {"vector": [{"n": 5003}], "elements": [{"e": 301}], "matrix": [{"m": 301, "n": 256}, {"m": 301, "n": 261}],
                    "square": [{"n": 256}, {"n": 261}]}
-# With --wide: rows that a cluster holds, of lengths that permit vectors (the last) and not.
-WIDE_SIZES = {"matrix": [{"m": 301, "n": 16381}, {"m": 301, "n": 16384}]}
+# With --wide: rows that clusters hold, of lengths that permit vectors and not: in f32, of two blocks, of four (the last three take more
+# shared memory than two have), and of eight (the last).
+WIDE_SIZES = {"matrix": [{"m": 301, "n": 16381}, {"m": 301, "n": 16384}, {"m": 65, "n": 100001}, {"m": 67, "n": 131072},
+                         {"m": 31, "n": 262144}]}
 # With --leading-dimensions: rows that permit vectors (the last, which is checked alone by default), and such that do not.
 SPACED_SIZES = {"matrix": [{"m": 301, "n": 1003}, {"m": 301, "n": 1004}], "square": [{"n": 301}, {"n": 300}]}
 LEFT_OUT = []  # folders for aligned buffers that wait for nvcc

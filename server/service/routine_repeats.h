@@ -1,0 +1,38 @@
+// How often programs that measure a routine repeat it: few and many times.
+#pragma once
+
+#include <algorithm>
+
+namespace fusion {
+
+struct Repeats {
+  int few = 1, many = 2;
+};
+
+inline constexpr int kFewestRepeats = 4;
+inline constexpr double kLeastDifference =
+    3e-5;  // seconds: the clock of a GPU counts in steps of half a microsecond to one
+inline constexpr int kRepeatsGrow = 8;  // from one round of measuring to the next
+
+// From the peak rate alone follows how often a routine has to be repeated at most, so that it takes longer
+// than loads and stores, which run beside it. Routines of many instructions for each operation, and those of
+// few threads, take a hundred times as long: measuring begins with few and goes on where these do not
+// suffice.
+inline Repeats FirstRepeats(Repeats most) {
+  constexpr int kLess = kRepeatsGrow * kRepeatsGrow;
+  const int few = std::min(most.few, std::max(kFewestRepeats, (most.few + kLess - 1) / kLess));
+  return {.few = few, .many = 2 * few};
+}
+
+inline Repeats NextRepeats(Repeats repeats, Repeats most) {
+  const int few = std::min(repeats.few * kRepeatsGrow, most.few);
+  return {.few = few, .many = 2 * few};
+}
+
+// Whether the difference of two times in seconds, of a routine repeated few times and twice as often, is what
+// the repeats took: then nothing else was as long, and the clock's steps are small beside it.
+inline bool RoutineStandsOut(double few, double many) {
+  return many >= 1.8 * few && many - few >= kLeastDifference;
+}
+
+}  // namespace fusion
