@@ -1,5 +1,7 @@
 #include "server/service/tune_stream.h"
 
+#include <grpcpp/impl/codegen/proto_utils.h>
+
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <functional>
@@ -25,7 +27,7 @@ constexpr std::chrono::seconds kAuthenticateEvery{1};
 
 // Messages are handled one after the other: reports where they are read, which takes microseconds; Hello and
 // declarations, which wait for the disk, on the pool. Reads and writes go on side by side.
-class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse> {
+class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   TuneStream(TuningRegistry& tunings, boost::asio::thread_pool& pool, AccessGate& gate,
              const grpc::CallbackServerContext& call)
@@ -62,9 +64,11 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
       if (finished_) return;
       handling_ = true;
     }
-    if (request_.ByteSizeLong() > largest_)
+    if (read_.Length() > largest_)
       return Handled(absl::ResourceExhaustedError(
-          absl::StrCat("the message has ", request_.ByteSizeLong(), " bytes; at most ", largest_)));
+          absl::StrCat("the message has ", read_.Length(), " bytes; at most ", largest_)));
+    if (!grpc::SerializationTraits<v1::TuneRequest>::Deserialize(&read_, &request_).ok())
+      return Handled(absl::InvalidArgumentError("the message cannot be read: its bytes are no TuneRequest"));
     if (absl::Status good = StillGood(); !good.ok()) return Handled(good);
     if (request_.has_reports() && program_)
       return Handled(RunCatching([this] { return tunings_.Report(*program_, request_.reports()); }));
@@ -149,7 +153,7 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
     if (program_ && program_->unacknowledged() >= kMostUnacknowledged)
       return;  // asked again at the next acknowledgement
     reading_ = true;
-    StartRead(&request_);
+    StartRead(&read_);
   }
 
   // The program has said everything: what it said is still acknowledged.
@@ -178,10 +182,15 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
       }
       return;
     }
+    written_.Clear();
+    bool own_buffer = false;
+    if (!grpc::SerializationTraits<v1::TuneResponse>::Serialize(*response, &written_, &own_buffer).ok()) {
+      end_ = absl::InternalError("an answer could not be written as bytes");
+      return FinishIfDone(std::move(lock));
+    }
     writing_ = true;
-    response_ = *std::move(response);
-    StartWrite(&response_);
-    if (response_.has_acknowledged()) ReadIfMay();
+    StartWrite(&written_);
+    if (response->has_acknowledged()) ReadIfMay();
   }
 
   void End(absl::Status status) {
@@ -209,12 +218,13 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
   const std::shared_ptr<ProgramOutbox> outbox_;
 
   // Used by whoever handles the message.
+  grpc::ByteBuffer read_;
   v1::TuneRequest request_;
   std::chrono::steady_clock::time_point authenticated_;
   // Constant after Hello was handled; set with mutex_ held.
   std::shared_ptr<TuningProgram> program_;
 
-  v1::TuneResponse response_;  // being written
+  grpc::ByteBuffer written_;
 
   std::mutex mutex_;
   // Guarded by mutex_.
@@ -228,7 +238,7 @@ class TuneStream : public grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneRespo
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* StartTuneStream(
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartTuneStream(
     TuningRegistry& tunings, boost::asio::thread_pool& pool, AccessGate& gate,
     const grpc::CallbackServerContext& call) {
   auto* stream = new TuneStream(tunings, pool, gate, call);

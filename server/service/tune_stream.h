@@ -1,6 +1,7 @@
 // Tune: the connection of one running program.
 #pragma once
 
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <boost/asio/thread_pool.hpp>
@@ -14,8 +15,9 @@ namespace fusion {
 // Asks the gate, then serves the program until it or the server goes. All arguments but the call outlive the
 // stream. Ends with InvalidArgument: messages that the protocol does not allow; ResourceExhausted: too large,
 // or too many programs; Aborted: the process has connected again; Unauthenticated: what the caller showed is
-// good no more; Unavailable: the server goes down.
-grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* StartTuneStream(
+// good no more; Unavailable: the server goes down. The messages are v1::TuneRequest and v1::TuneResponse, as
+// bytes: gRPC would tell one that cannot be read as the end of the stream.
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartTuneStream(
     TuningRegistry& tunings, boost::asio::thread_pool& pool, AccessGate& gate,
     const grpc::CallbackServerContext& call);
 

@@ -23,7 +23,7 @@ TunerServiceImpl::TunerServiceImpl(const ServiceContext& context, TuningRegistry
     : context_(context), tunings_(tunings) {}
 TunerServiceImpl::~TunerServiceImpl() = default;
 
-grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* TunerServiceImpl::Tune(
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* TunerServiceImpl::Tune(
     grpc::CallbackServerContext* call) {
   return StartTuneStream(tunings_, context_.requests, context_.gate, *call);
 }

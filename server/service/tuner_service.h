@@ -7,14 +7,20 @@
 
 namespace fusion {
 
+// v1::TunerService::CallbackService, but that the messages of Tune come as bytes (StartTuneStream).
+using TunerCallbacks = v1::TunerService::WithRawCallbackMethod_Tune<
+    v1::TunerService::WithCallbackMethod_ListTunings<v1::TunerService::WithCallbackMethod_GetTuning<
+        v1::TunerService::WithCallbackMethod_WatchTuning<v1::TunerService::WithCallbackMethod_ResetTuning<
+            v1::TunerService::WithCallbackMethod_ListTuningReports<v1::TunerService::Service>>>>>>;
+
 // Thread safe. The registry outlives it.
-class TunerServiceImpl : public v1::TunerService::CallbackService {
+class TunerServiceImpl : public TunerCallbacks {
  public:
   // Not inline: whoever makes one need not compile the handlers of all methods.
   TunerServiceImpl(const ServiceContext& context, TuningRegistry& tunings);
   ~TunerServiceImpl() override;
 
-  grpc::ServerBidiReactor<v1::TuneRequest, v1::TuneResponse>* Tune(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Tune(
       grpc::CallbackServerContext* call) override;
   grpc::ServerUnaryReactor* ListTunings(grpc::CallbackServerContext* call,
                                         const v1::ListTuningsRequest* request,
