@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -59,6 +60,7 @@ using Point = std::pair<const Variant*, int>;  // of a table: with so many resid
 struct Times {
   double few = 0, many = 0;
   Repeats repeats;
+  bool counts = false;  // they stand out, or there are no better ones
   int64_t extra_shared_bytes = 0;
 };
 
@@ -99,6 +101,7 @@ class RoutineMeasurement {
         residents[LikesOf(source, kernel, resident)].push_back(resident);
       for (auto& [likes, resident] : residents) variants[likes].push_back({kernel, std::move(resident)});
     }
+    std::vector<std::unique_ptr<Bench>> benches;
     for (auto& [likes, those] : variants) {
       auto bench = std::make_unique<Bench>();
       bench->transfers = source.transfers;
@@ -108,8 +111,9 @@ class RoutineMeasurement {
       SetSizes(bench.get());
       if (auto status = CheckDeviceMemory(bench->submission, device_); !status.ok()) return status;
       if (auto status = Generate(bench.get()); !status.ok()) return status;
-      benches_.push_back(std::move(bench));
+      benches.push_back(std::move(bench));
     }
+    std::move(benches.begin(), benches.end(), std::back_inserter(benches_));
     return absl::OkStatus();
   }
 
@@ -119,12 +123,20 @@ class RoutineMeasurement {
   // Builds and times all, and makes the tables. Routines that could not be measured have none.
   absl::StatusOr<std::vector<v1::RoutineTable>> Run(std::vector<std::string>* notes) {
     for (bool more = true; more;) {
-      if (auto status = Build(notes); !status.ok()) return status;
-      if (auto status = Time(notes); !status.ok()) return status;
+      if (auto status = Build(); !status.ok()) return status;
+      if (auto status = Time(); !status.ok()) return status;
       auto prepared = RepeatMore();
       if (!prepared.ok()) return prepared.status();
       more = *prepared;
     }
+    const int failed = static_cast<int>(tried_.size() - built_.binaries.size());
+    if (failed > 0)
+      notes->push_back(
+          absl::StrFormat("%d of %d benchmark programs of routines were not built", failed, tried_.size()));
+    if (!failure_.empty()) notes->push_back(absl::StrCat("routines: ", failure_));
+    if (wrong_ > 0)
+      notes->push_back(
+          absl::StrCat(wrong_, " benchmark programs of routines gave wrong results and count for nothing"));
     return Tables(notes);
   }
 
@@ -161,13 +173,15 @@ class RoutineMeasurement {
     return resident;
   }
 
-  // Elements: a few times as many as all blocks of the largest grid have at once, so that grids divide them
-  // nearly alike; for loads so many that caches hold no part to speak of.
+  static int64_t Powers(int64_t number) { return std::bit_ceil(static_cast<uint64_t>(number)); }
+
+  // Elements: a few times as many as all blocks of the largest grid have at once, in powers of two, so that
+  // grids divide them alike, or nearly; for loads so many that caches hold no part to speak of.
   void SetSizes(Bench* bench) const {
     int64_t largest = 1;
     for (const Variant& variant : bench->variants)
-      largest = std::max<int64_t>(largest, int64_t{variant.resident.back()} *
-                                               variant.kernel.implementation.parameters.elements_per_block);
+      largest = std::max(largest, Powers(variant.resident.back()) *
+                                      Powers(variant.kernel.implementation.parameters.elements_per_block));
     int64_t elements = 3 * largest * device_.multiprocessors();
     const Graph& graph = *bench->submission.graph;
     const Value& input = graph.value(graph.inputs().front());
@@ -232,8 +246,7 @@ class RoutineMeasurement {
         std::vector<int> again;
         for (int resident : variant.resident)
           if (const auto times = bench->times.find({&variant, resident});
-              !last && times != bench->times.end() &&
-              !RoutineStandsOut(times->second.few, times->second.many))
+              !last && times != bench->times.end() && !times->second.counts)
             again.push_back(resident);
         variant.resident = std::move(again);
         if (variant.resident.empty()) continue;
@@ -244,35 +257,29 @@ class RoutineMeasurement {
     return any;
   }
 
-  absl::Status Build(std::vector<std::string>* notes) {
+  absl::Status Build() {
     std::vector<const CodeUnit*> units;
     for (const auto& bench : benches_)
       for (const auto& unit : bench->code.library->units())
         if (tried_.insert(unit.get()).second) units.push_back(unit.get());
     const DistinctBuilds distinct = DistinctBuildsOf(units);
+    v1::BuildProgress before = builds_;  // of the rounds before
     auto outcomes = context_.dispatcher.Build(context_.job, distinct.tasks, context_.cancellation,
                                               [&](int done, int total, int reused, int failed) {
+                                                builds_.set_done(before.done() + done);
+                                                builds_.set_total(before.total() + total);
+                                                builds_.set_reused(before.reused() + reused);
+                                                builds_.set_failed(before.failed() + failed);
                                                 v1::JobEvent event;
-                                                v1::BuildProgress* progress = event.mutable_build();
-                                                progress->set_done(done);
-                                                progress->set_total(total);
-                                                progress->set_reused(reused);
-                                                progress->set_failed(failed);
+                                                *event.mutable_build() = builds_;
                                                 if (context_.emit) context_.emit(std::move(event));
                                               });
     if (!outcomes.ok()) return outcomes.status();
-    int failed = 0;
     for (const BuildOutcome& outcome : *outcomes) CountBuild(outcome, context_.metrics);
     for (size_t i = 0; i < units.size(); ++i) {
       const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
-      if (result.outcome() == v1::OK)
-        built_.binaries[units[i]] = result.binary();
-      else
-        ++failed;
+      if (result.outcome() == v1::OK) built_.binaries[units[i]] = result.binary();
     }
-    if (failed > 0)
-      notes->push_back(
-          absl::StrFormat("%d of %d benchmark programs of routines were not built", failed, units.size()));
     return absl::OkStatus();
   }
 
@@ -300,7 +307,7 @@ class RoutineMeasurement {
     return trials;
   }
 
-  absl::Status Time(std::vector<std::string>* notes) {
+  absl::Status Time() {
     std::vector<v1::TimeTask> tasks;
     struct Part {
       Bench* bench;
@@ -309,7 +316,11 @@ class RoutineMeasurement {
     std::vector<Part> parts;  // of each task
     for (const auto& bench : benches_) {
       const std::vector<Trial> trials = TrialsOf(*bench);
-      if (trials.empty() || !Built(bench->code.reference) || !Built(bench->code.unfused.front())) continue;
+      if (trials.empty()) continue;
+      if (!Built(bench->code.reference) || !Built(bench->code.unfused.front())) {
+        LeaveOut(trials);
+        continue;
+      }
       const auto program = [&](const char* name, const std::vector<const CodeUnit*>& units, bool f64) {
         return ProgramOfUnits(bench->submission, device_, built_, units, name, f64);
       };
@@ -336,19 +347,21 @@ class RoutineMeasurement {
         parts.push_back(std::move(part));
       }
     }
-    std::string failure;
     std::map<Bench*, std::map<Point, Times>> found;
-    int done = 0, wrong = 0;
+    timings_.set_total(timings_.total() + static_cast<int>(tasks.size()));
     auto status = context_.dispatcher.Time(
         context_.job, tasks, device_, context_.cancellation,
         [&](int index, const v1::TimeResult& reported, bool) {
           const Part& part = parts[index];
           const v1::TimeResult result = ReportedTimes(reported, tasks[index], context_.metrics);
-          if (!result.failure().empty()) failure = result.failure();
+          if (!result.failure().empty()) {
+            failure_ = result.failure();
+            LeaveOut(part.trials);
+          }
           for (int i = 0; i < result.programs_size(); ++i) {
             const v1::ProgramMeasurement& measurement = result.programs(i);
             const Trial& trial = part.trials[i];
-            if (measurement.outcome() == v1::WRONG_RESULT) ++wrong;
+            if (measurement.outcome() == v1::WRONG_RESULT) ++wrong_;
             if (measurement.outcome() != v1::OK) continue;
             // Registers may leave room for fewer blocks than were wanted.
             if (measurement.kernels_size() == 0 ||
@@ -359,23 +372,26 @@ class RoutineMeasurement {
             times.repeats = part.bench->repeats;
             times.extra_shared_bytes = trial.extra_shared_bytes;
           }
+          timings_.set_done(timings_.done() + 1);
+          timings_.set_last(part.trials.front().variant->kernel.routine);
           v1::JobEvent event;
-          v1::TimeProgress* progress = event.mutable_timing();
-          progress->set_done(++done);
-          progress->set_total(static_cast<int>(tasks.size()));
-          progress->set_last(part.trials.front().variant->kernel.routine);
+          *event.mutable_timing() = timings_;
           if (context_.emit) context_.emit(std::move(event));
         });
     if (!status.ok()) return status;
-    // A pair of which one failed leaves those of the round before.
-    for (const auto& [bench, points] : found)
-      for (const auto& [point, times] : points)
-        if (times.few > 0 && times.many > 0) bench->times[point] = times;
-    if (!failure.empty()) notes->push_back(absl::StrCat("routines: ", failure));
-    if (wrong > 0)
-      notes->push_back(
-          absl::StrCat(wrong, " benchmark programs of routines gave wrong results and count for nothing"));
+    for (auto& [bench, points] : found)
+      for (auto& [point, times] : points) {
+        if (times.few <= 0 || times.many <= 0) continue;
+        times.counts = bench->transfers || bench->repeats.few >= bench->most_repeats.few ||
+                       RoutineStandsOut(times.few, times.many);
+        bench->times[point] = times;
+      }
     return absl::OkStatus();
+  }
+
+  // A routine of which a part could not be tried has no table, which would be taken for a whole one for ever.
+  void LeaveOut(const std::vector<Trial>& trials) {
+    for (const Trial& trial : trials) left_out_.insert(trial.variant->kernel.routine);
   }
 
   std::vector<v1::RoutineTable> Tables(std::vector<std::string>* notes) const {
@@ -398,6 +414,7 @@ class RoutineMeasurement {
       for (const Variant& variant : bench->variants) wanted.insert(variant.kernel.routine);
       for (const auto& [key, times] : bench->times) {
         const Variant& variant = *key.first;
+        if (!times.counts || left_out_.count(variant.kernel.routine)) continue;
         const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
         const double tiles = std::ceil(static_cast<double>(bench->submission.sizes.at(kElementsSize)) /
                                        parameters.elements_per_block);
@@ -428,6 +445,12 @@ class RoutineMeasurement {
   std::set<std::string> known_;
   std::set<const CodeUnit*> tried_;  // to build
   BuiltCode built_;
+  std::set<std::string> left_out_;
+  // Of all rounds.
+  v1::BuildProgress builds_;
+  v1::TimeProgress timings_;
+  std::string failure_;  // the last
+  int wrong_ = 0;        // results
 };
 
 }  // namespace
