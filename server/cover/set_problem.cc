@@ -53,11 +53,16 @@ absl::StatusOr<std::vector<int>> TopologicalPositions(const CoverProblem& proble
 
 constexpr int kMaxReachabilityNodes = 20'000;
 
-// One union of bit vectors per edge.
-std::vector<NodeSet> Descendants(const CoverProblem& problem, const std::vector<int>& positions) {
+// Producers first.
+std::vector<int> NodesInOrder(const std::vector<int>& positions) {
+  std::vector<int> order(positions.size());
+  for (size_t node = 0; node < positions.size(); ++node) order[positions[node]] = static_cast<int>(node);
+  return order;
+}
+
+// Of each node, by one union of bit vectors per edge; none where the graph is too large for that.
+std::vector<NodeSet> Descendants(const CoverProblem& problem, const std::vector<int>& order) {
   if (problem.node_count > kMaxReachabilityNodes) return {};
-  std::vector<int> order(problem.node_count);
-  for (int node = 0; node < problem.node_count; ++node) order[positions[node]] = node;
   std::vector<NodeSet> descendants(problem.node_count, NodeSet(problem.node_count));
   for (auto node = order.rbegin(); node != order.rend(); ++node) {
     for (int next : problem.successors[*node]) {
@@ -68,10 +73,8 @@ std::vector<NodeSet> Descendants(const CoverProblem& problem, const std::vector<
   return descendants;
 }
 
-std::vector<NodeSet> Ancestors(const CoverProblem& problem, const std::vector<int>& positions) {
+std::vector<NodeSet> Ancestors(const CoverProblem& problem, const std::vector<int>& order) {
   if (problem.node_count > kMaxReachabilityNodes) return {};
-  std::vector<int> order(problem.node_count);
-  for (int node = 0; node < problem.node_count; ++node) order[positions[node]] = node;
   std::vector<NodeSet> ancestors(problem.node_count, NodeSet(problem.node_count));
   for (int node : order)
     for (int next : problem.successors[node]) {
@@ -148,8 +151,9 @@ absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem) {
   result.node_count = problem.node_count;
   result.successors = problem.successors;
   result.sets_of.resize(problem.node_count);
-  result.descendants = Descendants(problem, *positions);
-  result.ancestors = Ancestors(problem, *positions);
+  const std::vector<int> order = NodesInOrder(*positions);
+  result.descendants = Descendants(problem, order);
+  result.ancestors = Ancestors(problem, order);
   size_t left_out = 0;
   for (auto& [members, columns] : columns_of) {
     auto faster = [&](int a, int b) { return problem.columns[a].seconds < problem.columns[b].seconds; };
