@@ -246,7 +246,8 @@ class RoutineMeasurement {
         std::vector<int> again;
         for (int resident : variant.resident)
           if (const auto times = bench->times.find({&variant, resident});
-              !last && times != bench->times.end() && !times->second.counts)
+              !last && times != bench->times.end() && !times->second.counts &&
+              !left_out_.count(variant.kernel.routine))
             again.push_back(resident);
         variant.resident = std::move(again);
         if (variant.resident.empty()) continue;
@@ -279,6 +280,7 @@ class RoutineMeasurement {
     for (size_t i = 0; i < units.size(); ++i) {
       const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
       if (result.outcome() == v1::OK) built_.binaries[units[i]] = result.binary();
+      if (result.outcome() == v1::WORKER_LOST) lost_.insert(units[i]);
     }
     return absl::OkStatus();
   }
@@ -315,12 +317,9 @@ class RoutineMeasurement {
     };
     std::vector<Part> parts;  // of each task
     for (const auto& bench : benches_) {
+      LeaveOutLost(*bench);
       const std::vector<Trial> trials = TrialsOf(*bench);
-      if (trials.empty()) continue;
-      if (!Built(bench->code.reference) || !Built(bench->code.unfused.front())) {
-        LeaveOut(trials);
-        continue;
-      }
+      if (trials.empty() || !Built(bench->code.reference) || !Built(bench->code.unfused.front())) continue;
       const auto program = [&](const char* name, const std::vector<const CodeUnit*>& units, bool f64) {
         return ProgramOfUnits(bench->submission, device_, built_, units, name, f64);
       };
@@ -354,14 +353,12 @@ class RoutineMeasurement {
         [&](int index, const v1::TimeResult& reported, bool) {
           const Part& part = parts[index];
           const v1::TimeResult result = ReportedTimes(reported, tasks[index], context_.metrics);
-          if (!result.failure().empty()) {
-            failure_ = result.failure();
-            LeaveOut(part.trials);
-          }
+          if (!result.failure().empty()) failure_ = result.failure();
           for (int i = 0; i < result.programs_size(); ++i) {
             const v1::ProgramMeasurement& measurement = result.programs(i);
             const Trial& trial = part.trials[i];
             if (measurement.outcome() == v1::WRONG_RESULT) ++wrong_;
+            if (measurement.outcome() == v1::WORKER_LOST) left_out_.insert(trial.variant->kernel.routine);
             if (measurement.outcome() != v1::OK) continue;
             // Registers may leave room for fewer blocks than were wanted.
             if (measurement.kernels_size() == 0 ||
@@ -389,9 +386,17 @@ class RoutineMeasurement {
     return absl::OkStatus();
   }
 
-  // A routine of which a part could not be tried has no table, which would be taken for a whole one for ever.
-  void LeaveOut(const std::vector<Trial>& trials) {
-    for (const Trial& trial : trials) left_out_.insert(trial.variant->kernel.routine);
+  // A routine of which something was lost with a worker has no table: it would be taken for a whole one for
+  // ever. What cannot be built or run does not change that: it would be tried again by every job.
+  void LeaveOutLost(const Bench& bench) {
+    const auto lost = [&](const CodeUnit* unit) { return lost_.count(unit) > 0; };
+    const auto any_lost = [&](const std::vector<const CodeUnit*>& units) {
+      return std::any_of(units.begin(), units.end(), lost);
+    };
+    const bool all = any_lost(bench.code.reference) || any_lost(bench.code.unfused.front());
+    for (const Variant& variant : bench.variants)
+      if (!variant.resident.empty() && (all || lost(variant.few) || lost(variant.many)))
+        left_out_.insert(variant.kernel.routine);
   }
 
   std::vector<v1::RoutineTable> Tables(std::vector<std::string>* notes) const {
@@ -445,7 +450,8 @@ class RoutineMeasurement {
   std::set<std::string> known_;
   std::set<const CodeUnit*> tried_;  // to build
   BuiltCode built_;
-  std::set<std::string> left_out_;
+  std::set<const CodeUnit*> lost_;  // their builds, with workers
+  std::set<std::string> left_out_;  // routines
   // Of all rounds.
   v1::BuildProgress builds_;
   v1::TimeProgress timings_;

@@ -67,9 +67,9 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     if (read_.Length() > largest_)
       return Handled(absl::ResourceExhaustedError(
           absl::StrCat("the message has ", read_.Length(), " bytes; at most ", largest_)));
+    if (absl::Status good = StillGood(); !good.ok()) return Handled(good);
     if (!grpc::SerializationTraits<v1::TuneRequest>::Deserialize(&read_, &request_).ok())
       return Handled(absl::InvalidArgumentError("the message cannot be read: its bytes are no TuneRequest"));
-    if (absl::Status good = StillGood(); !good.ok()) return Handled(good);
     if (request_.has_reports() && program_)
       return Handled(RunCatching([this] { return tunings_.Report(*program_, request_.reports()); }));
     boost::asio::post(pool_, [this] { Handled(RunCatching([this] { return HandleSlowly(); })); });

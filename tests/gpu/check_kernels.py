@@ -5,7 +5,7 @@
     python3 tests/gpu/check_kernels.py --full [--kinds vector,elements,matrix]
     python3 tests/gpu/check_kernels.py --leading-dimensions
     python3 tests/gpu/check_kernels.py --sanitize [--leading-dimensions]
-    python3 tests/gpu/check_kernels.py --wide [--sanitize] --match cluster
+    python3 tests/gpu/check_kernels.py --wide [--sanitize] --match cluster --sizes 3 --only softmax,layer_norm,rms_norm
 
 All submissions go to a farm of this machine that lasts as long as the checks, or, with --data, whose tables of routine times and builds
 the next checks find again.
@@ -17,7 +17,7 @@ kernels, runs with --misaligned. With --sanitize instead: the exported
 folders of candidates of different structure are compiled with nvcc, and their examples run under compute-sanitizer's
 memcheck, racecheck, initcheck and synccheck; what these find is a failure. With --leading-dimensions the rows of all matrices lie
 further apart than they are long; without --sanitize it is the submission then that checks values and what lies between rows. With --wide rows are so long that
-clusters of blocks may hold them. With --full every size of the tables below, from empty ones to 1,000,003 entries and 4093 x 5001.
+clusters of blocks may hold them, and every check has to have a candidate that --match asks for. With --full every size of the tables below, from empty ones to 1,000,003 entries and 4093 x 5001.
 
 Exit status: 0 all good, 1 something is wrong, 2 bad usage, 77 this machine lacks what the checks, or some of them, take; "SKIP" says what.
 """
