@@ -202,7 +202,7 @@ TEST_F(RoutineMeasurementTest, RoutinesAtThePeakOutweighSlowMemory) {
 // What was hidden in one round and failed from then on is not taken for a time.
 TEST_F(RoutineMeasurementTest, TimesThatDoNotStandOutAreNotKept) {
   failing_round_ = 2;
-  StartGpu(/*routine_seconds=*/1e-7, /*transfer_seconds=*/2e-5);
+  StartGpu(/*routine_seconds=*/1e-7, /*transfer_seconds=*/3e-5);
   const std::vector<v1::RoutineTable> tables = Measure();
   EXPECT_FALSE(tables.empty()) << "grids of few blocks stand out in the first round";
   for (const v1::RoutineTable& table : tables)
