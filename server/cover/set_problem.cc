@@ -25,12 +25,12 @@ absl::Status CheckColumns(const CoverProblem& problem) {
   return absl::OkStatus();
 }
 
-// Position of each node in a topological order.
-absl::StatusOr<std::vector<int>> TopologicalPositions(const CoverProblem& problem) {
+// All nodes, producers first.
+absl::StatusOr<std::vector<int>> TopologicalOrder(const CoverProblem& problem) {
   if (problem.node_count < 0 || static_cast<int>(problem.successors.size()) != problem.node_count)
     return absl::InvalidArgumentError(
         absl::StrCat(problem.successors.size(), " successor lists for ", problem.node_count, " nodes"));
-  std::vector<int> waiting_for(problem.node_count, 0), order, positions(problem.node_count, 0);
+  std::vector<int> waiting_for(problem.node_count, 0), order;
   for (const std::vector<int>& list : problem.successors) {
     for (int next : list) {
       if (next < 0 || next >= problem.node_count)
@@ -41,23 +41,21 @@ absl::StatusOr<std::vector<int>> TopologicalPositions(const CoverProblem& proble
   }
   for (int node = 0; node < problem.node_count; ++node)
     if (waiting_for[node] == 0) order.push_back(node);
-  for (size_t i = 0; i < order.size(); ++i) {
-    positions[order[i]] = static_cast<int>(i);
+  for (size_t i = 0; i < order.size(); ++i)
     for (int next : problem.successors[order[i]])
       if (--waiting_for[next] == 0) order.push_back(next);
-  }
   if (static_cast<int>(order.size()) != problem.node_count)
     return absl::InvalidArgumentError("the graph has a cycle");
-  return positions;
+  return order;
 }
 
 constexpr int kMaxReachabilityNodes = 20'000;
 
-// Producers first.
-std::vector<int> NodesInOrder(const std::vector<int>& positions) {
-  std::vector<int> order(positions.size());
-  for (size_t node = 0; node < positions.size(); ++node) order[positions[node]] = static_cast<int>(node);
-  return order;
+// Of each node, its place in the order.
+std::vector<int> PositionsIn(const std::vector<int>& order) {
+  std::vector<int> positions(order.size());
+  for (size_t i = 0; i < order.size(); ++i) positions[order[i]] = static_cast<int>(i);
+  return positions;
 }
 
 // Of each node, by one union of bit vectors per edge; none where the graph is too large for that.
@@ -139,8 +137,9 @@ bool SetProblem::IsExactCover(const std::vector<int>& chosen) const {
 }
 
 absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem) {
-  absl::StatusOr<std::vector<int>> positions = TopologicalPositions(problem);
-  if (!positions.ok()) return positions.status();
+  const absl::StatusOr<std::vector<int>> order = TopologicalOrder(problem);
+  if (!order.ok()) return order.status();
+  const std::vector<int> positions = PositionsIn(*order);
   if (absl::Status status = CheckColumns(problem); !status.ok()) return status;
 
   std::map<std::vector<int>, std::vector<int>> columns_of;  // by members
@@ -151,16 +150,15 @@ absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem) {
   result.node_count = problem.node_count;
   result.successors = problem.successors;
   result.sets_of.resize(problem.node_count);
-  const std::vector<int> order = NodesInOrder(*positions);
-  result.descendants = Descendants(problem, order);
-  result.ancestors = Ancestors(problem, order);
+  result.descendants = Descendants(problem, *order);
+  result.ancestors = Ancestors(problem, *order);
   size_t left_out = 0;
   for (auto& [members, columns] : columns_of) {
     auto faster = [&](int a, int b) { return problem.columns[a].seconds < problem.columns[b].seconds; };
     std::stable_sort(columns.begin(), columns.end(), faster);
     SetProblem::Set set{problem.columns[columns[0]].nodes, members, columns,
                         problem.columns[columns[0]].seconds};
-    if (!IsConvex(problem, *positions, set)) {
+    if (!IsConvex(problem, positions, set)) {
       left_out += columns.size();
       continue;
     }
