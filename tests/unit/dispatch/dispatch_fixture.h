@@ -8,6 +8,7 @@
 #include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -172,6 +173,19 @@ class DispatchTest : public ::testing::Test {
       if (HasFatalFailure()) break;
     }
     return assignments;
+  }
+
+  // A worker that answers all that it is given with such reports, until it is to stop.
+  void Work(v1::SynchronizeRequest request,
+            const std::function<v1::TaskReport(const v1::Assignment&)>& report_of,
+            const std::atomic<bool>& stop) {
+    request.set_wait_seconds(0.02);
+    while (!stop) {
+      const v1::SynchronizeResponse response = Call(request);
+      request.clear_tasks();
+      for (const v1::Assignment& assignment : response.assignments())
+        *request.add_tasks() = report_of(assignment);
+    }
   }
 
   using BuildFuture = std::future<absl::StatusOr<std::vector<BuildOutcome>>>;

@@ -57,16 +57,12 @@ class ConfirmTest : public DispatchTest {
     const std::string name = "worker of " + devices.front().uuid();
     Call(Request(name, {}, devices));
     workers_.emplace_back([this, name, devices, outcome = std::move(outcome)] {
-      v1::SynchronizeRequest request = Request(name, {}, devices);
-      request.set_wait_seconds(0.02);
-      while (!stop_) {
-        const v1::SynchronizeResponse response = Call(request);
-        request.clear_tasks();
-        for (const v1::Assignment& assignment : response.assignments())
-          *request.add_tasks() = Answer(assignment, [&](const std::string& name) {
-            return outcome(name, assignment.time().programs_size());
-          });
-      }
+      const auto report_of = [&](const v1::Assignment& assignment) {
+        return Answer(assignment, [&](const std::string& program) {
+          return outcome(program, assignment.time().programs_size());
+        });
+      };
+      Work(Request(name, {}, devices), report_of, stop_);
     });
   }
   void StartWorker(const v1::DeviceDescription& device, OutcomeOf outcome) {
@@ -77,16 +73,12 @@ class ConfirmTest : public DispatchTest {
     // Known to the dispatcher before the job looks for it.
     Call(Request("worker of " + device.uuid(), {}, {device}));
     workers_.emplace_back([this, device, outcomes = std::move(outcomes)] {
-      v1::SynchronizeRequest request = Request("worker of " + device.uuid(), {}, {device});
-      request.set_wait_seconds(0.02);
-      for (size_t next = 0; !stop_;) {
-        const v1::SynchronizeResponse response = Call(request);
-        request.clear_tasks();
-        for (const v1::Assignment& assignment : response.assignments())
-          *request.add_tasks() = Answer(assignment, [&](const std::string&) {
-            return outcomes[std::min(next++, outcomes.size() - 1)];
-          });
-      }
+      size_t next = 0;
+      const auto report_of = [&](const v1::Assignment& assignment) {
+        return Answer(assignment,
+                      [&](const std::string&) { return outcomes[std::min(next++, outcomes.size() - 1)]; });
+      };
+      Work(Request("worker of " + device.uuid(), {}, {device}), report_of, stop_);
     });
   }
   // A worker that builds the binary, and fails at timings while the store is without it. Meanwhile a second

@@ -64,23 +64,15 @@ class RoutineMeasurementTest : public DispatchTest {
   void StartGpu(double routine_seconds, double transfer_seconds, double bytes_per_second = 1e15) {
     Call(Request("gpu", {}, {device_}));
     worker_ = std::thread([this, routine_seconds, transfer_seconds, bytes_per_second] {
-      v1::SynchronizeRequest request = Request("gpu", {}, {device_});
-      request.set_wait_seconds(0.02);
-      while (!stop_) {
-        const v1::SynchronizeResponse response = Call(request);
-        request.clear_tasks();
-        for (const v1::Assignment& assignment : response.assignments()) {
-          if (assignment.has_build()) {
-            *request.add_tasks() = Built(assignment, v1::OK, Upload(assignment.build().source()));
-            continue;
-          }
-          v1::TaskReport report = Running(assignment);
-          *report.mutable_time() =
-              Times(assignment.time(), routine_seconds,
-                    transfer_seconds + assignment.time().session().floor_bytes() / bytes_per_second);
-          *request.add_tasks() = report;
-        }
-      }
+      const auto report_of = [&](const v1::Assignment& assignment) {
+        if (assignment.has_build()) return Built(assignment, v1::OK, Upload(assignment.build().source()));
+        v1::TaskReport report = Running(assignment);
+        *report.mutable_time() =
+            Times(assignment.time(), routine_seconds,
+                  transfer_seconds + assignment.time().session().floor_bytes() / bytes_per_second);
+        return report;
+      };
+      Work(Request("gpu", {}, {device_}), report_of, stop_);
     });
   }
 
@@ -224,7 +216,7 @@ TEST_F(RoutineMeasurementTest, WhatIsLostWithAWorkerLeavesNoTable) {
   EXPECT_THAT(notes_, Contains(AllOf(HasSubstr("no times of square_map"), HasSubstr("entry"))));
 }
 
-// What does not stand out at the most repeats has the times of these.
+// Of what never takes any time rounds end, and there is no table.
 TEST_F(RoutineMeasurementTest, RoundsEnd) {
   StartGpu(/*routine_seconds=*/1e-12, /*transfer_seconds=*/1e-3);
   EXPECT_THAT(Measure(), IsEmpty());
