@@ -22,7 +22,7 @@ namespace fusion {
 namespace {
 
 constexpr int kProgramsAtOnce = 32;  // timed by one task
-// Times of loads and stores at their slowest over those of a copy: of few blocks, from other places.
+// Times of loads and stores, at their slowest, over those of a copy. Assumed.
 constexpr double kSlowestTransfers = 4;
 
 v1::MeasurementMethod Method(bool cuda) {
@@ -118,7 +118,7 @@ class RoutineMeasurement {
   }
 
   bool empty() const { return benches_.empty(); }
-  int known() const { return static_cast<int>(known_.size()); }  // routines that were left out
+  int known() const { return static_cast<int>(known_.size()); }  // routines that need no measuring
 
   // Builds and times all, and makes the tables. Routines that could not be measured have none.
   absl::StatusOr<std::vector<v1::RoutineTable>> Run(std::vector<std::string>* notes) {
@@ -201,9 +201,8 @@ class RoutineMeasurement {
     auto code = GenerateCode(bench->submission, *bench->model, *plans);
     if (!code.ok()) return code.status();
     bench->code = *std::move(code);
-    // Repeated at most so often that computation takes longer than loads and stores, which must not hide a
-    // part of it, even at the peak rate; on a GPU, where few begin and most never come to that, than slow
-    // ones too.
+    // Repeated at most so often that even at the peak rate computation takes longer than loads and stores,
+    // which must not hide a part of it: on a GPU, where most never come to that, longer than slow ones.
     const double bytes = static_cast<double>(graph.FloorBytes(bench->submission.sizes));
     const double flops = std::max(NodeFlops(graph, graph.nodes().front(), bench->submission.sizes), 1.0);
     const double once = flops / device_.peak_flops(), hidden = bytes / device_.copy_bytes_per_second();
@@ -264,7 +263,7 @@ class RoutineMeasurement {
       for (const auto& unit : bench->code.library->units())
         if (tried_.insert(unit.get()).second) units.push_back(unit.get());
     const DistinctBuilds distinct = DistinctBuildsOf(units);
-    v1::BuildProgress before = builds_;  // of the rounds before
+    const v1::BuildProgress before = builds_;  // of the rounds before
     auto outcomes = context_.dispatcher.Build(context_.job, distinct.tasks, context_.cancellation,
                                               [&](int done, int total, int reused, int failed) {
                                                 builds_.set_done(before.done() + done);

@@ -10,8 +10,8 @@ struct Repeats {
 };
 
 inline constexpr int kFewestRepeats = 4;
-inline constexpr double kLeastDifference =
-    3e-5;  // seconds: the clock of a GPU counts in steps of half a microsecond to one
+// Seconds. The clock of a GPU counts in steps of half a microsecond to one.
+inline constexpr double kLeastDifference = 3e-5;
 inline constexpr int kRepeatsGrow = 8;  // from one round of measuring to the next
 
 // From the peak rate alone follows how often a routine has to be repeated at most, so that it takes longer
