@@ -105,6 +105,19 @@ bool Write(const std::string& path, const std::string& text) {
   return bool(file);
 }
 
+// The exit status. Nothing is written under an empty name.
+int WriteAll(const std::string& output, const nlohmann::ordered_json& json, const std::string& plots,
+             const std::vector<PredictedGraph>& plotted) {
+  if (!output.empty() && !Write(output, json.dump(1) + "\n")) return 1;
+  if (plots.empty()) return 0;
+  const auto measured_plot = PlotPredictedAgainstMeasured(plotted);
+  const auto convergence_plot = PlotConvergence(plotted);
+  return measured_plot.ok() && convergence_plot.ok() && Write(plots + "-predicted.svg", *measured_plot) &&
+                 Write(plots + "-convergence.svg", *convergence_plot)
+             ? 0
+             : 1;
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Predicts stored measurements anew");
   std::vector<std::string> files;
@@ -114,8 +127,10 @@ int Run(int argc, char** argv) {
   app.add_flag("--details", details, "A line for each graph");
   app.add_flag("--passes", passes, "How each pass was predicted when it was measured, and nothing else");
   app.add_option("--output", output, "JSON of all figures");
-  app.add_option("--plots", plots,
-                 "Beginning of the names of plots, of predictions as corrected by the same measurements");
+  app.add_option(
+      "--plots", plots,
+      "Beginning of the names of plots, of predictions as corrected by the same measurements (with "
+      "--passes: of the last pass as it was predicted then)");
   app.add_option("--dump", dump, "Table of all kernels of the last pass");
   CLI11_PARSE(app, argc, argv);
   Replay replay;
@@ -161,8 +176,9 @@ int Run(int argc, char** argv) {
   };
   // Each pass as the service predicted it then, and how many of its candidates no pass before it had.
   std::set<std::string> known_candidates;
+  std::vector<PredictedGraph> then;
   for (size_t i = 0; i < replay.passes().size(); ++i) {
-    std::vector<PredictedGraph> then;
+    then.clear();
     int unknown = 0;
     for (const ReplayedGraph& graph : replay.passes()[i].graphs) {
       then.push_back(
@@ -175,7 +191,7 @@ int Run(int argc, char** argv) {
     json["passes"].back().erase("graphs");
     json["passes"].back()["new"] = unknown;
   }
-  if (passes) return output.empty() || Write(output, json.dump(1) + "\n") ? 0 : 1;
+  if (passes) return WriteAll(output, json, plots, then);
   assess("the model alone",
          all([&](const ReplayedGraph& graph) { return replay.Predict(graph, Residual(), nullptr); }));
   const auto without_example = [&](const ReplayedGraph& graph, bool with_memory) {
@@ -280,14 +296,7 @@ int Run(int argc, char** argv) {
     assess("measured before, kernels remembered", recalled);
     assess("measured twice, one by the other", again);
   }
-  if (!output.empty() && !Write(output, json.dump(1) + "\n")) return 1;
-  if (plots.empty()) return 0;
-  const auto measured_plot = PlotPredictedAgainstMeasured(known);
-  const auto convergence_plot = PlotConvergence(known);
-  return measured_plot.ok() && convergence_plot.ok() && Write(plots + "-predicted.svg", *measured_plot) &&
-                 Write(plots + "-convergence.svg", *convergence_plot)
-             ? 0
-             : 1;
+  return WriteAll(output, json, plots, known);
 }
 
 }  // namespace
