@@ -12,8 +12,9 @@
 namespace fusion {
 namespace {
 
-// Of the one connection whose cache stays good: readers begin anew after every change.
-constexpr int kWriterCacheKibibytes = 64 << 10;
+// Of the one connection whose cache stays good: readers begin anew after every change. Many commits look at
+// every page of it (SQLite 3.40), so that more of it makes them slower.
+constexpr int kWriterCacheKibibytes = 16 << 10;
 // When nobody calls Checkpoint: 256 MiB.
 constexpr int kMostLogPages = 64 << 10;
 

@@ -338,17 +338,22 @@ void Dispatcher::Bind(const std::string& job, const std::string& device_uuid) {
   if (!job.empty()) device_of_job_[job] = device_uuid;
 }
 
+std::function<bool(const v1::DeviceDescription&)> Dispatcher::OfKind(v1::Target target,
+                                                                     const std::string& kind) const {
+  if (kind.empty()) return [](const v1::DeviceDescription&) { return true; };
+  // The name of a kind may begin that of another.
+  return [kind, whole = KnownKinds(target).contains(kind)](const v1::DeviceDescription& device) {
+    return whole ? device.name() == kind : IsCalled(device.name(), kind);
+  };
+}
+
 std::vector<v1::DeviceDescription> Dispatcher::Devices(v1::Target target, const std::string& arch,
                                                        const std::string& nearest_arch,
                                                        const std::string& kind) const {
-  // The name of a kind may begin that of another.
-  const bool whole = !kind.empty() && KnownKinds(target).contains(kind);
-  const auto of = [&](const std::string& wanted) {
-    std::vector<v1::DeviceDescription> devices = registry_.Devices(target, wanted, clock_.Now());
-    if (!kind.empty())
-      std::erase_if(devices, [&](const auto& device) {
-        return whole ? device.name() != kind : !IsCalled(device.name(), kind);
-      });
+  const auto wanted = OfKind(target, kind);
+  const auto of = [&](const std::string& wanted_arch) {
+    std::vector<v1::DeviceDescription> devices = registry_.Devices(target, wanted_arch, clock_.Now());
+    std::erase_if(devices, [&](const v1::DeviceDescription& device) { return !wanted(device); });
     return devices;
   };
   std::vector<v1::DeviceDescription> devices = of(arch);
@@ -366,7 +371,11 @@ absl::Status Dispatcher::NoDevice(v1::Target target, const std::string& arch, co
 
 absl::Status Dispatcher::FindDevice(v1::Target target, const std::string& arch,
                                     const std::string& nearest_arch, const std::string& kind) const {
-  if (!Devices(target, arch, nearest_arch, kind).empty()) return absl::OkStatus();
+  const auto wanted = OfKind(target, kind);
+  if (registry_.HasDevice(target, arch, wanted, clock_.Now()) ||
+      (!nearest_arch.empty() && nearest_arch != arch &&
+       registry_.HasDevice(target, nearest_arch, wanted, clock_.Now())))
+    return absl::OkStatus();
   return NoDevice(target, arch, nearest_arch, kind);
 }
 

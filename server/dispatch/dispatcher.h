@@ -176,6 +176,8 @@ class Dispatcher {
   // The only worker that there will be has come, without such a device.
   bool NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch,
                         const std::string& kind) const;
+  // Whether a device is called so ("": any is).
+  std::function<bool(const v1::DeviceDescription&)> OfKind(v1::Target target, const std::string& kind) const;
   // Those that ChooseDevice may give.
   std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch,
                                              const std::string& nearest_arch, const std::string& kind) const;

@@ -1,6 +1,7 @@
 #include "server/dispatch/worker_registry.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +13,7 @@ namespace fusion {
 namespace {
 
 constexpr char kWorkerPrefix[] = "workers/";
+constexpr size_t kMostNamed = 3;  // of workers that have the same
 
 std::string HoldName(const std::string& task, int64_t fence) { return absl::StrCat(task, " ", fence); }
 
@@ -202,19 +204,37 @@ std::vector<v1::Worker> WorkerRegistry::Workers(Timestamp now) const {
   return workers;
 }
 
-std::vector<v1::DeviceDescription> WorkerRegistry::Devices(v1::Target target, const std::string& arch,
-                                                           Timestamp now) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<v1::DeviceDescription> devices;
+void WorkerRegistry::VisitDevices(v1::Target target, const std::string& arch, Timestamp now,
+                                  const std::function<bool(const v1::DeviceDescription&)>& visit) const {
   for (const auto& [name, entry] : workers_) {
     if (!Connected(entry, now) || entry.told_to_drain || entry.says_draining) continue;
     for (const v1::DeviceDescription& device : entry.offer.devices()) {
       if (target != v1::TARGET_AUTO && device.target() != target) continue;
       if (!arch.empty() && device.arch() != arch) continue;
-      if (ProblemOf(entry.offer, device).empty()) devices.push_back(device);
+      if (ProblemOf(entry.offer, device).empty() && !visit(device)) return;
     }
   }
+}
+
+std::vector<v1::DeviceDescription> WorkerRegistry::Devices(v1::Target target, const std::string& arch,
+                                                           Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<v1::DeviceDescription> devices;
+  VisitDevices(target, arch, now, [&](const v1::DeviceDescription& device) {
+    devices.push_back(device);
+    return true;
+  });
   return devices;
+}
+
+bool WorkerRegistry::HasDevice(v1::Target target, const std::string& arch,
+                               const std::function<bool(const v1::DeviceDescription&)>& wanted,
+                               Timestamp now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool found = false;
+  VisitDevices(target, arch, now,
+               [&](const v1::DeviceDescription& device) { return !(found = wanted(device)); });
+  return found;
 }
 
 std::optional<v1::DeviceDescription> WorkerRegistry::AnotherDevice(const v1::DeviceDescription& device,
@@ -256,21 +276,41 @@ bool WorkerRegistry::SomeoneOffers(const std::function<bool(const v1::Synchroniz
 }
 
 std::string WorkerRegistry::Describe(Timestamp now) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::string> descriptions;
-  for (const auto& [name, entry] : workers_) {
-    if (!Connected(entry, now)) continue;
-    std::vector<std::string> parts;
-    for (const v1::DeviceDescription& device : entry.offer.devices()) {
-      const std::string problem = ProblemOf(entry.offer, device);
-      parts.push_back(absl::StrCat(LowerCaseName(device.target()), " ", device.arch(), " ", device.name(),
-                                   problem.empty() ? "" : ", taken out: ", problem));
+  struct Alike {
+    std::vector<std::string> names;  // kMostNamed at most
+    int others = 0;
+  };
+  std::vector<std::pair<std::string, Alike>> groups;  // by what the workers have, in the order of the first
+  std::unordered_map<std::string, size_t> group_of;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [name, entry] : workers_) {
+      if (!Connected(entry, now)) continue;
+      std::string has;
+      const auto add = [&](const auto&... part) { absl::StrAppend(&has, has.empty() ? "" : ", ", part...); };
+      for (const v1::DeviceDescription& device : entry.offer.devices()) {
+        const std::string problem = ProblemOf(entry.offer, device);
+        add(LowerCaseName(device.target()), " ", device.arch(), " ", device.name(),
+            problem.empty() ? "" : ", taken out: ", problem);
+      }
+      if (has.empty()) add(entry.offer.builds().empty() ? "no device" : "builds only");
+      if (entry.told_to_drain || entry.says_draining) add("draining");
+      const auto [group, first] = group_of.emplace(std::move(has), groups.size());
+      if (first) groups.emplace_back(group->first, Alike());
+      Alike& alike = groups[group->second].second;
+      if (alike.names.size() < kMostNamed)
+        alike.names.push_back(name);
+      else
+        ++alike.others;
     }
-    if (parts.empty()) parts.push_back(entry.offer.builds().empty() ? "no device" : "builds only");
-    if (entry.told_to_drain || entry.says_draining) parts.push_back("draining");
-    descriptions.push_back(absl::StrCat(name, " (", absl::StrJoin(parts, ", "), ")"));
   }
-  return descriptions.empty() ? "none" : absl::StrJoin(descriptions, ", ");
+  if (groups.empty()) return "none";
+  return absl::StrJoin(groups, "; ", [](std::string* text, const auto& group) {
+    const auto& [has, alike] = group;
+    absl::StrAppend(text, absl::StrJoin(alike.names, ", "));
+    if (alike.others > 0) absl::StrAppend(text, " and ", alike.others, " more");
+    absl::StrAppend(text, " (", has, ")");
+  });
 }
 
 std::set<std::string> WorkerRegistry::DeviceNames(v1::Target target) const {

@@ -68,6 +68,9 @@ class WorkerRegistry {
   // Sound devices of workers that are connected and not draining, in the order of worker and device; arch ""
   // is any, TARGET_AUTO any target.
   std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch, Timestamp now) const;
+  // Whether `wanted` accepts one of Devices. It must be quick and must not use this object.
+  bool HasDevice(v1::Target target, const std::string& arch,
+                 const std::function<bool(const v1::DeviceDescription&)>& wanted, Timestamp now) const;
   // Of Devices, one of the same kind (target, arch and name) as `device` and of another uuid, if possible of
   // a worker that has not `device` too; none.
   std::optional<v1::DeviceDescription> AnotherDevice(const v1::DeviceDescription& device,
@@ -77,7 +80,8 @@ class WorkerRegistry {
   // Whether `wanted` accepts what a worker that is connected and not draining has and can build: its last
   // request, of which the fields that say so are left. It must be quick and must not use this object.
   bool SomeoneOffers(const std::function<bool(const v1::SynchronizeRequest&)>& wanted, Timestamp now) const;
-  // "alpha (cuda sm_90 NVIDIA H200), beta (host x86-64-v4, draining)", or "none".
+  // Connected workers: "alpha (cuda sm_90 NVIDIA H200); beta, gamma, delta and 5 more (host x86-64-v4,
+  // draining)", or "none".
   std::string Describe(Timestamp now) const;
   // Names of the devices of the target (TARGET_AUTO: of all) that workers have, or had when they called last.
   std::set<std::string> DeviceNames(v1::Target target) const;
@@ -104,6 +108,9 @@ class WorkerRegistry {
     std::set<std::string> cancellations;  // "<task> <fence>"
     std::map<std::string, int> resent;    // "<task> <fence>"
   };
+  // Of Devices, until `visit` returns false. mutex_ is held.
+  void VisitDevices(v1::Target target, const std::string& arch, Timestamp now,
+                    const std::function<bool(const v1::DeviceDescription&)>& visit) const;
   bool Connected(const Entry& entry, Timestamp now) const {
     return !entry.lost && now - entry.last_contact <= connected_for_;
   }

@@ -177,6 +177,37 @@ TEST_F(WorkerRegistryTest, DescribesWorkers) {
   EXPECT_EQ(registry_.Describe(At(26)), "none");
 }
 
+TEST_F(WorkerRegistryTest, WorkersThatHaveTheSameAreDescribedTogether) {
+  for (const char* name : {"a", "b", "c", "d", "e"})
+    registry_.Touch(From(name, "1", {CudaDevice(absl::StrCat("GPU-", name))}), At(0));
+  for (const char* name : {"c2", "d2"}) registry_.Touch(From(name, "1", {}), At(0));
+  v1::SynchronizeRequest builder = From("z", "1", {});
+  builder.add_builds()->set_target(v1::CUDA);
+  registry_.Touch(builder, At(0));
+  ASSERT_TRUE(registry_.Drain("e").ok());
+  EXPECT_EQ(registry_.Describe(At(1)),
+            "a, b, c and 1 more (cuda sm_90 H200); c2, d2 (no device); e (cuda sm_90 H200, draining); "
+            "z (builds only)");
+}
+
+TEST_F(WorkerRegistryTest, HasADeviceIfOneOfThemIsWanted) {
+  v1::SynchronizeRequest request = From("w", "1", {CudaDevice("GPU-1"), CudaDevice("GPU-2"), HostDevice()});
+  request.add_problems()->set_device_uuid("GPU-1");
+  registry_.Touch(request, At(0));
+  const auto has = [&](v1::Target target, const std::string& arch, const std::string& uuid, int second = 1) {
+    return registry_.HasDevice(
+        target, arch, [&](const v1::DeviceDescription& device) { return device.uuid() == uuid; }, At(second));
+  };
+  EXPECT_TRUE(has(v1::CUDA, "", "GPU-2"));
+  EXPECT_TRUE(has(v1::TARGET_AUTO, "sm_90", "GPU-2"));
+  EXPECT_FALSE(has(v1::CUDA, "sm_80", "GPU-2"));
+  EXPECT_FALSE(has(v1::HOST, "", "GPU-2"));
+  EXPECT_FALSE(has(v1::CUDA, "", "GPU-1")) << "it is out";
+  EXPECT_FALSE(has(v1::CUDA, "", "GPU-2", 60)) << "its worker is gone";
+  ASSERT_TRUE(registry_.Drain("w").ok());
+  EXPECT_FALSE(has(v1::CUDA, "", "GPU-2")) << "its worker is draining";
+}
+
 TEST_F(WorkerRegistryTest, BeingAnsweredCountsAsContact) {
   registry_.Touch(From("w", "1"), At(0));
   registry_.Answered("w", "1", At(10));

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "db/store/sqlite_database.h"
 #include "tests/unit/store/store_fixture.h"
 
@@ -71,6 +73,53 @@ TEST_F(MigrationsTest, TheEmbeddedStepsAreNumberedFromOneWithoutGaps) {
   for (size_t i = 0; i < migrations.size(); ++i) {
     EXPECT_EQ(std::stoul(migrations[i].name.substr(0, 4)), i + 1) << migrations[i].name;
   }
+}
+
+// What 0017 writes anew: the text of constraints, without a row being touched.
+TEST_F(MigrationsTest, ConstraintsWithoutListsAllowWhatTheyAllowedBefore) {
+  std::vector<Migration> before = EmbeddedMigrations();
+  before.resize(16);
+  auto database = Open("old.db");
+  ASSERT_TRUE(Migrate(*database, before).ok());
+  const auto job = [](int number, const std::string& state) {
+    return absl::StrCat("INSERT INTO jobs VALUES (", number, ", 'jobs/", number, "', NULL, '", state,
+                        "', 'CUDA', 'g', 'h', 1, 1, x'', x'', x'', x'', '', 0, 0, '')");
+  };
+  const auto task = [](int number, const std::string& state, const std::string& failure) {
+    return absl::StrCat(
+        "INSERT INTO tasks VALUES (", number, ", 'tasks/", number, "', 'k", number, "', 'BUILD', '", state,
+        "', 'CUDA', '', '', 'u', 0, 0, 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, '", failure, "', '', 1, 1, x'')");
+  };
+  ASSERT_TRUE(database->Execute(job(1, "RUNNING")).ok());
+  ASSERT_TRUE(database->Execute(task(1, "RUNNING", "")).ok());
+  ASSERT_TRUE(Migrate(*database, EmbeddedMigrations()).ok());
+  database = Open("old.db");  // as it is read from the file
+
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM jobs WHERE state = 'RUNNING'"), 1);
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM tasks WHERE state = 'RUNNING'"), 1);
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
+            0);
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('jobs', "
+                               "'tasks') AND (sql LIKE '%state IN (%' OR sql LIKE '%failure IN (%')"),
+            0);
+  int number = 1;
+  for (const char* state : {"QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"})
+    EXPECT_TRUE(database->Execute(job(++number, state)).ok()) << state;
+  for (const char* state : {"QUEUED", "RUNNING", "DONE", "FAILED", "CANCELLED"})
+    EXPECT_TRUE(database->Execute(task(++number, state, "")).ok()) << state;
+  for (const char* failure : {"", "WORKER_LOST", "WORKER_FAILED", "QUEUE_TIMEOUT"})
+    EXPECT_TRUE(database->Execute(task(++number, "FAILED", failure)).ok()) << failure;
+  const auto refused = [&](const std::string& change) {
+    const absl::Status status = database->Execute(change);
+    return !status.ok() && absl::StrContains(status.message(), "CHECK");
+  };
+  for (const char* state : {"", "DONE", "queued", "QUEUED "}) EXPECT_TRUE(refused(job(99, state))) << state;
+  for (const char* state : {"", "SUCCEEDED", "done"}) EXPECT_TRUE(refused(task(99, state, ""))) << state;
+  EXPECT_TRUE(refused(task(99, "FAILED", "LOST")));
+  EXPECT_TRUE(refused("UPDATE jobs SET state = 'DONE' WHERE number = 1"));
+  EXPECT_TRUE(refused("UPDATE tasks SET state = 'SUCCEEDED' WHERE number = 1"));
+  EXPECT_TRUE(refused("UPDATE tasks SET failure = 'x' WHERE number = 1"));
+  EXPECT_TRUE(refused("UPDATE tasks SET kind = 'x' WHERE number = 1"));
 }
 
 }  // namespace
