@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
       Database::Open(path, Database::Mode::kReadWrite, options.busy_timeout);
   if (!checkpointer.ok()) return checkpointer.status();
   store->checkpointer_ = *std::move(checkpointer);
+  store->writeback_ = std::make_unique<FileWriteback>(path);
   // It never commits anything; this is how it synchronises.
   prepared = store->checkpointer_->Execute("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
   if (!prepared.ok()) return prepared;
@@ -114,6 +115,8 @@ absl::Status SqliteStore::Checkpoint() {
   absl::Status moved;
   for (int round = 0; round < 2 && moved.ok(); ++round) {
     moved = checkpointer_->Checkpoint();
+    // In pieces first: a commit needs the disk as well, and would wait for all of it.
+    writeback_->Write();
     if (moved.ok()) moved = checkpointer_->SyncFile();
   }
   if (moved.ok())

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/store/file_writeback.h"
 #include "db/store/group_commit.h"
 #include "db/store/sqlite_database.h"
 #include "db/store/store.h"
@@ -195,6 +196,7 @@ class SqliteStore final : public Store {
   const std::string path_;
   const StoreOptions options_;
   std::unique_ptr<StoreLock> lock_;
+  std::unique_ptr<FileWriteback> writeback_;  // outlives the connections
 
   std::unique_ptr<Database> writer_;  // used by writes_ alone after Open
   GroupCommit writes_;
