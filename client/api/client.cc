@@ -104,6 +104,18 @@ absl::Status HandshakeFailed(const std::string& address, const grpc::Status& sta
                                                  message, ")"));
 }
 
+// What the server said with its answer under a header; "": nothing.
+absl::string_view Answered(const grpc::ClientContext& context, const char* header) {
+  const auto& answer = context.GetServerInitialMetadata();
+  const auto found = answer.find(header);
+  return found == answer.end() ? "" : absl::string_view(found->second.data(), found->second.size());
+}
+
+std::string NotKnown(const std::vector<std::string>& fields) {
+  return absl::StrCat("the server is of an earlier version, which does not know `",
+                      absl::StrJoin(fields, "`, `"), "`");
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
@@ -226,18 +238,14 @@ absl::StatusOr<v1::Job> Client::SubmitOnce(const v1::SubmitRequest& request,
   v1::Job job;
   const grpc::Status ended = optimizer_->Submit(call.context(), request, &job);
   if (!ended.ok()) return FromGrpcStatus(ended);
-  const auto& answer = call.context()->GetServerInitialMetadata();
-  const auto known = answer.find(kSubmissionFieldsHeader);
-  *unknown = UnknownSubmissionFields(
-      request, known == answer.end() ? "" : absl::string_view(known->second.data(), known->second.size()));
+  *unknown = UnknownSubmissionFields(request, Answered(*call.context(), kSubmissionFieldsHeader));
   return job;
 }
 
 absl::Status Client::RefuseHalfAJob(const v1::Job& job, const std::vector<std::string>& unknown,
                                     bool known_before) {
   const std::string what =
-      absl::StrCat("the server is of an earlier version, which does not know `",
-                   absl::StrJoin(unknown, "`, `"), "` of a submission and leaves it out; ", job.name());
+      absl::StrCat(NotKnown(unknown), " of a submission and leaves it out; ", job.name());
   // Whoever named the request may have got a job that was there.
   if (known_before)
     return absl::FailedPreconditionError(
@@ -340,7 +348,15 @@ absl::StatusOr<v1::CheckResponse> Client::Check(const v1::CheckRequest& request)
 }
 
 absl::StatusOr<v1::ExplainResponse> Client::Explain(const v1::ExplainRequest& request) {
-  return Unary(*optimizer_, &v1::OptimizerService::Stub::Explain, request);
+  Call call(this);
+  v1::ExplainResponse explanation;
+  const grpc::Status ended = optimizer_->Explain(call.context(), request, &explanation);
+  if (!ended.ok()) return FromGrpcStatus(ended);
+  const std::vector<std::string> unknown =
+      UnknownExplanationFields(request, Answered(*call.context(), kExplanationFieldsHeader));
+  if (unknown.empty()) return explanation;
+  return absl::FailedPreconditionError(
+      absl::StrCat(NotKnown(unknown), " of what is to be explained and leaves it out"));
 }
 
 absl::StatusOr<v1::Artifact> Client::DownloadArtifact(const std::string& job, int rank) {

@@ -72,6 +72,8 @@ class Client {
                                    const std::function<void(const v1::JobEvent&)>& on_event,
                                    std::chrono::seconds patience = kPatience);
   absl::StatusOr<v1::CheckResponse> Check(const v1::CheckRequest& request);
+  // FailedPrecondition: the server is of an earlier version, which leaves out what it does not know of the
+  // request.
   absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request);
   // The exported folder of one candidate; its digest is checked.
   absl::StatusOr<v1::Artifact> DownloadArtifact(const std::string& job, int rank);

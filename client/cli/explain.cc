@@ -48,7 +48,7 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
   request.set_cache(options.ranking.cache);
   request.set_deterministic(options.ranking.deterministic);
   *request.mutable_hints() = options.ranking.hints;
-  request.mutable_limits()->set_fusions(options.ranking.most_fusions);
+  if (options.ranking.most_fusions != 0) request.mutable_limits()->set_fusions(options.ranking.most_fusions);
   request.set_sources(options.source);
   for (const std::string& value : options.why) request.add_why(value);
   absl::StatusOr<v1::ExplainResponse> response = (*client)->Explain(request);

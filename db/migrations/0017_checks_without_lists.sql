@@ -1,7 +1,7 @@
 -- For a list of more than two values in a CHECK SQLite makes a table of them, in memory, for every row that is written. With OR the
 -- constraints mean the same and cost nothing. Only the text of the schema changes, no row, and what other connections may have read of it
 -- holds on: SQLite's procedure for changes of that kind (https://www.sqlite.org/lang_altertable.html, "Making Other Kinds Of Table Schema
--- Changes").
+-- Changes"), without its new schema_version, which makes others read the text again: nobody needs that here.
 
 PRAGMA writable_schema = ON;
 

@@ -291,6 +291,8 @@ absl::Status SqliteStore::PutStarts(const std::map<std::string, int>& starts) {
                                   kEndedTasks,
                                   " FROM jobs WHERE id = ?1 AND state IN ('QUEUED', 'RUNNING') "
                                   "ON CONFLICT (job) DO UPDATE SET starts = excluded.starts, "
+                                  "outlived_micros = CASE WHEN excluded.starts_ended_tasks > "
+                                  "starts_ended_tasks THEN 0 ELSE outlived_micros END, "
                                   "starts_ended_tasks = excluded.starts_ended_tasks"),
                      job, count)
               .Run();
@@ -301,14 +303,41 @@ absl::Status SqliteStore::PutStarts(const std::map<std::string, int>& starts) {
 }
 
 absl::StatusOr<int> SqliteStore::Starts(const std::string& job) {
+  absl::StatusOr<int64_t> starts = SinceATaskEnded(job, "starts");
+  if (!starts.ok()) return starts.status();
+  return static_cast<int>(*starts);
+}
+
+absl::Status SqliteStore::PutOutlived(const std::map<std::string, std::chrono::microseconds>& outlived) {
+  return Write([&](Database& database) -> absl::Status {
+    for (const auto& [job, time] : outlived) {
+      absl::Status put = database
+                             .Query(
+                                 "UPDATE job_times SET outlived_micros = max(outlived_micros, ?2) "
+                                 "WHERE job = ?1",
+                                 job, time.count())
+                             .Run();
+      if (!put.ok()) return put;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::chrono::microseconds> SqliteStore::Outlived(const std::string& job) {
+  absl::StatusOr<int64_t> outlived = SinceATaskEnded(job, "outlived_micros");
+  if (!outlived.ok()) return outlived.status();
+  return std::chrono::microseconds(*outlived);
+}
+
+absl::StatusOr<int64_t> SqliteStore::SinceATaskEnded(const std::string& job, const char* column) {
   Reader reader(*this);
-  Statement query = reader->Query(absl::StrCat("SELECT CASE WHEN ", kEndedTasks,
-                                               " > starts_ended_tasks THEN 0 ELSE starts END "
-                                               "FROM job_times WHERE job = ?1"),
-                                  job);
+  Statement query =
+      reader->Query(absl::StrCat("SELECT CASE WHEN ", kEndedTasks, " > starts_ended_tasks THEN 0 ELSE ",
+                                 column, " END FROM job_times WHERE job = ?1"),
+                    job);
   absl::StatusOr<bool> row = query.Step();
   if (!row.ok()) return row.status();
-  return *row ? static_cast<int>(query.Int(0)) : 0;
+  return *row ? query.Int(0) : 0;
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendEvent(const std::string& job, const std::string& event,

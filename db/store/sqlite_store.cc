@@ -115,9 +115,11 @@ absl::Status SqliteStore::Checkpoint() {
   absl::Status moved;
   for (int round = 0; round < 2 && moved.ok(); ++round) {
     moved = checkpointer_->Checkpoint();
-    // In pieces first: a commit needs the disk as well, and would wait for all of it.
+    if (!moved.ok()) break;
+    // In pieces first: a commit needs the disk as well, and would wait for all of it. (When none has come
+    // meanwhile, SQLite has synchronised the file already.)
     writeback_->Write();
-    if (moved.ok()) moved = checkpointer_->SyncFile();
+    moved = checkpointer_->SyncFile();
   }
   if (moved.ok())
     moved = writes_.RunBetween([&](Database& database) {

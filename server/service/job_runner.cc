@@ -217,7 +217,7 @@ void JobRunner::KeepTimesUsed() {
   times_used_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     PutTimesUsed();
-    ForgetStarts(false);
+    NoteOutlived();
     KeepTimesUsed();
   });
 }
@@ -473,7 +473,7 @@ void JobRunner::Stop() {
   place_.notify_all();
   turn_.notify_all();
   PutTimesUsed();
-  ForgetStarts(true);
+  ForgetStarts();
   // Before the tokens: a cancelled wait cancels its tasks, a stopped one leaves them for the next process.
   dispatcher_.Stop();
   for (auto& entry : active) {

@@ -36,7 +36,7 @@ struct JobRunnerOptions {
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
   // Between notes of how much of their time limits jobs have used: so much more a job may have after a crash.
-  // A job that has run for so long has not ended the server by being begun.
+  // A job that has run for so long has not ended the server by being begun, if none did later.
   std::chrono::milliseconds time_used_period{2000};
   // From the start of this process on, before jobs are begun that may have ended earlier ones.
   std::chrono::milliseconds suspect_delay{3000};
@@ -86,8 +86,11 @@ class JobRunner {
     bool waits = false;         // for a device, and has left its place to another job
     std::string waits_for;      // what, for people; "": nothing
     bool told_waiting = false;  // an event has said that it waits
-    // When it was begun here again, until the server has outlived that.
+    // When it was begun here again; how long the server must have outlived that to have outlived the job;
+    // whether it has; for how long it has as the store knows.
     std::optional<std::chrono::steady_clock::time_point> begun_again;
+    std::chrono::steady_clock::duration to_outlive{}, outlived_noted{};
+    bool outlived = false;
     std::chrono::steady_clock::time_point waits_until;
   };
 
@@ -107,9 +110,12 @@ class JobRunner {
   // ended go one at a time: they may have ended with the others alone. Internal: too often, it is given up.
   absl::Status BeginAgain(const std::string& job, Active& active);
   int StartsOf(const std::string& job);  // as the store has it; 0: it does not say
-  // Jobs that the server has outlived, and all of them when it stops in order, count as begun for the first
-  // time.
-  void ForgetStarts(bool all);
+  // Jobs that the server has outlived, for twice as long as it was seen to before, count as begun for the
+  // first time.
+  void NoteOutlived();
+  // So do all of them when it stops in order.
+  void ForgetStarts();
+  void PutNoStarts(const std::map<std::string, int>& jobs);
   // True the first time that the job waits for something: people are told once.
   bool SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left);
   // Its time limit means nothing any more.

@@ -1,10 +1,13 @@
 // Of JobRunner: jobs that were begun by earlier processes, one of which may have ended them.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/service/job_runner.h"
@@ -34,6 +37,12 @@ absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
         absl::StrCat("the server ended abruptly each of the ", starts,
                      " times that it began this job, which is given up; the server's log may say why"));
   spdlog::info("{} was begun {} times before", job, starts);
+  // One that ends its server a minute after each start has not been outlived sooner.
+  std::chrono::steady_clock::duration to_outlive = options_.time_used_period;
+  if (absl::StatusOr<std::chrono::microseconds> outlived = store_.Outlived(job); outlived.ok())
+    to_outlive = std::max<std::chrono::steady_clock::duration>(to_outlive, 2 * *outlived);
+  else
+    spdlog::warn("{}: for how long it was outlived is not known: {}", job, outlived.status().ToString());
   std::unique_lock lock(mutex_);
   if (starts >= kSuspectStarts) {
     // Others get something done in each life of the server. Cancelling wakes nobody here.
@@ -50,6 +59,7 @@ absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
     spdlog::warn("{}: that it was begun was not stored: {}", job, put.ToString());
   lock.lock();
   active.begun_again = std::chrono::steady_clock::now();
+  active.to_outlive = to_outlive;
   if (!stopping_) return absl::OkStatus();
   // ForgetStarts may have been here before.
   active.begun_again.reset();
@@ -59,21 +69,48 @@ absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
   return absl::CancelledError("the job was not begun");
 }
 
-void JobRunner::ForgetStarts(bool all) {
+void JobRunner::NoteOutlived() {
   const auto now = std::chrono::steady_clock::now();
-  std::map<std::string, int> outlived;
+  std::map<std::string, int> forgotten;
+  std::map<std::string, std::chrono::microseconds> noted;
   {
     std::lock_guard lock(mutex_);
     for (const auto& [job, active] : active_) {
-      if (!active->begun_again || (!all && now - *active->begun_again < options_.time_used_period)) continue;
-      active->begun_again.reset();
-      outlived[job] = 0;
-      if (suspect_ == job) suspect_.clear();
+      if (!active->begun_again) continue;
+      const auto lived = now - *active->begun_again;
+      if (!active->outlived && lived >= active->to_outlive) {
+        active->outlived = true;
+        forgotten[job] = 0;
+        if (suspect_ == job) suspect_.clear();
+      }
+      // As it doubles: seldom, and never far behind.
+      if (lived >= options_.time_used_period && lived >= 2 * active->outlived_noted) {
+        active->outlived_noted = lived;
+        noted[job] = std::chrono::duration_cast<std::chrono::microseconds>(lived);
+      }
     }
   }
-  if (outlived.empty()) return;
+  PutNoStarts(forgotten);
+  if (noted.empty()) return;
+  if (absl::Status put = store_.PutOutlived(noted); !put.ok())
+    spdlog::warn("for how long the server has outlived jobs was not stored: {}", put.ToString());
+}
+
+void JobRunner::ForgetStarts() {
+  std::map<std::string, int> forgotten;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [job, active] : active_)
+      if (std::exchange(active->begun_again, std::nullopt) && !active->outlived) forgotten[job] = 0;
+    suspect_.clear();
+  }
+  PutNoStarts(forgotten);
+}
+
+void JobRunner::PutNoStarts(const std::map<std::string, int>& jobs) {
+  if (jobs.empty()) return;
   turn_.notify_all();
-  if (absl::Status put = store_.PutStarts(outlived); !put.ok())
+  if (absl::Status put = store_.PutStarts(jobs); !put.ok())
     spdlog::warn("that the server has outlived jobs was not stored: {}", put.ToString());
 }
 

@@ -177,6 +177,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerContext* call,
                                                         const v1::ExplainRequest* request,
                                                         v1::ExplainResponse* response) {
+  call->AddInitialMetadata(kExplanationFieldsHeader, KnownExplanationFields());
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Explain", *request};
   return RunOnPool(context_.searches, context_.gate, incoming, response,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {

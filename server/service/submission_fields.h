@@ -1,5 +1,5 @@
-// Which fields of a submission a server knows. Of what it does not know it says nothing, so it says with its
-// answer what it knows.
+// Which fields of a submission, or of a question for an explanation, a server knows. Of what it does not know
+// it says nothing, so it says with its answer what it knows.
 #pragma once
 
 #include <string>
@@ -15,11 +15,18 @@ namespace fusion {
 inline constexpr char kSubmissionFieldsHeader[] = "fusion-submission-fields";
 inline constexpr int kFieldsOfEarlierServers = 13;
 
+// The same of Explain and ExplainRequest.
+inline constexpr char kExplanationFieldsHeader[] = "fusion-explanation-fields";
+inline constexpr int kExplanationFieldsOfEarlierServers = 9;
+
 // What this program says of itself.
 std::string KnownSubmissionFields();
 
 // Names of the fields that are set in the request and that a server does not know, in the order of their
 // numbers. `known`: what its answer has under the header; "", or no number: nothing.
 std::vector<std::string> UnknownSubmissionFields(const v1::SubmitRequest& request, absl::string_view known);
+
+std::string KnownExplanationFields();
+std::vector<std::string> UnknownExplanationFields(const v1::ExplainRequest& request, absl::string_view known);
 
 }  // namespace fusion

@@ -17,7 +17,7 @@ import time
 
 from farm_processes import LEASE_SECONDS, Farm, ended, tell_figure
 
-CACHE_MEBIBYTES = 64  # of the connection that writes to the database
+CACHE_MEBIBYTES = 16  # of the connection that writes to the database (kWriterCacheKibibytes in db/store/sqlite_store.cc)
 
 
 def disturb_workers(farm, times, stop, in_parallel):

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/accuracy/accuracy.h"
@@ -112,7 +113,12 @@ int WriteAll(const std::string& output, const nlohmann::ordered_json& json, cons
   if (plots.empty()) return 0;
   const auto measured_plot = PlotPredictedAgainstMeasured(plotted);
   const auto convergence_plot = PlotConvergence(plotted);
-  return measured_plot.ok() && convergence_plot.ok() && Write(plots + "-predicted.svg", *measured_plot) &&
+  for (const absl::Status& status : {measured_plot.status(), convergence_plot.status()})
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s\n", status.ToString().c_str());
+      return 1;
+    }
+  return Write(plots + "-predicted.svg", *measured_plot) &&
                  Write(plots + "-convergence.svg", *convergence_plot)
              ? 0
              : 1;

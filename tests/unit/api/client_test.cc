@@ -37,6 +37,12 @@ class BrokenServer : public v1::OptimizerService::Service {
     job->set_name("jobs/1");
     return grpc::Status::OK;
   }
+  grpc::Status Explain(grpc::ServerContext* call, const v1::ExplainRequest*,
+                       v1::ExplainResponse* explanation) override {
+    if (!known_fields.empty()) call->AddInitialMetadata("fusion-explanation-fields", known_fields);
+    explanation->set_text("a search");
+    return grpc::Status::OK;
+  }
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*, v1::Job* job) override {
     job->set_name("jobs/1");
     job->set_state(v1::SUCCEEDED);
@@ -265,6 +271,25 @@ TEST_F(ClientTest, AServerThatDoesNotKnowAFieldIsNoticedAndItsJobCancelled) {
     service_.known_fields = known;
     EXPECT_TRUE(client_->Submit(request).ok()) << known;
   }
+}
+
+TEST_F(ClientTest, AServerThatDoesNotKnowWhatAnExplanationAsksForIsNoticed) {
+  v1::ExplainRequest request;
+  request.mutable_hints();
+  for (const char* known : {"", "9", "x"}) {
+    service_.known_fields = known;
+    EXPECT_TRUE(client_->Explain(request).ok()) << "an earlier server knows hints";
+  }
+  request.mutable_limits()->set_fusions(500);
+  for (const char* known : {"", "9", "x"}) {
+    service_.known_fields = known;
+    const absl::Status refused = client_->Explain(request).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                ::testing::AllOf(HasSubstr("an earlier version"), HasSubstr("`limits`")));
+  }
+  service_.known_fields = "10";
+  EXPECT_EQ(client_->Explain(request)->text(), "a search");
 }
 
 TEST_F(ClientTest, AJobOfAGivenRequestIdIsNotCancelledForThat) {

@@ -89,6 +89,31 @@ TEST_F(BegunAgainTest, AServerThatStopsInOrderCountsForNothing) {
   stop.join();
 }
 
+// Such a job runs a while each time: that it is outlived for a moment says nothing.
+TEST_F(BegunAgainTest, AJobThatEndsItsServerLaterMustBeOutlivedForLonger) {
+  NoteStarts();
+  options_.time_used_period = std::chrono::milliseconds(20);
+  options_.threads = 2;
+  LeaveRunning("jobs/late", 3);
+  LeaveRunning("jobs/early", 3);
+  ASSERT_TRUE(store_->PutOutlived({{"jobs/late", std::chrono::minutes(10)}}).ok());
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  steps_.Begun(2);
+  for (int i = 0; i < 2000 && *store_->Outlived("jobs/early") < std::chrono::milliseconds(80); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_GE(*store_->Outlived("jobs/early"), std::chrono::milliseconds(80));
+  EXPECT_EQ(*store_->Starts("jobs/early"), 0);
+  EXPECT_EQ(*store_->Starts("jobs/late"), 4);
+  EXPECT_EQ(*store_->Outlived("jobs/late"), std::chrono::minutes(10));
+  std::thread stop([this] { runner_->Stop(); });
+  for (int i = 0; i < 2000 && *store_->Starts("jobs/late") > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(*store_->Starts("jobs/late"), 0) << "a stop in order";
+  steps_.LetAllGo();
+  stop.join();
+}
+
 // Of several jobs that were there when servers ended, one may be at fault.
 TEST_F(BegunAgainTest, SuspectsGoOneAtATimeAndKeepNobodyElse) {
   NoteStarts();

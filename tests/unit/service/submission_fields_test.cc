@@ -28,5 +28,15 @@ TEST(SubmissionFields, OfAServerLikeThisAllAreKnown) {
   EXPECT_THAT(UnknownSubmissionFields(request, KnownSubmissionFields()), IsEmpty());
 }
 
+TEST(ExplanationFields, OfAnEarlierServerAndOfOneLikeThis) {
+  v1::ExplainRequest request;
+  request.set_candidates(5);
+  request.mutable_hints();
+  EXPECT_THAT(UnknownExplanationFields(request, ""), IsEmpty());
+  request.mutable_limits()->set_fusions(500);
+  EXPECT_THAT(UnknownExplanationFields(request, ""), ElementsAre("limits"));
+  EXPECT_THAT(UnknownExplanationFields(request, KnownExplanationFields()), IsEmpty());
+}
+
 }  // namespace
 }  // namespace fusion
