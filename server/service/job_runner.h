@@ -40,6 +40,8 @@ struct JobRunnerOptions {
   std::chrono::milliseconds time_used_period{2000};
   // From the start of this process on, before jobs are begun that may have ended earlier ones.
   std::chrono::milliseconds suspect_delay{3000};
+  // The longest that such a job keeps others of its kind: whoever has them wait has them keep their places.
+  std::chrono::milliseconds suspect_alone{60000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
       OptimizePipeline;
@@ -110,6 +112,8 @@ class JobRunner {
   // ended go one at a time: they may have ended with the others alone. Internal: too often, it is given up.
   absl::Status BeginAgain(const std::string& job, Active& active);
   int StartsOf(const std::string& job);  // as the store has it; 0: it does not say
+  // For how long it must run here to have been outlived.
+  std::chrono::steady_clock::duration ToOutlive(const std::string& job);
   // Jobs that the server has outlived, for twice as long as it was seen to before, count as begun for the
   // first time.
   void NoteOutlived();

@@ -15,11 +15,14 @@
 namespace fusion {
 namespace {
 
-// Processes that may end with a job, none of whose tasks ends meanwhile, before it is given up, some minutes
-// with systemd's second between them: somebody may kill servers for other reasons, and no acknowledged job is
-// given up lightly. And those after which it goes alone.
+// Processes that may end with a job, none of whose tasks ends meanwhile, before it is given up: somebody may
+// kill servers for other reasons, and no acknowledged job is given up lightly. And those after which it goes
+// alone.
 constexpr int kMostStarts = 100;
 constexpr int kSuspectStarts = 20;
+// What a job has been seen to run counts so much at most: whoever ends the server later than twice that
+// leaves others the time until then.
+constexpr std::chrono::minutes kMostSeen{10};
 
 }  // namespace
 
@@ -30,19 +33,22 @@ int JobRunner::StartsOf(const std::string& job) {
   return 0;
 }
 
+std::chrono::steady_clock::duration JobRunner::ToOutlive(const std::string& job) {
+  std::chrono::steady_clock::duration seen{0};
+  if (absl::StatusOr<std::chrono::microseconds> outlived = store_.Outlived(job); outlived.ok())
+    seen = std::min<std::chrono::steady_clock::duration>(*outlived, kMostSeen);
+  else
+    spdlog::warn("{}: for how long it was outlived is not known: {}", job, outlived.status().ToString());
+  return std::max<std::chrono::steady_clock::duration>(options_.time_used_period, 2 * seen);
+}
+
 absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
-  const int starts = StartsOf(job) + 1;  // that which made it RUNNING is not stored
+  int starts = StartsOf(job) + 1;  // that which made it RUNNING is not stored
   if (starts >= kMostStarts)
     return absl::InternalError(
         absl::StrCat("the server ended abruptly each of the ", starts,
                      " times that it began this job, which is given up; the server's log may say why"));
   spdlog::info("{} was begun {} times before", job, starts);
-  // One that ends its server a minute after each start has not been outlived sooner.
-  std::chrono::steady_clock::duration to_outlive = options_.time_used_period;
-  if (absl::StatusOr<std::chrono::microseconds> outlived = store_.Outlived(job); outlived.ok())
-    to_outlive = std::max<std::chrono::steady_clock::duration>(to_outlive, 2 * *outlived);
-  else
-    spdlog::warn("{}: for how long it was outlived is not known: {}", job, outlived.status().ToString());
   std::unique_lock lock(mutex_);
   if (starts >= kSuspectStarts) {
     // Others get something done in each life of the server. Cancelling wakes nobody here.
@@ -54,6 +60,13 @@ absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
     suspect_ = job;
   }
   lock.unlock();
+  // A task of it may have ended while it waited.
+  if (starts >= kSuspectStarts && (starts = StartsOf(job) + 1) < kSuspectStarts) {
+    lock.lock();
+    if (suspect_ == job) suspect_.clear();
+    lock.unlock();
+  }
+  const auto to_outlive = ToOutlive(job);
   // Without a note of it the job is begun all the same.
   if (absl::Status put = store_.PutStarts({{job, starts}}); !put.ok())
     spdlog::warn("{}: that it was begun was not stored: {}", job, put.ToString());
@@ -73,27 +86,35 @@ void JobRunner::NoteOutlived() {
   const auto now = std::chrono::steady_clock::now();
   std::map<std::string, int> forgotten;
   std::map<std::string, std::chrono::microseconds> noted;
+  std::string suspect;
   {
     std::lock_guard lock(mutex_);
     for (const auto& [job, active] : active_) {
       if (!active->begun_again) continue;
       const auto lived = now - *active->begun_again;
-      if (!active->outlived && lived >= active->to_outlive) {
+      const bool outlives = !active->outlived && lived >= active->to_outlive;
+      if (outlives) {
         active->outlived = true;
         forgotten[job] = 0;
-        if (suspect_ == job) suspect_.clear();
       }
+      if (suspect_ == job && (outlives || lived >= options_.suspect_alone)) suspect_.clear();
       // As it doubles: seldom, and never far behind.
-      if (lived >= options_.time_used_period && lived >= 2 * active->outlived_noted) {
+      if (outlives || (lived >= options_.time_used_period && lived >= 2 * active->outlived_noted)) {
         active->outlived_noted = lived;
         noted[job] = std::chrono::duration_cast<std::chrono::microseconds>(lived);
       }
     }
+    suspect = suspect_;
   }
+  if (!noted.empty())
+    if (absl::Status put = store_.PutOutlived(noted); !put.ok())
+      spdlog::warn("for how long the server has outlived jobs was not stored: {}", put.ToString());
   PutNoStarts(forgotten);
-  if (noted.empty()) return;
-  if (absl::Status put = store_.PutOutlived(noted); !put.ok())
-    spdlog::warn("for how long the server has outlived jobs was not stored: {}", put.ToString());
+  // A suspect of which a task has ended is none. Its start is stored after it became one.
+  if (suspect.empty() || StartsOf(suspect) > 0) return;
+  std::lock_guard lock(mutex_);
+  const auto active = active_.find(suspect);
+  if (suspect_ == suspect && active != active_.end() && active->second->begun_again) suspect_.clear();
 }
 
 void JobRunner::ForgetStarts() {
@@ -101,7 +122,7 @@ void JobRunner::ForgetStarts() {
   {
     std::lock_guard lock(mutex_);
     for (const auto& [job, active] : active_)
-      if (std::exchange(active->begun_again, std::nullopt) && !active->outlived) forgotten[job] = 0;
+      if (std::exchange(active->begun_again, std::nullopt)) forgotten[job] = 0;
     suspect_.clear();
   }
   PutNoStarts(forgotten);

@@ -136,6 +136,33 @@ TEST_F(BegunAgainTest, SuspectsGoOneAtATimeAndKeepNobodyElse) {
   EXPECT_THAT(steps_.Begun(3), ::testing::Contains(second + " 20"));
 }
 
+TEST_F(BegunAgainTest, ASuspectKeepsOthersForAWhileAndNoLongerThanUntilATaskOfItHasEnded) {
+  NoteStarts();
+  options_.threads = 4;
+  options_.time_used_period = std::chrono::milliseconds(20);
+  options_.suspect_alone = std::chrono::seconds(2);
+  LeaveRunning("jobs/a", 19);
+  LeaveRunning("jobs/b", 19);
+  LeaveRunning("jobs/c", 19);
+  for (const char* job : {"jobs/a", "jobs/b", "jobs/c"})
+    ASSERT_TRUE(store_->PutStarts({{job, 19}}).ok() &&
+                store_->PutOutlived({{job, std::chrono::minutes(5)}}).ok());
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  const std::string first = steps_.Begun(1)[0];
+  const auto start = std::chrono::steady_clock::now();
+  const std::string second = steps_.Begun(2)[1];
+  const auto then = std::chrono::steady_clock::now();
+  EXPECT_GE(then - start, std::chrono::milliseconds(1500));
+  for (const std::string& begun : {first, second})
+    EXPECT_EQ(*store_->Starts(begun.substr(0, 6)), 20) << "it has not been outlived";
+  // As the end of a task makes it.
+  ASSERT_TRUE(store_->PutStarts({{second.substr(0, 6), 0}}).ok());
+  EXPECT_THAT(steps_.Begun(3), SizeIs(3));
+  EXPECT_LT(std::chrono::steady_clock::now() - then, std::chrono::milliseconds(1500));
+  steps_.LetAllGo();
+}
+
 TEST_F(BegunAgainTest, ASuspectLeavesOthersTheBeginningOfTheServersLife) {
   NoteStarts();
   options_.threads = 4;
