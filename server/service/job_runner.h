@@ -40,7 +40,7 @@ struct JobRunnerOptions {
   std::chrono::milliseconds time_used_period{2000};
   // From the start of this process on, before jobs are begun that may have ended earlier ones.
   std::chrono::milliseconds suspect_delay{3000};
-  // The longest that such a job keeps others of its kind: whoever has them wait has them keep their places.
+  // The longest that such a job keeps others of its kind, which have places of `threads` while they wait.
   std::chrono::milliseconds suspect_alone{60000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
