@@ -139,6 +139,18 @@ constexpr char kEndedTasks[] =
     "(SELECT count(*) FROM job_tasks JOIN tasks ON tasks.number = job_tasks.task "
     "WHERE job_tasks.job = ?1 AND tasks.state IN ('DONE', 'FAILED'))";
 
+int64_t Number(int value) { return value; }
+int64_t Number(std::chrono::microseconds value) { return value.count(); }
+
+// A statement for each job (?1) and its value (?2).
+template <class Value>
+absl::Status RunForEach(Database& database, const std::map<std::string, Value>& values,
+                        const std::string& sql) {
+  for (const auto& [job, value] : values)
+    if (absl::Status run = database.Query(sql, job, Number(value)).Run(); !run.ok()) return run;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestamp now) {
@@ -257,19 +269,11 @@ absl::StatusOr<std::vector<JobRecord>> SqliteStore::UnfinishedJobs() {
 }
 
 absl::Status SqliteStore::PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) {
-  return Write([&](Database& database) -> absl::Status {
-    for (const auto& [job, time] : used) {
-      absl::Status put =
-          database
-              .Query(
-                  "INSERT INTO job_times (job, used_micros) SELECT id, ?2 FROM jobs WHERE id = ?1 "
-                  "AND state IN ('QUEUED', 'RUNNING') "
-                  "ON CONFLICT (job) DO UPDATE SET used_micros = excluded.used_micros",
-                  job, time.count())
-              .Run();
-      if (!put.ok()) return put;
-    }
-    return absl::OkStatus();
+  return Write([&](Database& database) {
+    return RunForEach(database, used,
+                      "INSERT INTO job_times (job, used_micros) SELECT id, ?2 FROM jobs WHERE id = ?1 "
+                      "AND state IN ('QUEUED', 'RUNNING') "
+                      "ON CONFLICT (job) DO UPDATE SET used_micros = excluded.used_micros");
   });
 }
 
@@ -282,23 +286,16 @@ absl::StatusOr<std::chrono::microseconds> SqliteStore::TimeUsed(const std::strin
 }
 
 absl::Status SqliteStore::PutStarts(const std::map<std::string, int>& starts) {
-  return Write([&](Database& database) -> absl::Status {
-    for (const auto& [job, count] : starts) {
-      absl::Status put =
-          database
-              .Query(absl::StrCat("INSERT INTO job_times (job, used_micros, starts, starts_ended_tasks) "
-                                  "SELECT id, 0, ?2, ",
-                                  kEndedTasks,
-                                  " FROM jobs WHERE id = ?1 AND state IN ('QUEUED', 'RUNNING') "
-                                  "ON CONFLICT (job) DO UPDATE SET starts = excluded.starts, "
-                                  "outlived_micros = CASE WHEN excluded.starts_ended_tasks > "
-                                  "starts_ended_tasks THEN 0 ELSE outlived_micros END, "
-                                  "starts_ended_tasks = excluded.starts_ended_tasks"),
-                     job, count)
-              .Run();
-      if (!put.ok()) return put;
-    }
-    return absl::OkStatus();
+  return Write([&](Database& database) {
+    return RunForEach(database, starts,
+                      absl::StrCat("INSERT INTO job_times (job, used_micros, starts, starts_ended_tasks) "
+                                   "SELECT id, 0, ?2, ",
+                                   kEndedTasks,
+                                   " FROM jobs WHERE id = ?1 AND state IN ('QUEUED', 'RUNNING') "
+                                   "ON CONFLICT (job) DO UPDATE SET starts = excluded.starts, "
+                                   "outlived_micros = CASE WHEN excluded.starts_ended_tasks > "
+                                   "starts_ended_tasks THEN 0 ELSE outlived_micros END, "
+                                   "starts_ended_tasks = excluded.starts_ended_tasks"));
   });
 }
 
@@ -309,17 +306,9 @@ absl::StatusOr<int> SqliteStore::Starts(const std::string& job) {
 }
 
 absl::Status SqliteStore::PutOutlived(const std::map<std::string, std::chrono::microseconds>& outlived) {
-  return Write([&](Database& database) -> absl::Status {
-    for (const auto& [job, time] : outlived) {
-      absl::Status put = database
-                             .Query(
-                                 "UPDATE job_times SET outlived_micros = max(outlived_micros, ?2) "
-                                 "WHERE job = ?1",
-                                 job, time.count())
-                             .Run();
-      if (!put.ok()) return put;
-    }
-    return absl::OkStatus();
+  return Write([&](Database& database) {
+    return RunForEach(database, outlived,
+                      "UPDATE job_times SET outlived_micros = max(outlived_micros, ?2) WHERE job = ?1");
   });
 }
 
