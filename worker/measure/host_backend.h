@@ -39,7 +39,7 @@ class HostBackend : public ExecutionBackend {
  private:
   HostBackend() = default;
   absl::Status FlushCache();
-  std::map<DeviceAddress, int64_t> allocations_;  // address -> mapped bytes
+  std::map<DeviceAddress, size_t> allocations_;  // address -> mapped bytes
   DeviceAddress flush_buffer_ = 0;
   int64_t flush_bytes_ = 0;
   unsigned char flush_value_ = 0;
