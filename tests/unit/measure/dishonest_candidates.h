@@ -220,13 +220,76 @@ class CrashingCandidateTest : public TimeTaskTest {
   }
 };
 
+// Times of the honest programs: of tasks right before crashes, and of those right after them.
+class TimesAroundCrashes {
+ public:
+  void Add(const std::string& kind, const v1::TimeResult& before, const v1::TimeResult& after) {
+    for (int i = 0; i < 4; ++i) {
+      const double times[] = {Time(before, i), Time(after, i)};
+      before_[i].push_back(times[0]);
+      after_[i].push_back(times[1]);
+      ratios_[i][kind].push_back(times[1] / times[0]);
+    }
+    const auto& cold = before.programs(0).cold_samples();
+    const std::set<double> samples(cold.begin(), cold.end());
+    for (auto next = samples.begin(); next != samples.end() && std::next(next) != samples.end(); ++next)
+      steps_.insert(*std::next(next) - *next);
+  }
+  void Tell() const {
+    std::printf("smallest difference of two samples: %.1f ns\n",
+                steps_.empty() ? 0.0 : 1e9 * *steps_.begin());
+    for (int i = 0; i < 4; ++i) {
+      const double usual = ComputeStatistics(before_[i]).median();
+      double changed = 0;
+      std::string changed_by;
+      for (const auto& [kind, ratios] : ratios_[i]) {
+        const double change = 100 * std::abs(ComputeStatistics(ratios).median() - 1);
+        if (change >= changed) changed_by = kind;
+        changed = std::max(changed, change);
+      }
+      std::printf(
+          "%s kernel, %s, %.3f us: differs by at most %.1f %% before a crash, %.1f %% after one; within 2 "
+          "%%: "
+          "%.0f and %.0f %% of tasks; changed most, in the median by %.2f %%, by %s\n",
+          i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, Most(before_[i], usual),
+          Most(after_[i], usual), Share(before_[i], usual), Share(after_[i], usual), changed,
+          changed_by.c_str());
+      TellFigure("next job's time differs, percent", Most(after_[i], usual));
+      TellFigure("without a crash, percent", Most(before_[i], usual));
+      TellFigure("changed by a kind of crash, median percent", changed);
+    }
+  }
+
+ private:
+  // Cold and warm of the short program, then of the longer one.
+  static double Time(const v1::TimeResult& result, int i) {
+    const v1::ProgramMeasurement& program = result.programs(i / 2);
+    return (i % 2 == 0 ? program.cold() : program.warm()).median();
+  }
+  static double Most(const std::vector<double>& times, double usual) {
+    double most = 0;
+    for (double time : times) most = std::max(most, std::abs(time / usual - 1));
+    return 100 * most;
+  }
+  static double Share(const std::vector<double>& times, double usual) {
+    const auto within = std::count_if(times.begin(), times.end(),
+                                      [&](double time) { return std::abs(time / usual - 1) <= 0.02; });
+    return 100.0 * static_cast<double>(within) / static_cast<double>(times.size());
+  }
+  std::vector<double> before_[4], after_[4];
+  std::map<std::string, std::vector<double>> ratios_[4];  // after to before, by the kind of crash
+  std::set<double> steps_;                                // differences of cold samples of the short one
+};
+
 TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
-  // Told, not judged: how long the next task takes to its result, and how its times compare with those before
-  // any crash; and how those compare with each other. Measured on a GPU as finalists are.
+  // Told, not judged: how long the next task takes to its result, and how its times compare with those right
+  // before the crash, which say how far times differ by themselves. Measured as finalists are; on the host,
+  // where a run with flushed caches takes long, with a third of their samples, and in the short form with
+  // few.
   const bool host = GetParam() == v1::HOST;
-  if (!host) {  // a hundred runs on the host with flushed caches take seconds
+  if (!host || LongForm()) {
     task_.mutable_method()->set_minimum_samples(15);
-    task_.mutable_method()->set_maximum_samples(101);
+    task_.mutable_method()->set_maximum_samples(host ? 31 : 101);
     task_.mutable_method()->set_relative_half_width(0.005);
   }
   RunnerPool pool(LaneOf(device_.uuid()));
@@ -240,23 +303,7 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
   AddProgram("short", kAdd);
   AddProgram("longer", longer);
   const auto honest_programs = task_.programs();
-  std::vector<double> before[4],
-      differs[4];  // cold and warm of the short one, then of the longer; without a crash, and after one
-  std::set<double> steps;  // differences of cold samples of the short one
-  const auto medians = [](const v1::TimeResult& result) {
-    return std::vector<double>{result.programs(0).cold().median(), result.programs(0).warm().median(),
-                               result.programs(1).cold().median(), result.programs(1).warm().median()};
-  };
-  for (int time = 0; time < (host ? 3 : 10); ++time) {
-    absl::StatusOr<v1::TimeResult> undisturbed = Execute();
-    ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
-    for (const v1::ProgramMeasurement& program : undisturbed->programs()) ExpectGood(program);
-    for (int i = 0; i < 4; ++i) before[i].push_back(medians(*undisturbed)[i]);
-    std::set<double> samples(undisturbed->programs(0).cold_samples().begin(),
-                             undisturbed->programs(0).cold_samples().end());
-    for (auto next = samples.begin(); next != samples.end() && std::next(next) != samples.end(); ++next)
-      steps.insert(*std::next(next) - *next);
-  }
+  TimesAroundCrashes times;
   double longest = 0, longest_crash = 0;
   int crashes = 0, right_outcomes = 0, kinds = 0;
   for (const Crash& crash : Crashes()) {
@@ -264,8 +311,13 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
     AddProgram(crash.name, crash.body, crash.preamble);
     if (crash.change) crash.change(task_.mutable_programs(0));
     const auto crashing_programs = task_.programs();
-    for (int time = 0; time < Count(2, GetParam() == v1::HOST ? 100 : 10); ++time) {
+    for (int time = 0; time < Count(2, host ? 100 : 10); ++time) {
       SCOPED_TRACE(crash.name);
+      *task_.mutable_programs() = honest_programs;
+      absl::StatusOr<v1::TimeResult> before = Execute();
+      ASSERT_TRUE(before.ok()) << before.status();
+      for (const v1::ProgramMeasurement& program : before->programs()) ExpectGood(program);
+
       *task_.mutable_programs() = crashing_programs;
       const auto crashed = std::chrono::steady_clock::now();
       v1::MeasurementMethod* method = task_.mutable_method();
@@ -280,6 +332,7 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
           std::find(crash.outcomes.begin(), crash.outcomes.end(), outcome) != crash.outcomes.end();
       right_outcomes += right ? 1 : 0;
       EXPECT_TRUE(right) << v1::Outcome_Name(outcome) << ": " << result->programs(0).message();
+
       // The next task, on the same lane.
       *task_.mutable_programs() = honest_programs;
       const auto begin = std::chrono::steady_clock::now();
@@ -287,34 +340,14 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
       ASSERT_TRUE(next.ok()) << next.status();
       longest = std::max(longest, SecondsSince(begin));
       for (const v1::ProgramMeasurement& program : next->programs()) ExpectGood(program);
-      for (int i = 0; i < 4; ++i) differs[i].push_back(medians(*next)[i]);
+      times.Add(crash.name, *before, *next);
       ++crashes;
     }
     ++kinds;
   }
   std::printf("%d crashes: a task with one took at most %.2f s; the next result came within %.2f s\n",
               crashes, longest_crash, longest);
-  std::printf("smallest difference of two samples: %.1f ns\n", steps.empty() ? 0.0 : 1e9 * *steps.begin());
-  for (int i = 0; i < 4; ++i) {
-    const double usual = ComputeStatistics(before[i]).median();
-    const auto share = [&](const std::vector<double>& times, double within) {
-      return 100.0 *
-             std::count_if(times.begin(), times.end(),
-                           [&](double time) { return std::abs(time / usual - 1) <= within; }) /
-             static_cast<double>(times.size());
-    };
-    const auto most = [&](const std::vector<double>& times) {
-      double worst = 0;
-      for (double time : times) worst = std::max(worst, std::abs(time / usual - 1));
-      return 100 * worst;
-    };
-    std::printf(
-        "%s kernel, %s, %.3f us: differs by at most %.1f %% without a crash, %.1f %% after one; "
-        "within 2 %%: %.0f and %.0f %% of tasks\n",
-        i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, most(before[i]),
-        most(differs[i]), share(before[i], 0.02), share(differs[i], 0.02));
-    TellFigure("next job's time differs, percent", most(differs[i]));
-  }
+  times.Tell();
   TellFigure("kinds of crashes", kinds);
   TellFigure("crashes of a kind", static_cast<double>(crashes) / kinds);
   TellFigure("wrong outcomes", crashes - right_outcomes);
