@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 // As a process leaves them that has ended abruptly: begun so often again.
 class BegunAgainTest : public JobRunnerTest {
@@ -160,6 +161,23 @@ TEST_F(BegunAgainTest, ASuspectKeepsOthersForAWhileAndNoLongerThanUntilATaskOfIt
   ASSERT_TRUE(store_->PutStarts({{second.substr(0, 6), 0}}).ok());
   EXPECT_THAT(steps_.Begun(3), SizeIs(3));
   EXPECT_LT(std::chrono::steady_clock::now() - then, std::chrono::milliseconds(1500));
+  steps_.LetAllGo();
+}
+
+TEST_F(BegunAgainTest, ATaskThatEndsWhileASuspectWaitsMakesItNone) {
+  NoteStarts();
+  options_.threads = 4;
+  options_.time_used_period = std::chrono::hours(1);
+  std::vector<std::string> waiting = {"jobs/a", "jobs/b", "jobs/c"};
+  for (const std::string& job : waiting) LeaveRunning(job, 40);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  const std::string first = steps_.Begun(1)[0];
+  EXPECT_TRUE(std::erase(waiting, first.substr(0, 6)) == 1 && first.substr(6) == " 41") << first;
+  for (const std::string& job : waiting) ASSERT_TRUE(store_->PutStarts({{job, 0}}).ok());
+  steps_.LetGo(first);
+  EXPECT_THAT(steps_.Begun(3), UnorderedElementsAre(first, waiting[0] + " 1", waiting[1] + " 1"))
+      << "neither is counted from what it was before, or keeps the other";
   steps_.LetAllGo();
 }
 
