@@ -1,0 +1,1 @@
+set(DEPS fusion_api fusion_service fusion_identity fusion_agent)
