@@ -16,9 +16,10 @@
 namespace fusion {
 namespace {
 
-// Data lies on whole huge pages, small data too: which small pages the kernel finds decides how lines of the
-// caches are shared, so that a program took up to half as long again in one process as in another.
-constexpr size_t kHugePage = 2 << 20;
+// Data lies on huge pages of its own, small data too: which small pages the kernel finds decides how lines of
+// the caches are shared, so that a program took up to twice as long in one process as in another. It ends
+// where they end, and before and behind them nothing can be read or written.
+constexpr size_t kHugePage = 2 << 20, kSmallPage = 4096;
 constexpr int64_t kCopyGrain = 1 << 20;
 constexpr int64_t kMaximumFlushBytes = 64 << 20;
 
@@ -64,7 +65,7 @@ absl::StatusOr<std::unique_ptr<ExecutionBackend>> HostBackend::Open() {
 }
 
 HostBackend::~HostBackend() {
-  for (const auto& [address, bytes] : allocations_) munmap(Pointer(address), bytes);
+  for (const auto& [address, mapping] : allocations_) munmap(mapping.first, mapping.second);
 }
 
 v1::MeasurementConditions HostBackend::Conditions() {
@@ -82,26 +83,28 @@ absl::StatusOr<MemoryInfo> HostBackend::Memory() {
 }
 
 absl::StatusOr<DeviceAddress> HostBackend::Allocate(int64_t bytes) {
-  const size_t mapped =
-      (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kHugePage - 1) / kHugePage * kHugePage;
-  char* const room = static_cast<char*>(mmap(nullptr, mapped + kHugePage, PROT_READ | PROT_WRITE,
-                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  const auto whole = [](size_t size, size_t unit) { return (size + unit - 1) / unit * unit; };
+  const size_t wanted = std::max<int64_t>(bytes, 1), usable = whole(wanted, kHugePage);
+  const size_t mapped = usable + 2 * kHugePage;
+  char* const room = static_cast<char*>(
+      mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (room == MAP_FAILED)
     return absl::ResourceExhaustedError(absl::StrCat("no memory for ", bytes, " bytes"));
-  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(room) % kHugePage) % kHugePage;
-  char* const memory = room + before;
-  if (before > 0) munmap(room, before);
-  munmap(memory + mapped, kHugePage - before);
-  madvise(memory, mapped, MADV_HUGEPAGE);  // advice only
-  const DeviceAddress address = reinterpret_cast<DeviceAddress>(memory);
-  allocations_[address] = mapped;
+  char* const pages = room + (kHugePage - reinterpret_cast<uintptr_t>(room) % kHugePage);
+  if (mprotect(pages, usable, PROT_READ | PROT_WRITE) != 0) {
+    munmap(room, mapped);
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for ", bytes, " bytes"));
+  }
+  madvise(pages, usable, MADV_HUGEPAGE);  // advice only
+  const DeviceAddress address = reinterpret_cast<DeviceAddress>(pages + usable - whole(wanted, kSmallPage));
+  allocations_[address] = {room, mapped};
   return address;
 }
 
 void HostBackend::Free(DeviceAddress address) {
   auto found = allocations_.find(address);
   if (found == allocations_.end()) return;
-  munmap(Pointer(address), found->second);
+  munmap(found->second.first, found->second.second);
   allocations_.erase(found);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "worker/measure/execution_backend.h"
 
@@ -39,7 +40,7 @@ class HostBackend : public ExecutionBackend {
  private:
   HostBackend() = default;
   absl::Status FlushCache();
-  std::map<DeviceAddress, size_t> allocations_;  // address -> mapped bytes
+  std::map<DeviceAddress, std::pair<void*, size_t>> allocations_;  // what is mapped for each, and bytes of it
   DeviceAddress flush_buffer_ = 0;
   int64_t flush_bytes_ = 0;
   unsigned char flush_value_ = 0;

@@ -220,9 +220,12 @@ class CrashingCandidateTest : public TimeTaskTest {
   }
 };
 
-// Times of the honest programs: of tasks right before crashes, and of those right after them.
+// Times of the honest programs: of tasks before any crash, right before each crash, and right after it.
 class TimesAroundCrashes {
  public:
+  void AddFirst(const v1::TimeResult& result) {
+    for (int i = 0; i < 4; ++i) first_[i].push_back(Time(result, i));
+  }
   void Add(const std::string& kind, const v1::TimeResult& before, const v1::TimeResult& after) {
     for (int i = 0; i < 4; ++i) {
       const double times[] = {Time(before, i), Time(after, i)};
@@ -240,23 +243,22 @@ class TimesAroundCrashes {
                 steps_.empty() ? 0.0 : 1e9 * *steps_.begin());
     for (int i = 0; i < 4; ++i) {
       const double usual = ComputeStatistics(before_[i]).median();
-      double changed = 0;
-      std::string changed_by;
-      for (const auto& [kind, ratios] : ratios_[i]) {
-        const double change = 100 * std::abs(ComputeStatistics(ratios).median() - 1);
-        if (change >= changed) changed_by = kind;
-        changed = std::max(changed, change);
-      }
+      const double first = ComputeStatistics(first_[i]).median();
       std::printf(
-          "%s kernel, %s, %.3f us: differs by at most %.1f %% before a crash, %.1f %% after one; within 2 "
-          "%%: "
-          "%.0f and %.0f %% of tasks; changed most, in the median by %.2f %%, by %s\n",
+          "%s kernel, %s, %.3f us: differs by at most %.1f %% right before a crash, %.1f %% right after one; "
+          "within 2 %%: %.0f and %.0f %% of tasks; %.3f us before any crash, there at most %.1f %%\n",
           i < 2 ? "short" : "longer", i % 2 == 0 ? "cold" : "warm", 1e6 * usual, Most(before_[i], usual),
-          Most(after_[i], usual), Share(before_[i], usual), Share(after_[i], usual), changed,
-          changed_by.c_str());
+          Most(after_[i], usual), Share(before_[i], usual), Share(after_[i], usual), 1e6 * first,
+          Most(first_[i], first));
+      for (const auto& [kind, ratios] : ratios_[i]) {
+        const v1::Statistics change = ComputeStatistics(ratios);
+        std::printf("  changed by %s: %+.2f %% (median; 95 %%: %+.2f to %+.2f)\n", kind.c_str(),
+                    100 * (change.median() - 1), 100 * (change.low() - 1), 100 * (change.high() - 1));
+        TellFigure("changed by a kind of crash, median percent", 100 * std::abs(change.median() - 1));
+      }
       TellFigure("next job's time differs, percent", Most(after_[i], usual));
-      TellFigure("without a crash, percent", Most(before_[i], usual));
-      TellFigure("changed by a kind of crash, median percent", changed);
+      TellFigure("before the next crash, percent", Most(before_[i], usual));
+      TellFigure("before any crash, percent", Most(first_[i], first));
     }
   }
 
@@ -276,14 +278,15 @@ class TimesAroundCrashes {
                                       [&](double time) { return std::abs(time / usual - 1) <= 0.02; });
     return 100.0 * static_cast<double>(within) / static_cast<double>(times.size());
   }
-  std::vector<double> before_[4], after_[4];
+  std::vector<double> first_[4], before_[4], after_[4];
   std::map<std::string, std::vector<double>> ratios_[4];  // after to before, by the kind of crash
   std::set<double> steps_;                                // differences of cold samples of the short one
 };
 
 TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
   // Told, not judged: how long the next task takes to its result, and how its times compare with those right
-  // before the crash, which say how far times differ by themselves. Measured as finalists are; on the host,
+  // before the crash, which say how far times differ by themselves (though most are of a runner that took
+  // the place of an earlier one), and with those before any crash. Measured as finalists are; on the host,
   // where a run with flushed caches takes long, with a third of their samples, and in the short form with
   // few.
   const bool host = GetParam() == v1::HOST;
@@ -304,6 +307,12 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
   AddProgram("longer", longer);
   const auto honest_programs = task_.programs();
   TimesAroundCrashes times;
+  for (int time = 0; time < Count(3, 20); ++time) {
+    absl::StatusOr<v1::TimeResult> first = Execute();
+    ASSERT_TRUE(first.ok()) << first.status();
+    for (const v1::ProgramMeasurement& program : first->programs()) ExpectGood(program);
+    times.AddFirst(*first);
+  }
   double longest = 0, longest_crash = 0;
   int crashes = 0, right_outcomes = 0, kinds = 0;
   for (const Crash& crash : Crashes()) {

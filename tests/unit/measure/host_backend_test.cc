@@ -1,10 +1,15 @@
 #include "worker/measure/host_backend.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace fusion {
@@ -19,14 +24,49 @@ int64_t MappedPages() {
   return pages;
 }
 
-TEST(HostBackendTest, DataLiesOnWholeHugePages) {
+// Whether a byte there can be read: the kernel says so without a fault.
+bool Readable(DeviceAddress address) {
+  int ends[2];
+  if (pipe(ends) != 0) return false;
+  const bool readable = write(ends[1], reinterpret_cast<const void*>(address), 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return readable;
+}
+
+// Of the mapping that has the address: whether it is advised to be on huge pages ("hg" of its VmFlags).
+bool AdvisedHuge(DeviceAddress address) {
+  std::ifstream smaps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(smaps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) here = begin <= address && address < end;
+    if (here && line.rfind("VmFlags:", 0) == 0) return (line + " ").find(" hg ") != std::string::npos;
+  }
+  return false;
+}
+
+bool SystemHasHugePages() { return std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled"); }
+
+TEST(HostBackendTest, DataLiesAtTheEndOfHugePagesAndNothingBehindThem) {
   auto backend = HostBackend::Open();
   ASSERT_TRUE(backend.ok()) << backend.status();
-  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{400012}, int64_t{2 << 20}, int64_t{5000000}}) {
+  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{4096}, int64_t{400012}, int64_t{2 << 20},
+                              int64_t{(2 << 20) + 1}, int64_t{5000000}}) {
+    SCOPED_TRACE(bytes);
     const auto address = (*backend)->Allocate(bytes);
     ASSERT_TRUE(address.ok()) << address.status();
-    EXPECT_EQ(*address % kHugePage, 0) << bytes;
     std::memset(reinterpret_cast<void*>(*address), 1, bytes);
+    const DeviceAddress end = *address + std::max<int64_t>(1, (bytes + 4095) / 4096) * 4096;
+    EXPECT_EQ(end % kHugePage, 0);
+    EXPECT_TRUE(Readable(end - 1));
+    EXPECT_FALSE(Readable(end));
+    const DeviceAddress begin = *address / kHugePage * kHugePage;
+    EXPECT_TRUE(Readable(begin));
+    EXPECT_FALSE(Readable(begin - 1));
+    if (SystemHasHugePages()) {
+      EXPECT_TRUE(AdvisedHuge(*address));
+    }
   }
 }
 

@@ -174,6 +174,8 @@ TEST_F(BegunAgainTest, ATaskThatEndsWhileASuspectWaitsMakesItNone) {
   ASSERT_TRUE(runner_->ResumeAll().ok());
   const std::string first = steps_.Begun(1)[0];
   EXPECT_TRUE(std::erase(waiting, first.substr(0, 6)) == 1 && first.substr(6) == " 41") << first;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_THAT(steps_.Begun(1), SizeIs(1)) << "the others wait";
   for (const std::string& job : waiting) ASSERT_TRUE(store_->PutStarts({{job, 0}}).ok());
   steps_.LetGo(first);
   EXPECT_THAT(steps_.Begun(3), UnorderedElementsAre(first, waiting[0] + " 1", waiting[1] + " 1"))
