@@ -28,6 +28,16 @@ constexpr int kTimingsOfJob = 3;      // with those of finalists
 // Of each ordinary user: together they ask for half of the GPUs' time.
 constexpr double kJobsPerSecond = 0.5 * kGpus / (kTimingSeconds * kTimingsOfJob) / kUsers;
 
+double Mean(const std::vector<double>& times) {
+  double sum = 0;
+  for (double time : times) sum += time;
+  return sum / static_cast<double>(times.size());
+}
+double P99(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[std::min(times.size() - 1, times.size() * 99 / 100)];
+}
+
 class SharedFarmTest : public FarmTest {
  protected:
   struct Jobs {
@@ -121,18 +131,6 @@ class SharedFarmTest : public FarmTest {
     }
   }
 
- protected:
-  static double Mean(const std::vector<double>& times) {
-    double sum = 0;
-    for (double time : times) sum += time;
-    return sum / static_cast<double>(times.size());
-  }
-  static double P99(std::vector<double> times) {
-    std::sort(times.begin(), times.end());
-    return times[std::min(times.size() - 1, times.size() * 99 / 100)];
-  }
-
- private:
   // Whether all jobs of all but the first user have ended; their times.
   bool AllEnded(Jobs* jobs) {
     jobs->seconds.clear();
