@@ -315,27 +315,17 @@ bool Dispatcher::NoDeviceWillCome(v1::Target target, const std::string& arch, co
       clock_.Now());
 }
 
-// Not by how many jobs they have had: a device that comes late would get all until it had had as many as
-// those that were there before.
-v1::DeviceDescription Dispatcher::LeastUsed(std::vector<v1::DeviceDescription> devices,
-                                            const std::string& job) {
-  std::map<std::string, int> jobs;
-  for (const auto& [other, device] : device_of_job_) ++jobs[device];
+v1::DeviceDescription Dispatcher::LeastUsed(const std::vector<v1::DeviceDescription>& devices,
+                                            const std::string& job, const std::string& user) {
   std::set<std::string> lost;
   if (auto found = lost_devices_.find(job); found != lost_devices_.end()) lost = found->second;
-  const auto order = [&](const v1::DeviceDescription& device) {
-    const std::string& uuid = device.uuid();
-    return std::tuple(lost.contains(uuid), jobs[uuid], last_chosen_[uuid], uuid);
-  };
-  const auto chosen = std::min_element(devices.begin(), devices.end(),
-                                       [&](const auto& a, const auto& b) { return order(a) < order(b); });
-  Bind(job, chosen->uuid());
-  return std::move(*chosen);
-}
-
-void Dispatcher::Bind(const std::string& job, const std::string& device_uuid) {
-  last_chosen_[device_uuid] = ++choices_;
-  if (!job.empty()) device_of_job_[job] = device_uuid;
+  std::vector<std::string> uuids, found_again;
+  for (const v1::DeviceDescription& device : devices)
+    (lost.contains(device.uuid()) ? found_again : uuids).push_back(device.uuid());
+  const std::string chosen = device_jobs_.LeastUsed(uuids.empty() ? found_again : uuids);
+  device_jobs_.Bind(job, user, chosen);
+  return *std::find_if(devices.begin(), devices.end(),
+                       [&](const v1::DeviceDescription& device) { return device.uuid() == chosen; });
 }
 
 std::function<bool(const v1::DeviceDescription&)> Dispatcher::OfKind(v1::Target target,
@@ -416,12 +406,16 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
   Gate::Pass pass(*gate_);
   if (!pass) return Stopped();
   std::string earlier;  // the device that the job has used, which may still be reconnecting
+  std::string user;
   if (!job.empty()) {
     absl::StatusOr<std::string> bound = store_.JobDevice(job);
     if (!bound.ok()) return bound.status();
     earlier = *std::move(bound);
+    absl::StatusOr<JobRecord> record = store_.GetJob(job);
+    if (!record.ok()) return record.status();
+    user = std::move(record->user);
     std::lock_guard<std::mutex> lock(mutex_);
-    device_of_job_.erase(job);
+    device_jobs_.Release(job);
     if (auto lost = lost_devices_.find(job); lost != lost_devices_.end() && lost->second.contains(earlier))
       earlier.clear();
   }
@@ -436,7 +430,7 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
     for (v1::DeviceDescription& device : devices) {
       if (earlier.empty() || device.uuid() != earlier) continue;
       std::lock_guard<std::mutex> lock(mutex_);
-      Bind(job, earlier);
+      device_jobs_.Bind(job, user, earlier);
       return std::move(device);
     }
     if (!devices.empty() && (earlier.empty() || now >= deadline)) {
@@ -453,7 +447,7 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
       const std::string name = fastest->name();
       std::erase_if(devices, [&](const v1::DeviceDescription& device) { return device.name() != name; });
       std::lock_guard<std::mutex> lock(mutex_);
-      return LeastUsed(std::move(devices), job);
+      return LeastUsed(devices, job, user);
     }
     if (devices.empty() && NoDeviceWillCome(target, arch, nearest_arch, kind))
       return absl::UnavailableError(absl::StrCat("this machine has no ", Kind(target, arch, kind),

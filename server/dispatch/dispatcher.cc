@@ -115,9 +115,14 @@ absl::Status Dispatcher::CancelJob(const std::string& job) {
 }
 
 void Dispatcher::JobEnded(const std::string& job) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  lost_devices_.erase(job);
-  device_of_job_.erase(job);
+  std::string device;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    lost_devices_.erase(job);
+    device = device_jobs_.Release(job);
+  }
+  Gate::Pass pass(*gate_);
+  if (pass && !device.empty() && queue_.LetGo(device)) synchronizer_.WakeForTasks();
 }
 
 std::vector<v1::Worker> Dispatcher::Workers() const { return registry_.Workers(clock_.Now()); }

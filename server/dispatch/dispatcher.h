@@ -27,6 +27,7 @@
 #include "server/dispatch/cancellation.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/completion_board.h"
+#include "server/dispatch/device_jobs.h"
 #include "server/dispatch/dispatcher_options.h"
 #include "server/dispatch/gate.h"
 #include "server/dispatch/synchronizer.h"
@@ -114,10 +115,10 @@ class Dispatcher {
 
   // A device of a connected worker. TARGET_AUTO: a CUDA device if there is one; arch "": any, else one of
   // `arch` or, while none of it is connected, of `nearest_arch`. Of several, the kind with the highest
-  // bandwidth, and of that the one that the fewest jobs have, until their JobEnded; equals in turn. With a
-  // job, the device that its timings are bound to, if it has any. Waits up to `patience` for one to connect.
-  // kind: only devices whose name has this in it, in any case; "": the fastest.
-  // UNAVAILABLE: none; says what is missing and what is connected.
+  // bandwidth, and of that the one that is least in demand (DeviceJobs) by jobs until their JobEnded; equals
+  // in turn. With a job, the device that its timings are bound to, if it has any. Waits up to `patience` for
+  // one to connect. kind: only devices whose name has this in it, in any case; "": the fastest. UNAVAILABLE:
+  // none; says what is missing and what is connected.
   absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
                                                      std::chrono::milliseconds patience,
                                                      CancellationToken token, const std::string& job = "",
@@ -183,10 +184,10 @@ class Dispatcher {
                                              const std::string& nearest_arch, const std::string& kind) const;
   absl::Status NoDevice(v1::Target target, const std::string& arch, const std::string& nearest_arch,
                         const std::string& kind) const;
-  // Which of these, all of one kind, the job gets ("": somebody who only looks). mutex_ is held.
-  v1::DeviceDescription LeastUsed(std::vector<v1::DeviceDescription> devices, const std::string& job);
-  // The job has the device from now on. mutex_ is held.
-  void Bind(const std::string& job, const std::string& device_uuid);
+  // Which of these, all of one kind, the job gets ("": somebody who only looks); it has it from now on.
+  // mutex_ is held.
+  v1::DeviceDescription LeastUsed(const std::vector<v1::DeviceDescription>& devices, const std::string& job,
+                                  const std::string& user);
   bool stopped() const;
   void ArmExpiryTimer();
 
@@ -202,11 +203,9 @@ class Dispatcher {
   Synchronizer synchronizer_;
 
   mutable std::mutex mutex_;
-  bool stopped_ = false;                              // guarded by mutex_
-  boost::asio::steady_timer expiry_timer_;            // guarded by mutex_
-  std::map<std::string, std::string> device_of_job_;  // uuid by job, until it ends; guarded by mutex_
-  std::map<std::string, int64_t> last_chosen_;        // by device uuid, of choices_; guarded by mutex_
-  int64_t choices_ = 0;                               // guarded by mutex_
+  bool stopped_ = false;                    // guarded by mutex_
+  boost::asio::steady_timer expiry_timer_;  // guarded by mutex_
+  DeviceJobs device_jobs_;                  // until they end; guarded by mutex_
   std::map<std::string, std::set<std::string>>
       lost_devices_;  // by job: are not chosen again; guarded by mutex_
 };

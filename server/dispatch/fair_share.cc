@@ -35,6 +35,15 @@ void FairShare::Correct(const std::string& user, TaskKind kind, double charged, 
   Refund(user, charged - seconds);
 }
 
+void FairShare::Add(const std::string& user, double seconds) {
+  served_.try_emplace(user, virtual_time_).first->second += seconds;
+}
+
+double FairShare::UsualSeconds(TaskKind kind) const {
+  const auto found = usual_seconds_.find(kind);
+  return found == usual_seconds_.end() ? kFirstGuessSeconds : found->second;
+}
+
 void FairShare::Refund(const std::string& user, double charged) {
   auto found = served_.find(user);
   if (found != served_.end()) found->second -= charged;

@@ -24,6 +24,10 @@ class FairShare {
   double Charge(const std::string& user, TaskKind kind);
   // The task has ended: charges what it took instead.
   void Correct(const std::string& user, TaskKind kind, double charged, double seconds);
+  // The user has kept others from the farm for so long without a task of his.
+  void Add(const std::string& user, double seconds);
+  // What tasks of the kind took lately.
+  double UsualSeconds(TaskKind kind) const;
   // The charge is taken back: the task was not handed out.
   void Refund(const std::string& user, double charged);
   // Nobody knows the user any more: he has nothing that waits or runs, and is no better off than anybody.

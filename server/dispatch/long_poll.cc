@@ -116,6 +116,14 @@ void LongPolls::Wake(const std::string& worker) {
   if (found != calls_.end()) Post(found->second);
 }
 
+void LongPolls::WakeAfter(const std::string& worker, std::chrono::microseconds wait) {
+  auto timer = std::make_shared<boost::asio::steady_timer>(executor_, wait);
+  timer->async_wait([this, gate = gate_, timer, worker](const boost::system::error_code& error) {
+    Gate::Pass pass(*gate);
+    if (pass && !error) Wake(worker);
+  });
+}
+
 void LongPolls::WakeAll() {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [worker, call] : calls_) Post(call);

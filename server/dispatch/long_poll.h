@@ -40,6 +40,8 @@ class LongPolls {
   void GiveUpOlder(const std::string& worker, int64_t number);
   // Looks again for this worker, or for all.
   void Wake(const std::string& worker);
+  // As Wake, when so long has passed.
+  void WakeAfter(const std::string& worker, std::chrono::microseconds wait);
   void WakeAll();
   // Looks again for those whose request `wanted` accepts; it is called for one after another, and must not
   // use this object.

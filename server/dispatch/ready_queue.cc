@@ -8,6 +8,9 @@
 namespace fusion {
 namespace {
 
+// Of what a timing usually takes: how long a lane is kept for the one that may follow.
+constexpr double kKept = 0.25;
+
 // The lane that a task of the kind needs.
 std::string LaneOf(TaskKind kind, const std::string& device_uuid) {
   return kind == TaskKind::kTime ? device_uuid : "";
@@ -69,13 +72,14 @@ void ReadyQueue::Erase(const Place& place) {
   }
 }
 
-std::vector<const ReadyQueue::TasksOfClass*> ReadyQueue::Choices(const Demand& demand) const {
+std::vector<const ReadyQueue::TasksOfClass*> ReadyQueue::Choices(const Demand& demand,
+                                                                 const std::set<std::string>& given) const {
   std::vector<const TasksOfClass*> choices;
   const auto add = [&](std::map<Class, TasksOfClass>::const_iterator found) {
     if (found == classes_.end()) return;
     const std::string lane = LaneOf(demand.kind, found->first.device_uuid);
     const auto taken = lanes_.find(lane);
-    if (taken != lanes_.end() && taken->second.worker != demand.worker) return;
+    if (given.contains(lane) || (taken != lanes_.end() && taken->second.worker != demand.worker)) return;
     if (std::find(choices.begin(), choices.end(), &found->second) == choices.end())
       choices.push_back(&found->second);
   };
@@ -98,15 +102,23 @@ std::vector<const ReadyQueue::TasksOfClass*> ReadyQueue::Choices(const Demand& d
   return choices;
 }
 
-const ReadyTask* ReadyQueue::Best(const Demand& demand, Timestamp now) const {
+const ReadyTask* ReadyQueue::Best(const Demand& demand, Timestamp now, const std::set<std::string>& given) {
   const ReadyTask* best = nullptr;
   double least_served = std::numeric_limits<double>::infinity();
-  for (const TasksOfClass* users : Choices(demand)) {
+  for (const TasksOfClass* users : Choices(demand, given)) {
+    const ReadyTask& any = users->begin()->second.begin()->second;
+    const auto kept = kept_.find(LaneOf(any.kind, any.requirements.device_uuid));
+    const bool is_kept = kept != kept_.end() && now < kept->second.until;
+    const double keeper_served = is_kept ? shares_.Served(kept->second.user) : 0;
     for (const auto& [user, tasks] : *users) {
       const double served = shares_.Served(user);
       if (served > least_served) continue;
       for (const auto& [order, task] : tasks) {
         if (!MayHave(task, demand.worker, now)) continue;
+        if (is_kept && user != kept->second.user && keeper_served < served) {
+          if (!kept->second.refused.has_value()) kept->second.refused = now;
+          break;
+        }
         const Order best_order = best == nullptr ? order : Order{best->priority, best->number};
         // Priorities are a user's own: between users that have had the same, the older task comes first.
         const bool earlier =
@@ -122,12 +134,21 @@ const ReadyTask* ReadyQueue::Best(const Demand& demand, Timestamp now) const {
   return best;
 }
 
-std::vector<ReadyTask> ReadyQueue::Take(const Demand& demand, Timestamp now) {
+std::vector<ReadyTask> ReadyQueue::Take(const Demand& demand, Timestamp now,
+                                        std::optional<Timestamp>* look_again) {
   std::vector<ReadyTask> taken;
+  std::set<std::string> given;
   std::lock_guard lock(mutex_);
   while (static_cast<int>(taken.size()) < demand.count) {
-    const ReadyTask* best = Best(demand, now);
-    if (best == nullptr) break;
+    const ReadyTask* best = Best(demand, now, given);
+    if (best == nullptr) {
+      if (look_again != nullptr) *look_again = EndOfKept(demand, now);
+      break;
+    }
+    if (const std::string lane = LaneOf(best->kind, best->requirements.device_uuid); !lane.empty()) {
+      given.insert(lane);
+      EndKept(lane, now);
+    }
     taken.push_back(*best);
     HandOut(taken.back(), demand.worker);
     Erase(Place(places_.at(taken.back().id)));
@@ -176,13 +197,56 @@ void ReadyQueue::Resume(const ReadyTask& task, const std::string& worker) {
   HandOut(task, worker);
 }
 
+std::optional<ReadyQueue::HandedOut> ReadyQueue::TakeEnded(const std::string& id, double seconds) {
+  auto out = handed_out_.find(id);
+  if (out == handed_out_.end()) return std::nullopt;
+  HandedOut ended = std::move(out->second);
+  handed_out_.erase(out);
+  shares_.Correct(ended.user, ended.kind, ended.charged_seconds, seconds);
+  LeaveLane(ended.lane);
+  return ended;
+}
+
 void ReadyQueue::Ended(const std::string& id, double seconds) {
   std::lock_guard lock(mutex_);
-  auto out = handed_out_.find(id);
-  if (out == handed_out_.end()) return;
-  shares_.Correct(out->second.user, out->second.kind, out->second.charged_seconds, seconds);
-  LeaveLane(out->second.lane);
-  handed_out_.erase(out);
+  TakeEnded(id, seconds);
+}
+
+void ReadyQueue::Done(const std::string& id, double seconds, Timestamp now) {
+  std::lock_guard lock(mutex_);
+  const std::optional<HandedOut> done = TakeEnded(id, seconds);
+  if (!done.has_value() || done->lane.empty()) return;
+  EndKept(done->lane, now);
+  const auto usual =
+      std::chrono::microseconds(static_cast<int64_t>(kKept * 1e6 * shares_.UsualSeconds(done->kind)));
+  kept_[done->lane] = {done->user, now + std::min<std::chrono::microseconds>(usual, kLongestKept), {}};
+}
+
+bool ReadyQueue::LetGo(const std::string& device_uuid, Timestamp now) {
+  std::lock_guard lock(mutex_);
+  return EndKept(device_uuid, now);
+}
+
+bool ReadyQueue::EndKept(const std::string& lane, Timestamp now) {
+  const auto found = kept_.find(lane);
+  if (found == kept_.end()) return false;
+  const Kept kept = std::move(found->second);
+  kept_.erase(found);
+  if (kept.refused.has_value()) {
+    const auto idle = std::min(now, kept.until) - *kept.refused;
+    shares_.Add(kept.user, std::max(0.0, std::chrono::duration<double>(idle).count()));
+  }
+  return true;
+}
+
+std::optional<Timestamp> ReadyQueue::EndOfKept(const Demand& demand, Timestamp now) const {
+  std::optional<Timestamp> end;
+  for (const Capability& capability : demand.capabilities) {
+    const auto kept = kept_.find(LaneOf(demand.kind, capability.device_uuid));
+    if (kept == kept_.end() || !kept->second.refused.has_value() || kept->second.until <= now) continue;
+    if (!end.has_value() || kept->second.until < *end) end = kept->second.until;
+  }
+  return end;
 }
 
 std::vector<ReadyTask> ReadyQueue::TakeOverdue(Timestamp now) {

@@ -2,9 +2,11 @@
 // task is handed out.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -32,7 +34,9 @@ ReadyTask ReadyTaskOf(const TaskRecord& task);
 
 // Of the users with tasks that a worker can do, the one who has had the least of the farm comes first
 // (FairShare); of his tasks that of the highest priority, of these the oldest. The lane of a device belongs
-// to one worker at a time, who says how many tasks he takes for it. Thread safe.
+// to one worker at a time, who says how many tasks he takes for it. It is kept for a moment for the user
+// whose timing has just ended there: his job needs some milliseconds to ask for its next one, and would wait
+// for a whole timing of another user each time. Thread safe.
 class ReadyQueue {
  public:
   // Known tasks stay as they are.
@@ -46,9 +50,12 @@ class ReadyQueue {
     std::vector<Capability> capabilities;  // of TIME tasks: one for each device whose lane it offers
     int count = 0;
   };
-  // Removes up to `count` tasks, best first; each is charged to its user as expected (FairShare), and the
-  // lanes that they need are the worker's. Whoever takes them either hands them out or gives them back.
-  std::vector<ReadyTask> Take(const Demand& demand, Timestamp now);
+  // Removes up to `count` tasks, best first, of those that need a lane one for each; each is charged to its
+  // user as expected (FairShare), and the lanes that they need are the worker's. Whoever takes them either
+  // hands them out or gives them back. look_again, unless null: when there will be more, if a lane that is
+  // kept is why there are fewer.
+  std::vector<ReadyTask> Take(const Demand& demand, Timestamp now,
+                              std::optional<Timestamp>* look_again = nullptr);
   // They were not handed out: as if they had not been taken.
   void GiveBack(const std::vector<ReadyTask>& tasks);
 
@@ -57,6 +64,13 @@ class ReadyQueue {
   // A task that was handed out has ended: it leaves its lane, and its user is charged for the time that it
   // took.
   void Ended(const std::string& id, double seconds);
+  // The same of one whose job goes on: its lane is kept for its user, for a quarter of what timings usually
+  // take and kLongestKept at most. Users who have had less than he come first all the same. How long others
+  // could not have the lane is charged to him.
+  void Done(const std::string& id, double seconds, Timestamp now);
+  static constexpr std::chrono::milliseconds kLongestKept{100};
+  // The device is kept for nobody any more. Whether it was.
+  bool LetGo(const std::string& device_uuid, Timestamp now);
   // The same of one that ended for reasons that are not its own: its user is charged nothing, and how long it
   // was with a worker says nothing of how long tasks of its kind take.
   void Released(const std::string& id);
@@ -106,10 +120,16 @@ class ReadyQueue {
   void Insert(ReadyTask task);
   void Erase(const Place& place);
   // The tasks that the worker could be given now, by user, of classes that one of its capabilities allows.
-  std::vector<const TasksOfClass*> Choices(const Demand& demand) const;
-  const ReadyTask* Best(const Demand& demand, Timestamp now) const;
+  // given: lanes for which it has one already.
+  std::vector<const TasksOfClass*> Choices(const Demand& demand, const std::set<std::string>& given) const;
+  const ReadyTask* Best(const Demand& demand, Timestamp now, const std::set<std::string>& given);
   void HandOut(const ReadyTask& task, const std::string& worker);
+  // The task has left its worker, and is taken from those that are handed out; none: it was not.
+  std::optional<HandedOut> TakeEnded(const std::string& id, double seconds);
   void Refund(const std::string& id);
+  bool EndKept(const std::string& lane, Timestamp now);
+  // The earliest end of a lane that the worker offers and that others could have, were it not kept.
+  std::optional<Timestamp> EndOfKept(const Demand& demand, Timestamp now) const;
   void LeaveLane(const std::string& lane);
 
   mutable std::mutex mutex_;
@@ -123,6 +143,12 @@ class ReadyQueue {
     int tasks = 0;
   };
   std::map<std::string, Lane> lanes_;  // by device; those that are taken
+  struct Kept {
+    std::string user;
+    Timestamp until;
+    std::optional<Timestamp> refused;  // since when somebody else could have had it
+  };
+  std::map<std::string, Kept> kept_;  // by device; some are over
   std::map<std::string, int> waiting_of_user_;
   FairShare shares_;
 };

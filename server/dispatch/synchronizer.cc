@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -190,7 +191,9 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
   if (response.drain()) return news || !was_draining;
   for (TaskKind kind : {TaskKind::kTime, TaskKind::kBuild}) {
     const int slots = kind == TaskKind::kTime ? time_slots : build_slots;
-    absl::StatusOr<std::vector<v1::Assignment>> assignments = queue_.Claim(request, kind, slots);
+    std::optional<Timestamp> look_again;
+    absl::StatusOr<std::vector<v1::Assignment>> assignments = queue_.Claim(request, kind, slots, &look_again);
+    if (look_again.has_value()) polls_.WakeAfter(request.worker(), *look_again - clock_.Now());
     if (!assignments.ok()) {
       spdlog::error("worker {}: no tasks given: {}", request.worker(), assignments.status().ToString());
       continue;

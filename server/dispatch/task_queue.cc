@@ -138,14 +138,15 @@ absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& jo
 }
 
 absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::SynchronizeRequest& request,
-                                                             TaskKind kind, int count) {
+                                                             TaskKind kind, int count,
+                                                             std::optional<Timestamp>* look_again) {
   std::vector<v1::Assignment> assignments;
   if (count <= 0) return assignments;
   const std::vector<ReadyTask> taken = ready_.Take({.worker = request.worker(),
                                                     .kind = kind,
                                                     .capabilities = CapabilitiesFor(kind, request),
                                                     .count = count},
-                                                   clock_.Now());
+                                                   clock_.Now(), look_again);
   if (taken.empty()) return assignments;
   std::vector<std::string> ids;
   for (const ReadyTask& task : taken) ids.push_back(task.id);

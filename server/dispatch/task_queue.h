@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,8 +44,11 @@ class TaskQueue {
   // As Store::EnsureTasks; what is new, or was left by an earlier process, waits for a worker from now on.
   absl::StatusOr<std::vector<EnsuredTask>> Ensure(const std::string& job, const std::vector<TaskSpec>& specs);
   // Up to `count` new assignments, in the order of the ready queue. Recorded before they are returned.
+  // look_again: as of ReadyQueue::Take.
   absl::StatusOr<std::vector<v1::Assignment>> Claim(const v1::SynchronizeRequest& request, TaskKind kind,
-                                                    int count);
+                                                    int count, std::optional<Timestamp>* look_again);
+  // As ReadyQueue::LetGo.
+  bool LetGo(const std::string& device_uuid) { return ready_.LetGo(device_uuid, clock_.Now()); }
   // An assignment made earlier, to be sent again.
   absl::StatusOr<v1::Assignment> AssignmentOf(const TaskRecord& task) const;
 

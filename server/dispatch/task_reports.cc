@@ -52,7 +52,7 @@ absl::StatusOr<TaskCompletion> TaskQueue::CompletionOf(const v1::TaskReport& rep
 
 void TaskQueue::HasEnded(const ClaimedTask& task, Timestamp now) {
   book_.Ended(task.worker, task.id, task.fence);
-  ready_.Ended(task.id, std::chrono::duration<double>(now - task.claimed).count());
+  ready_.Done(task.id, std::chrono::duration<double>(now - task.claimed).count(), now);
   board_.Ended(task.key);
 }
 

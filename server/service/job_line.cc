@@ -26,10 +26,11 @@ std::optional<std::string> JobLine::Take() {
   return TakeOf(next);
 }
 
-std::optional<std::string> JobLine::TakeOfIdleUser() {
-  // Users who have none running come first.
-  User* next = Next();
-  if (next == nullptr || next->running > 0) return std::nullopt;
+std::optional<std::string> JobLine::TakeBelowShare(int places) {
+  User* next = Next();  // has the fewest
+  if (next == nullptr) return std::nullopt;
+  const auto users = static_cast<int64_t>(users_.size());
+  if (next->running > 0 && next->running * users >= places) return std::nullopt;
   return TakeOf(next);
 }
 

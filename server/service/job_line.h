@@ -20,8 +20,9 @@ class JobLine {
   bool Remove(const std::string& job);
   // The next job, which runs until Ended; none: none waits.
   std::optional<std::string> Take();
-  // The same, if it is one of a user who has none running.
-  std::optional<std::string> TakeOfIdleUser();
+  // The same, if it is one of a user who has fewer running than his share of so many places, which all who
+  // have jobs have alike; one who has none running has fewer.
+  std::optional<std::string> TakeBelowShare(int places);
   void Ended(const std::string& job);
 
   int size() const { return static_cast<int>(waiting_.size() + running_.size()); }  // waiting and running

@@ -30,8 +30,8 @@ constexpr std::chrono::seconds kRetryDelay{5};
 constexpr int kMostDevices = 8;
 // Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
 constexpr int kMostWaiting = 8;
-// For users who have none running.
-constexpr int kKeptPlaces = 1;
+// Beyond `places`, for users who have fewer jobs running than their share.
+int KeptPlaces(int places) { return std::max(1, places / 4); }
 
 std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
   return {graph.size_values().begin(), graph.size_values().end()};
@@ -85,7 +85,7 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
       watchers_(watchers),
       options_(std::move(options)),
       metrics_(metrics),
-      pool_(options_.threads + kKeptPlaces + kMostWaiting) {
+      pool_(options_.threads + KeptPlaces(options_.threads) + kMostWaiting) {
   dispatcher_.OnWaiting(
       [this](const std::string& job, const std::string& what, std::chrono::milliseconds left) {
         if (!SetWaitsFor(job, what, left)) return;
@@ -228,15 +228,17 @@ void JobRunner::RunNext() {
   {
     std::lock_guard lock(mutex_);
     const bool full = running_ + returning_ >= options_.threads;
-    // Whoever leaves a place calls again. While somebody waits to come back the kept place stays empty: he
-    // would wait for whoever had it, too.
-    if (full && (returning_ > 0 || running_ >= options_.threads + kKeptPlaces)) return;
-    std::optional<std::string> next = full ? line_.TakeOfIdleUser() : line_.Take();
-    if (!next.has_value()) return;  // it ended while it waited, or its user has others running
+    // Whoever leaves a place calls again. While somebody waits to come back the kept places stay as they are:
+    // he would wait for whoever had them, too.
+    if (full && (returning_ > 0 || running_ >= options_.threads + KeptPlaces(options_.threads))) return;
+    std::optional<std::string> next = full ? line_.TakeBelowShare(options_.threads) : line_.Take();
+    if (!next.has_value()) return;  // it ended while it waited, or its user has his share
     job = *std::move(next);
     active = active_.at(job);
     ++running_;
   }
+  // With one user fewer the others have larger shares, so there may be more than one.
+  boost::asio::post(pool_, [this] { RunNext(); });
   Run(job, active);
   boost::asio::post(pool_, [this] { RunNext(); });
 }
@@ -254,7 +256,7 @@ void JobRunner::SetWaiting(Active& active, bool waits) {
     waiting_ += waits ? 1 : -1;
     running_ += waits ? -1 : 1;
   }
-  // A job that has come back no longer keeps others from the kept place.
+  // A job that has come back no longer keeps others from the kept places.
   if (waits) place_.notify_one();
   boost::asio::post(pool_, [this] { RunNext(); });
 }

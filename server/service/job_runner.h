@@ -30,8 +30,9 @@ namespace fusion {
 int DefaultJobPlaces();
 
 struct JobRunnerOptions {
-  // Jobs that run at once, but for those that wait for a device. Beyond these there is one place for users
-  // who have no job running, so that nobody waits for a whole job of somebody who came with many.
+  // Jobs that run at once, but for those that wait for a device. Beyond these a quarter as many places, and
+  // at least one, are kept for users who have fewer running than their share of these, so that nobody waits
+  // for a job of somebody who came with many.
   int threads = DefaultJobPlaces();
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
@@ -140,7 +141,7 @@ class JobRunner {
   bool stopping_ = false;                                  // guarded by mutex_
   std::map<std::string, std::shared_ptr<Active>> active_;  // guarded by mutex_
   JobLine line_;                                           // guarded by mutex_; the jobs of active_
-  // Jobs that have a place, of options_.threads and the one that is kept; that wait for a device; whose
+  // Jobs that have a place, of options_.threads and those that are kept; that wait for a device; whose
   // device has come, and that wait for one of the threads' places before any that is in the line.
   int running_ = 0, waiting_ = 0, returning_ = 0;  // guarded by mutex_
   std::condition_variable place_;                  // one may be free

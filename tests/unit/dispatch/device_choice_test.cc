@@ -75,8 +75,8 @@ TEST_F(DeviceChoiceTest, ChoosesTheFastestDeviceAndTakesTurnsAmongEquals) {
 class LeastUsedDeviceTest : public DispatchTest {
  protected:
   // The device of a new job.
-  std::string Choose(std::string* job = nullptr) {
-    const std::string name = NewJob();
+  std::string Choose(std::string* job = nullptr, const std::string& user = "") {
+    const std::string name = store_->CreateJob(JobRecord{.user = user}, clock_.Now())->job.id;
     if (job != nullptr) *job = name;
     const absl::StatusOr<v1::DeviceDescription> device =
         dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken(), name);
@@ -110,6 +110,16 @@ TEST_F(LeastUsedDeviceTest, TheNextJobGetsTheDeviceThatTheFewestHave) {
   dispatcher_->JobEnded(job);
   EXPECT_EQ(Choose(), "GPU-2") << "it has two, the other three";
   EXPECT_EQ(Choose(), "GPU-1") << "both have three";
+}
+
+TEST_F(LeastUsedDeviceTest, TheManyJobsOfOneUserCountAsHisShare) {
+  Call(Request("w", {}, {CudaDevice("GPU-1"), CudaDevice("GPU-2")}));
+  std::string last;
+  for (int i = 0; i < 10; ++i) Choose(&last, "hog");
+  EXPECT_EQ(Choose(nullptr, "ben"), "GPU-1");
+  dispatcher_->JobEnded(last);  // of GPU-2
+  dispatcher_->JobEnded(last);  // which changes nothing more
+  EXPECT_EQ(Choose(nullptr, "cat"), "GPU-2");
 }
 
 // As one that goes on after a restart of the server.

@@ -73,6 +73,15 @@ TEST_F(LongPollsTest, WakingLooksAgain) {
   EXPECT_EQ(a.get().cancelled(0), "news for a");
 }
 
+TEST_F(LongPollsTest, WakingLaterLooksAgainThen) {
+  std::future<v1::SynchronizeResponse> answer = Hold("w", milliseconds(60000));
+  news_ = true;
+  const auto asked = std::chrono::steady_clock::now();
+  polls_.WakeAfter("w", milliseconds(20));
+  EXPECT_EQ(answer.get().cancelled(0), "news for w");
+  EXPECT_GE(std::chrono::steady_clock::now() - asked, milliseconds(20));
+}
+
 TEST_F(LongPollsTest, WakingWithoutNewsKeepsHolding) {
   std::future<v1::SynchronizeResponse> held = Hold("w", milliseconds(60000));
   polls_.Wake("w");

@@ -7,6 +7,7 @@
 namespace fusion {
 namespace {
 
+using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -34,10 +35,25 @@ class ReadyQueueTest : public ::testing::Test {
     return Ids(queue_.Take({worker, TaskKind::kBuild, {{"HOST", "x86-64", ""}}, count}, now));
   }
   std::vector<std::string> TakeTimings(const std::vector<std::string>& devices, int count,
-                                       const std::string& worker = "w") {
+                                       const std::string& worker = "w", Timestamp now = At(1)) {
     std::vector<Capability> capabilities;
     for (const std::string& device : devices) capabilities.push_back({"CUDA", "sm_90", device});
-    return Ids(queue_.Take({worker, TaskKind::kTime, capabilities, count}, At(1)));
+    look_again_.reset();
+    return Ids(queue_.Take({worker, TaskKind::kTime, capabilities, count}, now, &look_again_));
+  }
+  // On GPU-1 Hog has one timing of a second behind him and more waiting, Ben has had one that ends at 10 s.
+  // Hog has had three on GPU-2 meanwhile.
+  void BenHasHadLess() {
+    for (int i = 0; i < 9; ++i) queue_.Add(Timing("hog" + std::to_string(i), "GPU-1", "hog"));
+    for (int i = 0; i < 3; ++i) queue_.Add(Timing("other" + std::to_string(i), "GPU-2", "hog"));
+    ASSERT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("hog0"));
+    ASSERT_THAT(TakeTimings({"GPU-2"}, 1), ElementsAre("other0"));
+    queue_.Done("hog0", 1, At(2));
+    queue_.Add(Timing("ben0", "GPU-1", "ben"));
+    ASSERT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("ben0"));
+    for (const std::string id : {"other1", "other2"}) ASSERT_THAT(TakeTimings({"GPU-2"}, 1), ElementsAre(id));
+    for (const char* id : {"other0", "other1", "other2"}) queue_.Done(id, 1, At(3));
+    queue_.Done("ben0", 1, At(10));
   }
   static std::vector<std::string> Ids(const std::vector<ReadyTask>& tasks) {
     std::vector<std::string> ids;
@@ -46,6 +62,7 @@ class ReadyQueueTest : public ::testing::Test {
   }
 
   ReadyQueue queue_;
+  std::optional<Timestamp> look_again_;  // as the last TakeTimings was told
   int64_t number_ = 0;
 };
 
@@ -108,6 +125,97 @@ TEST_F(ReadyQueueTest, ALaneThatWasTakenBeforeARestartStaysTaken) {
   EXPECT_THAT(TakeTimings({"GPU-1"}, 9, "other"), IsEmpty());
   queue_.Ended("old", 1);
   EXPECT_THAT(TakeTimings({"GPU-1"}, 9, "other"), ElementsAre("new"));
+}
+
+TEST_F(ReadyQueueTest, ALaneIsKeptForTheUserWhoseTimingHasEndedThere) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), IsEmpty());
+  EXPECT_EQ(look_again_, At(10) + ReadyQueue::kLongestKept);
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "other", At(10)), IsEmpty()) << "whoever offers it";
+  queue_.Add(Timing("ben1", "GPU-1", "ben"));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10) + milliseconds(2)), ElementsAre("ben1"));
+}
+
+TEST_F(ReadyQueueTest, ALaneIsNotKeptForLong) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10) + milliseconds(99)), IsEmpty());
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10) + milliseconds(100)), ElementsAre("hog1"));
+  EXPECT_EQ(look_again_, std::nullopt);
+}
+
+TEST_F(ReadyQueueTest, ALaneIsKeptForAQuarterOfShortTimings) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  queue_.Add(Timing("ben1", "GPU-1", "ben"));
+  ASSERT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("ben1"));
+  for (int i = 0; i < 300; ++i) {  // until they are what is usual
+    queue_.Add(Timing("short", "GPU-2", "hog"));
+    ASSERT_THAT(TakeTimings({"GPU-2"}, 1), ElementsAre("short"));
+    queue_.Done("short", 0.04, At(11));
+  }
+  queue_.Done("ben1", 0.04, At(20));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(20)), IsEmpty());
+  ASSERT_TRUE(look_again_.has_value());
+  EXPECT_GE(*look_again_ - At(20), milliseconds(10));
+  EXPECT_LT(*look_again_ - At(20), milliseconds(11));
+}
+
+TEST_F(ReadyQueueTest, ALaneIsKeptForNobodyWhoHasHadMore) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  queue_.LetGo("GPU-1", At(10));
+  ASSERT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("hog1"));
+  queue_.Add(Timing("ben1", "GPU-1", "ben"));
+  queue_.Done("hog1", 1, At(11));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(11)), ElementsAre("ben1"));
+}
+
+TEST_F(ReadyQueueTest, ALaneThatIsKeptKeepsNoOtherBack) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  queue_.Add(Timing("hog elsewhere", "GPU-2", "hog"));
+  queue_.Add(Task("a build", "hog"));
+  EXPECT_THAT(TakeTimings({"GPU-1", "GPU-2"}, 2, "w", At(10)), ElementsAre("hog elsewhere"));
+  EXPECT_EQ(look_again_, At(10) + ReadyQueue::kLongestKept);
+  EXPECT_THAT(Take(1, "w", At(10)), ElementsAre("a build"));
+}
+
+TEST_F(ReadyQueueTest, WhatEndsWithItsJobKeepsNoLane) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  EXPECT_TRUE(queue_.LetGo("GPU-1", At(10)));
+  EXPECT_FALSE(queue_.LetGo("GPU-1", At(10))) << "it is kept no more";
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("hog1"));
+
+  queue_.Add(Timing("cancelled", "GPU-1", "ben"));
+  queue_.Ended("hog1", 1);
+  ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(12)), ElementsAre("cancelled"));
+  queue_.Ended("cancelled", 1);
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(13)), ElementsAre("hog2")) << "a job that was cancelled";
+}
+
+TEST_F(ReadyQueueTest, WhatALaneIsKeptForIsCharged) {
+  // Ben asks for his next timing only when GPU-1 is no longer kept for it.
+  double bens = 0, hogs = 0;  // seconds that they have kept the lane
+  Timestamp now = At(1);
+  const auto ask = [&](const std::string& user) {
+    queue_.Add(Timing(user + std::to_string(number_), "GPU-1", user));
+  };
+  ask("ben");
+  for (int i = 0; i < 300; ++i) ask("hog");
+  while (hogs < 20) {
+    const std::vector<std::string> taken = TakeTimings({"GPU-1"}, 1, "w", now);
+    if (taken.empty()) {
+      ASSERT_TRUE(look_again_.has_value());
+      bens += std::chrono::duration<double>(*look_again_ - now).count();
+      now = *look_again_;
+      ask("ben");
+      continue;
+    }
+    const bool is_ben = taken[0].starts_with("ben");
+    const milliseconds took(is_ben ? 10 : 100);
+    (is_ben ? bens : hogs) += took.count() / 1000.0;
+    now += took;
+    queue_.Done(taken[0], took.count() / 1000.0, now);
+    if (!is_ben) ask("ben");
+  }
+  EXPECT_NEAR(bens / hogs, 1, 0.1);
 }
 
 TEST_F(ReadyQueueTest, WhatIsGivenBackIsAsIfItHadNotBeenTaken) {
@@ -205,7 +313,8 @@ TEST_F(ReadyQueueTest, TheSummarySaysWhatWaits) {
   ASSERT_EQ(queue_.Summary().size(), 2u);
   EXPECT_EQ(queue_.Summary()[0].count, 3) << "builds";
   EXPECT_EQ(queue_.Summary()[1].count, 2);
-  EXPECT_THAT(TakeTimings({"GPU-1"}, 2), ElementsAre("a", "b"));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 2), ElementsAre("a")) << "one for a lane";
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 2), ElementsAre("b"));
   EXPECT_EQ(queue_.Summary().size(), 1u);
 }
 

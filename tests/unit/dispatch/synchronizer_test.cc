@@ -254,5 +254,87 @@ TEST_F(SynchronizerTest, DevicesAreRemembered) {
   EXPECT_EQ(description.arch(), "sm_90");
 }
 
+// Timings of two users on two GPUs of one worker. Nothing wakes calls from time to time.
+class KeptLaneTest : public DispatchTest {
+ protected:
+  void SetUp() override {
+    DispatchTest::SetUp();
+    options_.expiry_period = std::chrono::hours(1);
+    StartServer();
+    hogs_job_ = JobOf("hog");
+    bens_job_ = JobOf("ben");
+  }
+  std::string JobOf(const std::string& user) {
+    return store_->CreateJob(JobRecord{.user = user}, clock_.Now())->job.id;
+  }
+  void Queue(const std::string& job, const std::string& program, const std::string& uuid) {
+    ASSERT_TRUE(dispatcher_->Enqueue(job, {SpecOf(job, Timing(program), CudaDevice(uuid))}).ok());
+  }
+  v1::SynchronizeRequest Offer(const std::vector<std::string>& uuids,
+                               const std::vector<v1::TaskReport>& reports = {}) {
+    v1::SynchronizeRequest request = Request("w", reports, {CudaDevice("GPU-1"), CudaDevice("GPU-2")});
+    for (const std::string& uuid : uuids) request.add_free_devices(uuid);
+    request.set_free_time_slots(static_cast<int>(uuids.size()));
+    return request;
+  }
+  // Has Ben's timing end on GPU-1, for which one of Hog's waits, who has had more and has GPU-2.
+  void EndBens() {
+    for (const char* program : {"h1", "h2"}) Queue(hogs_job_, program, "GPU-1");
+    for (const char* program : {"h3", "h4"}) Queue(hogs_job_, program, "GPU-2");
+    // One for each, though those of GPU-1 are older.
+    const v1::SynchronizeResponse both = Call(Offer({"GPU-1", "GPU-2"}));
+    ASSERT_EQ(both.assignments_size(), 2);
+    ASSERT_EQ(both.assignments(0).time().device_uuid(), "GPU-1");
+    Queue(bens_job_, "b1", "GPU-1");
+    clock_.Advance(std::chrono::seconds(1));
+    const v1::SynchronizeResponse bens =
+        Call(Offer({"GPU-1"}, {Timed(both.assignments(0), 1), Running(both.assignments(1))}));
+    ASSERT_EQ(bens.assignments_size(), 1);
+    ASSERT_EQ(bens.assignments(0).time().programs(0).name(), "b1");
+    const v1::SynchronizeResponse hogs =
+        Call(Offer({"GPU-2"}, {Running(bens.assignments(0)), Timed(both.assignments(1), 1)}));
+    ASSERT_EQ(hogs.assignments_size(), 1);
+    const v1::SynchronizeResponse none =
+        Call(Offer({"GPU-1"}, {Timed(bens.assignments(0), 1), Running(hogs.assignments(0))}));
+    ASSERT_THAT(none.accepted(), ElementsAre(bens.assignments(0).task()));
+    ASSERT_THAT(none.assignments(), IsEmpty());
+    held_ = Offer({"GPU-1"}, {Running(hogs.assignments(0))});
+    held_.set_wait_seconds(60);
+  }
+  std::string Answered(std::future<v1::SynchronizeResponse>& answer) {
+    const v1::SynchronizeResponse response = answer.get();
+    return response.assignments_size() == 1 ? response.assignments(0).time().programs(0).name() : "";
+  }
+
+  std::string hogs_job_, bens_job_;
+  v1::SynchronizeRequest held_;  // of the worker, with GPU-1 idle
+};
+
+TEST_F(KeptLaneTest, TheNextTimingOfTheJobComesFirst) {
+  ASSERT_NO_FATAL_FAILURE(EndBens());
+  std::future<v1::SynchronizeResponse> answer = Send(held_);
+  Queue(bens_job_, "b2", "GPU-1");
+  EXPECT_EQ(Answered(answer), "b2");
+}
+
+TEST_F(KeptLaneTest, AnotherIsGivenItWhenItIsKeptNoMore) {
+  ASSERT_NO_FATAL_FAILURE(EndBens());
+  std::future<v1::SynchronizeResponse> answer = Send(held_);
+  clock_.Advance(ReadyQueue::kLongestKept);
+  EXPECT_EQ(Answered(answer), "h2");
+}
+
+TEST_F(KeptLaneTest, AnotherIsGivenItWhenTheJobEnds) {
+  ASSERT_NO_FATAL_FAILURE(EndBens());
+  // The job's timings are bound to it.
+  ASSERT_EQ(
+      dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken(), bens_job_)
+          ->uuid(),
+      "GPU-1");
+  std::future<v1::SynchronizeResponse> answer = Send(held_);
+  dispatcher_->JobEnded(bens_job_);
+  EXPECT_EQ(Answered(answer), "h2");
+}
+
 }  // namespace
 }  // namespace fusion

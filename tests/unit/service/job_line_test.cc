@@ -39,21 +39,31 @@ TEST(JobLineTest, UsersTakeTurns) {
   EXPECT_EQ(line.Take(), "n3");
 }
 
-TEST(JobLineTest, UsersWhoHaveNoneRunningCanBeTakenAlone) {
+TEST(JobLineTest, UsersBelowTheirShareCanBeTakenAlone) {
   JobLine line;
-  EXPECT_EQ(line.TakeOfIdleUser(), std::nullopt);
+  EXPECT_EQ(line.TakeBelowShare(1), std::nullopt);
   for (const char* job : {"n1", "n2", "n3"}) line.Add(job, "noisy", 100);
-  EXPECT_EQ(line.TakeOfIdleUser(), "n1");
-  EXPECT_EQ(line.TakeOfIdleUser(), std::nullopt) << "n1 runs";
+  EXPECT_EQ(line.TakeBelowShare(1), "n1");
+  EXPECT_EQ(line.TakeBelowShare(1), std::nullopt) << "n1 runs";
   line.Add("q1", "quiet", 0);
-  EXPECT_EQ(line.TakeOfIdleUser(), "q1");
+  EXPECT_EQ(line.TakeBelowShare(1), "q1") << "with none running he has less than half a place";
   line.Add("q2", "quiet", 0);
-  EXPECT_EQ(line.TakeOfIdleUser(), std::nullopt);
+  EXPECT_EQ(line.TakeBelowShare(1), std::nullopt);
   line.Ended("n1");
-  EXPECT_EQ(line.TakeOfIdleUser(), "n2");
+  EXPECT_EQ(line.TakeBelowShare(1), "n2");
   EXPECT_EQ(line.size(), 4) << "what was not taken waits";
   EXPECT_EQ(line.Take(), "q2");
   EXPECT_EQ(line.Take(), "n3");
+}
+
+TEST(JobLineTest, AShareIsThatOfAllWhoHaveJobs) {
+  JobLine line;
+  for (int i = 0; i < 9; ++i) line.Add("n" + std::to_string(i), "noisy", 0);
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(line.TakeBelowShare(8).has_value()) << "alone he has all";
+  EXPECT_EQ(line.TakeBelowShare(8), std::nullopt);
+  for (int i = 0; i < 5; ++i) line.Add("q" + std::to_string(i), "quiet", 0);
+  for (const char* job : {"q0", "q1", "q2", "q3"}) EXPECT_EQ(line.TakeBelowShare(8), job);
+  EXPECT_EQ(line.TakeBelowShare(8), std::nullopt) << "of two users each has four";
 }
 
 TEST(JobLineTest, RemovedJobsAreNotTaken) {
