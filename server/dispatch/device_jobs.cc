@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 namespace fusion {
 
@@ -37,9 +38,10 @@ void DeviceJobs::Bind(const std::string& job, const std::string& user, const std
   if (!job.empty()) jobs_[job] = {user, uuid};
 }
 
-std::string DeviceJobs::Release(const std::string& job) {
+std::optional<DeviceJobs::Job> DeviceJobs::Release(const std::string& job) {
   auto released = jobs_.extract(job);
-  return released.empty() ? "" : released.mapped().uuid;
+  if (released.empty()) return std::nullopt;
+  return std::move(released.mapped());
 }
 
 }  // namespace fusion

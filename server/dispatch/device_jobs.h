@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,14 @@ class DeviceJobs {
   std::string LeastUsed(const std::vector<std::string>& uuids) const;
   // The job has the device until it is released; job "": somebody who only looks, and has had his turn.
   void Bind(const std::string& job, const std::string& user, const std::string& uuid);
-  // The device that the job had; "": none.
-  std::string Release(const std::string& job);
-
- private:
   struct Job {
     std::string user;
-    std::string uuid;
+    std::string uuid;  // the device that it has
   };
+  // None: the job has no device.
+  std::optional<Job> Release(const std::string& job);
+
+ private:
   std::map<std::string, Job> jobs_;
   std::map<std::string, int64_t> last_chosen_;  // by uuid, of choices_
   int64_t choices_ = 0;

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -115,14 +116,14 @@ absl::Status Dispatcher::CancelJob(const std::string& job) {
 }
 
 void Dispatcher::JobEnded(const std::string& job) {
-  std::string device;
+  std::optional<DeviceJobs::Job> had;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     lost_devices_.erase(job);
-    device = device_jobs_.Release(job);
+    had = device_jobs_.Release(job);
   }
   Gate::Pass pass(*gate_);
-  if (pass && !device.empty() && queue_.LetGo(device)) synchronizer_.WakeForTasks();
+  if (pass && had.has_value() && queue_.LetGo(had->uuid, had->user)) synchronizer_.WakeForTasks();
 }
 
 std::vector<v1::Worker> Dispatcher::Workers() const { return registry_.Workers(clock_.Now()); }

@@ -222,21 +222,23 @@ void ReadyQueue::Done(const std::string& id, double seconds, Timestamp now) {
   kept_[done->lane] = {done->user, now + std::min<std::chrono::microseconds>(usual, kLongestKept), {}};
 }
 
-bool ReadyQueue::LetGo(const std::string& device_uuid, Timestamp now) {
+bool ReadyQueue::LetGo(const std::string& device_uuid, const std::string& user, Timestamp now) {
   std::lock_guard lock(mutex_);
-  return EndKept(device_uuid, now);
+  const auto found = kept_.find(device_uuid);
+  if (found == kept_.end() || found->second.user != user) return false;
+  EndKept(device_uuid, now);
+  return true;
 }
 
-bool ReadyQueue::EndKept(const std::string& lane, Timestamp now) {
+void ReadyQueue::EndKept(const std::string& lane, Timestamp now) {
   const auto found = kept_.find(lane);
-  if (found == kept_.end()) return false;
+  if (found == kept_.end()) return;
   const Kept kept = std::move(found->second);
   kept_.erase(found);
   if (kept.refused.has_value()) {
     const auto idle = std::min(now, kept.until) - *kept.refused;
     shares_.Add(kept.user, std::max(0.0, std::chrono::duration<double>(idle).count()));
   }
-  return true;
 }
 
 std::optional<Timestamp> ReadyQueue::EndOfKept(const Demand& demand, Timestamp now) const {

@@ -69,8 +69,8 @@ class ReadyQueue {
   // could not have the lane is charged to him.
   void Done(const std::string& id, double seconds, Timestamp now);
   static constexpr std::chrono::milliseconds kLongestKept{100};
-  // The device is kept for nobody any more. Whether it was.
-  bool LetGo(const std::string& device_uuid, Timestamp now);
+  // The device is not kept for the user any more. Whether it was.
+  bool LetGo(const std::string& device_uuid, const std::string& user, Timestamp now);
   // The same of one that ended for reasons that are not its own: its user is charged nothing, and how long it
   // was with a worker says nothing of how long tasks of its kind take.
   void Released(const std::string& id);
@@ -127,7 +127,7 @@ class ReadyQueue {
   // The task has left its worker, and is taken from those that are handed out; none: it was not.
   std::optional<HandedOut> TakeEnded(const std::string& id, double seconds);
   void Refund(const std::string& id);
-  bool EndKept(const std::string& lane, Timestamp now);
+  void EndKept(const std::string& lane, Timestamp now);
   // The earliest end of a lane that the worker offers and that others could have, were it not kept.
   std::optional<Timestamp> EndOfKept(const Demand& demand, Timestamp now) const;
   void LeaveLane(const std::string& lane);

@@ -48,7 +48,9 @@ class TaskQueue {
   absl::StatusOr<std::vector<v1::Assignment>> Claim(const v1::SynchronizeRequest& request, TaskKind kind,
                                                     int count, std::optional<Timestamp>* look_again);
   // As ReadyQueue::LetGo.
-  bool LetGo(const std::string& device_uuid) { return ready_.LetGo(device_uuid, clock_.Now()); }
+  bool LetGo(const std::string& device_uuid, const std::string& user) {
+    return ready_.LetGo(device_uuid, user, clock_.Now());
+  }
   // An assignment made earlier, to be sent again.
   absl::StatusOr<v1::Assignment> AssignmentOf(const TaskRecord& task) const;
 

@@ -66,8 +66,9 @@ int main(int argc, char** argv) {
                  "Of these, those of one address (default: half)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--job-threads", options.runner.threads,
-                 "Jobs that run at once; those that wait for a device do not count, nor does one of a user "
-                 "who has no other running (default: as many as processors, at least 8)")
+                 "Jobs that run at once; those that wait for a device do not count, nor do a quarter as many "
+                 "of users who have fewer running than their share (default: as many as processors, at least "
+                 "8)")
       ->check(CLI::Range(1, 256));
   app.add_option("--cache-size", cache_bytes,
                  "Bytes that the binaries of the build cache may have together, as 500M or 20G; those that "

@@ -156,7 +156,7 @@ def rows_of(build, long_form):
             {"workers": r'"workers": (\d+)', "tasks": r'"tasks": (\d+)', "tasks a second": r'"tasks_per_second": ([\d.e+]+)',
              "Submit p99, s": r'"submit_p99_seconds": ([\d.e+-]+)'}),
         Row("noisy user", "at 100 times the rate: others wait at most 1.5 times as long", program("fault_simulation_test", "FairShare*"),
-            (at_least("the noisy user asks for, times", 100, 100), at_most("others wait, times as long", 1.5, 1.5))),
+            (at_least("the noisy user asks for, times", 100, 100, "min"), at_most("others wait, times as long", 1.5, 1.5))),
         Row("noisy user, a server", "the same on a real server: others' jobs take at most 1.5 times as long", program("fault_shared_farm_test"),
             (at_least("the noisy user asks a server for, times", 100, 50, "min"), at_most("others' jobs take, times as long", 1.5, 5))),
         Row("short kernels, GPU", "build and timing, one GPU, 8 cores: at least 20 candidates/s, GPU busy at least 70 %",

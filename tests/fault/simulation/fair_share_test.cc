@@ -115,7 +115,7 @@ class SharedFarm {
   void HasEnded(const Job& job) {
     --jobs_of_user_[job.user];
     device_jobs_.Release(job.name);
-    queue_.LetGo(job.gpu, Timestamp(loop_.now()));
+    queue_.LetGo(job.gpu, absl::StrCat("user", job.user), Timestamp(loop_.now()));
     if (job.user == 0) return;
     sum_seconds_ += (loop_.now() - job.asked).count() / 1e6;
     ++ended_;

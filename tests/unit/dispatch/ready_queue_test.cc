@@ -161,7 +161,7 @@ TEST_F(ReadyQueueTest, ALaneIsKeptForAQuarterOfShortTimings) {
 
 TEST_F(ReadyQueueTest, ALaneIsKeptForNobodyWhoHasHadMore) {
   ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
-  queue_.LetGo("GPU-1", At(10));
+  queue_.LetGo("GPU-1", "ben", At(10));
   ASSERT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("hog1"));
   queue_.Add(Timing("ben1", "GPU-1", "ben"));
   queue_.Done("hog1", 1, At(11));
@@ -179,8 +179,9 @@ TEST_F(ReadyQueueTest, ALaneThatIsKeptKeepsNoOtherBack) {
 
 TEST_F(ReadyQueueTest, WhatEndsWithItsJobKeepsNoLane) {
   ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
-  EXPECT_TRUE(queue_.LetGo("GPU-1", At(10)));
-  EXPECT_FALSE(queue_.LetGo("GPU-1", At(10))) << "it is kept no more";
+  EXPECT_FALSE(queue_.LetGo("GPU-1", "hog", At(10))) << "of his jobs another ends";
+  EXPECT_TRUE(queue_.LetGo("GPU-1", "ben", At(10)));
+  EXPECT_FALSE(queue_.LetGo("GPU-1", "ben", At(10))) << "it is kept no more";
   EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("hog1"));
 
   queue_.Add(Timing("cancelled", "GPU-1", "ben"));
