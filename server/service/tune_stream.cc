@@ -2,8 +2,10 @@
 
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -70,8 +72,13 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     if (absl::Status good = StillGood(); !good.ok()) return Handled(good);
     if (!grpc::SerializationTraits<v1::TuneRequest>::Deserialize(&read_, &request_).ok())
       return Handled(absl::InvalidArgumentError("the message cannot be read: its bytes are no TuneRequest"));
-    if (request_.has_reports() && program_)
+    if (request_.has_reports() && program_) {
+      {
+        std::lock_guard lock(mutex_);
+        reported_ = std::max(reported_, request_.reports().sequence());
+      }
       return Handled(RunCatching([this] { return tunings_.Report(*program_, request_.reports()); }));
+    }
     boost::asio::post(pool_, [this] { Handled(RunCatching([this] { return HandleSlowly(); })); });
   }
 
@@ -172,16 +179,17 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     if (!end_)
       if (std::optional<absl::Status> ended = outbox_->ended()) end_ = *std::move(ended);
     if (end_) return FinishIfDone(std::move(lock));
-    // Before the next message is looked for: what is acknowledged then is in it.
-    const bool all_stored = reads_done_ && (!program_ || !program_->has_unacknowledged());
     std::optional<v1::TuneResponse> response = outbox_->Next();
     if (!response) {
-      if (all_stored) {
+      // That everything is stored is not enough: it may not have been put into the outbox yet.
+      if (reads_done_ && acknowledged_ >= reported_) {
         end_ = absl::OkStatus();
         FinishIfDone(std::move(lock));
       }
       return;
     }
+    if (response->has_acknowledged())
+      acknowledged_ = std::max(acknowledged_, response->acknowledged().sequence());
     written_.Clear();
     bool own_buffer = false;
     if (!grpc::SerializationTraits<v1::TuneResponse>::Serialize(*response, &written_, &own_buffer).ok()) {
@@ -233,6 +241,8 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   bool writing_ = false;
   bool reads_done_ = false;
   bool finished_ = false;
+  uint64_t reported_ = 0;      // the last batch that was read
+  uint64_t acknowledged_ = 0;  // the last one of which the program was told that it is stored
   std::optional<absl::Status> end_;
 };
 

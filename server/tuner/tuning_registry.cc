@@ -20,8 +20,6 @@ constexpr size_t kMostProcessBytes = 128;
 
 }  // namespace
 
-bool TuningProgram::has_unacknowledged() const { return unacknowledged() > 0; }
-
 uint64_t TuningProgram::unacknowledged() const {
   std::lock_guard lock(state_->mutex);
   return state_->accepted - std::min(state_->accepted, state_->stored);

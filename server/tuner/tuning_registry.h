@@ -40,7 +40,6 @@ class TuningProgram {
   const std::string& process() const { return process_; }
   ProgramOutbox& outbox() { return *outbox_; }
   // Batches that were taken, but are not on the disk yet.
-  bool has_unacknowledged() const;
   uint64_t unacknowledged() const;
 
  private:
