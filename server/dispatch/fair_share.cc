@@ -16,6 +16,10 @@ double FairShare::Served(const std::string& user) const {
   return found == served_.end() ? virtual_time_ : found->second;
 }
 
+double FairShare::ServedIfHeAsks(const std::string& user) const {
+  return std::max(Served(user), virtual_time_);
+}
+
 void FairShare::BeginsToWait(const std::string& user) {
   double& served = served_.try_emplace(user, virtual_time_).first->second;
   served = std::max(served, virtual_time_);
@@ -36,7 +40,7 @@ void FairShare::Correct(const std::string& user, TaskKind kind, double charged, 
 }
 
 void FairShare::Add(const std::string& user, double seconds) {
-  served_.try_emplace(user, virtual_time_).first->second += seconds;
+  served_[user] = ServedIfHeAsks(user) + seconds;
 }
 
 double FairShare::UsualSeconds(TaskKind kind) const {

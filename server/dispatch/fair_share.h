@@ -24,7 +24,9 @@ class FairShare {
   double Charge(const std::string& user, TaskKind kind);
   // The task has ended: charges what it took instead.
   void Correct(const std::string& user, TaskKind kind, double charged, double seconds);
-  // The user has kept others from the farm for so long without a task of his.
+  // The same of a user who has nothing waiting, were he to ask now.
+  double ServedIfHeAsks(const std::string& user) const;
+  // The user, who has nothing waiting, has kept others from the farm for so long without a task of his.
   void Add(const std::string& user, double seconds);
   // What tasks of the kind took lately.
   double UsualSeconds(TaskKind kind) const;

@@ -117,10 +117,24 @@ void LongPolls::Wake(const std::string& worker) {
 }
 
 void LongPolls::WakeAfter(const std::string& worker, std::chrono::microseconds wait) {
-  auto timer = std::make_shared<boost::asio::steady_timer>(executor_, wait);
-  timer->async_wait([this, gate = gate_, timer, worker](const boost::system::error_code& error) {
+  const auto when = std::chrono::steady_clock::now() + wait;
+  {
+    // One that comes earlier looks again, and asks for this one then.
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = wakes_.find(worker);
+    if (closed_ || (found != wakes_.end() && found->second <= when)) return;
+    wakes_[worker] = when;
+  }
+  auto timer = std::make_shared<boost::asio::steady_timer>(executor_, when);
+  timer->async_wait([this, gate = gate_, timer, worker, when](const boost::system::error_code& error) {
     Gate::Pass pass(*gate);
-    if (pass && !error) Wake(worker);
+    if (!pass || error) return;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (const auto found = wakes_.find(worker); found != wakes_.end() && found->second == when)
+        wakes_.erase(found);
+    }
+    Wake(worker);
   });
 }
 

@@ -40,7 +40,7 @@ class LongPolls {
   void GiveUpOlder(const std::string& worker, int64_t number);
   // Looks again for this worker, or for all.
   void Wake(const std::string& worker);
-  // As Wake, when so long has passed.
+  // As Wake, when so long has passed; or earlier, where that has been asked for.
   void WakeAfter(const std::string& worker, std::chrono::microseconds wait);
   void WakeAll();
   // Looks again for those whose request `wanted` accepts; it is called for one after another, and must not
@@ -63,8 +63,9 @@ class LongPolls {
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
 
   std::mutex mutex_;
-  bool closed_ = false;                                 // guarded by mutex_
-  std::map<std::string, std::shared_ptr<Call>> calls_;  // by worker; guarded by mutex_
+  bool closed_ = false;                                                 // guarded by mutex_
+  std::map<std::string, std::shared_ptr<Call>> calls_;                  // by worker; guarded by mutex_
+  std::map<std::string, std::chrono::steady_clock::time_point> wakes_;  // WakeAfter; guarded by mutex_
 };
 
 }  // namespace fusion

@@ -109,7 +109,7 @@ const ReadyTask* ReadyQueue::Best(const Demand& demand, Timestamp now, const std
     const ReadyTask& any = users->begin()->second.begin()->second;
     const auto kept = kept_.find(LaneOf(any.kind, any.requirements.device_uuid));
     const bool is_kept = kept != kept_.end() && now < kept->second.until;
-    const double keeper_served = is_kept ? shares_.Served(kept->second.user) : 0;
+    const double keeper_served = is_kept ? ServedIfHeAsks(kept->second.user) : 0;
     for (const auto& [user, tasks] : *users) {
       const double served = shares_.Served(user);
       if (served > least_served) continue;
@@ -215,7 +215,7 @@ void ReadyQueue::Ended(const std::string& id, double seconds) {
 void ReadyQueue::Done(const std::string& id, double seconds, Timestamp now) {
   std::lock_guard lock(mutex_);
   const std::optional<HandedOut> done = TakeEnded(id, seconds);
-  if (!done.has_value() || done->lane.empty()) return;
+  if (!done.has_value() || done->lane.empty() || lanes_.contains(done->lane)) return;
   EndKept(done->lane, now);
   const auto usual =
       std::chrono::microseconds(static_cast<int64_t>(kKept * 1e6 * shares_.UsualSeconds(done->kind)));
@@ -226,8 +226,13 @@ bool ReadyQueue::LetGo(const std::string& device_uuid, const std::string& user, 
   std::lock_guard lock(mutex_);
   const auto found = kept_.find(device_uuid);
   if (found == kept_.end() || found->second.user != user) return false;
+  const bool refused = found->second.refused.has_value() && now < found->second.until;
   EndKept(device_uuid, now);
-  return true;
+  return refused;
+}
+
+double ReadyQueue::ServedIfHeAsks(const std::string& user) const {
+  return waiting_of_user_.contains(user) ? shares_.Served(user) : shares_.ServedIfHeAsks(user);
 }
 
 void ReadyQueue::EndKept(const std::string& lane, Timestamp now) {
@@ -237,7 +242,11 @@ void ReadyQueue::EndKept(const std::string& lane, Timestamp now) {
   kept_.erase(found);
   if (kept.refused.has_value()) {
     const auto idle = std::min(now, kept.until) - *kept.refused;
-    shares_.Add(kept.user, std::max(0.0, std::chrono::duration<double>(idle).count()));
+    const double seconds = std::max(0.0, std::chrono::duration<double>(idle).count());
+    if (waiting_of_user_.contains(kept.user))
+      shares_.Refund(kept.user, -seconds);
+    else
+      shares_.Add(kept.user, seconds);
   }
 }
 

@@ -56,7 +56,7 @@ class ReadyQueue {
   // kept is why there are fewer.
   std::vector<ReadyTask> Take(const Demand& demand, Timestamp now,
                               std::optional<Timestamp>* look_again = nullptr);
-  // They were not handed out: as if they had not been taken.
+  // They were not handed out: as if they had not been taken, but that their lanes are kept no more.
   void GiveBack(const std::vector<ReadyTask>& tasks);
 
   // A task that was handed out before this object was made, and still runs.
@@ -69,10 +69,10 @@ class ReadyQueue {
   // could not have the lane is charged to him.
   void Done(const std::string& id, double seconds, Timestamp now);
   static constexpr std::chrono::milliseconds kLongestKept{100};
-  // The device is not kept for the user any more. Whether it was.
+  // The device is not kept for the user any more. Whether somebody else could have had it.
   bool LetGo(const std::string& device_uuid, const std::string& user, Timestamp now);
-  // The same of one that ended for reasons that are not its own: its user is charged nothing, and how long it
-  // was with a worker says nothing of how long tasks of its kind take.
+  // As Ended, of one that ended for reasons that are not its own: its user is charged nothing, and how long
+  // it was with a worker says nothing of how long tasks of its kind take.
   void Released(const std::string& id);
 
   // Removes the tasks that have waited too long.
@@ -127,6 +127,7 @@ class ReadyQueue {
   // The task has left its worker, and is taken from those that are handed out; none: it was not.
   std::optional<HandedOut> TakeEnded(const std::string& id, double seconds);
   void Refund(const std::string& id);
+  double ServedIfHeAsks(const std::string& user) const;  // who has had this, or would have at least
   void EndKept(const std::string& lane, Timestamp now);
   // The earliest end of a lane that the worker offers and that others could have, were it not kept.
   std::optional<Timestamp> EndOfKept(const Demand& demand, Timestamp now) const;

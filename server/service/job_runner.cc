@@ -322,6 +322,7 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
     if (!stopped) Finish(job, result);
   }
   StopTimer(active);
+  dispatcher_.JobEnded(job);  // before it can be started again
   std::lock_guard lock(mutex_);
   active_.erase(job);
   if (suspect_ == job) {
@@ -331,7 +332,6 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
   line_.Ended(job);
   --(active->waits ? waiting_ : running_);
   place_.notify_one();
-  dispatcher_.JobEnded(job);
 }
 
 absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Active& active) {

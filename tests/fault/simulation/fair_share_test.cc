@@ -32,7 +32,7 @@ constexpr Duration kBetweenTasks = std::chrono::milliseconds(5);
 // What the users' jobs are.
 struct Jobs {
   int tasks = 1;       // one after the other
-  bool bound = false;  // they are timings, all of a job's on the GPU of those that the fewest jobs have
+  bool bound = false;  // they are timings, all of a job's on one GPU (DeviceJobs)
   int most_of_user = std::numeric_limits<int>::max();  // unfinished; further ones are refused
 };
 

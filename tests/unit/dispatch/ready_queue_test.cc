@@ -177,9 +177,37 @@ TEST_F(ReadyQueueTest, ALaneThatIsKeptKeepsNoOtherBack) {
   EXPECT_THAT(Take(1, "w", At(10)), ElementsAre("a build"));
 }
 
+TEST_F(ReadyQueueTest, ALaneIsNotKeptFromWhomWouldComeFirstAnyway) {
+  // Eva has had as much as Ben. Hog goes on elsewhere until whoever asks now has had more than she.
+  queue_.Add(Timing("eva0", "GPU-3", "eva"));
+  queue_.Add(Timing("ben0", "GPU-1", "ben"));
+  ASSERT_THAT(TakeTimings({"GPU-3"}, 1), ElementsAre("eva0"));
+  ASSERT_THAT(TakeTimings({"GPU-1"}, 1), ElementsAre("ben0"));
+  queue_.Done("eva0", 1.5, At(2));
+  queue_.Add(Timing("eva1", "GPU-1", "eva"));
+  for (int i = 0; i < 9; ++i) {
+    queue_.Add(Timing("hog" + std::to_string(i), "GPU-2", "hog"));
+    ASSERT_EQ(TakeTimings({"GPU-2"}, 1).size(), 1u);
+    queue_.Done("hog" + std::to_string(i), 1, At(2));
+  }
+  queue_.Done("ben0", 1, At(10));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("eva1"));
+}
+
+TEST_F(ReadyQueueTest, ALaneInWhichSomethingRunsIsNotKept) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  queue_.LetGo("GPU-1", "ben", At(10));
+  queue_.Add(Timing("ben1", "GPU-1", "ben"));
+  ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("ben1"));
+  ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("hog1")) << "for when it is done";
+  queue_.Done("ben1", 1, At(11));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(11)), ElementsAre("hog2"));
+}
+
 TEST_F(ReadyQueueTest, WhatEndsWithItsJobKeepsNoLane) {
   ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
   EXPECT_FALSE(queue_.LetGo("GPU-1", "hog", At(10))) << "of his jobs another ends";
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), IsEmpty());
   EXPECT_TRUE(queue_.LetGo("GPU-1", "ben", At(10)));
   EXPECT_FALSE(queue_.LetGo("GPU-1", "ben", At(10))) << "it is kept no more";
   EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("hog1"));
@@ -188,7 +216,7 @@ TEST_F(ReadyQueueTest, WhatEndsWithItsJobKeepsNoLane) {
   queue_.Ended("hog1", 1);
   ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(12)), ElementsAre("cancelled"));
   queue_.Ended("cancelled", 1);
-  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(13)), ElementsAre("hog2")) << "a job that was cancelled";
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(12)), ElementsAre("hog2")) << "a job that was cancelled";
 }
 
 TEST_F(ReadyQueueTest, WhatALaneIsKeptForIsCharged) {
