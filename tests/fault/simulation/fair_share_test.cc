@@ -1,7 +1,6 @@
 // Users on simulated time: how long the tasks of each take, beside one who asks for a hundred times as much.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <map>
