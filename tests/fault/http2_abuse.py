@@ -323,7 +323,8 @@ def main():
     arguments = parser.parse_args()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    connections = arguments.connections if most == resource.RLIM_INFINITY else min(arguments.connections, most - 200)
+    # The server has two descriptors for each, and as many as we may have.
+    connections = arguments.connections if most == resource.RLIM_INFINITY else min(arguments.connections, (most - 400) // 2)
     slower, ratios = [], []
     server = Server(arguments.binaries, "--max-connections", "20000", "--max-connections-per-address", "20000", tls=arguments.tls)
     stranger = server.tls_context() if arguments.tls else None

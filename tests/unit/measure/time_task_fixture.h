@@ -104,9 +104,14 @@ class TimeTaskTest : public ::testing::TestWithParam<v1::Target> {
   }
 
   absl::StatusOr<v1::TimeResult> Execute(TimeTaskOptions options = {}) {
+    return ExecuteBy(&runner_, task_, std::move(options));
+  }
+  // Another task of programs that Kernel has built, by another runner.
+  absl::StatusOr<v1::TimeResult> ExecuteBy(RunnerProcess* runner, const v1::TimeTask& task,
+                                           TimeTaskOptions options = {}) const {
     options.copy_bytes_per_second = device_.copy_bytes_per_second();
     return ExecuteTimeTask(
-        runner_, task_,
+        *runner, task,
         [&](const std::string& digest) -> absl::StatusOr<std::string> {
           const auto found = binaries_.find(digest);
           if (found == binaries_.end()) return absl::NotFoundError(digest);
