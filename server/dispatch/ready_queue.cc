@@ -137,7 +137,7 @@ const ReadyTask* ReadyQueue::Best(const Demand& demand, Timestamp now, const std
 std::vector<ReadyTask> ReadyQueue::Take(const Demand& demand, Timestamp now,
                                         std::optional<Timestamp>* look_again) {
   std::vector<ReadyTask> taken;
-  std::set<std::string> given;
+  std::set<std::string> given = demand.given;
   std::lock_guard lock(mutex_);
   while (static_cast<int>(taken.size()) < demand.count) {
     const ReadyTask* best = Best(demand, now, given);
@@ -161,6 +161,8 @@ void ReadyQueue::HandOut(const ReadyTask& task, const std::string& worker) {
   out = HandedOut{task.user, task.kind, LaneOf(task.kind, task.requirements.device_uuid),
                   shares_.Charge(task.user, task.kind)};
   if (out.lane.empty()) return;
+  if (const auto row = rows_.find(out.lane); row != rows_.end() && row->second.user != task.user)
+    rows_.erase(row);
   Lane& lane = lanes_[out.lane];
   lane.worker = worker;
   ++lane.tasks;
@@ -217,6 +219,10 @@ void ReadyQueue::Done(const std::string& id, double seconds, Timestamp now) {
   const std::optional<HandedOut> done = TakeEnded(id, seconds);
   if (!done.has_value() || done->lane.empty() || lanes_.contains(done->lane)) return;
   EndKept(done->lane, now);
+  if (const auto row = rows_.find(done->lane); row != rows_.end() && row->second.times >= kMostInARow) {
+    rows_.erase(row);
+    return;
+  }
   const auto usual =
       std::chrono::microseconds(static_cast<int64_t>(kKept * 1e6 * shares_.UsualSeconds(done->kind)));
   kept_[done->lane] = {done->user, now + std::min<std::chrono::microseconds>(usual, kLongestKept), {}};
@@ -241,6 +247,8 @@ void ReadyQueue::EndKept(const std::string& lane, Timestamp now) {
   const Kept kept = std::move(found->second);
   kept_.erase(found);
   if (kept.refused.has_value()) {
+    Row& row = rows_[lane];
+    row = {kept.user, row.user == kept.user ? row.times + 1 : 1};
     const auto idle = std::min(now, kept.until) - *kept.refused;
     const double seconds = std::max(0.0, std::chrono::duration<double>(idle).count());
     if (waiting_of_user_.contains(kept.user))

@@ -49,6 +49,7 @@ class ReadyQueue {
     TaskKind kind = TaskKind::kBuild;
     std::vector<Capability> capabilities;  // of TIME tasks: one for each device whose lane it offers
     int count = 0;
+    std::set<std::string> given;  // devices for whose lane it has one already
   };
   // Removes up to `count` tasks, best first, of those that need a lane one for each; each is charged to its
   // user as expected (FairShare), and the lanes that they need are the worker's. Whoever takes them either
@@ -66,9 +67,11 @@ class ReadyQueue {
   void Ended(const std::string& id, double seconds);
   // The same of one whose job goes on: its lane is kept for its user, for a quarter of what timings usually
   // take and kLongestKept at most. Users who have had less than he come first all the same. How long others
-  // could not have the lane is charged to him.
+  // could not have the lane is charged to him. When that has happened kMostInARow times it is not kept once,
+  // so that no job of a user who has had more elsewhere stands still for it.
   void Done(const std::string& id, double seconds, Timestamp now);
   static constexpr std::chrono::milliseconds kLongestKept{100};
+  static constexpr int kMostInARow = 16;
   // The device is not kept for the user any more. Whether somebody else could have had it.
   bool LetGo(const std::string& device_uuid, const std::string& user, Timestamp now);
   // As Ended, of one that ended for reasons that are not its own: its user is charged nothing, and how long
@@ -150,6 +153,11 @@ class ReadyQueue {
     std::optional<Timestamp> refused;  // since when somebody else could have had it
   };
   std::map<std::string, Kept> kept_;  // by device; some are over
+  struct Row {
+    std::string user;
+    int times = 0;
+  };
+  std::map<std::string, Row> rows_;  // by device; how often in a row others were refused what was kept
   std::map<std::string, int> waiting_of_user_;
   FairShare shares_;
 };

@@ -173,6 +173,7 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
 
   int build_slots = std::max(request.free_build_slots(), 0);
   int time_slots = std::max(request.free_time_slots(), 0);
+  std::set<std::string> given;  // devices for which it gets one again that it says nothing of
   for (const ClaimedTask& task : held) {
     if (listed.contains(task.id)) continue;
     if (registry_.CountResent(request.worker(), task.id, task.fence) > kMostResends) continue;
@@ -183,6 +184,7 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
     if (!assignment.ok()) continue;
     *response.add_assignments() = *std::move(assignment);
     (task.kind == TaskKind::kBuild ? build_slots : time_slots) -= 1;
+    if (task.kind == TaskKind::kTime) given.insert(with_work->requirements.device_uuid);
     news = true;
   }
 
@@ -192,7 +194,8 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
   for (TaskKind kind : {TaskKind::kTime, TaskKind::kBuild}) {
     const int slots = kind == TaskKind::kTime ? time_slots : build_slots;
     std::optional<Timestamp> look_again;
-    absl::StatusOr<std::vector<v1::Assignment>> assignments = queue_.Claim(request, kind, slots, &look_again);
+    absl::StatusOr<std::vector<v1::Assignment>> assignments =
+        queue_.Claim(request, kind, slots, given, &look_again);
     if (look_again.has_value()) polls_.WakeAfter(request.worker(), *look_again - clock_.Now());
     if (!assignments.ok()) {
       spdlog::error("worker {}: no tasks given: {}", request.worker(), assignments.status().ToString());

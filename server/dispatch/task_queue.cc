@@ -139,13 +139,15 @@ absl::StatusOr<std::vector<EnsuredTask>> TaskQueue::Ensure(const std::string& jo
 
 absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::SynchronizeRequest& request,
                                                              TaskKind kind, int count,
+                                                             const std::set<std::string>& given,
                                                              std::optional<Timestamp>* look_again) {
   std::vector<v1::Assignment> assignments;
   if (count <= 0) return assignments;
   const std::vector<ReadyTask> taken = ready_.Take({.worker = request.worker(),
                                                     .kind = kind,
                                                     .capabilities = CapabilitiesFor(kind, request),
-                                                    .count = count},
+                                                    .count = count,
+                                                    .given = given},
                                                    clock_.Now(), look_again);
   if (taken.empty()) return assignments;
   std::vector<std::string> ids;

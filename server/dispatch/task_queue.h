@@ -44,9 +44,10 @@ class TaskQueue {
   // As Store::EnsureTasks; what is new, or was left by an earlier process, waits for a worker from now on.
   absl::StatusOr<std::vector<EnsuredTask>> Ensure(const std::string& job, const std::vector<TaskSpec>& specs);
   // Up to `count` new assignments, in the order of the ready queue. Recorded before they are returned.
-  // look_again: as of ReadyQueue::Take.
+  // given, look_again: as of ReadyQueue.
   absl::StatusOr<std::vector<v1::Assignment>> Claim(const v1::SynchronizeRequest& request, TaskKind kind,
-                                                    int count, std::optional<Timestamp>* look_again);
+                                                    int count, const std::set<std::string>& given,
+                                                    std::optional<Timestamp>* look_again);
   // As ReadyQueue::LetGo.
   bool LetGo(const std::string& device_uuid, const std::string& user) {
     return ready_.LetGo(device_uuid, user, clock_.Now());

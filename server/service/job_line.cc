@@ -13,25 +13,16 @@ void JobLine::Add(const std::string& job, const std::string& user, int priority)
 bool JobLine::Remove(const std::string& job) {
   auto found = waiting_.find(job);
   if (found == waiting_.end()) return false;
-  const auto [user, order] = found->second;
+  const auto [name, order] = found->second;
   waiting_.erase(found);
-  users_.at(user).waiting.erase(order);
-  Forget(user);
+  auto user = users_.find(name);
+  user->second.waiting.erase(order);
+  if (user->second.waiting.empty() && user->second.begun == 0) users_.erase(user);
   return true;
 }
 
-std::optional<std::string> JobLine::Take() {
-  User* next = Next();
-  if (next == nullptr) return std::nullopt;
-  return TakeOf(next);
-}
-
-std::optional<std::string> JobLine::TakeBelowShare(int places) {
-  User* next = Next();  // has the fewest
-  if (next == nullptr) return std::nullopt;
-  const auto users = static_cast<int64_t>(users_.size());
-  if (next->running > 0 && next->running * users >= places) return std::nullopt;
-  return TakeOf(next);
+bool JobLine::IsBelowShare(const User& user) const {
+  return user.running == 0 || user.running * static_cast<int64_t>(users_.size()) < places_;
 }
 
 JobLine::User* JobLine::Next() {
@@ -45,34 +36,85 @@ JobLine::User* JobLine::Next() {
   return next;
 }
 
-std::string JobLine::TakeOf(User* user) {
-  std::string job = std::move(user->waiting.begin()->second);
-  user->waiting.erase(user->waiting.begin());
-  ++user->running;
-  user->last_served = ++served_;
+std::optional<std::string> JobLine::Take() {
+  const bool full = running_ - static_cast<int>(on_kept_.size()) + returning_ >= places_;
+  if (full && !HasKept()) return std::nullopt;
+  User* next = Next();  // has the fewest
+  if (next == nullptr || (full && !IsBelowShare(*next))) return std::nullopt;
+  std::string job = std::move(next->waiting.begin()->second);
+  next->waiting.erase(next->waiting.begin());
+  ++next->begun;
+  next->last_served = ++served_;
   auto waited = waiting_.find(job);
-  running_[job] = waited->second.first;
+  if (full) on_kept_.insert(job);
+  Run(begun_[job] = {std::move(waited->second.first)});
   waiting_.erase(waited);
   return job;
 }
 
+void JobLine::Run(Begun& begun) {
+  begun.state = State::kRunning;
+  ++running_;
+  ++users_.at(begun.user).running;
+}
+
+void JobLine::LeavePlace(const std::string& job, Begun& begun) {
+  --running_;
+  --users_.at(begun.user).running;
+  on_kept_.erase(job);
+  Settle();
+}
+
+void JobLine::Settle() {
+  while (!on_kept_.empty() && running_ - static_cast<int>(on_kept_.size()) + returning_ < places_)
+    on_kept_.erase(on_kept_.begin());
+}
+
+void JobLine::Rest(const std::string& job) {
+  auto found = begun_.find(job);
+  if (found == begun_.end() || found->second.state != State::kRunning) return;
+  found->second.state = State::kResting;
+  LeavePlace(job, found->second);
+}
+
+void JobLine::Return(const std::string& job) {
+  auto found = begun_.find(job);
+  if (found == begun_.end() || found->second.state != State::kResting) return;
+  found->second.state = State::kReturning;
+  ++returning_;
+}
+
+bool JobLine::TakeBack(const std::string& job) {
+  auto found = begun_.find(job);
+  if (found == begun_.end() || found->second.state != State::kReturning) return true;
+  const bool full = IsFull();
+  if (full && !(HasKept() && IsBelowShare(users_.at(found->second.user)))) return false;
+  if (full) on_kept_.insert(job);
+  TakeBackAnyway(job);
+  return true;
+}
+
+void JobLine::TakeBackAnyway(const std::string& job) {
+  auto found = begun_.find(job);
+  if (found == begun_.end() || found->second.state != State::kReturning) return;
+  --returning_;
+  Run(found->second);
+  Settle();
+}
+
 void JobLine::Ended(const std::string& job) {
-  auto found = running_.find(job);
-  if (found == running_.end()) return;
-  const std::string user = std::move(found->second);
-  running_.erase(found);
-  --users_.at(user).running;
-  Forget(user);
+  auto found = begun_.find(job);
+  if (found == begun_.end()) return;
+  if (found->second.state == State::kRunning) LeavePlace(job, found->second);
+  if (found->second.state == State::kReturning) --returning_;
+  auto user = users_.find(found->second.user);
+  begun_.erase(found);
+  if (--user->second.begun == 0 && user->second.waiting.empty()) users_.erase(user);
 }
 
 int JobLine::size(const std::string& user) const {
   auto found = users_.find(user);
-  return found == users_.end() ? 0 : static_cast<int>(found->second.waiting.size()) + found->second.running;
-}
-
-void JobLine::Forget(const std::string& user) {
-  auto found = users_.find(user);
-  if (found->second.waiting.empty() && found->second.running == 0) users_.erase(found);
+  return found == users_.end() ? 0 : static_cast<int>(found->second.waiting.size()) + found->second.begun;
 }
 
 }  // namespace fusion

@@ -1,47 +1,77 @@
-// Jobs that wait for a thread of the server.
+// Jobs that wait for a thread of the server, and which of them have one.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <tuple>
 
 namespace fusion {
 
 // The next job is one of the user who has the fewest running; among such users, of the one who was served
 // longest ago; of his jobs the one of the highest priority, of these the oldest. So a user with a thousand
-// jobs delays the others by one each. Not thread safe.
+// jobs delays the others by one each. When all places are taken a few more are kept for users who have fewer
+// running than their share of the places, which all who have jobs have alike; one who has none running has
+// fewer. Not thread safe.
 class JobLine {
  public:
-  // Names are unique among the jobs that wait or run.
+  JobLine(int places, int kept_places) : places_(places), kept_places_(kept_places) {}
+
+  // Names are unique among the jobs that are here. The job waits.
   void Add(const std::string& job, const std::string& user, int priority);
   // It will not be taken. False: it is not waiting.
   bool Remove(const std::string& job);
-  // The next job, which runs until Ended; none: none waits.
+  // The next job that can have a place, which it has until Ended; none: none waits, or none can.
   std::optional<std::string> Take();
-  // The same, if it is one of a user who has fewer running than his share of so many places, which all who
-  // have jobs have alike; one who has none running has fewer.
-  std::optional<std::string> TakeBelowShare(int places);
+
+  // A running job leaves its place until TakeBack: it has to wait for something else.
+  void Rest(const std::string& job);
+  // That has come: the job is given the next place, before all that wait, though not before users who have
+  // less than their share where one is kept for them.
+  void Return(const std::string& job);
+  // Of a job that returns: whether it has a place again.
+  bool TakeBack(const std::string& job);
+  // The same of one that ends at once: it has one even where none is free.
+  void TakeBackAnyway(const std::string& job);
+
+  // Whatever it did.
   void Ended(const std::string& job);
 
-  int size() const { return static_cast<int>(waiting_.size() + running_.size()); }  // waiting and running
+  int size() const { return static_cast<int>(waiting_.size() + begun_.size()); }  // that are here
   int size(const std::string& user) const;
+  int running() const { return running_; }                                    // that have places
+  int resting() const { return static_cast<int>(begun_.size()) - running_; }  // and that have left them
 
  private:
   using Order = std::pair<int, int64_t>;  // -priority, order of coming
   struct User {
     std::map<Order, std::string> waiting;
+    int begun = 0;  // running and resting
     int running = 0;
     int64_t last_served = 0;
   };
-  User* Next();                          // whose turn it is; null: nobody waits
-  std::string TakeOf(User* user);        // who has jobs that wait
-  void Forget(const std::string& user);  // when nothing is left of him
+  enum class State { kRunning, kResting, kReturning };
+  struct Begun {
+    std::string user;
+    State state = State::kRunning;
+  };
+  bool IsFull() const { return running_ - static_cast<int>(on_kept_.size()) >= places_; }
+  bool HasKept() const { return static_cast<int>(on_kept_.size()) < kept_places_; }
+  bool IsBelowShare(const User& user) const;
+  User* Next();  // whose turn it is; null: nobody waits
+  void Run(Begun& begun);
+  void LeavePlace(const std::string& job, Begun& begun);
+  // Jobs on places that are kept count as on others as soon as these are free.
+  void Settle();
 
+  const int places_;
+  const int kept_places_;
   std::map<std::string, User> users_;
   std::map<std::string, std::pair<std::string, Order>> waiting_;  // job to user and order
-  std::map<std::string, std::string> running_;                    // job to user
+  std::map<std::string, Begun> begun_;                            // by job
+  std::set<std::string> on_kept_;                                 // jobs on places that are kept
+  int running_ = 0, returning_ = 0;
   int64_t added_ = 0;
   int64_t served_ = 0;
 };

@@ -85,6 +85,7 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const
       watchers_(watchers),
       options_(std::move(options)),
       metrics_(metrics),
+      line_(options_.threads, KeptPlaces(options_.threads)),
       pool_(options_.threads + KeptPlaces(options_.threads) + kMostWaiting) {
   dispatcher_.OnWaiting(
       [this](const std::string& job, const std::string& what, std::chrono::milliseconds left) {
@@ -227,15 +228,10 @@ void JobRunner::RunNext() {
   std::shared_ptr<Active> active;
   {
     std::lock_guard lock(mutex_);
-    const bool full = running_ + returning_ >= options_.threads;
-    // Whoever leaves a place calls again. While somebody waits to come back the kept places stay as they are:
-    // he would wait for whoever had them, too.
-    if (full && (returning_ > 0 || running_ >= options_.threads + KeptPlaces(options_.threads))) return;
-    std::optional<std::string> next = full ? line_.TakeBelowShare(options_.threads) : line_.Take();
-    if (!next.has_value()) return;  // it ended while it waited, or its user has his share
+    std::optional<std::string> next = line_.Take();
+    if (!next.has_value()) return;  // whoever leaves a place calls again
     job = *std::move(next);
     active = active_.at(job);
-    ++running_;
   }
   // With one user fewer the others have larger shares, so there may be more than one.
   boost::asio::post(pool_, [this] { RunNext(); });
@@ -243,21 +239,29 @@ void JobRunner::RunNext() {
   boost::asio::post(pool_, [this] { RunNext(); });
 }
 
-void JobRunner::SetWaiting(Active& active, bool waits) {
+void JobRunner::LeavePlace(const std::string& job) {
   {
-    std::unique_lock lock(mutex_);
-    if (waits == active.waits || (waits && waiting_ == kMostWaiting)) return;
-    if (!waits) {
-      ++returning_;
-      place_.wait(lock, [this] { return running_ < options_.threads || stopping_; });
-      --returning_;
-    }
-    active.waits = waits;
-    waiting_ += waits ? 1 : -1;
-    running_ += waits ? -1 : 1;
+    std::lock_guard lock(mutex_);
+    if (line_.resting() >= kMostWaiting) return;
+    line_.Rest(job);
   }
-  // A job that has come back no longer keeps others from the kept places.
-  if (waits) place_.notify_one();
+  place_.notify_all();
+  boost::asio::post(pool_, [this] { RunNext(); });
+}
+
+void JobRunner::ReturnToPlace(const std::string& job, const Active& active) {
+  bool cancelled = false;  // guarded by mutex_, under which the token cannot be asked: it calls what locks it
+  {
+    const CancellationToken::Registration on_cancel = active.cancellation.OnCancel([&] {
+      std::lock_guard lock(mutex_);
+      cancelled = true;
+      place_.notify_all();
+    });
+    std::unique_lock lock(mutex_);
+    line_.Return(job);
+    place_.wait(lock, [&] { return line_.TakeBack(job) || stopping_ || cancelled; });
+    line_.TakeBackAnyway(job);
+  }
   boost::asio::post(pool_, [this] { RunNext(); });
 }
 
@@ -330,8 +334,7 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
     turn_.notify_all();
   }
   line_.Ended(job);
-  --(active->waits ? waiting_ : running_);
-  place_.notify_one();
+  place_.notify_all();
 }
 
 absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Active& active) {
@@ -358,7 +361,7 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Act
       options_.dump_directory,
       metrics_,
       request.limits(),
-      [this, &active](bool waits) { SetWaiting(active, waits); },
+      [this, job, &active](bool waits) { waits ? LeavePlace(job) : ReturnToPlace(job, active); },
       [this, job](const std::string& what, std::chrono::milliseconds left) { SetWaitsFor(job, what, left); }};
   try {
     for (int devices = 1;; ++devices) {

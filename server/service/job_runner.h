@@ -41,7 +41,7 @@ struct JobRunnerOptions {
   std::chrono::milliseconds time_used_period{2000};
   // From the start of this process on, before jobs are begun that may have ended earlier ones.
   std::chrono::milliseconds suspect_delay{3000};
-  // The longest that such a job keeps others of its kind, which have places of `threads` while they wait.
+  // The longest that such a job keeps others of its kind.
   std::chrono::milliseconds suspect_alone{60000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
@@ -86,7 +86,6 @@ class JobRunner {
     std::chrono::microseconds used_before{0};
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     bool timed_out = false;     // guarded by JobRunner::mutex_, as what follows
-    bool waits = false;         // for a device, and has left its place to another job
     std::string waits_for;      // what, for people; "": nothing
     bool told_waiting = false;  // an event has said that it waits
     // When it was begun here again; how long the server must have outlived that to have outlived the job;
@@ -104,8 +103,11 @@ class JobRunner {
   void RunNext();
   void Run(const std::string& job, const std::shared_ptr<Active>& active);
   absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, Active& active);
-  // See PipelineContext::waits_for_device. Behind the wait it blocks until there is a place again.
-  void SetWaiting(Active& active, bool waits);
+  // The job leaves its place to others while it waits for something else. See
+  // PipelineContext::waits_for_device.
+  void LeavePlace(const std::string& job);
+  // Blocks until it has a place again, or is to end.
+  void ReturnToPlace(const std::string& job, const Active& active);
   // Notes how much of their time limits the jobs of this process have used; again after a period.
   void KeepTimesUsed();
   void PutTimesUsed();
@@ -141,10 +143,7 @@ class JobRunner {
   bool stopping_ = false;                                  // guarded by mutex_
   std::map<std::string, std::shared_ptr<Active>> active_;  // guarded by mutex_
   JobLine line_;                                           // guarded by mutex_; the jobs of active_
-  // Jobs that have a place, of options_.threads and those that are kept; that wait for a device; whose
-  // device has come, and that wait for one of the threads' places before any that is in the line.
-  int running_ = 0, waiting_ = 0, returning_ = 0;  // guarded by mutex_
-  std::condition_variable place_;                  // one may be free
+  std::condition_variable place_;                          // one may be free
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::string suspect_;           // guarded by mutex_; the job whose turn it is in BeginAgain
   std::condition_variable turn_;  // there may be none

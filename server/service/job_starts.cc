@@ -53,11 +53,17 @@ absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
   if (starts >= kSuspectStarts) {
     // Others get something done in each life of the server. Cancelling wakes nobody here.
     const auto others_first = began_ + options_.suspect_delay;
+    lock.unlock();
+    LeavePlace(job);
+    lock.lock();
     while ((!suspect_.empty() || std::chrono::steady_clock::now() < others_first) && !stopping_ &&
            !active.cancellation.cancelled())
       turn_.wait_for(lock, std::chrono::milliseconds(50));
     if (stopping_ || active.cancellation.cancelled()) return absl::CancelledError("the job was not begun");
     suspect_ = job;
+    lock.unlock();
+    ReturnToPlace(job, active);
+    lock.lock();
   }
   lock.unlock();
   // A task of it may have ended while it waited.

@@ -194,6 +194,48 @@ TEST_F(ReadyQueueTest, ALaneIsNotKeptFromWhomWouldComeFirstAnyway) {
   EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("eva1"));
 }
 
+// Hog has had more elsewhere, and this job of his would wait until Ben's has ended.
+TEST_F(ReadyQueueTest, ALaneIsNotKeptForEver) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < ReadyQueue::kMostInARow; ++i) {
+      ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), IsEmpty()) << round << ", " << i;
+      queue_.Add(Timing("ben again", "GPU-1", "ben"));
+      ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("ben again"));
+      queue_.Done("ben again", 0.001, At(10));
+    }
+    const std::string hogs = "hog" + std::to_string(round + 1);
+    ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre(hogs));
+    queue_.Add(Timing("ben after", "GPU-1", "ben"));
+    queue_.Done(hogs, 1, At(10));
+    ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("ben after"));
+    queue_.Done("ben after", 0.001, At(10));
+  }
+}
+
+TEST_F(ReadyQueueTest, ALaneIsKeptOnAndOnFromNobody) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  for (int i = 1; i < 9; ++i) queue_.Remove("hog" + std::to_string(i));
+  for (int i = 0; i < 3 * ReadyQueue::kMostInARow; ++i) {
+    queue_.Add(Timing("ben again", "GPU-1", "ben"));
+    ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("ben again"));
+    queue_.Done("ben again", 0.001, At(10));
+  }
+  queue_.Add(Timing("hog1", "GPU-1", "hog"));
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), IsEmpty()) << "the first time that it is asked for";
+}
+
+TEST_F(ReadyQueueTest, ALaneThatIsGivenAlreadyGetsNoSecondTask) {
+  queue_.Add(Timing("one", "GPU-1"));
+  queue_.Add(Timing("two", "GPU-2"));
+  ReadyQueue::Demand demand{.worker = "w", .kind = TaskKind::kTime, .count = 2, .given = {"GPU-1"}};
+  for (const char* uuid : {"GPU-1", "GPU-2"})
+    demand.capabilities.push_back(Capability{"CUDA", "sm_90", uuid});
+  const std::vector<ReadyTask> taken = queue_.Take(demand, At(0));
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].id, "two");
+}
+
 TEST_F(ReadyQueueTest, ALaneInWhichSomethingRunsIsNotKept) {
   ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
   queue_.LetGo("GPU-1", "ben", At(10));

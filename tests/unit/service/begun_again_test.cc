@@ -198,5 +198,22 @@ TEST_F(BegunAgainTest, ASuspectLeavesOthersTheBeginningOfTheServersLife) {
   steps_.LetAllGo();
 }
 
+TEST_F(BegunAgainTest, ASuspectThatWaitsHasNoPlace) {
+  NoteStarts();
+  options_.suspect_delay = std::chrono::hours(1);
+  LeaveRunning("jobs/a", 19);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // Of the same user, for whom none is kept.
+  for (int i = 0; i < 2; ++i) {
+    const absl::StatusOr<JobRecord> fresh = Submit();
+    ASSERT_TRUE(fresh.ok()) << fresh.status();
+    EXPECT_THAT(steps_.Begun(i + 1), SizeIs(i + 1));
+    steps_.LetAllGo();
+    EXPECT_EQ(Ended(fresh->id).state, JobState::kSucceeded);
+  }
+}
+
 }  // namespace
 }  // namespace fusion

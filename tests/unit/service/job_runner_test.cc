@@ -122,31 +122,65 @@ TEST_F(JobRunnerTest, ThePlaceThatIsKeptGoesFromOneIdleUserToTheNext) {
   EXPECT_THAT(steps_.Begun(5), ElementsAre("a1", "b1", "c1", "b2", "a2"));
 }
 
-// Those who wait in the line while it waits for a place are not forgotten behind it.
-TEST_F(JobRunnerTest, AJobThatComesBackLeavesTheKeptPlaceToOthers) {
-  Barrier waits, device;
-  options_.pipeline = [&](const v1::SubmitRequest& request,
-                          const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
-    if (request.request_id() == "patient") {
-      context.waits_for_device(true);
-      waits.Open();
-      EXPECT_TRUE(device.Wait());
-      context.waits_for_device(false);
-    }
-    steps_.Run(request.request_id());
-    return v1::JobResult();
-  };
-  StartRunner();
-  ASSERT_TRUE(Submit("ada", 0, "patient").ok());
-  ASSERT_TRUE(waits.Wait());
+// A job, "patient", waits for a device, and comes back; all others run until they are let go, as it does
+// then.
+class PatientJobTest : public JobRunnerTest {
+ protected:
+  void SetUp() override {
+    JobRunnerTest::SetUp();
+    options_.pipeline = [this](const v1::SubmitRequest& request,
+                               const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
+      if (request.request_id() == "patient") {
+        context.waits_for_device(true);
+        waits_.Open();
+        EXPECT_TRUE(device_.Wait());
+        context.waits_for_device(false);
+        if (context.cancellation.cancelled()) {
+          cancelled_.Open();
+          return absl::CancelledError("cancelled");
+        }
+      }
+      steps_.Run(request.request_id());
+      return v1::JobResult();
+    };
+    StartRunner();
+    const absl::StatusOr<JobRecord> patient = Submit("ada", 0, "patient");
+    ASSERT_TRUE(patient.ok()) << patient.status();
+    patient_ = patient->id;
+    ASSERT_TRUE(waits_.Wait());
+    // A place would be hers if she had none.
+    ASSERT_TRUE(Submit("ada", 0, "a1").ok());
+    ASSERT_THAT(steps_.Begun(1), ElementsAre("a1"));
+    device_.Open();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is behind the wait, and has no place
+  }
+  void TearDown() override {
+    device_.Open();
+    JobRunnerTest::TearDown();
+  }
+  Barrier waits_, device_, cancelled_;
+  std::string patient_;
+};
+
+// A job of a user with many that comes back, behind another of his: the place that is kept is others' all the
+// same.
+TEST_F(PatientJobTest, LeavesTheKeptPlaceToOthersWhenItComesBack) {
   ASSERT_TRUE(Submit("ben", 0, "b1").ok());
-  ASSERT_THAT(steps_.Begun(1), ElementsAre("b1"));
-  device.Open();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is behind the wait, and has no place
+  ASSERT_THAT(steps_.Begun(2), ElementsAre("a1", "b1"));
+  // Ben's goes on, and keeps it from nothing.
+  steps_.LetGo("a1");
+  EXPECT_THAT(steps_.Begun(3), ElementsAre("a1", "b1", "patient"));
+  // Those who wait in the line while it waits for a place are not forgotten behind it.
   ASSERT_TRUE(Submit("cat", 0, "c1").ok());
   ASSERT_TRUE(Submit("dan", 0, "d1").ok());
-  for (const char* job : {"b1", "c1", "d1"}) steps_.LetGo(job);
-  EXPECT_THAT(steps_.Begun(4), UnorderedElementsAre("b1", "patient", "c1", "d1"));
+  for (const char* job : {"b1", "patient", "c1"}) steps_.LetGo(job);
+  EXPECT_THAT(steps_.Begun(5), UnorderedElementsAre("a1", "b1", "patient", "c1", "d1"));
+}
+
+TEST_F(PatientJobTest, EndsAtOnceWhenItIsCancelledWhileItComesBack) {
+  ASSERT_TRUE(runner_->Cancel(patient_).ok());
+  EXPECT_TRUE(cancelled_.Wait()) << "a1 has the only place";
+  EXPECT_THAT(steps_.Begun(1), ElementsAre("a1"));
 }
 
 // Whatever has become of a job, its device is the next one's.
