@@ -222,7 +222,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       }
       cancel_tasks();
       return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
-    } else if (std::chrono::steady_clock::now() - last_able >= patience) {
+    } else if (std::chrono::steady_clock::now() - last_able >= patience && !WorkersMayReturn()) {
       cancel_tasks();
       const std::string missing =
           absl::StrCat("no ", WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
@@ -419,6 +419,10 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
       earlier.clear();
   }
   const CancellationToken::Registration registration = token.OnCancel([this] { registry_.Interrupt(); });
+  // Whoever waits at all waits for workers that a restart of the server has cut off.
+  if (patience.count() > 0)
+    patience = std::max(
+        patience, std::chrono::ceil<std::chrono::milliseconds>(workers_may_return_until_ - clock_.Now()));
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (true) {
     const int64_t version = registry_.version();

@@ -37,6 +37,10 @@ absl::Status Dispatcher::Start() {
   absl::StatusOr<std::map<std::string, std::vector<std::string>>> processes = store_.WorkerProcesses();
   if (!processes.ok()) return processes.status();
   registry_.RestoreProcesses(*processes);
+  absl::StatusOr<std::vector<JobRecord>> unfinished = store_.UnfinishedJobs();
+  if (!unfinished.ok()) return unfinished.status();
+  if (!unfinished->empty() && !options_.only_worker_is_here)
+    workers_may_return_until_ = clock_.Now() + options_.restart_grace;
   if (*adopted > 0) spdlog::info("{} tasks are with workers; waiting for these to reconnect", *adopted);
   ArmExpiryTimer();
   return absl::OkStatus();
@@ -84,7 +88,7 @@ void Dispatcher::Tick() {
   }
   for (const std::string& worker : lost_workers) registry_.Lose(worker);
   if (!news.ok()) spdlog::error("leases not looked through: {}", news.status().ToString());
-  if (absl::Status status = queue_.ExpireQueued(); !status.ok())
+  if (absl::Status status = WorkersMayReturn() ? absl::OkStatus() : queue_.ExpireQueued(); !status.ok())
     spdlog::error("tasks that have waited too long are not given up: {}", status.ToString());
   if (news.value_or(false)) synchronizer_.WakeForTasks();
   // A task that its last worker must not have again may wait beside idle workers that were not woken for it.

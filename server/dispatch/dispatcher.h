@@ -117,7 +117,8 @@ class Dispatcher {
   // `arch` or, while none of it is connected, of `nearest_arch`. Of several, the kind with the highest
   // bandwidth, and of that the one that is least in demand (DeviceJobs) by jobs until their JobEnded; equals
   // in turn. With a job, the device that its timings are bound to, if it has any. Waits up to `patience` for
-  // one to connect. kind: only devices whose name has this in it, in any case; "": the fastest. UNAVAILABLE:
+  // one to connect; if that is not 0, after a restart for restart_grace at least. kind: only devices whose
+  // name has this in it, in any case; "": the fastest. UNAVAILABLE:
   // none; says what is missing and what is connected.
   absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
                                                      std::chrono::milliseconds patience,
@@ -189,12 +190,15 @@ class Dispatcher {
   v1::DeviceDescription LeastUsed(const std::vector<v1::DeviceDescription>& devices, const std::string& job,
                                   const std::string& user);
   bool stopped() const;
+  // The server was restarted so lately, and left jobs unfinished, that workers may not have come back yet.
+  bool WorkersMayReturn() const { return clock_.Now() < workers_may_return_until_; }
   void ArmExpiryTimer();
 
   Store& store_;
   const Clock& clock_;
   const DispatcherOptions options_;
-  TellWaiting tell_waiting_;  // may be empty
+  Timestamp workers_may_return_until_{};  // constant after Start
+  TellWaiting tell_waiting_;              // may be empty
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   WorkerRegistry registry_;
   CompletionBoard board_;

@@ -18,7 +18,8 @@ struct DispatcherOptions {
   // A worker silent for so long counts as disconnected. Longer than longest_wait; not longer than a lease, or
   // a task that its device has not taken yet waits longer than one that it holds.
   std::chrono::milliseconds connected_for{15000};
-  // After a restart of the server, no lease ends earlier than this.
+  // After a restart of the server, no lease ends earlier than this, and where it left jobs unfinished nobody
+  // gives up waiting for a worker or a device.
   std::chrono::milliseconds restart_grace{30000};
   // How often leases are looked through: a task waits so much longer than its lease at most.
   std::chrono::milliseconds expiry_period{250};

@@ -117,6 +117,7 @@ TEST_F(LostDevicesTest, ADeviceThatStaysTakenOutIsLost) {
 
 TEST_F(LostDevicesTest, WithoutAnotherOfItsKindTheJobWaits) {
   options_.no_worker_patience = std::chrono::milliseconds(200);
+  options_.restart_grace = std::chrono::milliseconds(0);  // no other process is to have left the job
   StartServer();
   Call(Request("first", {}, {CudaDevice("GPU-1")}));
   std::future<absl::Status> timed = StartTiming();
