@@ -161,8 +161,6 @@ void ReadyQueue::HandOut(const ReadyTask& task, const std::string& worker) {
   out = HandedOut{task.user, task.kind, LaneOf(task.kind, task.requirements.device_uuid),
                   shares_.Charge(task.user, task.kind)};
   if (out.lane.empty()) return;
-  if (const auto row = rows_.find(out.lane); row != rows_.end() && row->second.user != task.user)
-    rows_.erase(row);
   Lane& lane = lanes_[out.lane];
   lane.worker = worker;
   ++lane.tasks;
@@ -219,8 +217,9 @@ void ReadyQueue::Done(const std::string& id, double seconds, Timestamp now) {
   const std::optional<HandedOut> done = TakeEnded(id, seconds);
   if (!done.has_value() || done->lane.empty() || lanes_.contains(done->lane)) return;
   EndKept(done->lane, now);
-  if (const auto row = rows_.find(done->lane); row != rows_.end() && row->second.times >= kMostInARow) {
-    rows_.erase(row);
+  if (const auto refusals = refusals_.find(done->lane);
+      refusals != refusals_.end() && refusals->second >= kMostRefusals) {
+    refusals_.erase(refusals);
     return;
   }
   const auto usual =
@@ -247,8 +246,7 @@ void ReadyQueue::EndKept(const std::string& lane, Timestamp now) {
   const Kept kept = std::move(found->second);
   kept_.erase(found);
   if (kept.refused.has_value()) {
-    Row& row = rows_[lane];
-    row = {kept.user, row.user == kept.user ? row.times + 1 : 1};
+    ++refusals_[lane];
     const auto idle = std::min(now, kept.until) - *kept.refused;
     const double seconds = std::max(0.0, std::chrono::duration<double>(idle).count());
     if (waiting_of_user_.contains(kept.user))

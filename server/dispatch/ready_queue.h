@@ -67,11 +67,11 @@ class ReadyQueue {
   void Ended(const std::string& id, double seconds);
   // The same of one whose job goes on: its lane is kept for its user, for a quarter of what timings usually
   // take and kLongestKept at most. Users who have had less than he come first all the same. How long others
-  // could not have the lane is charged to him. When that has happened kMostInARow times it is not kept once,
-  // so that no job of a user who has had more elsewhere stands still for it.
+  // could not have the lane is charged to him. When that has happened kMostRefusals times the lane is not
+  // kept once, for anybody, so that no job of a user who has had more elsewhere stands still for it.
   void Done(const std::string& id, double seconds, Timestamp now);
   static constexpr std::chrono::milliseconds kLongestKept{100};
-  static constexpr int kMostInARow = 16;
+  static constexpr int kMostRefusals = 16;
   // The device is not kept for the user any more. Whether somebody else could have had it.
   bool LetGo(const std::string& device_uuid, const std::string& user, Timestamp now);
   // As Ended, of one that ended for reasons that are not its own: its user is charged nothing, and how long
@@ -152,12 +152,8 @@ class ReadyQueue {
     Timestamp until;
     std::optional<Timestamp> refused;  // since when somebody else could have had it
   };
-  std::map<std::string, Kept> kept_;  // by device; some are over
-  struct Row {
-    std::string user;
-    int times = 0;
-  };
-  std::map<std::string, Row> rows_;  // by device; how often in a row others were refused what was kept
+  std::map<std::string, Kept> kept_;     // by device; some are over
+  std::map<std::string, int> refusals_;  // by device; how often it was kept from somebody since it was not
   std::map<std::string, int> waiting_of_user_;
   FairShare shares_;
 };

@@ -184,7 +184,7 @@ bool Synchronizer::Look(const v1::SynchronizeRequest& request, v1::SynchronizeRe
     if (!assignment.ok()) continue;
     *response.add_assignments() = *std::move(assignment);
     (task.kind == TaskKind::kBuild ? build_slots : time_slots) -= 1;
-    if (task.kind == TaskKind::kTime) given.insert(with_work->requirements.device_uuid);
+    if (const std::string& uuid = with_work->requirements.device_uuid; !uuid.empty()) given.insert(uuid);
     news = true;
   }
 

@@ -106,7 +106,10 @@ void JobLine::Ended(const std::string& job) {
   auto found = begun_.find(job);
   if (found == begun_.end()) return;
   if (found->second.state == State::kRunning) LeavePlace(job, found->second);
-  if (found->second.state == State::kReturning) --returning_;
+  if (found->second.state == State::kReturning) {
+    --returning_;
+    Settle();
+  }
   auto user = users_.find(found->second.user);
   begun_.erase(found);
   if (--user->second.begun == 0 && user->second.waiting.empty()) users_.erase(user);

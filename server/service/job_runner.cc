@@ -28,7 +28,8 @@ namespace {
 constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
-// Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
+// Jobs that wait for a device, or for their turn, without keeping others from their places. Each has a
+// thread, with its memory.
 constexpr int kMostWaiting = 8;
 // Beyond `places`, for users who have fewer jobs running than their share.
 int KeptPlaces(int places) { return std::max(1, places / 4); }
@@ -381,11 +382,12 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Act
 }
 
 void JobRunner::Emit(const std::string& job, v1::JobEvent event) {
+  std::shared_ptr<Active> active;
   {
     std::lock_guard lock(mutex_);
-    auto active = active_.find(job);
-    if (active == active_.end() || active->second->cancellation.cancelled()) return;
+    if (const auto found = active_.find(job); found != active_.end()) active = found->second;
   }
+  if (active == nullptr || active->cancellation.cancelled()) return;
   // Progress is for people: a disk that is full is reported by the results, not by it.
   absl::StatusOr<int64_t> sequence = store_.AppendEvent(job, event.SerializeAsString(), TimeOfDay());
   if (!sequence.ok()) {

@@ -30,9 +30,9 @@ namespace fusion {
 int DefaultJobPlaces();
 
 struct JobRunnerOptions {
-  // Jobs that run at once, but for those that wait for a device. Beyond these a quarter as many places, and
-  // at least one, are kept for users who have fewer running than their share of these, so that nobody waits
-  // for a job of somebody who came with many.
+  // Jobs that run at once, but for those that wait for a device or their turn. Beyond these a quarter as many
+  // places, and at least one, are kept for users who have fewer running than their share of these, so that
+  // nobody waits for a job of somebody who came with many.
   int threads = DefaultJobPlaces();
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
@@ -114,6 +114,8 @@ class JobRunner {
   // Notes that a job is begun which another process has begun before. Jobs with which several processes have
   // ended go one at a time: they may have ended with the others alone. Internal: too often, it is given up.
   absl::Status BeginAgain(const std::string& job, Active& active);
+  // Until it is the turn of such a job. False: it is to end.
+  bool AwaitTurn(const std::string& job, const Active& active);
   int StartsOf(const std::string& job);  // as the store has it; 0: it does not say
   // For how long it must run here to have been outlived.
   std::chrono::steady_clock::duration ToOutlive(const std::string& job);

@@ -42,6 +42,30 @@ std::chrono::steady_clock::duration JobRunner::ToOutlive(const std::string& job)
   return std::max<std::chrono::steady_clock::duration>(options_.time_used_period, 2 * seen);
 }
 
+bool JobRunner::AwaitTurn(const std::string& job, const Active& active) {
+  // Others get something done in each life of the server.
+  const auto others_first = began_ + options_.suspect_delay;
+  while (true) {
+    LeavePlace(job);
+    for (std::unique_lock lock(mutex_);
+         !stopping_ && (!suspect_.empty() || std::chrono::steady_clock::now() < others_first);) {
+      turn_.wait_for(lock, std::chrono::milliseconds(50));
+      lock.unlock();  // nobody asks a token under it
+      if (active.cancellation.cancelled()) break;
+      lock.lock();
+    }
+    // Who has the turn has a place: one without would keep the others until one is free, and all places may
+    // be theirs.
+    ReturnToPlace(job, active);
+    if (active.cancellation.cancelled()) return false;
+    std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    if (!suspect_.empty()) continue;
+    suspect_ = job;
+    return true;
+  }
+}
+
 absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
   int starts = StartsOf(job) + 1;  // that which made it RUNNING is not stored
   if (starts >= kMostStarts)
@@ -49,23 +73,9 @@ absl::Status JobRunner::BeginAgain(const std::string& job, Active& active) {
         absl::StrCat("the server ended abruptly each of the ", starts,
                      " times that it began this job, which is given up; the server's log may say why"));
   spdlog::info("{} was begun {} times before", job, starts);
-  std::unique_lock lock(mutex_);
-  if (starts >= kSuspectStarts) {
-    // Others get something done in each life of the server. Cancelling wakes nobody here.
-    const auto others_first = began_ + options_.suspect_delay;
-    lock.unlock();
-    LeavePlace(job);
-    lock.lock();
-    while ((!suspect_.empty() || std::chrono::steady_clock::now() < others_first) && !stopping_ &&
-           !active.cancellation.cancelled())
-      turn_.wait_for(lock, std::chrono::milliseconds(50));
-    if (stopping_ || active.cancellation.cancelled()) return absl::CancelledError("the job was not begun");
-    suspect_ = job;
-    lock.unlock();
-    ReturnToPlace(job, active);
-    lock.lock();
-  }
-  lock.unlock();
+  if (starts >= kSuspectStarts && !AwaitTurn(job, active))
+    return absl::CancelledError("the job was not begun");
+  std::unique_lock lock(mutex_, std::defer_lock);
   // A task of it may have ended while it waited.
   if (starts >= kSuspectStarts && (starts = StartsOf(job) + 1) < kSuspectStarts) {
     lock.lock();

@@ -70,6 +70,8 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
     device = choose(patience);
     if (context.waits_for) context.waits_for("", std::chrono::milliseconds(0));
     if (context.waits_for_device) context.waits_for_device(false);
+    // It may have no place of its own for a search, then.
+    if (context.cancellation.cancelled()) return absl::CancelledError("cancelled while waiting for a device");
     // As of tasks that have waited for so long.
     if (limit > 0 && absl::IsUnavailable(device.status()) && context.dispatcher.running() &&
         !context.dispatcher.only_worker_is_here())

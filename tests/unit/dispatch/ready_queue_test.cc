@@ -198,7 +198,7 @@ TEST_F(ReadyQueueTest, ALaneIsNotKeptFromWhomWouldComeFirstAnyway) {
 TEST_F(ReadyQueueTest, ALaneIsNotKeptForEver) {
   ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < ReadyQueue::kMostInARow; ++i) {
+    for (int i = 0; i < ReadyQueue::kMostRefusals; ++i) {
       ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), IsEmpty()) << round << ", " << i;
       queue_.Add(Timing("ben again", "GPU-1", "ben"));
       ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("ben again"));
@@ -213,10 +213,23 @@ TEST_F(ReadyQueueTest, ALaneIsNotKeptForEver) {
   }
 }
 
+// Whoever they are kept for.
+TEST_F(ReadyQueueTest, ALaneIsNotKeptForEverForOneAfterTheOther) {
+  ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
+  for (int i = 0; i < ReadyQueue::kMostRefusals; ++i) {
+    ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), IsEmpty()) << i;
+    const std::string next = i % 2 == 0 ? "eva" : "ben";
+    queue_.Add(Timing("next", "GPU-1", next));
+    ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("next"));
+    queue_.Done("next", 0.001, At(10));
+  }
+  EXPECT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("hog1"));
+}
+
 TEST_F(ReadyQueueTest, ALaneIsKeptOnAndOnFromNobody) {
   ASSERT_NO_FATAL_FAILURE(BenHasHadLess());
   for (int i = 1; i < 9; ++i) queue_.Remove("hog" + std::to_string(i));
-  for (int i = 0; i < 3 * ReadyQueue::kMostInARow; ++i) {
+  for (int i = 0; i < ReadyQueue::kMostRefusals; ++i) {
     queue_.Add(Timing("ben again", "GPU-1", "ben"));
     ASSERT_THAT(TakeTimings({"GPU-1"}, 1, "w", At(10)), ElementsAre("ben again"));
     queue_.Done("ben again", 0.001, At(10));

@@ -342,5 +342,15 @@ TEST_F(KeptLaneTest, AnotherIsGivenItWhenTheJobEnds) {
   EXPECT_EQ(Answered(answer), "h2");
 }
 
+TEST_F(KeptLaneTest, WithATimingThatIsSentAgainComesNoSecondOfItsDevice) {
+  for (const char* program : {"h1", "h2"}) Queue(hogs_job_, program, "GPU-1");
+  Queue(hogs_job_, "h3", "GPU-2");
+  ASSERT_EQ(Call(Offer({"GPU-1"})).assignments_size(), 1);
+  const v1::SynchronizeResponse answer = Call(Offer({"GPU-1", "GPU-2"}));
+  ASSERT_EQ(answer.assignments_size(), 2);
+  EXPECT_EQ(answer.assignments(0).time().programs(0).name(), "h1");
+  EXPECT_EQ(answer.assignments(1).time().programs(0).name(), "h3") << "h2 is older";
+}
+
 }  // namespace
 }  // namespace fusion

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/rpc/status.pb.h"
@@ -196,6 +198,17 @@ TEST_F(BegunAgainTest, ASuspectLeavesOthersTheBeginningOfTheServersLife) {
   EXPECT_THAT(steps_.Begun(1), ElementsAre("jobs/c 1"));
   EXPECT_EQ(*store_->Starts("jobs/a"), 19) << "what it has not begun counts for nothing";
   steps_.LetAllGo();
+}
+
+// More than may wait without a place: those that keep theirs must not wait for one that waits for a place.
+TEST_F(BegunAgainTest, ManySuspectsAllEnd) {
+  NoteStarts();
+  steps_.LetAllGo();
+  std::vector<std::string> jobs;
+  for (int i = 0; i < 12; ++i) LeaveRunning(jobs.emplace_back(absl::StrCat("jobs/", i)), 19);
+  StartRunner();
+  ASSERT_TRUE(runner_->ResumeAll().ok());
+  for (const std::string& job : jobs) ASSERT_EQ(Ended(job).state, JobState::kSucceeded) << job;
 }
 
 TEST_F(BegunAgainTest, ASuspectThatWaitsHasNoPlace) {

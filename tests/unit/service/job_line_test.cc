@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -165,39 +166,52 @@ TEST(JobLineTest, WhoEndsWhileItRestsOrReturnsLeavesNothing) {
   }
 }
 
-// In any order of events: no more run than may, nobody is below his share while a place for him is free, and
-// in the end everything has run.
+// In any order of events no more run than may, nobody waits while a place is free that he may have, and in
+// the end everything has run.
 TEST(JobLineTest, PlacesAreRightInAnyOrder) {
   std::mt19937 random(7);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 300; ++round) {
     const int places = 1 + static_cast<int>(random() % 4), kept = static_cast<int>(random() % 3);
     JobLine line(places, kept);
-    std::set<std::string> running, resting, returning;
-    int added = 0, taken = 0;
+    std::map<std::string, std::string> users;  // by job
+    std::set<std::string> waiting, running, resting, returning;
     const auto any = [&](const std::set<std::string>& jobs) {
       return *std::next(jobs.begin(), static_cast<int64_t>(random() % jobs.size()));
     };
-    for (int step = 0; step < 300 || taken < added || !running.empty() || !resting.empty(); ++step) {
+    for (int step = 0; step < 300 || !users.empty(); ++step) {
       ASSERT_LT(step, 10000) << "it comes to no end";
-      const uint32_t what = random() % 6;
-      if (what == 0 && step < 200) {
-        line.Add(std::to_string(added), "user " + std::to_string(random() % 3),
-                 static_cast<int>(random() % 2));
-        ++added;
-      } else if (what == 1 && !running.empty()) {
+      const uint32_t what = random() % (step < 200 ? 8 : 4);
+      if (what < 2 && !running.empty()) {
         const std::string job = any(running);
         line.Ended(job);
         running.erase(job);
-      } else if (what == 2 && !running.empty() && step < 200) {
-        const std::string job = any(running);
-        line.Rest(job);
-        running.erase(job);
-        resting.insert(job);
-      } else if (what == 3 && !resting.empty()) {
+        users.erase(job);
+      } else if (what == 2 && !resting.empty()) {
         const std::string job = any(resting);
         line.Return(job);
         resting.erase(job);
         returning.insert(job);
+      } else if (what == 3 && !returning.empty() && random() % 4 == 0) {  // it is cancelled
+        const std::string job = any(returning);
+        if (random() % 2 == 0) line.TakeBackAnyway(job);
+        line.Ended(job);
+        returning.erase(job);
+        users.erase(job);
+      } else if (what == 4 && !running.empty()) {
+        const std::string job = any(running);
+        line.Rest(job);
+        running.erase(job);
+        resting.insert(job);
+      } else if (what == 5 && !waiting.empty() && random() % 4 == 0) {
+        const std::string job = any(waiting);
+        ASSERT_TRUE(line.Remove(job));
+        waiting.erase(job);
+        users.erase(job);
+      } else if (what > 5) {
+        const std::string job = std::to_string(step);
+        users[job] = "user " + std::to_string(random() % 3);
+        line.Add(job, users[job], static_cast<int>(random() % 2));
+        waiting.insert(job);
       }
       for (auto job = returning.begin(); job != returning.end();) {
         if (!line.TakeBack(*job)) {
@@ -208,15 +222,21 @@ TEST(JobLineTest, PlacesAreRightInAnyOrder) {
         job = returning.erase(job);
       }
       for (const std::string& job : TakeAll(&line)) {
+        ASSERT_EQ(waiting.erase(job), 1u);
         running.insert(job);
-        ++taken;
       }
       ASSERT_LE(running.size(), static_cast<size_t>(places + kept));
       ASSERT_EQ(line.running(), static_cast<int>(running.size()));
       ASSERT_EQ(line.resting(), static_cast<int>(resting.size() + returning.size()));
-      if (taken < added || !returning.empty()) {
+      if (!waiting.empty() || !returning.empty()) {
         ASSERT_GE(running.size(), static_cast<size_t>(places)) << "a place is free, and somebody waits";
       }
+      if (running.size() == static_cast<size_t>(places + kept)) continue;
+      std::set<std::string> have_running;
+      for (const std::string& job : running) have_running.insert(users[job]);
+      for (const auto* jobs : {&waiting, &returning})
+        for (const std::string& job : *jobs)
+          ASSERT_TRUE(have_running.contains(users[job])) << "a place is kept for " << users[job];
     }
     EXPECT_EQ(line.size(), 0);
   }

@@ -44,6 +44,34 @@ TEST_F(OptimizePipelineTest, AJobWaitsForADeviceAsLongAsItSays) {
   EXPECT_THAT(notes, ElementsAre(HasSubstr("waiting for one for up to")));
 }
 
+// It would search without a place.
+TEST_F(OptimizePipelineTest, AJobThatIsCancelledWhenItsDeviceHasComeDoesNotSearch) {
+  v1::SubmitRequest request;
+  *request.mutable_source() = testing::ExampleSource("vadd");
+  request.set_target(v1::CUDA);
+  CancellationToken token;
+  std::vector<std::string> events;
+  const PipelineContext context{
+      *store_,
+      *dispatcher_,
+      *Catalog::BuiltIn(),
+      NewJob(),
+      token,
+      [&](const v1::JobEvent& event) { events.push_back(event.ShortDebugString()); },
+      "",
+      nullptr,
+      {},
+      [&](bool begins) {
+        if (begins)
+          Call(Request("w", {}, {CudaDevice("GPU-1")}));
+        else
+          token.Cancel();
+      }};
+  const absl::Status status = OptimizePipeline(request, context).status();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_THAT(events, ElementsAre(HasSubstr("waiting for one for up to")));
+}
+
 // `explain` predicts for a device that is away as for one that is there; without any for a described one.
 TEST_F(OptimizePipelineTest, AnExplanationIsForTheDeviceThatWasThereLast) {
   const PipelineContext context{*store_, *dispatcher_, *Catalog::BuiltIn(), "", CancellationToken(), nullptr,
