@@ -238,8 +238,9 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     } else if (tell_waiting_ && !std::exchange(told, true)) {
       // The time of its tasks runs since they are queued, whoever was there meanwhile.
       const auto used = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now() - asked);
-      const std::chrono::milliseconds left =
+      std::chrono::milliseconds left =
           limited ? std::max(patience - used, std::chrono::milliseconds(0)) : patience;
+      if (WorkersMayReturn()) left = Patience(std::max(left, std::chrono::milliseconds(1)));
       tell_waiting_(
           job,
           absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
@@ -419,11 +420,7 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
       earlier.clear();
   }
   const CancellationToken::Registration registration = token.OnCancel([this] { registry_.Interrupt(); });
-  // Whoever waits at all waits for workers that a restart of the server has cut off.
-  if (patience.count() > 0)
-    patience = std::max(
-        patience, std::chrono::ceil<std::chrono::milliseconds>(workers_may_return_until_ - clock_.Now()));
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + Patience(patience);
   while (true) {
     const int64_t version = registry_.version();
     if (stopped()) return Stopped();
@@ -436,7 +433,10 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
       device_jobs_.Bind(job, user, earlier);
       return std::move(device);
     }
-    if (!devices.empty() && (earlier.empty() || now >= deadline)) {
+    // Its timings would begin anew on another one.
+    const bool earlier_may_return = !earlier.empty() && WorkersMayReturn() &&
+                                    !registry_.DeviceIsLost(earlier, clock_.Now(), options_.out_patience);
+    if (!devices.empty() && !earlier_may_return) {
       const bool cuda = std::any_of(devices.begin(), devices.end(), [](const v1::DeviceDescription& device) {
         return device.target() == v1::CUDA;
       });
@@ -455,8 +455,15 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
     if (devices.empty() && NoDeviceWillCome(target, arch, nearest_arch, kind))
       return absl::UnavailableError(absl::StrCat("this machine has no ", Kind(target, arch, kind),
                                                  "; its worker: ", registry_.Describe(clock_.Now())));
+    if (now >= deadline && earlier_may_return)
+      return absl::UnavailableError(
+          absl::StrCat("the worker with the job's device, ", earlier,
+                       ", has not come back yet; connected: ", registry_.Describe(clock_.Now())));
     if (now >= deadline) return NoDevice(target, arch, nearest_arch, kind);
-    registry_.WaitForChange(version, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now) +
+    // Whether others will do changes with time, too.
+    const auto longest =
+        earlier_may_return ? std::min(deadline, now + std::chrono::milliseconds(500)) : deadline;
+    registry_.WaitForChange(version, std::chrono::duration_cast<std::chrono::milliseconds>(longest - now) +
                                          std::chrono::milliseconds(1));
   }
 }

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -37,13 +38,20 @@ absl::Status Dispatcher::Start() {
   absl::StatusOr<std::map<std::string, std::vector<std::string>>> processes = store_.WorkerProcesses();
   if (!processes.ok()) return processes.status();
   registry_.RestoreProcesses(*processes);
-  absl::StatusOr<std::vector<JobRecord>> unfinished = store_.UnfinishedJobs();
-  if (!unfinished.ok()) return unfinished.status();
-  if (!unfinished->empty() && !options_.only_worker_is_here)
-    workers_may_return_until_ = clock_.Now() + options_.restart_grace;
+  if (!options_.only_worker_is_here) {
+    absl::StatusOr<std::vector<JobRecord>> unfinished = store_.UnfinishedJobs();
+    if (!unfinished.ok()) return unfinished.status();
+    if (!unfinished->empty()) workers_may_return_until_ = clock_.Now() + options_.restart_grace;
+  }
   if (*adopted > 0) spdlog::info("{} tasks are with workers; waiting for these to reconnect", *adopted);
   ArmExpiryTimer();
   return absl::OkStatus();
+}
+
+std::chrono::milliseconds Dispatcher::Patience(std::chrono::milliseconds wanted) const {
+  if (wanted.count() <= 0) return wanted;
+  return std::max(wanted,
+                  std::chrono::ceil<std::chrono::milliseconds>(workers_may_return_until_ - clock_.Now()));
 }
 
 void Dispatcher::Stop() {

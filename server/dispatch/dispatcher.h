@@ -117,9 +117,9 @@ class Dispatcher {
   // `arch` or, while none of it is connected, of `nearest_arch`. Of several, the kind with the highest
   // bandwidth, and of that the one that is least in demand (DeviceJobs) by jobs until their JobEnded; equals
   // in turn. With a job, the device that its timings are bound to, if it has any. Waits up to `patience` for
-  // one to connect; if that is not 0, after a restart for restart_grace at least. kind: only devices whose
-  // name has this in it, in any case; "": the fastest. UNAVAILABLE:
-  // none; says what is missing and what is connected.
+  // one to connect (Patience). kind: only devices whose name has this in it, in any case; "": the fastest.
+  // UNAVAILABLE: none; says what is missing and what is connected. So does a job whose device has not come
+  // back yet to a restarted server, until that is over.
   absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
                                                      std::chrono::milliseconds patience,
                                                      CancellationToken token, const std::string& job = "",
@@ -132,6 +132,9 @@ class Dispatcher {
   // INVALID_ARGUMENT: none or several; lists those that there are. While none has been seen, what was wanted.
   absl::StatusOr<std::string> FindKind(v1::Target target, const std::string& wanted) const;
 
+  // How long is waited for a worker or device instead of `wanted`, unless that is 0: workers may not have
+  // come back yet to a server that was restarted (DispatcherOptions::restart_grace).
+  std::chrono::milliseconds Patience(std::chrono::milliseconds wanted) const;
   // DispatcherOptions::only_worker_is_here.
   bool only_worker_is_here() const { return options_.only_worker_is_here; }
 

@@ -28,9 +28,6 @@ namespace {
 constexpr std::chrono::seconds kRetryDelay{5};
 // That a job loses before it fails.
 constexpr int kMostDevices = 8;
-// Jobs that wait for a device, or for their turn, without keeping others from their places. Each has a
-// thread, with its memory.
-constexpr int kMostWaiting = 8;
 // Beyond `places`, for users who have fewer jobs running than their share.
 int KeptPlaces(int places) { return std::max(1, places / 4); }
 
@@ -224,48 +221,6 @@ void JobRunner::KeepTimesUsed() {
   });
 }
 
-void JobRunner::RunNext() {
-  std::string job;
-  std::shared_ptr<Active> active;
-  {
-    std::lock_guard lock(mutex_);
-    std::optional<std::string> next = line_.Take();
-    if (!next.has_value()) return;  // whoever leaves a place calls again
-    job = *std::move(next);
-    active = active_.at(job);
-  }
-  // With one user fewer the others have larger shares, so there may be more than one.
-  boost::asio::post(pool_, [this] { RunNext(); });
-  Run(job, active);
-  boost::asio::post(pool_, [this] { RunNext(); });
-}
-
-void JobRunner::LeavePlace(const std::string& job) {
-  {
-    std::lock_guard lock(mutex_);
-    if (line_.resting() >= kMostWaiting) return;
-    line_.Rest(job);
-  }
-  place_.notify_all();
-  boost::asio::post(pool_, [this] { RunNext(); });
-}
-
-void JobRunner::ReturnToPlace(const std::string& job, const Active& active) {
-  bool cancelled = false;  // guarded by mutex_, under which the token cannot be asked: it calls what locks it
-  {
-    const CancellationToken::Registration on_cancel = active.cancellation.OnCancel([&] {
-      std::lock_guard lock(mutex_);
-      cancelled = true;
-      place_.notify_all();
-    });
-    std::unique_lock lock(mutex_);
-    line_.Return(job);
-    place_.wait(lock, [&] { return line_.TakeBack(job) || stopping_ || cancelled; });
-    line_.TakeBackAnyway(job);
-  }
-  boost::asio::post(pool_, [this] { RunNext(); });
-}
-
 bool JobRunner::SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left) {
   std::lock_guard lock(mutex_);
   const auto active = active_.find(job);
@@ -295,6 +250,7 @@ void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active
   active->cancellation.Cancel();
   // A job that waits for a thread ends now; a running one ends when its pipeline has put its work down.
   if (!waited) return;
+  OfferPlaces();  // without a user who has none any more the others' shares are larger
   Finish(job, absl::DeadlineExceededError(absl::StrCat("the time limit of ", seconds,
                                                        " s ended before a thread of the server was free")));
   // Not before its end is stored: nobody starts it again meanwhile.
@@ -454,12 +410,15 @@ absl::StatusOr<JobRecord> JobRunner::Cancel(const std::string& job) {
   update.error = ToRpcStatus(absl::CancelledError("cancelled on request")).SerializeAsString();
   if (absl::Status status = StoreEnd(job, update); !status.ok()) return status;
   std::shared_ptr<Active> active;
+  bool waited;
   {
     std::lock_guard lock(mutex_);
     auto found = active_.find(job);
     if (found != active_.end()) active = found->second;
-    if (line_.Remove(job)) active_.erase(job);
+    waited = line_.Remove(job);
+    if (waited) active_.erase(job);
   }
+  if (waited) OfferPlaces();
   if (active) {
     active->cancellation.Cancel();
     StopTimer(active);

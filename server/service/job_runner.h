@@ -103,10 +103,15 @@ class JobRunner {
   void RunNext();
   void Run(const std::string& job, const std::shared_ptr<Active>& active);
   absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, Active& active);
+  // Jobs that wait for a device, or for their turn, without keeping others from their places. Each has a
+  // thread, with its memory.
+  static constexpr int kMostWaiting = 8;
   // The job leaves its place to others while it waits for something else. See
   // PipelineContext::waits_for_device.
   void LeavePlace(const std::string& job);
-  // Blocks until it has a place again, or is to end.
+  // To whoever waits for one: there may be more.
+  void OfferPlaces();
+  // Blocks until it has a place again, or is cancelled.
   void ReturnToPlace(const std::string& job, const Active& active);
   // Notes how much of their time limits the jobs of this process have used; again after a period.
   void KeepTimesUsed();

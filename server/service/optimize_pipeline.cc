@@ -56,7 +56,7 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
                                            choice->arch, kind);
   };
   const double limit = patience.count() > 0 ? context.limits.queue_seconds() : 0;
-  if (patience.count() > 0) patience = DevicePatience(context.limits);
+  if (patience.count() > 0) patience = context.dispatcher.Patience(DevicePatience(context.limits));
   auto device = choose(std::chrono::milliseconds(0));
   if (absl::IsUnavailable(device.status()) && patience.count() > 0) {
     v1::JobEvent event;
@@ -166,7 +166,7 @@ std::string MissingDevice(const v1::SubmitRequest& request, const Dispatcher& di
   const absl::Status found =
       dispatcher.FindDevice(request.target(), request.arch(), choice->arch, request.device());
   if (found.ok()) return "";
-  return WaitsForText(std::string(found.message()), DevicePatience(request.limits()));
+  return WaitsForText(std::string(found.message()), dispatcher.Patience(DevicePatience(request.limits())));
 }
 
 absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,

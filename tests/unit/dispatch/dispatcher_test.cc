@@ -378,56 +378,6 @@ TEST_F(DispatcherTest, WhatWaitsLongerThanItsJobAllowsEndsTheJob) {
       << "its other tasks are not wanted";
 }
 
-// Workers need some seconds to find a server that was restarted, which is longer than this job may wait.
-TEST_F(DispatcherTest, NoLimitOfWaitingEndsBeforeWorkersHaveComeBackToARestartedServer) {
-  options_.restart_grace = std::chrono::seconds(30);
-  JobRecord record;
-  record.queue_limit = std::chrono::seconds(3);
-  const std::string job = store_->CreateJob(record, clock_.Now())->job.id;
-  ASSERT_TRUE(dispatcher_->Enqueue(job, {SpecOf(HostBuild("before"))}).ok());
-  StartServer();
-  BuildFuture built = StartBuild(job, {HostBuild("before"), HostBuild("after")});
-  while (store_->LiveTasks()->size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  clock_.Advance(std::chrono::seconds(10));
-  EXPECT_EQ(built.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
-  const std::vector<v1::Assignment> work = Take(Request("w"), 2);
-  ASSERT_EQ(work.size(), 2u);
-  Call(Request("w", {Built(work[0], v1::COMPILE_ERROR), Built(work[1], v1::COMPILE_ERROR)}));
-  EXPECT_TRUE(built.get().ok());
-
-  BuildFuture late = StartBuild(job, {HostBuild("late")});
-  while (store_->LiveTasks()->empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  clock_.Advance(std::chrono::seconds(21));
-  const absl::Status status = late.get().status();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-}
-
-TEST_F(DispatcherTest, NobodyWaitsLongerAfterARestartThatLeftNothingUnfinished) {
-  StartServer();
-  JobRecord record;
-  record.queue_limit = std::chrono::milliseconds(20);
-  const std::string job = store_->CreateJob(record, clock_.Now())->job.id;
-  EXPECT_TRUE(
-      absl::IsDeadlineExceeded(dispatcher_->Build(job, {HostBuild("k")}, CancellationToken()).status()));
-}
-
-// By the clock of this test, which stands still.
-TEST_F(DispatcherTest, ADeviceIsWaitedForUntilWorkersHaveComeBackToARestartedServer) {
-  options_.restart_grace = std::chrono::seconds(30);
-  const std::string job = NewJob();
-  StartServer();
-  EXPECT_TRUE(absl::IsUnavailable(
-      dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(0), CancellationToken(), job)
-          .status()))
-      << "it only looks";
-  auto device = std::async(std::launch::async, [&] {
-    return dispatcher_->ChooseDevice(v1::CUDA, "", std::chrono::milliseconds(20), CancellationToken(), job);
-  });
-  EXPECT_EQ(device.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
-  Call(Request("w", {}, {CudaDevice("GPU-1")}));
-  EXPECT_EQ(device.get()->uuid(), "GPU-1");
-}
-
 TEST_F(DispatcherTest, CudaIsBuiltByAnyWorkerWithCudaAndHostCodeOnlyByItsArch) {
   v1::BuildTask cuda = HostBuild("cuda");
   cuda.set_target(v1::CUDA);
