@@ -54,8 +54,8 @@ bool JobRunner::AwaitTurn(const std::string& job, const Active& active) {
       if (active.cancellation.cancelled()) break;
       lock.lock();
     }
-    // Who has the turn has a place: one without would keep the others until one is free, and all places may
-    // be theirs.
+    // Who takes the turn has a place, and keeps it (LeavePlace): without one he would wait for those of
+    // others, who wait for their turn.
     ReturnToPlace(job, active);
     if (active.cancellation.cancelled()) return false;
     std::lock_guard lock(mutex_);
