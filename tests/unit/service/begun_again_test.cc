@@ -32,6 +32,15 @@ class BegunAgainTest : public JobRunnerTest {
     ASSERT_TRUE(store_->UpdateJob(job, update, TimeOfDay()).ok());
     ASSERT_TRUE(store_->PutStarts({{job, starts}}).ok());
   }
+  // More of them than may wait without a place, which is eight.
+  void ExpectManySuspectsToEnd() {
+    options_.suspect_delay = std::chrono::milliseconds(500);
+    std::vector<std::string> jobs;
+    for (int i = 0; i < 12; ++i) LeaveRunning(jobs.emplace_back(absl::StrCat("jobs/", i)), 19);
+    StartRunner();
+    ASSERT_TRUE(runner_->ResumeAll().ok());
+    for (const std::string& job : jobs) ASSERT_EQ(Ended(job).state, JobState::kSucceeded) << job;
+  }
   // Each start is noted before anything else is done.
   void NoteStarts() {
     options_.pipeline = [this](const v1::SubmitRequest&,
@@ -203,19 +212,13 @@ TEST_F(BegunAgainTest, ASuspectLeavesOthersTheBeginningOfTheServersLife) {
 // More than may wait without a place, all of one user, for whom none is kept. When the first may have its
 // turn the places are those of others that wait for theirs.
 TEST_F(BegunAgainTest, ManySuspectsAllEnd) {
-  options_.suspect_delay = std::chrono::milliseconds(500);
   NoteStarts();
   steps_.LetAllGo();
-  std::vector<std::string> jobs;
-  for (int i = 0; i < 12; ++i) LeaveRunning(jobs.emplace_back(absl::StrCat("jobs/", i)), 19);
-  StartRunner();
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  for (const std::string& job : jobs) ASSERT_EQ(Ended(job).state, JobState::kSucceeded) << job;
+  ExpectManySuspectsToEnd();
 }
 
 // Nor do they have the place of the one whose turn it is, when it has to wait for a device.
 TEST_F(BegunAgainTest, ManySuspectsThatWaitForADeviceAllEnd) {
-  options_.suspect_delay = std::chrono::milliseconds(500);
   options_.time_used_period = std::chrono::hours(1);  // nothing else ends a turn
   options_.pipeline = [](const v1::SubmitRequest&,
                          const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
@@ -224,11 +227,7 @@ TEST_F(BegunAgainTest, ManySuspectsThatWaitForADeviceAllEnd) {
     context.waits_for_device(false);
     return v1::JobResult();
   };
-  std::vector<std::string> jobs;
-  for (int i = 0; i < 12; ++i) LeaveRunning(jobs.emplace_back(absl::StrCat("jobs/", i)), 19);
-  StartRunner();
-  ASSERT_TRUE(runner_->ResumeAll().ok());
-  for (const std::string& job : jobs) ASSERT_EQ(Ended(job).state, JobState::kSucceeded) << job;
+  ExpectManySuspectsToEnd();
 }
 
 TEST_F(BegunAgainTest, ASuspectThatWaitsHasNoPlace) {

@@ -20,27 +20,9 @@
 #include "server/dispatch/dispatcher.h"
 #include "server/service/data_directory.h"
 #include "server/service/job_runner.h"
+#include "tests/unit/service/barrier.h"
 
 namespace fusion {
-
-// Pipelines wait here.
-class Barrier {
- public:
-  void Open() {
-    std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  bool Wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(60), [this] { return open_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
-};
 
 // Pipelines that go on when they are told to.
 class Steps {

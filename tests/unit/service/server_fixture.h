@@ -4,10 +4,8 @@
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,6 +14,7 @@
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "server/service/status_conversion.h"
+#include "tests/unit/service/barrier.h"
 
 namespace fusion {
 
@@ -36,25 +35,6 @@ inline v1::JobEvent Note(const std::string& text) {
   event.set_note(text);
   return event;
 }
-
-// A flag that one thread raises and others wait for.
-class Signal {
- public:
-  void Raise() {
-    std::lock_guard lock(mutex_);
-    raised_ = true;
-    changed_.notify_all();
-  }
-  bool Wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(60), [this] { return raised_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool raised_ = false;
-};
 
 class ServerTest : public ::testing::Test {
  protected:

@@ -36,7 +36,7 @@ TEST_F(ServerTest, JobRunsAndItsEventsAreStreamedInOrder) {
 }
 
 TEST_F(ServerTest, WatchingGoesOnAfterAnEventAndSeesLiveOnes) {
-  Signal go;
+  Barrier go;
   StartServer([&](const v1::SubmitRequest&, const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
     context.emit(Note("early"));
     EXPECT_TRUE(go.Wait());
@@ -46,7 +46,7 @@ TEST_F(ServerTest, WatchingGoesOnAfterAnEventAndSeesLiveOnes) {
   absl::StatusOr<v1::Job> job = Submit(Request());
   ASSERT_TRUE(job.ok());
   std::vector<v1::JobEvent> events, rest, none;
-  EXPECT_TRUE(Watch(job->name(), 0, &events, [&](const v1::JobEvent&) { go.Raise(); }).ok());
+  EXPECT_TRUE(Watch(job->name(), 0, &events, [&](const v1::JobEvent&) { go.Open(); }).ok());
   EXPECT_EQ(events.size(), 3u);
   EXPECT_TRUE(Watch(job->name(), 1, &rest).ok());
   ASSERT_EQ(rest.size(), 2u);
@@ -121,13 +121,13 @@ TEST_F(ServerTest, ErrorsAndExceptionsOfAPipelineAreTheJobsError) {
 }
 
 TEST_F(ServerTest, CancelEndsTheJobAtOnceAndStopsThePipeline) {
-  Signal started, seen;
+  Barrier started, seen;
   StartServer([&](const v1::SubmitRequest&, const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
-    Signal woken;
-    auto registration = context.cancellation.OnCancel([&] { woken.Raise(); });
-    started.Raise();
+    Barrier woken;
+    auto registration = context.cancellation.OnCancel([&] { woken.Open(); });
+    started.Open();
     EXPECT_TRUE(woken.Wait());
-    seen.Raise();
+    seen.Open();
     return absl::CancelledError("cancelled");
   });
   absl::StatusOr<v1::Job> job = Submit(Request());
@@ -152,8 +152,8 @@ TEST_F(ServerTest, CancelEndsTheJobAtOnceAndStopsThePipeline) {
 
 TEST_F(ServerTest, TimeLimitFailsTheJobWithDeadlineExceeded) {
   StartServer([&](const v1::SubmitRequest&, const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
-    Signal woken;
-    auto registration = context.cancellation.OnCancel([&] { woken.Raise(); });
+    Barrier woken;
+    auto registration = context.cancellation.OnCancel([&] { woken.Open(); });
     EXPECT_TRUE(woken.Wait());
     return absl::CancelledError("cancelled");
   });
@@ -168,13 +168,13 @@ TEST_F(ServerTest, TimeLimitFailsTheJobWithDeadlineExceeded) {
 }
 
 TEST_F(ServerTest, ARestartedServerGoesOnWithUnfinishedJobs) {
-  Signal started;
+  Barrier started;
   auto until_cancelled = [&](const v1::SubmitRequest&,
                              const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
     context.emit(Note("first process"));
-    Signal woken;
-    auto registration = context.cancellation.OnCancel([&] { woken.Raise(); });
-    started.Raise();
+    Barrier woken;
+    auto registration = context.cancellation.OnCancel([&] { woken.Open(); });
+    started.Open();
     EXPECT_TRUE(woken.Wait());
     return absl::CancelledError("stopped");
   };
@@ -197,11 +197,11 @@ TEST_F(ServerTest, ARestartedServerGoesOnWithUnfinishedJobs) {
 }
 
 TEST_F(ServerTest, WithoutResumeAJobGoesOnWhenItIsWatched) {
-  Signal started;
+  Barrier started;
   StartServer([&](const v1::SubmitRequest&, const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
-    Signal woken;
-    auto registration = context.cancellation.OnCancel([&] { woken.Raise(); });
-    started.Raise();
+    Barrier woken;
+    auto registration = context.cancellation.OnCancel([&] { woken.Open(); });
+    started.Open();
     EXPECT_TRUE(woken.Wait());
     return absl::CancelledError("stopped");
   });
@@ -224,10 +224,10 @@ TEST_F(ServerTest, WithoutResumeAJobGoesOnWhenItIsWatched) {
 }
 
 TEST_F(ServerTest, ShutdownEndsWatchersWithUnavailable) {
-  Signal started;
+  Barrier started;
   StartServer([&](const v1::SubmitRequest&, const PipelineContext& context) -> absl::StatusOr<v1::JobResult> {
-    Signal woken;
-    auto registration = context.cancellation.OnCancel([&] { woken.Raise(); });
+    Barrier woken;
+    auto registration = context.cancellation.OnCancel([&] { woken.Open(); });
     context.emit(Note("running"));
     EXPECT_TRUE(woken.Wait());
     return absl::CancelledError("stopped");
@@ -237,7 +237,7 @@ TEST_F(ServerTest, ShutdownEndsWatchersWithUnavailable) {
   absl::Status status;
   std::thread watcher([&] {
     std::vector<v1::JobEvent> events;
-    status = Watch(job->name(), 0, &events, [&](const v1::JobEvent&) { started.Raise(); });
+    status = Watch(job->name(), 0, &events, [&](const v1::JobEvent&) { started.Open(); });
   });
   ASSERT_TRUE(started.Wait());
   server_->Shutdown();
