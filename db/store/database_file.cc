@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "db/store/log_check.h"
 #include "db/store/migrations.h"
 #include "db/store/sqlite_database.h"
 #include "db/store/store_lock.h"
@@ -98,13 +99,15 @@ void TakeOwnerOfFolder(const std::string& path) {
 // Keeps the database at `path` as `kept` too. Its write-ahead log goes along: beside another database it
 // would be taken for that one's.
 absl::Status KeepOld(const std::string& path, const std::string& kept) {
-  {
-    // The log into the database, where that can be done; a damaged one keeps its log.
+  std::error_code missing;
+  const bool there = std::filesystem::exists(path, missing);
+  // The log into the database, where that loses nothing; a damaged one keeps its log.
+  if (there && CheckLog(path).ok()) {
     absl::StatusOr<std::unique_ptr<Database>> old =
         Database::Open(path, Database::Mode::kReadWrite, kBusyTimeout);
     if (old.ok()) (*old)->Execute("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
   }
-  if (link(path.c_str(), kept.c_str()) != 0)
+  if (there && link(path.c_str(), kept.c_str()) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot keep the old database as ", kept));
   for (const char* suffix : {"-wal", "-shm"}) {
     const std::string log = absl::StrCat(path, suffix);
@@ -117,7 +120,22 @@ absl::Status KeepOld(const std::string& path, const std::string& kept) {
 
 }  // namespace
 
+namespace {
+
+// CheckLog, unless a server is writing it.
+absl::Status CheckLogAtRest(const std::string& path) {
+  return StoreLock::IsHeld(path + ".lock") ? absl::OkStatus() : CheckLog(path);
+}
+
+}  // namespace
+
+bool ClosedInOrder(const std::string& path) {
+  const StoreLock::Left left = StoreLock::LeftIn(path + ".lock");
+  return left == StoreLock::Left::kClosed || left == StoreLock::Left::kNever;
+}
+
 absl::StatusOr<DatabaseFacts> CheckDatabase(const std::string& path) {
+  if (absl::Status log = CheckLogAtRest(path); !log.ok()) return log;
   absl::StatusOr<std::unique_ptr<Database>> database = OpenExisting(path);
   if (!database.ok()) return database.status();
   return Check(**database);
@@ -127,6 +145,7 @@ absl::StatusOr<DatabaseFacts> BackUpDatabase(const std::string& path, const std:
   std::error_code error;
   if (std::filesystem::exists(output, error))
     return absl::AlreadyExistsError(absl::StrCat("backup: ", output, " exists; name a new file"));
+  const absl::Status log = CheckLogAtRest(path);  // before SQLite leaves out what is damaged
   {
     absl::StatusOr<std::unique_ptr<Database>> database = OpenExisting(path);
     if (!database.ok()) return database.status();
@@ -134,8 +153,20 @@ absl::StatusOr<DatabaseFacts> BackUpDatabase(const std::string& path, const std:
     if (!version.ok()) return version.status();
     if (absl::Status written = WriteBackup(**database, output); !written.ok()) return written;
   }
-  // A copy that is as damaged as its source is kept: it may be all that there is.
-  return CheckDatabase(output);
+  if (absl::IsDataLoss(log))
+    return absl::DataLossError(
+        absl::StrCat(log.message(), "\nThe copy ", output, " is without what is lost, and kept"));
+  return CheckBackup(output, [&] { return CheckDatabase(path).status(); });
+}
+
+absl::StatusOr<DatabaseFacts> CheckBackup(const std::string& output,
+                                          const std::function<absl::Status()>& check_source) {
+  absl::StatusOr<DatabaseFacts> facts = CheckDatabase(output);
+  if (!absl::IsDataLoss(facts.status())) return facts;
+  const absl::Status source = check_source();
+  if (!absl::IsDataLoss(source)) return facts;
+  return absl::DataLossError(
+      absl::StrCat(source.message(), "\nThe copy ", output, " is as damaged, and kept"));
 }
 
 absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& input, const std::string& path,
@@ -159,7 +190,8 @@ absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& input, const
   absl::Status status = facts.status();
   TakeOwnerOfFolder(fresh);
   TakeOwnerOfFolder(path + ".lock");
-  if (status.ok() && std::filesystem::exists(path, error)) {
+  if (status.ok() &&
+      (std::filesystem::exists(path, error) || std::filesystem::exists(path + "-wal", error))) {
     restored.kept = absl::StrCat(path, ".before-restore-", CompactTime(now));
     for (int i = 2; std::filesystem::exists(restored.kept, error); ++i)
       restored.kept = absl::StrCat(path, ".before-restore-", CompactTime(now), "-", i);

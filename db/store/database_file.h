@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,13 +18,24 @@ struct DatabaseFacts {
   int64_t jobs = 0;
 };
 
+// Whether the last one who had the database open closed it, or nobody is known to have had it open. Else
+// OpenSqliteStore reads all of it before it opens it, which takes its time. Nobody has it open now.
+bool ClosedInOrder(const std::string& path);
+
 // Reads the whole file, also while a server uses it. NOT_FOUND: no such file; FAILED_PRECONDITION: the
 // database of another program, or of a newer version; DATA_LOSS: no database, or damaged, with what is.
 absl::StatusOr<DatabaseFacts> CheckDatabase(const std::string& path);
 
 // Writes a consistent copy to `output`, which becomes complete in one step, and checks it; also while a
-// server uses the database. ALREADY_EXISTS: output is taken. Other statuses as CheckDatabase.
+// server uses the database. Messages name the file that is at fault. ALREADY_EXISTS: output is taken; other
+// statuses of writing as Store's; others as CheckBackup.
 absl::StatusOr<DatabaseFacts> BackUpDatabase(const std::string& path, const std::string& output);
+
+// The facts of a copy that was just made. A damaged one is kept: it may be all that there is. DATA_LOSS names
+// the source where that is damaged as well, as `check_source` tells, else the copy. Other statuses as
+// CheckDatabase.
+absl::StatusOr<DatabaseFacts> CheckBackup(const std::string& output,
+                                          const std::function<absl::Status()>& check_source);
 
 struct RestoredDatabase {
   DatabaseFacts facts;

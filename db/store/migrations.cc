@@ -13,6 +13,8 @@ namespace {
 
 // "FUSN": tells our files from those of other programs (PRAGMA application_id).
 constexpr int64_t kApplicationId = 0x4655534e;
+// No program will ever have so many.
+constexpr int64_t kMostVersions = 10000;
 
 absl::Status Apply(Database& database, const Migration& migration, size_t version) {
   Transaction transaction(database);
@@ -48,6 +50,13 @@ absl::StatusOr<int64_t> CheckSchemaVersion(Database& database, const std::vector
   if (!tables.ok()) return tables.status();
 
   const bool empty = *version == 0 && *application == 0 && *tables == 0;
+  // Page 1 may be damaged where SQLite does not look.
+  absl::StatusOr<int64_t> ours = database.Integer(
+      "SELECT count(*) FROM sqlite_schema WHERE name IN ('jobs', 'tasks', 'job_events', 'blobs')");
+  if (!ours.ok()) return ours.status();
+  if (*ours == 4 && (*application != kApplicationId || *version <= 0 || *version > kMostVersions))
+    return absl::DataLossError(absl::StrCat("store ", database.path(),
+                                            ": the file is damaged: its header is not that of its tables"));
   if (!empty && *application != kApplicationId) {
     return absl::FailedPreconditionError(absl::StrCat(
         "store ", database.path(), ": the file is the database of another program; name another file"));

@@ -8,6 +8,22 @@
 #include "absl/strings/str_cat.h"
 
 namespace fusion {
+namespace {
+
+bool IsOfReading(int code) {
+  switch (code & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return true;
+    default:
+      return code == SQLITE_IOERR_READ || code == SQLITE_IOERR_SHORT_READ || code == SQLITE_IOERR_CORRUPTFS ||
+             code == SQLITE_IOERR_DATA;
+  }
+}
+
+}  // namespace
 
 Statement::Statement(Statement&& other) noexcept
     : database_(other.database_),
@@ -130,7 +146,10 @@ absl::Status Database::CopyTo(const std::string& path) {
   if (backup == nullptr) return (*copy)->Error(sqlite3_errcode((*copy)->connection_), "copying");
   const int code = sqlite3_backup_step(backup, -1);
   sqlite3_backup_finish(backup);
-  if (code != SQLITE_DONE) return (*copy)->Error(code, "copying");
+  // SQLite leaves every error with the copy. The copy was empty, so only the source can be damaged, locked or
+  // unreadable.
+  if (code != SQLITE_DONE)
+    return IsOfReading(code) ? Error(code, "copying it") : (*copy)->Error(code, "copying");
   // The copy is one file, without a write-ahead log beside it.
   return (*copy)->Execute("PRAGMA journal_mode = DELETE");
 }
@@ -167,7 +186,8 @@ absl::Status Database::SyncFile() {
 }
 
 absl::Status Database::Error(int code, const std::string& doing) const {
-  const char* words = connection_ != nullptr && sqlite3_errcode(connection_) != SQLITE_OK
+  // The connection's own words, where the error is its last one.
+  const char* words = connection_ != nullptr && (sqlite3_errcode(connection_) & 0xff) == (code & 0xff)
                           ? sqlite3_errmsg(connection_)
                           : sqlite3_errstr(code);
   const auto message = [&](const char* what) {

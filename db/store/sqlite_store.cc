@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "db/store/log_check.h"
 #include "db/store/migrations.h"
 
 namespace fusion {
@@ -38,6 +40,7 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
     absl::StatusOr<std::unique_ptr<StoreLock>> lock = StoreLock::Acquire(path + ".lock");
     if (!lock.ok()) return lock.status();
     store->lock_ = *std::move(lock);
+    if (absl::Status files = store->CheckFiles(); !files.ok()) return files;
   }
 
   absl::StatusOr<std::unique_ptr<Database>> writer =
@@ -60,6 +63,7 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
         absl::StrCat("PRAGMA max_page_count = ", std::max<int64_t>(1, options.max_bytes / *page_bytes)));
     if (!prepared.ok()) return prepared;
   }
+  if (absl::Status sound = store->QuickCheck(); !sound.ok()) return sound;
   prepared = Migrate(*store->writer_, EmbeddedMigrations());
   if (!prepared.ok()) return prepared;
 
@@ -80,7 +84,51 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
     if (!reader.ok()) return reader.status();
     store->readers_.push_back(*std::move(reader));
   }
+  if (store->lock_ != nullptr)
+    if (absl::Status noted = store->lock_->NoteOpen(); !noted.ok()) return noted;
+  store->opened_ = true;
   return store;
+}
+
+SqliteStore::~SqliteStore() {
+  readers_.clear();
+  checkpointer_.reset();
+  writer_.reset();
+  // The last connection moves the log into the file and removes it. A log that is still there is somebody
+  // else's too, or could not be moved.
+  std::error_code error;
+  if (lock_ != nullptr && opened_ && !std::filesystem::exists(path_ + "-wal", error) && !error)
+    lock_->NoteClosed().IgnoreError();  // then it is checked without need
+}
+
+absl::Status SqliteStore::CheckFiles() const {
+  std::error_code error;
+  const bool there = std::filesystem::exists(path_, error);
+  const bool empty = !there || std::filesystem::file_size(path_, error) == 0;
+  const StoreLock::Left left = lock_->left();
+  if (there && empty && (left == StoreLock::Left::kOpen || left == StoreLock::Left::kClosed))
+    return absl::DataLossError(
+        absl::StrCat("store ", path_, ": the file is damaged: it is empty, and was not"));
+  if (empty && std::filesystem::exists(path_ + "-wal", error) &&
+      std::filesystem::file_size(path_ + "-wal", error) > 0 && left == StoreLock::Left::kOpen)
+    return absl::DataLossError(
+        absl::StrCat("store ", path_, ": the file is lost, and its write-ahead log is there"));
+  return left == StoreLock::Left::kClosed || empty ? absl::OkStatus() : CheckLog(path_);
+}
+
+absl::Status SqliteStore::QuickCheck() {
+  if (lock_ == nullptr || lock_->left() == StoreLock::Left::kClosed ||
+      lock_->left() == StoreLock::Left::kNever)
+    return absl::OkStatus();
+  std::vector<std::string> findings;
+  Statement check = writer_->Query("PRAGMA quick_check(20)");
+  absl::Status read = check.ForEach([&] {
+    if (check.Text(0) != "ok") findings.push_back(check.Text(0));
+  });
+  if (!read.ok()) return read;
+  if (findings.empty()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("store ", path_, ": the file is damaged:\n  ", absl::StrJoin(findings, "\n  ")));
 }
 
 SqliteStore::Reader::Reader(SqliteStore& store) : store_(store) {

@@ -26,6 +26,7 @@ class SqliteStore final : public Store {
  public:
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& path,
                                                            const StoreOptions& options);
+  ~SqliteStore() override;
 
   absl::StatusOr<CreatedJob> CreateJob(const JobRecord& job, Timestamp now) override;
   absl::StatusOr<JobRecord> GetJob(const std::string& id) override;
@@ -188,6 +189,11 @@ class SqliteStore final : public Store {
     SqliteStore& store_;
     std::unique_ptr<Database> database_;
   };
+  // Before the database is open: whether what is there can be what the last owner left.
+  absl::Status CheckFiles() const;
+  // Of an open database, after an end that was not in order: whether its pages are what they should be.
+  absl::Status QuickCheck();
+
   // A column of job_times that begins anew when a task of the job ends.
   absl::StatusOr<int64_t> SinceATaskEnded(const std::string& job, const char* column);
 
@@ -200,6 +206,7 @@ class SqliteStore final : public Store {
   const std::string path_;
   const StoreOptions options_;
   std::unique_ptr<StoreLock> lock_;
+  bool opened_ = false;
   std::unique_ptr<FileWriteback> writeback_;  // outlives the connections
 
   std::unique_ptr<Database> writer_;  // used by writes_ alone after Open

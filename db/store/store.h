@@ -336,8 +336,9 @@ struct StoreOptions {
 
 // Opens or creates the file and brings its schema up to date; before a schema is changed the file is copied
 // to <path>.v<old version>.backup. The folder must exist. UNAVAILABLE: another process holds the store.
-// FAILED_PRECONDITION: written by a newer version of the program, or by another program. DATA_LOSS: not a
-// database, or damaged. INVALID_ARGUMENT: no file name (":memory:" is none).
+// FAILED_PRECONDITION: written by a newer version of the program, or by another program. DATA_LOSS: no
+// database, or damaged; one that was not closed in order is read whole for that. INVALID_ARGUMENT:
+// ":memory:", no file.
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path,
                                                        const StoreOptions& options = {});
 

@@ -6,10 +6,33 @@
 
 #include <cerrno>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace fusion {
+namespace {
+
+constexpr char kOpen[] = "open\n", kClosed[] = "closed\n";
+
+std::string Text(int file) {
+  char text[64] = {};
+  const ssize_t length = pread(file, text, sizeof(text) - 1, 0);
+  return length > 0 ? std::string(text, length) : "";
+}
+
+// The number of the process that holds the lock; "": it has not written it yet.
+std::string Owner(int file) {
+  const std::string text = Text(file);
+  return text == kClosed ? "" : text.substr(0, text.find('\n'));
+}
+
+StoreLock::Left LeftBy(const std::string& last) {
+  if (last.empty()) return StoreLock::Left::kNever;
+  if (last == kClosed) return StoreLock::Left::kClosed;
+  return absl::EndsWith(last, kOpen) ? StoreLock::Left::kOpen : StoreLock::Left::kUnclear;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<StoreLock>> StoreLock::Acquire(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -17,19 +40,44 @@ absl::StatusOr<std::unique_ptr<StoreLock>> StoreLock::Acquire(const std::string&
   std::unique_ptr<StoreLock> lock(new StoreLock(file));
   if (flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", path));
-    char owner[32] = {};
-    const ssize_t length = pread(file, owner, sizeof(owner) - 1, 0);
+    const std::string owner = Owner(file);
     return absl::UnavailableError(absl::StrCat(
-        "the store is in use by ",
-        length > 0 ? absl::StrCat("process ", absl::StripAsciiWhitespace(owner)) : "another process",
+        "the store is in use by ", owner.empty() ? "another process" : absl::StrCat("process ", owner),
         " (it holds ", path, "); stop that process, or use another data directory"));
   }
-  const std::string owner = absl::StrCat(getpid(), "\n");
-  if (ftruncate(file, 0) != 0 ||
-      pwrite(file, owner.data(), owner.size(), 0) != static_cast<ssize_t>(owner.size())) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write the lock file ", path));
-  }
+  lock->left_ = LeftBy(Text(file));
+  // The word stays until the database is open or closed: whoever ends before that leaves it as it was.
+  const absl::Status written =
+      lock->WriteText(absl::StrCat(getpid(), "\n", lock->left_ == Left::kOpen ? kOpen : ""));
+  if (!written.ok()) return written;
   return lock;
+}
+
+StoreLock::Left StoreLock::LeftIn(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return Left::kNever;
+  const std::string last = Text(file);
+  close(file);
+  return LeftBy(last);
+}
+
+bool StoreLock::IsHeld(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool held = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  return held;
+}
+
+absl::Status StoreLock::NoteOpen() { return WriteText(absl::StrCat(getpid(), "\n", kOpen)); }
+absl::Status StoreLock::NoteClosed() { return WriteText(kClosed); }
+
+absl::Status StoreLock::WriteText(const std::string& text) {
+  // In place first, so that a full disk has room for it.
+  if (pwrite(file_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ftruncate(file_, static_cast<off_t>(text.size())) != 0)
+    return absl::ErrnoToStatus(errno, "cannot write the lock file of the store");
+  return absl::OkStatus();
 }
 
 StoreLock::~StoreLock() { close(file_); }

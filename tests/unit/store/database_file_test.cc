@@ -158,6 +158,62 @@ TEST_F(DatabaseFileTest, ARestoredDatabaseBelongsToTheOwnerOfItsFolder) {
   }
 }
 
+TEST_F(DatabaseFileTest, ABackupOfADamagedDatabaseBlamesTheDatabase) {
+  const std::string job = NewJob();
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(store_->AppendEvent(job, std::string(500, 'e'), At(i)).ok());
+  store_.reset();
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(path_) - 12288));
+    file << std::string(8192, '\xa5');
+  }
+  const absl::Status damaged = BackUpDatabase(path_, folder_ + "/copy.db").status();
+  EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss) << damaged;
+  EXPECT_THAT(std::string(damaged.message()), HasSubstr("store " + path_ + ": the file is damaged"));
+  EXPECT_THAT(std::string(damaged.message()), HasSubstr("copy.db is as damaged"));
+  // One that cannot even be copied.
+  std::filesystem::resize_file(path_, 3 * 4096 + 5);
+  const absl::Status cut = BackUpDatabase(path_, folder_ + "/copy2.db").status();
+  EXPECT_EQ(cut.code(), absl::StatusCode::kDataLoss) << cut;
+  EXPECT_THAT(std::string(cut.message()), HasSubstr("store " + path_ + ":"));
+  EXPECT_EQ(cut.message().find("copy2.db"), std::string::npos) << cut;
+}
+
+TEST_F(DatabaseFileTest, ABackupThatCannotBeWrittenBlamesTheBackup) {
+  NewJob();
+  const std::string output = folder_ + "/no such folder/copy.db";
+  const absl::Status refused = BackUpDatabase(path_, output).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(output));
+  EXPECT_EQ(refused.message().find(path_), std::string::npos) << refused;
+}
+
+TEST_F(DatabaseFileTest, ALogThatIsDamagedStaysWithTheOldDatabase) {
+  const std::string job = NewJob();
+  ASSERT_TRUE(BackUpDatabase(path_, folder_ + "/copy.db").ok());
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(store_->AppendEvent(job, std::string(3000, 'e'), At(i)).ok());
+  std::filesystem::create_directories(folder_ + "/crashed");
+  const std::string crashed = folder_ + "/crashed/fusion.db";
+  for (const char* suffix : {"", "-wal"}) std::filesystem::copy_file(path_ + suffix, crashed + suffix);
+  const auto log_bytes = std::filesystem::file_size(crashed + "-wal");
+  {
+    std::fstream file(crashed + "-wal", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(32 + 24 + 1000);
+    file << "damage";
+  }
+  const auto restored = RestoreDatabase(folder_ + "/copy.db", crashed, At(5));
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(std::filesystem::file_size(restored->kept + "-wal"), log_bytes) << "somebody may read it yet";
+  std::filesystem::remove(crashed);
+  std::filesystem::copy_file(path_ + "-wal", crashed + "-wal");
+  ASSERT_TRUE(RestoreDatabase(folder_ + "/copy.db", crashed, At(6)).ok());
+  EXPECT_FALSE(std::filesystem::exists(crashed + "-wal")) << "it is another database's";
+  store_.reset();
+  path_ = crashed;
+  Reopen();
+  EXPECT_TRUE(HasJob(job));
+}
+
 TEST_F(DatabaseFileTest, ChecksSayWhatTheyFound) {
   store_.reset();
   EXPECT_EQ(CheckDatabase(folder_ + "/none.db").status().code(), absl::StatusCode::kNotFound);
