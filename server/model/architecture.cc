@@ -15,6 +15,7 @@ namespace {
 
 constexpr char kPrefix[] = "sm_";
 // As workers describe hosts.
+constexpr size_t kLongestArch = 64;
 constexpr const char* kHostArchs[] = {"x86-64", "x86-64-avx2", "x86-64-avx512", "aarch64"};
 
 struct CudaArchitecture {
@@ -51,7 +52,8 @@ absl::Status NoArch(v1::Target target, const std::string& arch) {
   const std::string cuda = absl::StrJoin(KnownCudaArchs(), ", ");
   const std::string host = absl::StrJoin(kHostArchs, ", ");
   // What is no name of anything is not repeated: it may hold anything.
-  const bool printable = arch.size() <= 64 && std::all_of(arch.begin(), arch.end(), absl::ascii_isgraph);
+  const bool printable =
+      arch.size() <= kLongestArch && std::all_of(arch.begin(), arch.end(), absl::ascii_isgraph);
   const std::string given = printable ? absl::StrCat(", not '", arch, "'") : "";
   if (target == v1::CUDA) return absl::InvalidArgumentError(absl::StrCat("must be one of ", cuda, given));
   if (target == v1::HOST)
@@ -89,7 +91,10 @@ bool IsCudaArch(const std::string& arch) {
 
 absl::StatusOr<ArchChoice> ChooseArch(v1::Target target, const std::string& arch) {
   if (arch.empty()) return ArchChoice{};
-  const bool host = std::find(std::begin(kHostArchs), std::end(kHostArchs), arch) != std::end(kHostArchs);
+  // Kinds of Arm processors have names that go on behind the last: aarch64-41-d4f-5c1d2a90.
+  const bool host = std::find(std::begin(kHostArchs), std::end(kHostArchs), arch) != std::end(kHostArchs) ||
+                    (absl::StartsWith(arch, "aarch64-") && arch.size() <= kLongestArch &&
+                     std::all_of(arch.begin(), arch.end(), absl::ascii_isgraph));
   if (host && target != v1::CUDA) return ArchChoice{arch, ""};
   int version = 0;
   char letter = 0;

@@ -105,35 +105,6 @@ std::string ReadFile(const std::string& path) {
   return file ? std::move(content).str() : "";
 }
 
-}  // namespace
-
-std::string HostArch() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return "x86-64-avx512";
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-    return "x86-64-avx2";
-  return "x86-64";
-#elif defined(__aarch64__)
-  return "aarch64";
-#else
-  return "unknown";
-#endif
-}
-
-std::string HostArchOption(const std::string& arch) {
-  if (arch == "x86-64-avx512") return "-march=x86-64-v4";
-  if (arch == "x86-64-avx2") return "-march=x86-64-v3";
-  if (arch == "x86-64") return "-march=x86-64";
-  if (arch == "aarch64") return "-mcpu=native";
-  return "-march=native";
-}
-
-namespace {
-
 // Nothing of this process' environment but where the compiler is; a cache of compilations is outside.
 std::vector<std::string> CompilerEnvironment(const std::string& folder) {
   std::vector<std::string> environment = {"LANG=C.UTF-8", "CCACHE_DISABLE=1", absl::StrCat("TMPDIR=", folder),
@@ -219,6 +190,9 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
   };
   // Of this machine, not of the source.
   auto fail = [&](std::string why) { return finish(v1::OUTCOME_UNSPECIFIED, std::move(why)); };
+  if (IsNativeArch(task.arch()) && !task.arch().empty() && task.arch() != HostArch())
+    return fail(absl::StrCat("code for ", task.arch(), " is built on such machines alone, and this one is ",
+                             HostArch()));
   if (const absl::Status allowed = CheckBuildOptions(task); !allowed.ok())
     return finish(v1::COMPILE_ERROR, std::string(allowed.message()));
   PrivateFolder folder;

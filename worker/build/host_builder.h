@@ -3,6 +3,7 @@
 #pragma once
 
 #include "worker/build/builder.h"
+#include "worker/build/host_arch.h"
 #include "worker/sandbox/policy.h"
 
 namespace fusion {
@@ -25,13 +26,5 @@ class HostBuilder : public Builder {
   const std::string version_;                // first line of --version
   const SandboxPolicy policy_;               // without the folder of a build
 };
-
-// The -march option for an architecture as DeviceDescription.arch names it. A level instead of `native`, so
-// that equal keys give code that runs on every machine that calls itself by that level; `native` for a name
-// we do not know.
-std::string HostArchOption(const std::string& arch);
-
-// The level of this machine: "x86-64-avx512", "x86-64-avx2", "x86-64", "aarch64".
-std::string HostArch();
 
 }  // namespace fusion

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "worker/build/host_arch.h"
 #include "worker/measure/message_pipe.h"
 #include "worker/measure/runner_options.h"
 #include "worker/measure/status_macros.h"
@@ -165,7 +166,10 @@ absl::StatusOr<v1::DescribeReply> RunnerProcess::Describe(const v1::DescribeRequ
   FUSION_ASSIGN_OR_RETURN(v1::RunnerReply reply, Call(request, limits, &death));
   // A runner starts no programs, so no compiler either.
   for (v1::DeviceDescription& device : *reply.mutable_described()->mutable_devices())
-    if (device.target() == v1::HOST) device.set_toolkit_version(CompilerVersion(v1::HOST));
+    if (device.target() == v1::HOST) {
+      device.set_toolkit_version(CompilerVersion(v1::HOST));
+      device.set_arch(HostArch());  // a confined runner may not see what it is made of
+    }
   return std::move(*reply.mutable_described());
 }
 

@@ -22,6 +22,8 @@ TEST(ChooseArch, AKnownArchitectureIsItself) {
   EXPECT_EQ(ChooseArch(v1::CUDA, "")->arch, "");
   EXPECT_EQ(ChooseArch(v1::HOST, "x86-64-avx2")->arch, "x86-64-avx2");
   EXPECT_EQ(ChooseArch(v1::TARGET_AUTO, "aarch64")->arch, "aarch64");
+  EXPECT_EQ(ChooseArch(v1::HOST, "aarch64-41-d4f-5c1d2a90")->arch, "aarch64-41-d4f-5c1d2a90");
+  EXPECT_FALSE(ChooseArch(v1::HOST, "aarch64-" + std::string(100, 'a')).ok());
 }
 
 TEST(ChooseArch, AnUnknownOneIsTheNearestOlderOneWithAWarning) {
