@@ -14,7 +14,8 @@ namespace {
 // The candidate as it was measured: the same program, of the same binaries.
 absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescription& device,
                                 const PlannedCandidate& planned, const BuiltCode& built,
-                                const v1::Session& buffers, Store& store, v1::Artifact* artifact) {
+                                const v1::Session& buffers, const PipelineContext& context,
+                                v1::Artifact* artifact) {
   v1::LoadableProgram loadable;
   loadable.set_device(device.name());
   loadable.set_arch(device.arch());
@@ -29,8 +30,14 @@ absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescri
   for (const CodeUnit* unit : planned.units)
     for (const KernelLaunch& launch : unit->code.launches)
       if (NeedsAlignment(launch, submission.sizes)) loadable.set_pointer_alignment(kPointerAlignment);
-  return AddLoadableFiles(
-      loadable, [&store](const std::string& digest) { return store.GetBlob(digest); }, artifact);
+  const auto read = [&](const std::string& digest) -> absl::StatusOr<std::string> {
+    absl::StatusOr<std::string> binary = context.store.GetBlob(digest);
+    if (!absl::IsDataLoss(binary.status()) && !absl::IsNotFound(binary.status())) return binary;
+    if (absl::StatusOr<bool> rebuilt = RebuildWhatIsLost(built, context); !rebuilt.ok())
+      return rebuilt.status();
+    return context.store.GetBlob(digest);
+  };
+  return AddLoadableFiles(loadable, read, artifact);
 }
 
 }  // namespace
@@ -57,8 +64,8 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
     auto artifact = exporter->Export(device, fusions, description);
     if (!artifact.ok()) return artifact.status();
     if (cuda) {
-      auto status = AddMeasuredProgram(submission, device, code.candidates[position], built, buffers,
-                                       context.store, &*artifact);
+      auto status = AddMeasuredProgram(submission, device, code.candidates[position], built, buffers, context,
+                                       &*artifact);
       if (!status.ok()) return status;
     }
     auto digest = context.store.PutBlob(artifact->SerializeAsString(), "", now);

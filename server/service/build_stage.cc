@@ -112,6 +112,31 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> RebuildWhatIsLost(const BuiltCode& built, const PipelineContext& context) {
+  std::vector<const CodeUnit*> lost;
+  for (const auto& [unit, digest] : built.binaries) {
+    absl::StatusOr<bool> there = context.store.HasBlob(digest);
+    if (!there.ok()) return there.status();
+    if (!*there) lost.push_back(unit);
+  }
+  if (lost.empty()) return false;
+  DistinctBuilds distinct = DistinctBuildsOf(lost);
+  if (const double limit = context.limits.build_seconds(); limit > 0)
+    for (v1::BuildTask& task : distinct.tasks) task.set_deadline_seconds(limit);
+  v1::JobEvent event;
+  event.set_note(absl::StrCat("binaries that the build cache had and has lost: ", distinct.tasks.size(),
+                              "; built again"));
+  if (context.emit) context.emit(std::move(event));
+  auto outcomes = context.dispatcher.Build(context.job, distinct.tasks, context.cancellation);
+  if (!outcomes.ok()) return outcomes.status();
+  for (const BuildOutcome& outcome : *outcomes) CountBuild(outcome, context.metrics);
+  for (size_t i = 0; i < lost.size(); ++i) {
+    const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
+    if (result.outcome() != v1::OK || result.binary() != built.binaries.at(lost[i])) return false;
+  }
+  return true;
+}
+
 v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device,
                            const BuiltCode& built, const std::vector<const CodeUnit*>& units,
                            const std::string& name, bool force_f64) {

@@ -128,6 +128,11 @@ DistinctBuilds DistinctBuildsOf(const std::vector<const CodeUnit*>& units);
 absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code,
                              const PipelineContext& context, BuiltCode* built);
 
+// Whether binaries of the job were not in the store any more, because they were damaged, and all are there
+// again: builds what is lost. Where one is not what it was, this job's programs cannot run; the next one
+// finds the new one.
+absl::StatusOr<bool> RebuildWhatIsLost(const BuiltCode& built, const PipelineContext& context);
+
 // Raise when the meaning of a measured time changes: it is part of the key of stored measurements.
 inline constexpr int kMethodVersion = 3;
 // What programs for the submission are measured with: data, the reference in f64 and the unfused cover. Of

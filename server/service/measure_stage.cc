@@ -234,7 +234,7 @@ class Timer final : public CandidateTimer {
                                                     }
                                                   });
     if (!timed.ok() || failed.empty()) return timed;
-    absl::StatusOr<bool> rebuilt = RebuildWhatIsLost();
+    absl::StatusOr<bool> rebuilt = RebuildWhatIsLost(built_, context_);
     if (!rebuilt.ok()) return rebuilt.status();
     std::vector<v1::TimeTask> again;
     std::vector<int> index_of;
@@ -252,33 +252,6 @@ class Timer final : public CandidateTimer {
     return context_.dispatcher.Time(
         context_.job, again, device, context_.cancellation,
         [&](int index, const v1::TimeResult& result, bool reused) { tell(index_of[index], result, reused); });
-  }
-
-  // Whether binaries of this job were not in the store any more, because they were damaged, and all are there
-  // again. Where one is not what it was, this job's programs cannot run; the next one finds the new one.
-  absl::StatusOr<bool> RebuildWhatIsLost() {
-    std::vector<const CodeUnit*> lost;
-    for (const auto& [unit, digest] : built_.binaries) {
-      absl::StatusOr<bool> there = context_.store.HasBlob(digest);
-      if (!there.ok()) return there.status();
-      if (!*there) lost.push_back(unit);
-    }
-    if (lost.empty()) return false;
-    DistinctBuilds distinct = DistinctBuildsOf(lost);
-    if (const double limit = context_.limits.build_seconds(); limit > 0)
-      for (v1::BuildTask& task : distinct.tasks) task.set_deadline_seconds(limit);
-    v1::JobEvent event;
-    event.set_note(absl::StrCat("binaries that the build cache had and has lost: ", distinct.tasks.size(),
-                                "; built again"));
-    if (context_.emit) context_.emit(std::move(event));
-    auto outcomes = context_.dispatcher.Build(context_.job, distinct.tasks, context_.cancellation);
-    if (!outcomes.ok()) return outcomes.status();
-    for (const BuildOutcome& outcome : *outcomes) CountBuild(outcome, context_.metrics);
-    for (size_t i = 0; i < lost.size(); ++i) {
-      const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
-      if (result.outcome() != v1::OK || result.binary() != built_.binaries.at(lost[i])) return false;
-    }
-    return true;
   }
 
   // remark: tells tasks of the same candidate from each other.

@@ -1,6 +1,8 @@
 #include "server/service/reported_times.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,8 +17,17 @@ bool IsSound(const v1::Statistics& statistics) {
 
 bool HasTime(const v1::Statistics& statistics) { return statistics.median() > 0 && statistics.samples() > 0; }
 
+// Whether what ran, as far as it is said, is the program's code. What gave a time is said.
+bool RanItsCode(const v1::Program& program, const v1::ProgramMeasurement& measurement) {
+  if (measurement.binaries().empty() && measurement.outcome() != v1::OK) return true;
+  std::set<std::string> wanted;
+  for (const v1::Launch& launch : program.launches()) wanted.insert(launch.binary());
+  return wanted == std::set<std::string>(measurement.binaries().begin(), measurement.binaries().end());
+}
+
 // `warm`: warm times rank.
-void Check(bool warm, v1::ProgramMeasurement* measurement, ServerMetrics* metrics) {
+void Check(bool warm, const v1::Program& program, v1::ProgramMeasurement* measurement,
+           ServerMetrics* metrics) {
   std::string wrong;
   if (!v1::Outcome_IsValid(measurement->outcome()))
     wrong = absl::StrCat("an outcome ", static_cast<int>(measurement->outcome()), ", which there is not");
@@ -27,6 +38,10 @@ void Check(bool warm, v1::ProgramMeasurement* measurement, ServerMetrics* metric
   if (wrong.empty() && measurement->outcome() == v1::OK &&
       !HasTime(warm ? measurement->warm() : measurement->cold()))
     wrong = "success without a time of it";
+  if (wrong.empty() && !RanItsCode(program, *measurement))
+    wrong = measurement->binaries().empty()
+                ? "a time without the code that ran, as workers of earlier versions do: upgrade it"
+                : "that other code ran than that of the program";
   if (wrong.empty()) return;
   if (metrics != nullptr) metrics->refused_measurements->Add();
   v1::ProgramMeasurement refused;
@@ -43,8 +58,9 @@ v1::TimeResult ReportedTimes(v1::TimeResult result, const v1::TimeTask& task, Se
   const bool warm = task.method().warm();
   if (result.programs_size() > programs)
     result.mutable_programs()->DeleteSubrange(programs, result.programs_size() - programs);
-  if (result.has_unfused()) Check(warm, result.mutable_unfused(), metrics);
-  for (v1::ProgramMeasurement& measurement : *result.mutable_programs()) Check(warm, &measurement, metrics);
+  if (result.has_unfused()) Check(warm, task.session().unfused(), result.mutable_unfused(), metrics);
+  for (int i = 0; i < result.programs_size(); ++i)
+    Check(warm, task.programs(i), result.mutable_programs(i), metrics);
   return result;
 }
 

@@ -16,19 +16,24 @@ class BlobCache {
   explicit BlobCache(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
   std::optional<std::string> Get(const std::string& digest);
+  bool Has(const std::string& digest);
   // A blob larger than the capacity is not kept.
   void Put(const std::string& digest, const std::string& content);
+  void Remove(const std::string& digest);
 
  private:
   struct Entry {
     std::string digest;
     std::string content;
   };
+  using Index = std::map<std::string, std::list<Entry>::iterator>;
+  void Forget(Index::iterator entry);  // mutex_ is held
+
   const int64_t capacity_bytes_;
   std::mutex mutex_;
-  std::list<Entry> entries_;                                 // guarded by mutex_; last used first
-  std::map<std::string, std::list<Entry>::iterator> index_;  // guarded by mutex_
-  int64_t bytes_ = 0;                                        // guarded by mutex_
+  std::list<Entry> entries_;  // guarded by mutex_; last used first
+  Index index_;               // guarded by mutex_
+  int64_t bytes_ = 0;         // guarded by mutex_
 };
 
 }  // namespace fusion

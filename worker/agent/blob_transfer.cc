@@ -1,6 +1,7 @@
 #include "worker/agent/blob_transfer.h"
 
 #include <grpcpp/client_context.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,10 @@ namespace {
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr std::chrono::seconds kCallDeadline{60};
 
+bool HasDigest(const std::string& content, const std::string& digest) {
+  return absl::StrCat("sha256:", Sha256Hex(content)) == digest;
+}
+
 absl::Status FromGrpc(const grpc::Status& status) {
   // Not by this worker, which stops in other words.
   if (status.error_code() == grpc::StatusCode::CANCELLED)
@@ -29,7 +34,20 @@ BlobTransfer::BlobTransfer(std::shared_ptr<grpc::Channel> channel, int64_t cache
     : stub_(v1::WorkerService::NewStub(channel)), cache_(cache_bytes) {}
 
 absl::StatusOr<std::string> BlobTransfer::Read(const std::string& digest, std::stop_token stop) {
-  if (std::optional<std::string> cached = cache_.Get(digest)) return *std::move(cached);
+  if (std::optional<std::string> cached = cache_.Get(digest)) {
+    if (HasDigest(*cached, digest)) return *std::move(cached);
+    spdlog::error("the bytes of {} in this worker's memory were damaged; they are fetched again", digest);
+    cache_.Remove(digest);
+  }
+  return ReadFromServer(digest, stop);
+}
+
+void BlobTransfer::Prefetch(const std::string& digest, std::stop_token stop) {
+  // Whoever reads it is told of errors.
+  if (!cache_.Has(digest)) ReadFromServer(digest, stop).IgnoreError();
+}
+
+absl::StatusOr<std::string> BlobTransfer::ReadFromServer(const std::string& digest, std::stop_token stop) {
   Backoff backoff;
   while (true) {
     absl::StatusOr<std::string> blob = ReadOnce(digest, stop);
@@ -56,7 +74,7 @@ absl::StatusOr<std::string> BlobTransfer::ReadOnce(const std::string& digest, st
   const grpc::Status status = reader->Finish();
   if (stop.stop_requested()) return absl::CancelledError("stopped");
   if (!status.ok()) return FromGrpc(status);
-  if (!ordered || absl::StrCat("sha256:", Sha256Hex(content)) != digest)
+  if (!ordered || !HasDigest(content, digest))
     return absl::DataLossError(absl::StrCat("the server sent something else than ", digest));
   return content;
 }

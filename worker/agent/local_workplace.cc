@@ -21,6 +21,9 @@ namespace fusion {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestProbeDelay{300000};
+// A library of a candidate may stay loaded when it has been closed, as one does in which a thread keeps
+// something until it ends: a runner for the host is renewed before these take much memory.
+constexpr int kMostTimingsOfHostRunner = 250;
 
 SandboxPolicy HostCodePolicy() {
   SandboxPolicy policy;
@@ -325,9 +328,9 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
     spent["idle"] = std::chrono::duration<double>(since - lane->last_ended).count();
   // Fetched before the gate: waiting for the server must not keep others from working.
   for (const v1::Program* program : {&task.session().reference(), &task.session().unfused()})
-    for (const v1::Launch& launch : program->launches()) blobs_->Read(launch.binary(), stop).IgnoreError();
+    for (const v1::Launch& launch : program->launches()) blobs_->Prefetch(launch.binary(), stop);
   for (const v1::Program& program : task.programs())
-    for (const v1::Launch& launch : program.launches()) blobs_->Read(launch.binary(), stop).IgnoreError();
+    for (const v1::Launch& launch : program.launches()) blobs_->Prefetch(launch.binary(), stop);
   spent["fetch"] = lap();
   const HostGate::Pass pass =
       lane->device.target() == v1::HOST ? gate_.EnterAlone(stop) : gate_.EnterShared(stop);
@@ -337,6 +340,11 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
   }
   const std::lock_guard device(lane->device_mutex);
   spent["turn"] = lap();
+  if (lane->device.target() == v1::HOST && lane->timings_of_runner++ == kMostTimingsOfHostRunner) {
+    lane->runner->End();
+    lane->runner->Open(lane->device.uuid(), /*beside_timings=*/false, stop).IgnoreError();
+    lane->timings_of_runner = 1;
+  }
   const int starts = std::max(1, lane->runner->starts());
   TimeTaskOptions options;
   options.copy_bytes_per_second = lane->copy_bytes_per_second;

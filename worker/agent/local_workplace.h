@@ -78,6 +78,7 @@ class LocalWorkplace final : public Workplace {
     bool has_figures = true;  // false: the device has not worked yet
     double copy_bytes_per_second = 0;
     std::unique_ptr<RunnerProcess> runner;
+    int timings_of_runner = 0;         // of a host's, since it was renewed
     std::unique_ptr<RunnerPool> pool;  // null: no spares
     std::mutex device_mutex;  // held by whoever uses the device: timings, probes, opening it in a spare
     std::chrono::steady_clock::time_point

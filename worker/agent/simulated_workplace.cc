@@ -4,6 +4,8 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -157,6 +159,9 @@ bool SimulatedWorkplace::Time(const v1::TimeTask& task, std::stop_token stop, v1
       return;
     }
     measurement->set_outcome(v1::OK);
+    std::set<std::string> binaries;
+    for (const v1::Launch& launch : program.launches())
+      if (binaries.insert(launch.binary()).second) measurement->add_binaries(launch.binary());
     *measurement->mutable_cold() = SimulatedTimes(program);
     if (!ours && Happens(options_.cheats)) {
       v1::Statistics& times = *measurement->mutable_cold();

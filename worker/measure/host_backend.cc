@@ -1,9 +1,12 @@
 #include "worker/measure/host_backend.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -45,6 +48,24 @@ class HostBinary : public LoadedBinary {
   void* const library_;
   const int descriptor_;
 };
+
+// A path to the descriptor that this process has given to no library before. The loader takes a library whose
+// name it knows for the same library, as long as that one is loaded, and a library may stay loaded when it
+// has been closed; descriptors are used again. The binary digits of a number that only grows stand in the
+// path as parts that lead nowhere: "." for 1, nothing for 0.
+std::string NewLibraryName(int descriptor) {
+  static std::atomic<uint64_t> loads{0};
+  const uint64_t number = ++loads;
+  std::string name = "/proc/self/fd/";
+  for (uint64_t digit = std::bit_floor(number); digit != 0; digit /= 2) name += number & digit ? "./" : "/";
+  return absl::StrCat(name, descriptor);
+}
+
+// Whether the loader has loaded this file, and not given out one that it had.
+bool IsLoadedAs(void* library, const std::string& name) {
+  link_map* loaded = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, &loaded) == 0 && name == loaded->l_name;
+}
 
 // A line "name: value kB" of /proc/meminfo, in bytes.
 int64_t MemoryLine(const std::string& name) {
@@ -130,19 +151,17 @@ absl::StatusOr<std::unique_ptr<LoadedBinary>> HostBackend::Load(const std::strin
     }
     done += count;
   }
-  // The loader takes a library with a name that it knows for the same library, and descriptors are used
-  // again: a number in front makes every name new.
-  static int serial = 0;
-  std::string name = "/proc/self/fd/";
-  for (int i = serial++ % 1500; i > 0; --i) name += "./";
-  absl::StrAppend(&name, descriptor);
+  const std::string name = NewLibraryName(descriptor);
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const std::string reason = dlerror();
     close(descriptor);
     return absl::InvalidArgumentError(absl::StrCat("cannot load the shared object: ", reason));
   }
-  return std::unique_ptr<LoadedBinary>(new HostBinary(library, descriptor));
+  auto binary = std::make_unique<HostBinary>(library, descriptor);
+  if (!IsLoadedAs(library, name))
+    return absl::InternalError("the loader gave another library than the one that it was to load");
+  return binary;
 }
 
 absl::StatusOr<v1::KernelAttributes> HostBackend::Prepare(const PreparedLaunch& launch) {

@@ -172,6 +172,7 @@ absl::Status Runner::Time(const v1::TimeRequest& request) {
           NothingMeasured(task, v1::EXCEEDS_DEVICE, std::string(session.status().message()));
       return WriteMessage(output_, reply);
     }
+    if (absl::IsDataLoss(session.status())) return NotTheirCode(task, session.status());
     FUSION_RETURN_IF_ERROR(session.status());
     session_ = std::move(*session);
     session_key_ = key;
@@ -190,6 +191,7 @@ absl::Status Runner::Time(const v1::TimeRequest& request) {
         sampled.mutable_sampled();
         WriteMessage(output_, sampled).IgnoreError();
       });
+  if (absl::IsDataLoss(result.status())) return NotTheirCode(task, result.status());
   FUSION_RETURN_IF_ERROR(result.status());
   *reply.mutable_timed() = std::move(*result);
   phases_.Enter(v1::TIMING_OTHER);
@@ -199,6 +201,12 @@ absl::Status Runner::Time(const v1::TimeRequest& request) {
     time->set_phase(static_cast<v1::TimingPhase>(phase));
     time->set_seconds(phases_.seconds()[phase]);
   }
+  return WriteMessage(output_, reply);
+}
+
+absl::Status Runner::NotTheirCode(const v1::TimeTask& task, const absl::Status& damage) {
+  v1::RunnerReply reply;
+  *reply.mutable_timed() = NothingMeasured(task, v1::WORKER_LOST, std::string(damage.message()));
   return WriteMessage(output_, reply);
 }
 

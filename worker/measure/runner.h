@@ -48,6 +48,8 @@ class Runner {
   absl::Status DescribeDevice(const std::string& uuid, bool without_use, v1::DescribeReply* described);
   absl::Status Probe(const v1::ProbeRequest& request);
   absl::Status Time(const v1::TimeRequest& request);
+  // Reports that nothing was measured because a binary arrived damaged, which is this machine's fault.
+  absl::Status NotTheirCode(const v1::TimeTask& task, const absl::Status& damage);
   absl::Status Build(const v1::BuildTask& task);
   absl::Status Open(const v1::OpenRequest& request);
   // Reports an error: as a fault when it is Aborted, which it then returns, else as a failure of the request.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "library/catalog/sha256.h"
 #include "worker/measure/host_data.h"
 #include "worker/measure/status_macros.h"
 
@@ -238,6 +239,9 @@ absl::StatusOr<std::shared_ptr<LoadedBinary>> SessionData::LoadBinary(const std:
   const auto found = binaries.find(digest);
   if (found == binaries.end())
     return absl::InvalidArgumentError(absl::StrCat("the binary ", digest, " is missing"));
+  if (const std::string computed = absl::StrCat("sha256:", Sha256Hex(found->second)); computed != digest)
+    return absl::DataLossError(
+        absl::StrCat("the bytes of the binary ", digest, " are damaged: they have the digest ", computed));
   FUSION_ASSIGN_OR_RETURN(std::unique_ptr<LoadedBinary> loaded, backend_->Load(found->second));
   std::shared_ptr<LoadedBinary> shared = std::move(loaded);
   loaded_[digest] = shared;
@@ -254,6 +258,9 @@ absl::Status SessionData::ResolveLaunches(const v1::Program& program, const Bina
     PreparedLaunch resolved;
     FUSION_ASSIGN_OR_RETURN(resolved.kernel, binary->FindKernel(launch.kernel()));
     prepared->binaries.push_back(std::move(binary));
+    if (std::find(prepared->digests.begin(), prepared->digests.end(), launch.binary()) ==
+        prepared->digests.end())
+      prepared->digests.push_back(launch.binary());
     resolved.name = launch.kernel();
     resolved.grid = launch.grid();
     resolved.threads = launch.threads();

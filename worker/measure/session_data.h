@@ -22,6 +22,7 @@ using BinaryMap = std::map<std::string, std::string>;  // digest -> device code
 // A program whose launches are resolved: kernels found, buffers placed, arguments set.
 struct PreparedProgram {
   std::vector<std::shared_ptr<LoadedBinary>> binaries;
+  std::vector<std::string> digests;  // of `binaries`, each once, as computed from the bytes that were loaded
   std::vector<PreparedLaunch> launches;
   std::vector<v1::KernelAttributes> kernels;  // each kernel once
   std::vector<std::pair<std::string, int64_t>>
@@ -42,7 +43,8 @@ class SessionData {
  public:
   // Allocates, fills the inputs from the seed, runs the reference. ResourceExhausted when the data do not fit
   // the device (nothing is allocated then); the message says what is needed and what there is.
-  // InvalidArgument: the session is wrong. `phases` may be null; it outlives the session.
+  // InvalidArgument: the session is wrong. DataLoss: the bytes of a binary are not those of its digest.
+  // `phases` may be null; it outlives the session.
   static absl::StatusOr<std::unique_ptr<SessionData>> Create(ExecutionBackend* backend,
                                                              const v1::Session& session,
                                                              const BinaryMap& binaries,
@@ -61,7 +63,7 @@ class SessionData {
   absl::Status Reserve(const std::vector<const v1::Program*>& programs);
 
   // Loads and places a program. ResourceExhausted: its temporaries do not fit the device. InvalidArgument: a
-  // launch is wrong.
+  // launch is wrong. DataLoss: the bytes of a binary are not those of its digest.
   absl::StatusOr<std::unique_ptr<PreparedProgram>> Prepare(const v1::Program& program,
                                                            const BinaryMap& binaries);
 

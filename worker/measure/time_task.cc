@@ -16,7 +16,7 @@ namespace {
 // Of the reply about the programs: names, samples, what is known of each launch, and messages, which are
 // short. No more, since a few bytes on the pipe can be a hundred times as many in memory.
 uint32_t MostReplyBytes(const v1::TimeTask& task, const v1::MeasurementMethod& method) {
-  constexpr int64_t kWithoutPrograms = 64 << 10, kOfProgram = 16 << 10, kOfLaunch = 128;
+  constexpr int64_t kWithoutPrograms = 64 << 10, kOfProgram = 16 << 10, kOfLaunch = 256;
   int64_t bytes = kWithoutPrograms;
   const auto add = [&](const v1::Program& program) {
     bytes += kOfProgram + static_cast<int64_t>(program.name().size());
@@ -71,6 +71,13 @@ void AddCall(const absl::StatusOr<v1::RunnerReply>& reply, double seconds, TimeS
     left -= phase.seconds();
   }
   (*spent)["transfer"] += left;
+}
+
+// Whether the runner says that it is at fault itself.
+bool SaysWorkerLost(const v1::TimeResult& timed) {
+  return timed.unfused().outcome() == v1::WORKER_LOST ||
+         std::any_of(timed.programs().begin(), timed.programs().end(),
+                     [](const auto& measurement) { return measurement.outcome() == v1::WORKER_LOST; });
 }
 
 // Checks, warming up, the last series: more than any honest program has.
@@ -128,6 +135,10 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
     spent["start"] += starting;
     AddCall(reply, SecondsSince(calling) - starting, &spent);
     if (reply.ok()) {
+      if (SaysWorkerLost(reply->timed())) {
+        runner.End();  // its memory is not to be trusted
+        return absl::DataLossError(reply->timed().failure());
+      }
       remainder.Accept(reply->timed());
       break;
     }

@@ -38,7 +38,8 @@ struct TimeTaskOptions {
 // all others are measured again, together. When the unfused program is the culprit, nothing is paired. Bad
 // programs are data. TimeResult.failure is set when nothing could be measured (EXCEEDS_DEVICE for all, or a
 // reference that faults). Statuses: the worker itself failed and another may try: Cancelled after a stop,
-// NotFound without a runner or a binary, FailedPrecondition when the known kernel does not run.
+// NotFound without a runner or a binary, FailedPrecondition when the known kernel does not run, DataLoss when
+// a binary arrived damaged in the runner.
 absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::TimeTask& task,
                                                const BinaryGetter& get_binary,
                                                const TimeTaskOptions& options = {});

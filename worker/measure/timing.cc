@@ -123,7 +123,7 @@ class ProtocolRun {
       absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
           session_->Prepare(*subject.program, binaries);
       activity_->Set(Activity::kSetUp);
-      if (absl::IsAborted(prepared.status())) return prepared.status();
+      if (absl::IsAborted(prepared.status()) || absl::IsDataLoss(prepared.status())) return prepared.status();
       if (!prepared.ok()) {
         Drop(&subject, absl::IsResourceExhausted(prepared.status()) ? v1::EXCEEDS_DEVICE : v1::LAUNCH_ERROR,
              std::string(prepared.status().message()));
@@ -133,6 +133,7 @@ class ProtocolRun {
       if (subject.number == kUnfusedProgram) session_->KeepLoaded(*subject.prepared);
       for (const v1::KernelAttributes& kernel : subject.prepared->kernels)
         *subject.measurement->add_kernels() = kernel;
+      for (const std::string& digest : subject.prepared->digests) subject.measurement->add_binaries(digest);
     }
     return absl::OkStatus();
   }

@@ -68,6 +68,7 @@ class FakeServer : public v1::WorkerService::Service {
   grpc::Status ReadBlob(grpc::ServerContext*, const v1::ReadBlobRequest* request,
                         grpc::ServerWriter<v1::Chunk>* writer) override {
     std::lock_guard lock(mutex_);
+    ++blob_reads_;
     const auto found = blobs_.find(request->digest());
     if (found == blobs_.end()) return {grpc::StatusCode::NOT_FOUND, "no blob " + request->digest()};
     for (size_t offset = 0; offset < found->second.size(); offset += 1000) {
@@ -120,6 +121,10 @@ class FakeServer : public v1::WorkerService::Service {
     std::lock_guard lock(mutex_);
     blobs_[digest] = content;
   }
+  int BlobReads() {
+    std::lock_guard lock(mutex_);
+    return blob_reads_;
+  }
   // Waits until the condition holds for the state; false after a minute or more.
   template <class Condition>
   bool WaitUntil(Condition condition) {
@@ -148,6 +153,7 @@ class FakeServer : public v1::WorkerService::Service {
   v1::SynchronizeRequest last_;
   int refusals_ = 0;
   int calls_ = 0, held_ = 0;
+  int blob_reads_ = 0;
   int cancelled_calls_ = 0;
   double poll_seconds_ = 0;  // asked of workers whose call was not to be held
   bool drain_ = false;

@@ -9,8 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "worker/build/builder.h"
+#include "worker/build/host_arch.h"
 
 namespace fusion {
 namespace {
@@ -89,6 +94,48 @@ TEST(HostBackendTest, MoreThanThereCanBeIsRefused) {
   ASSERT_TRUE(backend.ok()) << backend.status();
   for (const int64_t bytes : {int64_t{1} << 60, std::numeric_limits<int64_t>::max()})
     EXPECT_EQ((*backend)->Allocate(bytes).status().code(), absl::StatusCode::kResourceExhausted) << bytes;
+}
+
+// A library whose kernel writes the number. It stays loaded when it is closed, as one does in which a thread
+// keeps something.
+std::string Library(Builder& builder, int number) {
+  v1::BuildTask task;
+  task.set_target(v1::HOST);
+  task.set_arch(HostArch());
+  task.set_source(
+      absl::StrCat("struct Kept { ~Kept() {} int uses = 0; };\n"
+                   "extern \"C\" void kernel(long long, void* const* arguments) {\n"
+                   "  static thread_local Kept kept; ++kept.uses;\n  **(int**)arguments[0] = ",
+                   number, ";\n}\n"));
+  const BuildOutput output = builder.Build(task);
+  EXPECT_EQ(output.result.outcome(), v1::OK) << output.result.log();
+  return output.binary;
+}
+
+int Run(LoadedBinary& binary) {
+  const absl::StatusOr<void*> kernel = binary.FindKernel("kernel");
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  int written = -1;
+  int* target = &written;
+  void* const arguments[] = {&target};
+  reinterpret_cast<void (*)(long long, void* const*)> (*kernel)(1, arguments);
+  return written;
+}
+
+TEST(HostBackendTest, EachLoadRunsItsOwnCodeHoweverManyWereThere) {
+  auto backend = HostBackend::Open();
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  absl::StatusOr<std::unique_ptr<Builder>> builder = MakeBuilder(v1::HOST);
+  if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
+  // In turns of seven, which divides no round number: a name that came again would be another library's.
+  constexpr int kLibraries = 7;
+  std::vector<std::string> libraries;
+  for (int i = 0; i < kLibraries; ++i) libraries.push_back(Library(**builder, i));
+  for (int load = 0; load < 3200; ++load) {
+    auto binary = (*backend)->Load(libraries[load % kLibraries]);
+    ASSERT_TRUE(binary.ok()) << binary.status();
+    ASSERT_EQ(Run(**binary), load % kLibraries) << "load " << load;
+  }
 }
 
 }  // namespace

@@ -29,6 +29,37 @@ TEST_P(TimeTaskTest, AGoodProgramIsMeasuredAndPairedWithTheUnfused) {
   EXPECT_NE(result->conditions().driver_version(), "");
 }
 
+TEST_P(TimeTaskTest, EachProgramNamesTheBinariesThatRan) {
+  AddProgram("good", kAdd);
+  AddProgram("wrong", "z[i] = x[i];");
+  const v1::Program& unfused = task_.session().unfused();
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->unfused().binaries_size(), 2);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(result->unfused().binaries(i), unfused.launches(i).binary());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(result->programs(i).binaries_size(), 1);
+    EXPECT_EQ(result->programs(i).binaries(0), task_.programs(i).launches(0).binary());
+  }
+  EXPECT_EQ(result->programs(1).outcome(), v1::WRONG_RESULT);
+}
+
+TEST_P(TimeTaskTest, ABinaryThatArrivesDamagedIsTheWorkersFault) {
+  AddProgram("good", kAdd);
+  for (const v1::Program* program :
+       {&task_.session().reference(), &task_.session().unfused(), &task_.programs(0)}) {
+    std::string& binary = binaries_.at(program->launches(0).binary());
+    binary[binary.size() / 2] ^= 1;
+    const absl::StatusOr<v1::TimeResult> result = Execute();
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kDataLoss) << result.status();
+    EXPECT_NE(result.status().message().find(program->launches(0).binary()), std::string::npos);
+    binary[binary.size() / 2] ^= 1;
+  }
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectGood(result->programs(0));
+}
+
 TEST_P(TimeTaskTest, ItIsToldWhenSamplesAreTaken) {
   AddProgram("good", kAdd);
   TimeTaskOptions options;

@@ -409,6 +409,22 @@ TEST_F(LyingWorkerTest, WhereWarmTimesRankItIsThoseThatMustBeThere) {
   EXPECT_EQ(TimeOnce().outcome(), v1::OK);
 }
 
+TEST_F(LyingWorkerTest, ATimeOfOtherCodeIsNone) {
+  add_lies_ = [](v1::TimeResult* result) { result->mutable_programs(0)->add_binaries("sha256:of another"); };
+  StartWorker(device_, {v1::OK});
+  const v1::Candidate candidate = TimeOnce();
+  EXPECT_EQ(candidate.outcome(), v1::WORKER_LOST);
+  EXPECT_EQ(candidate.message(), "the worker reported that other code ran than that of the program");
+  EXPECT_FALSE(candidate.has_measured());
+  EXPECT_EQ(metrics_.refused_measurements->value(), 1);
+}
+
+TEST_F(LyingWorkerTest, AWrongResultOfOtherCodeIsNotTheCandidates) {
+  add_lies_ = [](v1::TimeResult* result) { result->mutable_programs(0)->add_binaries("sha256:of another"); };
+  StartWorker(device_, {v1::WRONG_RESULT});
+  EXPECT_EQ(TimeOnce().outcome(), v1::WORKER_LOST);
+}
+
 TEST_F(LyingWorkerTest, SoAreOutcomesThatThereAreNot) {
   StartWorker(device_, {static_cast<v1::Outcome>(999)});
   const v1::Candidate candidate = TimeOnce();

@@ -79,6 +79,8 @@ class RoutineMeasurementTest : public DispatchTest {
   v1::TimeResult Times(const v1::TimeTask& task, double routine_seconds, double transfer_seconds) {
     v1::TimeResult result;
     result.mutable_unfused()->set_outcome(v1::OK);
+    for (const v1::Launch& launch : task.session().unfused().launches())
+      result.mutable_unfused()->add_binaries(launch.binary());
     for (const v1::Program& program : task.programs()) {
       const v1::Launch& launch = program.launches(0);
       const int resident = static_cast<int>(launch.grid() / kMultiprocessors);
@@ -105,6 +107,7 @@ class RoutineMeasurementTest : public DispatchTest {
       const double tiles = static_cast<double>(Elements(task)) / launch.threads();  // one thread, one element
       const double passes = std::ceil(tiles / (double{kMultiprocessors} * resident));
       measurement->set_outcome(v1::OK);
+      for (const v1::Launch& ran : program.launches()) measurement->add_binaries(ran.binary());
       measurement->mutable_cold()->set_median(3e-6 +
                                               std::max(transfer_seconds, passes * repeats * routine_seconds));
       measurement->mutable_cold()->set_samples(3);
