@@ -220,7 +220,10 @@ void Synchronizer::RememberDevices(const v1::SynchronizeRequest& request) {
     }
     absl::Status stored =
         store_.UpsertDevice(DeviceRecord{device.uuid(), device.name(), description, clock_.Now()});
-    if (!stored.ok()) spdlog::error("device {}: {}", device.uuid(), stored.ToString());
+    if (stored.ok()) continue;
+    spdlog::error("device {}: {}", device.uuid(), stored.ToString());
+    std::lock_guard<std::mutex> lock(devices_mutex_);
+    remembered_devices_.erase(device.uuid());  // it is tried again at the next call
   }
 }
 

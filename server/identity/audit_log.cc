@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMaximumTextBytes = 200;
+// Until entries that could not be stored are tried again.
+constexpr std::chrono::milliseconds kRetry{200};
 
 void Cut(std::string* text) {
   if (text->size() > kMaximumTextBytes) text->resize(kMaximumTextBytes);
@@ -74,7 +77,7 @@ void AuditLog::Record(AuditRecord entry) {
 void AuditLog::Flush() {
   std::unique_lock lock(mutex_);
   const uint64_t until = recorded_;
-  written_.wait(lock, [&] { return stored_ >= until; });
+  written_.wait(lock, [&] { return stored_ >= until || failing_; });
 }
 
 void AuditLog::Write() {
@@ -86,9 +89,18 @@ void AuditLog::Write() {
                                            std::make_move_iterator(waiting_.end()));
     waiting_.clear();
     lock.unlock();
-    if (absl::Status added = store_.AddAuditEntries(entries, options_.keep); !added.ok())
-      spdlog::error("{} entries of the audit log are lost: {}", entries.size(), added.ToString());
+    const absl::Status added = store_.AddAuditEntries(entries, options_.keep);
     lock.lock();
+    if (!added.ok() && !failing_)
+      spdlog::error("{} entries of the audit log are not stored yet: {}", entries.size(), added.ToString());
+    failing_ = !added.ok();
+    if (failing_ && !stopping_) {
+      waiting_.insert(waiting_.begin(), entries.begin(), entries.end());
+      written_.notify_all();
+      wake_.wait_for(lock, kRetry, [this] { return stopping_; });
+      continue;
+    }
+    if (failing_) spdlog::error("{} entries of the audit log are lost: {}", entries.size(), added.ToString());
     stored_ += entries.size();
     written_.notify_all();
   }

@@ -31,9 +31,9 @@ class AuditLog {
 
   // Entries whose outcome is not OK are recorded at a limited rate; when some were left out, an entry says
   // how many. Long texts are cut. Returns at once. An entry is on the disk some milliseconds later; a server
-  // that is killed before loses it.
+  // that is killed before loses it. While the store takes none, as on a full disk, as many as may wait do.
   void Record(AuditRecord entry);
-  // Returns when everything recorded before is in the store, or has failed to get there.
+  // Returns when everything recorded before is in the store, or could not be stored at the last try.
   void Flush();
 
  private:
@@ -50,6 +50,7 @@ class AuditLog {
   int64_t left_out_ = 0;             // guarded by mutex_; since the last entry that said so
   uint64_t recorded_ = 0;            // guarded by mutex_; put into waiting_
   uint64_t stored_ = 0;              // guarded by mutex_; of these, taken out and written
+  bool failing_ = false;             // guarded by mutex_; the store did not take the last ones
   bool stopping_ = false;            // guarded by mutex_
   std::thread thread_;
 };

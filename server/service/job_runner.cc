@@ -232,6 +232,8 @@ bool JobRunner::SetWaitsFor(const std::string& job, const std::string& what, std
 
 std::string JobRunner::WaitsFor(const std::string& job) {
   std::lock_guard lock(mutex_);
+  if (const auto left = left_to_store_.find(job); left != left_to_store_.end() && left->second.has_value())
+    return absl::StrCat("the job has ended, and waits until that can be stored: ", why_not_stored_);
   const auto active = active_.find(job);
   if (active == active_.end() || active->second->waits_for.empty()) return "";
   return WaitsForText(active->second->waits_for,
@@ -251,11 +253,12 @@ void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active
   // A job that waits for a thread ends now; a running one ends when its pipeline has put its work down.
   if (!waited) return;
   OfferPlaces();  // without a user who has none any more the others' shares are larger
-  Finish(job, absl::DeadlineExceededError(absl::StrCat("the time limit of ", seconds,
-                                                       " s ended before a thread of the server was free")));
+  const bool finished =
+      Finish(job, absl::DeadlineExceededError(absl::StrCat(
+                      "the time limit of ", seconds, " s ended before a thread of the server was free")));
   // Not before its end is stored: nobody starts it again meanwhile.
   std::lock_guard lock(mutex_);
-  active_.erase(job);
+  if (finished) active_.erase(job);
 }
 
 void JobRunner::StopTimer(std::shared_ptr<Active> active) {
@@ -263,7 +266,7 @@ void JobRunner::StopTimer(std::shared_ptr<Active> active) {
 }
 
 void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& active) {
-  bool stopped;
+  bool stopped, finished = true;
   {
     std::lock_guard lock(mutex_);
     stopped = stopping_;
@@ -280,12 +283,12 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
     if (!result.ok() && timed_out && absl::IsCancelled(result.status()))
       result = absl::DeadlineExceededError("the time limit ended before the job did");
     // An interrupted job is not a failed one: it goes on after the restart.
-    if (!stopped) Finish(job, result);
+    if (!stopped) finished = Finish(job, std::move(result));
   }
   StopTimer(active);
   dispatcher_.JobEnded(job);  // before it can be started again
   std::lock_guard lock(mutex_);
-  active_.erase(job);
+  if (finished) active_.erase(job);
   if (suspect_ == job) {
     suspect_.clear();
     turn_.notify_all();
@@ -353,7 +356,27 @@ void JobRunner::Emit(const std::string& job, v1::JobEvent event) {
   watchers_.Notify(job);
 }
 
-void JobRunner::Finish(const std::string& job, const absl::StatusOr<v1::JobResult>& result) {
+bool JobRunner::Finish(const std::string& job, absl::StatusOr<v1::JobResult> result) {
+  const absl::Status stored = StoreResult(job, result);
+  if (stored.ok()) {
+    watchers_.Notify(job);
+    if (CancelTasks(job)) return true;
+  } else {
+    spdlog::error("{}: its end is not stored yet: {}", job, stored.ToString());
+  }
+  {
+    std::lock_guard lock(mutex_);
+    std::optional<absl::StatusOr<v1::JobResult>>& left = left_to_store_[job];
+    if (!stored.ok()) {
+      left = std::move(result);
+      why_not_stored_ = std::string(stored.message());
+    }
+  }
+  boost::asio::post(timers_, [this] { KeepStoring(); });
+  return false;
+}
+
+absl::Status JobRunner::StoreResult(const std::string& job, const absl::StatusOr<v1::JobResult>& result) {
   JobUpdate update;
   if (result.ok()) {
     update.state = JobState::kSucceeded;
@@ -372,12 +395,48 @@ void JobRunner::Finish(const std::string& job, const absl::StatusOr<v1::JobResul
                         .SerializeAsString();
     stored = StoreEnd(job, failure);
   }
-  if (!stored.ok()) spdlog::error("{}: its end could not be stored: {}", job, stored.ToString());
-  // What it asked for and does not want any more: after a restart a job plans with what was learned
-  // meanwhile.
-  if (absl::Status status = dispatcher_.CancelJob(job); !status.ok())
-    spdlog::warn("{}: tasks that it left are not cancelled: {}", job, status.ToString());
-  watchers_.Notify(job);
+  return absl::IsNotFound(stored) ? absl::OkStatus() : stored;
+}
+
+// What it asked for and does not want any more: after a restart a job plans with what was learned meanwhile.
+bool JobRunner::CancelTasks(const std::string& job) {
+  const absl::Status cancelled = dispatcher_.CancelJob(job);
+  if (!cancelled.ok())
+    spdlog::warn("{}: tasks that it left are not cancelled yet: {}", job, cancelled.ToString());
+  return cancelled.ok();
+}
+
+void JobRunner::KeepStoring() {
+  if (std::exchange(stores_again_, true)) return;
+  store_again_.expires_after(options_.store_again_period);
+  store_again_.async_wait([this](const boost::system::error_code& error) {
+    stores_again_ = false;
+    if (!error) StoreAgain();
+  });
+}
+
+void JobRunner::StoreAgain() {
+  std::map<std::string, std::optional<absl::StatusOr<v1::JobResult>>> left;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return;  // they go on at the next start
+    left = left_to_store_;
+  }
+  for (const auto& [job, result] : left) {
+    if (result.has_value()) {
+      if (!StoreResult(job, *result).ok()) continue;
+      spdlog::info("{}: its end is stored now", job);
+      watchers_.Notify(job);
+      std::lock_guard lock(mutex_);
+      left_to_store_[job].reset();
+    }
+    if (!CancelTasks(job)) continue;
+    std::lock_guard lock(mutex_);
+    left_to_store_.erase(job);
+    active_.erase(job);
+  }
+  std::lock_guard lock(mutex_);
+  if (!left_to_store_.empty()) KeepStoring();
 }
 
 // The last event carries the job as it ends, and is stored in the same transaction.

@@ -41,6 +41,8 @@ struct JobRunnerOptions {
   std::chrono::milliseconds time_used_period{2000};
   // From the start of this process on, before jobs are begun that may have ended earlier ones.
   std::chrono::milliseconds suspect_delay{3000};
+  // Between tries to store what could not be stored when a job ended, as on a full disk.
+  std::chrono::milliseconds store_again_period{1000};
   // The longest that such a job keeps others of its kind.
   std::chrono::milliseconds suspect_alone{60000};
   std::string dump_directory;  // see PipelineContext
@@ -68,8 +70,8 @@ class JobRunner {
   absl::Status ResumeAll();
   // The job is CANCELLED at once; its tasks are stopped. A job that has ended stays as it is.
   absl::StatusOr<JobRecord> Cancel(const std::string& job);
-  // What the job waits for because no connected worker can do it, and when it fails, for people; "": it does
-  // not wait.
+  // What the job waits for, for people: a worker, as no connected one can do it, and when it fails; or that
+  // the store takes its end. "": it does not wait.
   std::string WaitsFor(const std::string& job);
   // Stops the dispatcher, interrupts running pipelines and waits for them. Unfinished jobs and their tasks
   // stay so in the store. Not from several threads at once.
@@ -135,8 +137,17 @@ class JobRunner {
   // Its time limit means nothing any more.
   void StopTimer(std::shared_ptr<Active> active);
   void OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds);
-  void Finish(const std::string& job, const absl::StatusOr<v1::JobResult>& result);
+  // Stores how the job ended and cancels the tasks that it left. What cannot be done now is tried again until
+  // it is (KeepStoring); the job's entry in active_ is to be kept then: false.
+  bool Finish(const std::string& job, absl::StatusOr<v1::JobResult> result);
+  // The end, or at least that it could not be stored. OK too where there is nothing to store any more.
+  absl::Status StoreResult(const std::string& job, const absl::StatusOr<v1::JobResult>& result);
   absl::Status StoreEnd(const std::string& job, JobUpdate update);
+  // Of a job that has ended.
+  bool CancelTasks(const std::string& job);
+  // Tries again, from time to time, as long as there are ends that are not stored or tasks to cancel.
+  void KeepStoring();
+  void StoreAgain();
   void Emit(const std::string& job, v1::JobEvent event);
 
   Store& store_;
@@ -152,11 +163,17 @@ class JobRunner {
   JobLine line_;                                           // guarded by mutex_; the jobs of active_
   std::condition_variable place_;                          // one may be free
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  // Jobs that have ended, and how; none: that is stored, and their tasks are to be cancelled. Guarded by
+  // mutex_.
+  std::map<std::string, std::optional<absl::StatusOr<v1::JobResult>>> left_to_store_;
+  std::string why_not_stored_;    // guarded by mutex_; the last of these
   std::string suspect_;           // guarded by mutex_; the job whose turn it is in BeginAgain
   std::condition_variable turn_;  // there may be none
 
   boost::asio::thread_pool timers_{1};
-  boost::asio::steady_timer times_used_{timers_};  // used by the thread of timers_ alone, once it is armed
+  boost::asio::steady_timer times_used_{timers_};   // used by the thread of timers_ alone, once it is armed
+  boost::asio::steady_timer store_again_{timers_};  // used by the thread of timers_ alone, as the next
+  bool stores_again_ = false;                       // the timer is set
   boost::asio::thread_pool pool_;
 };
 
