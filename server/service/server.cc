@@ -18,12 +18,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "db/store/database_file.h"
 #include "library/monitor/monitor.h"
 #include "server/connection/connection_acceptor.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/identity/listening.h"
 #include "server/service/admin_service.h"
+#include "server/service/backup.h"
 #include "server/service/checkpoint_keeper.h"
 #include "server/service/data_directory.h"
 #include "server/service/fleet_service.h"
@@ -144,7 +146,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (absl::Status status = PrepareDataDirectory(options.data_directory); !status.ok()) return status;
   if (absl::Status status = PrepareDumpDirectory(options.runner.dump_directory); !status.ok()) return status;
   auto parts = std::make_unique<Parts>();
+  if (!ClosedInOrder(DatabasePath(options.data_directory)))
+    spdlog::info("the database was not closed in order, and is checked before it is opened");
   absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(DatabasePath(options.data_directory));
+  if (absl::IsDataLoss(store.status()))
+    return absl::DataLossError(absl::StrCat(store.status().message(), RestoreAdvice(options.data_directory)));
   if (!store.ok()) return store.status();
   parts->store = *std::move(store);
   parts->catalog = options.catalog;

@@ -4,9 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "db/store/database_file.h"
 #include "server/model/architecture.h"
+#include "server/service/backup.h"
 #include "server/service/chunks.h"
 #include "tests/unit/service/server_fixture.h"
 
@@ -23,6 +28,23 @@ TEST_F(ServerTest, SecondServerOnTheDataDirectoryIsRefused) {
   options.data_directory = directory_->path();
   absl::StatusOr<std::unique_ptr<Server>> second = Server::Start(options);
   EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
+}
+
+TEST_F(ServerTest, ADamagedDatabaseIsRefusedWithWhatToDo) {
+  StartServer([](const v1::SubmitRequest&, const PipelineContext&) { return Result(); });
+  const auto backup = BackUpStore(server_->store(), directory_->path(), Timestamp(std::chrono::seconds(1)));
+  ASSERT_TRUE(backup.ok()) << backup.status();
+  server_.reset();
+  std::filesystem::resize_file(DatabasePath(directory_->path()), 3 * 4096);
+  ServerOptions options;
+  options.data_directory = directory_->path();
+  const absl::Status refused = Server::Start(options).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr(absl::StrCat("fusion-server restore --data ", directory_->path(), " --input ",
+                                     directory_->path(), "/fusion-backup-")));
+  ASSERT_TRUE(RestoreDatabase(backup->path(), DatabasePath(directory_->path()), TimeOfDay()).ok());
+  EXPECT_TRUE(Server::Start(options).ok());
 }
 
 TEST_F(ServerTest, TakenAddressIsAClearError) {
