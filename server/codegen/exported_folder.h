@@ -23,7 +23,7 @@ struct ExportRequest {
 };
 
 // Files: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc, example.cu (or
-// example.cc), CMakeLists.txt, README.md, graph.fuse is added by the caller. Deterministic.
+// example.cc), CMakeLists.txt, README.md, graph.fuse or graph.json is added by the caller. Deterministic.
 v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request);
 
 }  // namespace fusion

@@ -14,24 +14,44 @@
 namespace fusion {
 namespace {
 
+// The name of an input or output in a definition. None of ours begins so, nor do words and macros of C++.
+std::string DefinedName(const Value& value) { return "v_" + value.name; }
+
 std::string ExtentText(const Extent& extent) {
   return extent.name.empty() ? absl::StrCat("INT64_C(", extent.constant, ")") : "n_" + extent.name;
 }
 
-std::string Parameters(const Graph& graph, bool force_f64) {
+// Which names inputs and outputs have as parameters: those for people, or those of definitions.
+enum class Names { kDeclared, kDefined };
+
+std::string Parameters(const Graph& graph, bool force_f64, Names names) {
   std::string text;
+  const auto name = [&](const Value& value) {
+    return names == Names::kDeclared ? ParameterName(value) : DefinedName(value);
+  };
   auto type = [&](const Value& value) { return force_f64 ? "double" : DataTypeCName(value.type.data_type); };
   for (ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
     if (value.type.is_scalar())
-      absl::StrAppend(&text, type(value), " ", ParameterName(value), ", ");
+      absl::StrAppend(&text, type(value), " ", name(value), ", ");
     else
-      absl::StrAppend(&text, "const ", type(value), "* ", ParameterName(value), ", ");
+      absl::StrAppend(&text, "const ", type(value), "* ", name(value), ", ");
   }
   for (ValueId id : graph.outputs())
-    absl::StrAppend(&text, type(graph.value(id)), "* ", ParameterName(graph.value(id)), ", ");
+    absl::StrAppend(&text, type(graph.value(id)), "* ", name(graph.value(id)), ", ");
   for (const Size& size : graph.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
   return text;
+}
+
+std::string LaunchParametersBehind(const std::string& parameters, bool cuda) {
+  return absl::StrCat(parameters, "void* workspace_memory, size_t workspace_bytes",
+                      cuda ? ", cudaStream_t stream" : "");
+}
+std::string GraphParametersBehind(const std::string& parameters) {
+  return absl::StrCat(parameters, ", int repetitions, cudaGraphExec_t* graph_exec");
+}
+std::string DefinedLaunchParameters(const Graph& graph, bool cuda) {
+  return LaunchParametersBehind(Parameters(graph, false, Names::kDefined), cuda);
 }
 
 class LaunchPrinter {
@@ -51,7 +71,7 @@ class LaunchPrinter {
   std::string Print() {
     if (!options_.cuda && !options_.reference) Text("#ifdef _OPENMP\n#include <omp.h>\n#endif\n");
     Text("namespace {\n");
-    Text("// Where intermediate results lie in the workspace, and the grids.\nstruct Layout {");
+    Text("// Where intermediate results lie in the workspace, and the grids.\nstruct FusedLayout {");
     for (ValueId id : temporaries_) Text(absl::StrCat("  size_t t_", graph_.value(id).name, " = 0;"));
     for (size_t f = 0; f < fusions_.size(); ++f) {
       for (size_t k = 0; k < fusions_[f]->launches.size(); ++k)
@@ -60,18 +80,18 @@ class LaunchPrinter {
         Text(absl::StrCat("  size_t w_", f, "_", s, " = 0;"));
     }
     Text("  size_t bytes = 0;\n};\n");
-    Text("[[maybe_unused]] size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }\n");
+    Text("[[maybe_unused]] size_t FusedAlign(size_t bytes) { return (bytes + 255) / 256 * 256; }\n");
     Text(
-        "[[maybe_unused]] int64_t Blocks(int64_t items, int64_t per_block, int64_t most) {\n"
+        "[[maybe_unused]] int64_t FusedBlocks(int64_t items, int64_t per_block, int64_t most) {\n"
         "  int64_t blocks = (items + per_block - 1) / per_block;\n"
         "  return blocks < 1 ? 1 : blocks < most ? blocks : most;\n}\n"
-        "[[maybe_unused]] size_t Larger(size_t a, size_t b) { return a < b ? b : a; }\n");
-    Text(absl::StrCat("Layout MakeLayout(int64_t multiprocessors", SizeParameters().empty() ? "" : ", ",
-                      SizeParameters(), ") {"));
-    Text("  (void)multiprocessors;\n  Layout layout;");
+        "[[maybe_unused]] size_t FusedLarger(size_t a, size_t b) { return a < b ? b : a; }\n");
+    Text(absl::StrCat("FusedLayout FusedMakeLayout(int64_t multiprocessors",
+                      SizeParameters().empty() ? "" : ", ", SizeParameters(), ") {"));
+    Text("  (void)multiprocessors;\n  FusedLayout layout;");
     for (ValueId id : temporaries_) {
       Text(absl::StrCat("  layout.t_", graph_.value(id).name, " = layout.bytes;"));
-      Text(absl::StrCat("  layout.bytes += Align((size_t)(", EntriesText(graph_.value(id)), ") * ",
+      Text(absl::StrCat("  layout.bytes += FusedAlign((size_t)(", EntriesText(graph_.value(id)), ") * ",
                         TypeBytes(id), ");"));
     }
     Text(
@@ -88,9 +108,10 @@ class LaunchPrinter {
                 ? absl::StrCat(kMaxGridBlocks)
                 : absl::StrCat(MultiprocessorsText(grid), " * ", grid.blocks_per_multiprocessor);
         const std::string cluster = TogetherText(grid);
-        if (!cluster.empty()) most = absl::StrCat("(int64_t)Larger(1, (size_t)(", most, ") / ", cluster, ")");
+        if (!cluster.empty())
+          most = absl::StrCat("(int64_t)FusedLarger(1, (size_t)(", most, ") / ", cluster, ")");
         Text(absl::StrCat(
-            "  layout.grid_", f, "_", k, " = Blocks(",
+            "  layout.grid_", f, "_", k, " = FusedBlocks(",
             absl::StrJoin(grid.extents, " * ",
                           [](std::string* out, const Extent& e) { absl::StrAppend(out, ExtentText(e)); }),
             ", ", grid.items_per_block, ", ", most, ")", cluster.empty() ? "" : " * ", cluster, ";"));
@@ -104,7 +125,7 @@ class LaunchPrinter {
             slot.per_part    ? absl::StrCat(TogetherText(code.launches[slot.launch].grid), " * ")
             : slot.per_group ? absl::StrCat(GroupsText(static_cast<int>(f), slot.launch), " * ")
                              : "";
-        Text(absl::StrCat("  scratch += Align((size_t)(", groups, ExtentText(slot.extent), ") * ",
+        Text(absl::StrCat("  scratch += FusedAlign((size_t)(", groups, ExtentText(slot.extent), ") * ",
                           slot.entry_bytes, ");"));
       }
       Text("  most = scratch > most ? scratch : most;");
@@ -133,8 +154,8 @@ class LaunchPrinter {
   // Blocks that the rule counts as one; empty: 1.
   static std::string TogetherText(const GridRule& grid) {
     if (grid.part_entries > 0)
-      return absl::StrCat("Blocks(", ExtentText(grid.parts), ", ", grid.part_entries, ", ", kMaxGridBlocks,
-                          ")");
+      return absl::StrCat("FusedBlocks(", ExtentText(grid.parts), ", ", grid.part_entries, ", ",
+                          kMaxGridBlocks, ")");
     return grid.cluster_blocks > 1 ? absl::StrCat(grid.cluster_blocks) : "";
   }
   std::string SizeParameters() const {
@@ -153,7 +174,7 @@ class LaunchPrinter {
 
   void PrintReference() {
     Text(absl::StrCat("int fused_reference(", ReferenceParameters(graph_), ") {"));
-    Text(absl::StrCat("  const Layout layout = MakeLayout(64", SizeArguments(), ");"));
+    Text(absl::StrCat("  const FusedLayout layout = FusedMakeLayout(64", SizeArguments(), ");"));
     Text("  std::vector<double> memory(layout.bytes / sizeof(double) + 32);");
     Text(
         "  char* const workspace = (char*)(((uintptr_t)memory.data() + 255) / 256 * 256);\n  "
@@ -167,7 +188,7 @@ class LaunchPrinter {
         "// From sm_90 on the kernels wait themselves for what is before them in the stream "
         "(fu_launch_begin), so that each may be\n"
         "// brought to the device before the one before has ended.\n"
-        "static constexpr bool fused_kernels_wait() {\n"
+        "static constexpr bool FusedKernelsWait() {\n"
         "#ifdef __CUDA_ARCH_LIST__\n"
         "  for (int arch : {__CUDA_ARCH_LIST__})\n"
         "    if (arch < 900) return false;\n"
@@ -176,7 +197,7 @@ class LaunchPrinter {
         "  return false;\n"
         "#endif\n}\n"
         "// `cooperative`: all blocks are on the device at once, the kernel waits for all of them.\n"
-        "static bool fused_start(const void* kernel, int64_t grid, int threads, size_t shared, bool "
+        "static bool FusedStart(const void* kernel, int64_t grid, int threads, size_t shared, bool "
         "cooperative, void** arguments,\n"
         "                        cudaStream_t stream) {\n"
         "  cudaLaunchAttribute attributes[2] = {};\n"
@@ -185,7 +206,7 @@ class LaunchPrinter {
         "    attributes[count].id = cudaLaunchAttributeCooperative;\n"
         "    attributes[count++].val.cooperative = 1;\n"
         "  }\n"
-        "  if (fused_kernels_wait()) {\n"
+        "  if (FusedKernelsWait()) {\n"
         "    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
         "    attributes[count++].val.programmaticStreamSerializationAllowed = 1;\n"
         "  }\n"
@@ -214,7 +235,7 @@ class LaunchPrinter {
         "fused_workspace_bytes\";\n"
         "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch",
         cuda ? " or the capture of a CUDA graph" : "", " failed\";\n  }\n  return \"unknown code\";\n}\n"));
-    Text("static int64_t fused_multiprocessors() {");
+    Text("static int64_t FusedMultiprocessors() {");
     if (cuda)
       Text(
           "  int device = 0, count = 1;\n  cudaGetDevice(&device);\n"
@@ -223,8 +244,9 @@ class LaunchPrinter {
     else
       Text("#ifdef _OPENMP\n  return omp_get_max_threads();\n#else\n  return 1;\n#endif\n}\n");
     Text(absl::StrCat("extern \"C\" size_t fused_workspace_bytes(", SizeParameters(),
-                      ") {\n  return MakeLayout(fused_multiprocessors()", SizeArguments(), ").bytes;\n}\n"));
-    Text(absl::StrCat("extern \"C\" int fused_launch(", LaunchParameters(graph_, cuda), ") {"));
+                      ") {\n  return FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
+                      ").bytes;\n}\n"));
+    Text(absl::StrCat("extern \"C\" int fused_launch(", DefinedLaunchParameters(graph_, cuda), ") {"));
     for (const Size& size : graph_.sizes())
       Text(absl::StrCat("  if (n_", size.name, " < 0) return FUSED_INVALID_ARGUMENT;"));
     for (const std::string& condition : ShortRows(graph_))
@@ -233,14 +255,15 @@ class LaunchPrinter {
       for (ValueId id : *list) {
         const Value& value = graph_.value(id);
         if (value.is_input && value.type.is_scalar()) continue;
-        Text(absl::StrCat("  if (", ParameterName(value), " == nullptr && ", EntriesText(value),
+        Text(absl::StrCat("  if (", DefinedName(value), " == nullptr && ", EntriesText(value),
                           " > 0) return FUSED_INVALID_ARGUMENT;"));
       }
     for (const FusionCode* code : fusions_)
       for (const FusionCode::ExtentLimit& limit : code->limits)
         Text(absl::StrCat("  if (", ExtentText(limit.extent), " > ", limit.limit,
                           ") return FUSED_SIZE_TOO_LARGE;"));
-    Text(absl::StrCat("  const Layout layout = MakeLayout(fused_multiprocessors()", SizeArguments(), ");"));
+    Text(absl::StrCat("  const FusedLayout layout = FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
+                      ");"));
     Text(
         "  if (layout.bytes > 0 && (workspace_memory == nullptr || workspace_bytes < layout.bytes)) return "
         "FUSED_WORKSPACE_TOO_SMALL;\n  char* const workspace = (char*)workspace_memory;\n  (void)workspace;");
@@ -252,13 +275,13 @@ class LaunchPrinter {
     Text(
         "\n// Before a capture, which must not wait for the device: the first use of a kernel loads it, "
         "which may.\n"
-        "[[maybe_unused]] static bool fused_load(const void* kernel) {\n"
+        "[[maybe_unused]] static bool FusedLoad(const void* kernel) {\n"
         "  cudaFuncAttributes attributes;\n"
         "  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;\n}\n\n"
         "// Launches `repetitions` times on a stream of its own that captures, and instantiates what came of "
         "it.\n"
         "template <class Launch>\n"
-        "static int fused_capture(Launch launch, int repetitions, cudaGraphExec_t* graph_exec) {\n"
+        "static int FusedCapture(Launch launch, int repetitions, cudaGraphExec_t* graph_exec) {\n"
         "  cudaStream_t stream = nullptr;\n"
         "  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return "
         "FUSED_DEVICE_ERROR;\n"
@@ -277,7 +300,8 @@ class LaunchPrinter {
         "  cudaStreamDestroy(stream);\n"
         "  if (code == FUSED_OK) *graph_exec = exec;\n"
         "  return code;\n}\n");
-    Text(absl::StrCat("extern \"C\" int fused_graph(", GraphParameters(graph_), ") {"));
+    Text(absl::StrCat("extern \"C\" int fused_graph(",
+                      GraphParametersBehind(DefinedLaunchParameters(graph_, false)), ") {"));
     Text(
         "  if (graph_exec == nullptr) return FUSED_INVALID_ARGUMENT;\n  *graph_exec = nullptr;\n"
         "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;");
@@ -286,28 +310,28 @@ class LaunchPrinter {
       for (const KernelLaunch& launch : code->launches)
         for (const ir::Kernel& kernel : LaunchableKernels(launch)) kernels.insert(kernel.name);
     for (const std::string& kernel : kernels)
-      Text(absl::StrCat("  if (!fused_load((const void*)", kernel, ")) return FUSED_DEVICE_ERROR;"));
+      Text(absl::StrCat("  if (!FusedLoad((const void*)", kernel, ")) return FUSED_DEVICE_ERROR;"));
     std::vector<std::string> arguments;
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
-      for (ValueId id : *list) arguments.push_back(ParameterName(graph_.value(id)));
+      for (ValueId id : *list) arguments.push_back(DefinedName(graph_.value(id)));
     for (const Size& size : graph_.sizes()) arguments.push_back(absl::StrCat("n_", size.name));
-    Text(absl::StrCat(
-        "  return fused_capture(\n      [=](cudaStream_t stream) {\n        return fused_launch(",
-        absl::StrJoin(arguments, ", "),
-        ", workspace_memory, workspace_bytes, stream);\n      },\n"
-        "      repetitions, graph_exec);\n}"));
+    Text(
+        absl::StrCat("  return FusedCapture(\n      [=](cudaStream_t stream) {\n        return fused_launch(",
+                     absl::StrJoin(arguments, ", "),
+                     ", workspace_memory, workspace_bytes, stream);\n      },\n"
+                     "      repetitions, graph_exec);\n}"));
   }
 
   std::string ArgumentText(size_t f, const KernelArgument& argument) const {
     switch (argument.kind) {
       case KernelArgument::Kind::kPointer: {
         const Value& value = graph_.value(argument.value);
-        if (!temporaries_.count(argument.value)) return ParameterName(value);
+        if (!temporaries_.count(argument.value)) return DefinedName(value);
         const std::string type = options_.force_f64 ? "double" : DataTypeCName(value.type.data_type);
         return absl::StrCat("(", type, "*)(workspace + layout.t_", value.name, ")");
       }
       case KernelArgument::Kind::kScalar:
-        return ParameterName(graph_.value(argument.value));
+        return DefinedName(graph_.value(argument.value));
       case KernelArgument::Kind::kSize:
         return absl::StrCat("(fu_index)n_", argument.size);
       case KernelArgument::Kind::kWorkspace:
@@ -337,15 +361,15 @@ class LaunchPrinter {
             if (rule.bytes_per_entry > 0)
               absl::StrAppend(&bytes, " + ", rule.bytes_per_entry, " * ", ExtentText(rule.extent));
             bytes += ")";
-            shared =
-                &rule == &launch.shared.front() ? bytes : absl::StrCat("Larger(", shared, ", ", bytes, ")");
+            shared = &rule == &launch.shared.front() ? bytes
+                                                     : absl::StrCat("FusedLarger(", shared, ", ", bytes, ")");
           }
           if (launch.kernel.has_shared_memory()) {
             Text(absl::StrCat(
                 "    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)",
                 shared, ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));
           }
-          Text(absl::StrCat("    if (!fused_start(kernel, layout.grid_", f, "_", k, ", ",
+          Text(absl::StrCat("    if (!FusedStart(kernel, layout.grid_", f, "_", k, ", ",
                             launch.kernel.threads, ", ", shared, ", ",
                             launch.kernel.cooperative() ? "true" : "false",
                             ", arguments, stream)) return FUSED_DEVICE_ERROR;"));
@@ -427,19 +451,24 @@ std::string ParameterName(const Value& value) {
       "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true",
       "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
       "wchar_t", "while", "xor", "xor_eq",
-      // of the exported functions, and types and macros that they use
-      "workspace", "workspace_memory", "workspace_bytes", "stream", "layout", "arguments", "repetitions",
-      "graph_exec", "graph", "code", "call", "memory", "blocks", "multiprocessors", "dim3", "size_t",
-      "int64_t",
-      // macros of the headers that they include, with others below
-      "EOF", "NAN", "errno", "stdin", "stdout", "stderr", "assert", "linux", "unix"};
+      // C, and GNU's
+      "restrict", "typeof", "typeof_unqual", "fortran",
+      // parameters of the exported functions, and types that they have
+      "workspace_memory", "workspace_bytes", "stream", "repetitions", "graph_exec", "size_t", "int64_t",
+      "cudaStream_t", "cudaGraphExec_t",
+      // macros of C's headers and of compilers, with others below
+      "EOF", "NAN", "I", "complex", "imaginary", "noreturn", "errno", "stdin", "stdout", "stderr", "assert",
+      "linux", "unix", "i386", "arm", "mips", "sparc"};
   const std::string& name = value.name;
   // INFINITY, NULL, M_PI: macros have no small letters.
   const bool as_macro = name.size() > 2 && std::none_of(name.begin(), name.end(), absl::ascii_islower) &&
                         std::count_if(name.begin(), name.end(), absl::ascii_isupper) > 1;
-  const bool taken = as_macro || kTaken.count(name) > 0 || absl::StartsWith(name, "n_") ||
-                     absl::StartsWith(name, "fused_") || absl::StartsWith(name, "fu_") ||
-                     absl::StartsWith(name, "argument_") || absl::StartsWith(name, "FUSED_");
+  // Names like those of sizes get what no size begins with, so that no two become one.
+  absl::string_view like_size = name;
+  while (absl::ConsumePrefix(&like_size, "v_")) continue;
+  if (absl::StartsWith(like_size, "n_")) return "v_" + name;
+  const bool taken =
+      as_macro || kTaken.count(name) > 0 || absl::StartsWith(name, "FUSED_") || absl::StartsWith(name, "_");
   // Names that end with an underscore get another, so that no two become one.
   return taken || absl::EndsWith(name, "_") ? name + "_" : name;
 }
@@ -463,13 +492,14 @@ std::vector<std::string> ShortRows(const Graph& graph) {
 }
 
 std::string LaunchParameters(const Graph& graph, bool cuda) {
-  return absl::StrCat(Parameters(graph, false), "void* workspace_memory, size_t workspace_bytes",
-                      cuda ? ", cudaStream_t stream" : "");
+  return LaunchParametersBehind(Parameters(graph, false, Names::kDeclared), cuda);
 }
 std::string GraphParameters(const Graph& graph) {
-  return absl::StrCat(LaunchParameters(graph, false), ", int repetitions, cudaGraphExec_t* graph_exec");
+  return GraphParametersBehind(LaunchParameters(graph, false));
 }
-std::string ReferenceParameters(const Graph& graph) { return TrimComma(Parameters(graph, true)); }
+std::string ReferenceParameters(const Graph& graph) {
+  return TrimComma(Parameters(graph, true, Names::kDefined));
+}
 
 std::string PrintLaunchCode(const Graph& graph, const std::vector<const FusionCode*>& fusions,
                             const LaunchCodeOptions& options) {

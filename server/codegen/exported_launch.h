@@ -27,8 +27,10 @@ std::string LaunchParameters(const Graph& graph, bool cuda);
 // stream.
 std::string GraphParameters(const Graph& graph);
 std::string ReferenceParameters(const Graph& graph);
-// The name of an input or output as a parameter: with an underscore behind it where C++, a macro or the
-// exported code may need the name.
+// The name of an input or output as a parameter that is declared in fused.h: with an underscore behind it
+// where C, C++ or a macro has a meaning for it or another parameter is called so. Definitions have parameters
+// of other names, all of which begin with v_, n_ or another prefix of their kind, so that nothing that a
+// person calls something hides a name that the code needs.
 std::string ParameterName(const Value& value);
 // Entries of a value as text over n_<size>: "n_m * n_n", "n_elements * 9", "1".
 std::string EntriesText(const Value& value);

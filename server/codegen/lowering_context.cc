@@ -182,7 +182,12 @@ std::string LoweringContext::kernel_name(const std::string& suffix) const {
     }
     absl::StrAppend(&name, "_", Name(graph.node(node).result));
   }
-  return name + suffix;
+  name += suffix;
+  // The exported folder has functions of these names.
+  for (const char* taken :
+       {"fused_launch", "fused_graph", "fused_reference", "fused_workspace_bytes", "fused_error_string"})
+    if (name == taken) return name + "_";
+  return name;
 }
 
 std::string LoweringContext::comment() const {

@@ -101,7 +101,7 @@ TEST_F(KernelVersions, ExportedCodeChoosesBySizesAndAddresses) {
   EXPECT_THAT(text, HasSubstr(absl::StrCat(" ? ", name, "_whole : ", name, ")")));
   EXPECT_THAT(text, HasSubstr("(n_n == 4096 && "));
   EXPECT_THAT(text, HasSubstr(" % 16 == 0"));
-  EXPECT_THAT(text, HasSubstr(absl::StrCat("fused_load((const void*)", name, "_whole)")));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("FusedLoad((const void*)", name, "_whole)")));
 }
 
 // Of the tiles of a ragged row all but the last are whole.

@@ -26,9 +26,17 @@ TEST(ParameterName, IsTheValuesWhereThatIsFree) {
 }
 
 TEST(ParameterName, KeywordsAndMacrosGetAnUnderscore) {
-  for (const char* name : {"float", "main_", "stream", "n_m", "errno", "stderr", "EOF", "NAN", "NULL",
-                           "INFINITY", "M_PI", "INT_MAX", "FLT_EPSILON", "SIZE_MAX", "BUFSIZ", "linux"})
+  for (const char* name :
+       {"float", "main_", "stream", "restrict", "_Bool", "I", "cudaStream_t", "errno", "stderr", "EOF", "NAN",
+        "NULL", "INFINITY", "M_PI", "INT_MAX", "FLT_EPSILON", "SIZE_MAX", "BUFSIZ", "linux"})
     EXPECT_EQ(NameOf(name), std::string(name) + "_");
+}
+
+TEST(ParameterName, OneLikeThatOfASizeIsNoneOfASize) {
+  // n_m_ is that of a size m_.
+  EXPECT_EQ(NameOf("n_m"), "v_n_m");
+  EXPECT_EQ(NameOf("v_n_m"), "v_v_n_m");
+  EXPECT_EQ(NameOf("v_x"), "v_x");
 }
 
 // An identifier of a value must not hide a routine: a function could be called "e", and e_map be its routine.
