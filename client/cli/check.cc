@@ -18,6 +18,9 @@ struct CheckOptions {
 };
 
 absl::StatusOr<std::string> Printed(const v1::CheckResponse& response, const std::string& form) {
+  if (form == "fuse" && response.fuse().empty())
+    return absl::InvalidArgumentError(
+        "the graph has functions of its own, for which the language has no words: print it as json or proto");
   if (form == "fuse") return response.fuse();
   if (form == "dot") return response.graphviz();
   if (form == "proto") return response.proto().SerializeAsString();

@@ -40,8 +40,11 @@ absl::StatusOr<SizeValues> ResolveSizes(const Graph& graph,
                                         const google::protobuf::Map<std::string, int64_t>& given,
                                         const std::string& file_name);
 
-// The graph as .fuse text, in a fixed layout. Reading it back and printing again gives the same text. Of
-// inline functions, which the text form cannot describe, only the calls are printed.
+// Whether the graph calls inline functions, which the text form cannot describe.
+bool HasInlineFunctions(const Graph& graph);
+
+// The graph as .fuse text, in a fixed layout. Reading it back and printing again gives the same text, unless
+// HasInlineFunctions: of those only the calls are printed.
 std::string PrintFuse(const Graph& graph);
 
 // The graph in the language of Graphviz dot: inputs and outputs as boxes, calls as ellipses, edges labelled

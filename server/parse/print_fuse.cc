@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,6 +42,11 @@ std::string CallText(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+bool HasInlineFunctions(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.function->is_inline; });
+}
 
 std::string PrintFuse(const Graph& graph) {
   std::string text;

@@ -49,8 +49,10 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& devi
     request.positive_inputs.push_back(input.domain() != v1::REAL);
   v1::Artifact artifact = ExportFolder(graph, request);
   v1::ArtifactFile* file = artifact.add_files();
-  file->set_path("graph.fuse");
-  file->set_content(PrintFuse(graph));
+  // In the form that comes back with all that it needs.
+  const bool as_text = !HasInlineFunctions(graph);
+  file->set_path(as_text ? "graph.fuse" : "graph.json");
+  file->set_content(as_text ? PrintFuse(graph) : PrintJson(graph));
   return artifact;
 }
 

@@ -22,8 +22,9 @@ class CoverExporter {
   static absl::StatusOr<CoverExporter> Create(const CheckedSource& submission);
 
   // Sources for the device's target, and how to build them for its architecture; an example that verifies
-  // them and runs at the submission's sizes unless told otherwise, and graph.fuse. `fusions` is the cover in
-  // schedule order; `description` is the comment at the top.
+  // them and runs at the submission's sizes unless told otherwise, and graph.fuse, or graph.json where the
+  // graph has inline functions. `fusions` is the cover in schedule order; `description` is the comment at the
+  // top.
   absl::StatusOr<v1::Artifact> Export(const DeviceDescription& device,
                                       const std::vector<const FusionImplementation*>& fusions,
                                       const std::string& description) const;

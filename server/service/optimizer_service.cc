@@ -167,7 +167,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
                      if (!source.ok()) return source.status();
                      *response->mutable_graph() = source->summary;
                      if (request->brief()) return absl::OkStatus();
-                     response->set_fuse(PrintFuse(*source->graph));
+                     if (!HasInlineFunctions(*source->graph)) response->set_fuse(PrintFuse(*source->graph));
                      response->set_graphviz(PrintGraphviz(*source->graph));
                      *response->mutable_proto() = ToProto(*source->graph);
                      return absl::OkStatus();

@@ -50,6 +50,32 @@ TEST_F(CommandsTest, PrintedFormsAreReadBackAsTheSameGraph) {
   EXPECT_THAT(program_.Run({"check", file, "--print", "dot"}).out, StartsWith("digraph"));
 }
 
+TEST_F(CommandsTest, AGraphWithFunctionsOfItsOwnIsPrintedWholeOrNotAtAll) {
+  const std::string file = program_.Write("own.json", R"({
+    "sizes": [{"name": "n", "default_value": "1000"}],
+    "variables": [{"name": "x", "type": {"extents": [{"size": "n"}]}},
+                  {"name": "y", "type": {"extents": [{"size": "n"}]}}],
+    "inputs": ["x"], "outputs": ["y"],
+    "calls": [{"result": "y", "function": "twice", "arguments": [{"variable": "x"}]}],
+    "functions": [{"name": "twice", "domain": "entrywise", "documentation": "2 x",
+      "overloads": [{"form": "ENTRYWISE", "operands": [{"name": "x", "type": "any"}], "result": "any",
+                     "formula": "y = 2 x", "routine": "twice_map", "flops": "1"}],
+      "source": "template <class T>\nFUSION_FN T twice_map(T x) { return x + x; }\n"}]})");
+  const json original = json::parse(program_.Run({"check", file, "--json"}).out);
+  const ProcessResult as_text = program_.Run({"check", file, "--print", "fuse"});
+  EXPECT_EQ(as_text.exit_code, 2);
+  EXPECT_EQ(as_text.out, "");
+  EXPECT_THAT(as_text.err, HasSubstr("json"));
+  for (const std::string form : {"json", "proto"}) {
+    const ProcessResult printed = program_.Run({"check", file, "--print", form});
+    ASSERT_EQ(printed.exit_code, 0) << printed.err;
+    const std::string again = program_.Write(form == "proto" ? "own2.pb" : "own2.json", printed.out);
+    const ProcessResult result = program_.Run({"check", again, "--json"});
+    ASSERT_EQ(result.exit_code, 0) << form << result.err;
+    EXPECT_EQ(json::parse(result.out)["graph"]["hash"], original["graph"]["hash"]) << form;
+  }
+}
+
 TEST_F(CommandsTest, ExplainNeedsNoDevice) {
   const std::string file = program_.Write("add.fuse", kAddSource);
   ProcessResult result = program_.Run({"explain", file, "--target", "cuda", "--arch", "sm_90", "--json"});

@@ -30,7 +30,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kTakenNames[] = "taken_names", kKernelNames[] = "kernel_names", kClusters[] = "clusters",
+constexpr char kTakenNames[] = "taken_names", kKernelNames[] = "kernel_names", kOurNames[] = "our_names",
+               kWordNames[] = "word_names", kOwnFunctions[] = "own_functions", kClusters[] = "clusters",
                kPadded[] = "padded";  // in testdata
 
 class FolderTest : public ::testing::TestWithParam<std::string> {
@@ -40,8 +41,9 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
     folder_ = absl::StrCat(directory_->path(), "/folder");
-    const bool test_data =
-        std::set<std::string>{kTakenNames, kKernelNames, kClusters, kPadded}.contains(GetParam());
+    const bool test_data = std::set<std::string>{kTakenNames,   kKernelNames, kOurNames, kWordNames,
+                                                 kOwnFunctions, kClusters,    kPadded}
+                               .contains(GetParam());
     auto checked = CheckExample(GetParam(), test_data ? "tests/integration/export/testdata" : "examples");
     ASSERT_TRUE(checked.ok()) << checked.status();
     submission_ = *std::move(checked);
@@ -97,7 +99,7 @@ TEST_P(FolderTest, HostFolderCompilesAloneAndItsExampleVerifies) {
   EXPECT_THAT(Content("fused.h"), HasSubstr("int fused_launch("));
   for (const char* file : {"fused.h", "fused.cc", "example.cc", "README.md"})
     EXPECT_THAT(Content(file),
-                AllOf(Not(HasSubstr("fused_graph")), Not(HasSubstr("CUDA")), Not(HasSubstr("cudaGraph"))))
+                AllOf(Not(HasSubstr("fused_graph(")), Not(HasSubstr("CUDA")), Not(HasSubstr("cudaGraph"))))
         << file;
   const CommandResult compiled = CompileHostFolder(folder_);
   ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
@@ -109,6 +111,18 @@ TEST_P(FolderTest, HostFolderCompilesAloneAndItsExampleVerifies) {
   if (GetParam() != "black_scholes") ExpectVerified(Sizes({1}));
   EXPECT_EQ(RunExample(folder_, "no_such_size=3").exit_code, 2);
   EXPECT_EQ(RunExample(folder_, Sizes({131, 517}) + "x").exit_code, 2) << "the last size is no number";
+}
+
+using OwnFunctionsTest = FolderTest;
+
+TEST_P(OwnFunctionsTest, TheFolderHasTheGraphWithThem) {
+  absl::StatusOr<std::shared_ptr<const Catalog>> catalog = Catalog::BuiltIn();
+  ASSERT_TRUE(catalog.ok());
+  ASSERT_NO_FATAL_FAILURE(Export(v1::HOST));
+  EXPECT_EQ(Content("graph.fuse"), "") << "the language has no words for them";
+  const auto again = CheckSource(TextSource(Content("graph.json")), *catalog);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->summary.hash(), submission_.summary.hash());
 }
 
 using PaddedTest = FolderTest;
@@ -209,7 +223,11 @@ TEST_P(GraphTest, FailuresAreReportedAndLeaveNothingOpen) {
 INSTANTIATE_TEST_SUITE_P(Examples, GraphTest, ::testing::Values("axpydot"), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Examples, FolderTest, ::testing::ValuesIn(ExampleNames()), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(LeadingDimensions, PaddedTest, ::testing::Values(kPadded), ExampleTestName);
-INSTANTIATE_TEST_SUITE_P(Names, FolderTest, ::testing::Values(kTakenNames, kKernelNames), ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(Names, FolderTest,
+                         ::testing::Values(kTakenNames, kKernelNames, kOurNames, kWordNames),
+                         ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(OwnFunctions, FolderTest, ::testing::Values(kOwnFunctions), ExampleTestName);
+INSTANTIATE_TEST_SUITE_P(Files, OwnFunctionsTest, ::testing::Values(kOwnFunctions), ExampleTestName);
 INSTANTIATE_TEST_SUITE_P(Files, ClustersTest, ::testing::Values(kClusters), ExampleTestName);
 
 }  // namespace
