@@ -37,7 +37,8 @@ Checksum Add(Checksum sum, bool big_endian, const unsigned char* bytes, size_t c
 Checksum Stored(const unsigned char* bytes) { return {BigEndian(bytes), BigEndian(bytes + 4)}; }
 
 absl::Status Damaged(const std::string& log, const std::string& what) {
-  return absl::DataLossError(absl::StrCat("store ", log, ": the write-ahead log is damaged: ", what, "; restore a backup"));
+  return absl::DataLossError(
+      absl::StrCat("store ", log, ": the write-ahead log is damaged: ", what, "; restore a backup"));
 }
 
 }  // namespace
@@ -60,15 +61,16 @@ absl::Status CheckLog(const std::string& path) {
     return Damaged(log, "its header is not whole");
 
   std::vector<unsigned char> frame(kFrameHeaderBytes + page_bytes);
-  bool whole = true;          // as far as SQLite reads
+  bool whole = true;  // as far as SQLite reads
   int64_t number = 0, first_damaged = 0;
-  int commits = 0;            // that follow each other from the first damaged frame on
+  int commits = 0;  // that follow each other from the first damaged frame on
   while (file.read(reinterpret_cast<char*>(frame.data()), static_cast<std::streamsize>(frame.size()))) {
     ++number;
     const bool of_this_log = std::memcmp(frame.data() + 8, header.data() + 16, 8) == 0;
     const bool commits_here = BigEndian(frame.data() + 4) != 0;
     const Checksum stored = Stored(frame.data() + 16);
-    sum = Add(Add(sum, big_endian, frame.data(), 8), big_endian, frame.data() + kFrameHeaderBytes, page_bytes);
+    sum =
+        Add(Add(sum, big_endian, frame.data(), 8), big_endian, frame.data() + kFrameHeaderBytes, page_bytes);
     const bool follows = of_this_log && sum == stored;
     sum = stored;  // of a damaged frame too: those behind it were made to follow what it was
     if (whole && follows) continue;
@@ -77,7 +79,8 @@ absl::Status CheckLog(const std::string& path) {
     commits = (follows ? commits : 0) + (of_this_log && commits_here ? 1 : 0);
     whole = false;
     if (commits == 2)
-      return Damaged(log, absl::StrCat("frame ", first_damaged, " is not whole, and changes that were made "
+      return Damaged(log, absl::StrCat("frame ", first_damaged,
+                                       " is not whole, and changes that were made "
                                        "safe after it would be lost"));
   }
   return absl::OkStatus();

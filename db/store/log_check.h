@@ -7,12 +7,12 @@
 
 namespace fusion {
 
-// Reads the log beside the database at `path`, which nobody has open. SQLite leaves out what follows the first
-// frame of a log that is not whole, and says nothing: right for the last transaction, which a crash may have
-// torn, and a loss where more follow. DATA_LOSS: the header of a log that has frames is damaged, or behind a
-// damaged frame two commits follow of which one had been made safe before the other was begun. INTERNAL: the
-// log cannot be read. OK where there is no log. The format is SQLite's (https://sqlite.org/fileformat.html,
-// "The Write-Ahead Log").
+// Reads the log beside the database at `path`, which nobody has open. SQLite leaves out what follows the
+// first frame of a log that is not whole, and says nothing: right for the last transaction, which a crash may
+// have torn, and a loss where more follow. DATA_LOSS: the header of a log that has frames is damaged, or
+// behind a damaged frame two commits follow of which one had been made safe before the other was begun.
+// INTERNAL: the log cannot be read. OK where there is no log. The format is SQLite's
+// (https://sqlite.org/fileformat.html, "The Write-Ahead Log").
 absl::Status CheckLog(const std::string& path);
 
 }  // namespace fusion

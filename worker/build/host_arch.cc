@@ -48,14 +48,16 @@ std::string NativeArch(std::string_view machine, std::string_view cpuinfo) {
   };
   for (absl::string_view line :
        absl::StrSplit(absl::string_view(cpuinfo.data(), cpuinfo.size()), '\n', absl::AllowEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> split = absl::StrSplit(line, absl::MaxSplits(':', 1));
+    const std::pair<absl::string_view, absl::string_view> split =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
     const absl::string_view key = absl::StripAsciiWhitespace(split.first);
     const absl::string_view value = absl::StripAsciiWhitespace(split.second);
     if (key.empty() || key == "processor") processor_ends();
     if (key == "CPU implementer") implementer = std::string(absl::StripPrefix(value, "0x"));
     if (key == "CPU part") part = std::string(absl::StripPrefix(value, "0x"));
-    for (const char* wanted : {"CPU implementer", "CPU part", "CPU variant", "CPU architecture", "Features",
-                               "features", "flags", "isa", "uarch", "cpu", "machine", "model name", "cpu model"})
+    for (const char* wanted :
+         {"CPU implementer", "CPU part", "CPU variant", "CPU architecture", "Features", "features", "flags",
+          "isa", "uarch", "cpu", "machine", "model name", "cpu model"})
       if (key == wanted) told.insert(absl::StrCat(key, "=", value));
   }
   processor_ends();

@@ -1,5 +1,5 @@
-// A server whose disk has a few KB left when jobs come, and room again later. GPUs are simulated; the disk is a
-// file system of its own, which needs root.
+// A server whose disk has a few KB left when jobs come, and room again later. GPUs are simulated; the disk is
+// a file system of its own, which needs root.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -22,7 +22,8 @@ std::string Processor(int number, const std::string& part, const std::string& fe
 }
 
 TEST(NativeArchTest, MachinesOfOneKindHaveOneName) {
-  const std::string two = Processor(0, "0xd4f", "fp asimd sve sve2") + Processor(1, "0xd4f", "fp asimd sve sve2");
+  const std::string two =
+      Processor(0, "0xd4f", "fp asimd sve sve2") + Processor(1, "0xd4f", "fp asimd sve sve2");
   EXPECT_THAT(NativeArch("aarch64", two), StartsWith("aarch64-41-d4f-"));
   EXPECT_EQ(NativeArch("aarch64", two), NativeArch("aarch64", Processor(0, "0xd4f", "fp asimd sve sve2")));
   // Clocks and revisions change no instruction.
@@ -32,7 +33,8 @@ TEST(NativeArchTest, MachinesOfOneKindHaveOneName) {
 }
 
 TEST(NativeArchTest, WhatNativeMakesCodeOfTellsMachinesApart) {
-  const std::string neoverse_n1 = Processor(0, "0xd0c", "fp asimd"), neoverse_v2 = Processor(0, "0xd4f", "fp asimd"),
+  const std::string neoverse_n1 = Processor(0, "0xd0c", "fp asimd"),
+                    neoverse_v2 = Processor(0, "0xd4f", "fp asimd"),
                     with_sve = Processor(0, "0xd0c", "fp asimd sve"),
                     other_variant = Processor(0, "0xd0c", "fp asimd", "0x3"),
                     two_kinds = neoverse_n1 + Processor(1, "0xd05", "fp asimd");

@@ -35,8 +35,8 @@ class UnstoredEndTest : public JobRunnerTest {
     JobRunnerTest::SetUp();
     dispatcher_.reset();
     store_.reset();
-    auto store = OpenSqliteStore(DatabasePath(directory_->path()),
-                                 {.busy_timeout = std::chrono::milliseconds(20)});
+    auto store =
+        OpenSqliteStore(DatabasePath(directory_->path()), {.busy_timeout = std::chrono::milliseconds(20)});
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     dispatcher_ = std::make_unique<Dispatcher>(*store_, pool_.get_executor(), clock_);

@@ -42,7 +42,9 @@ class LogCheckTest : public StoreTest {
     std::ofstream(killed_ + "-wal", std::ios::binary) << damaged;
     return CheckLog(killed_);
   }
-  bool Commits(int frame) const { return log_.substr(kHeader + frame * kFrame + 4, 4) != std::string(4, '\0'); }
+  bool Commits(int frame) const {
+    return log_.substr(kHeader + frame * kFrame + 4, 4) != std::string(4, '\0');
+  }
 
   std::string killed_, log_;
   int frames_ = 0;
@@ -87,14 +89,17 @@ TEST_F(LogCheckTest, WhatEarlierLogsLeftBehindTheEndIsNoDamage) {
   Reopen();
   const std::string job = NewJob();
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 30 - 10 * round; ++i) ASSERT_TRUE(store_->AppendEvent(job, std::string(3000, 'f'), At(i)).ok());
+    for (int i = 0; i < 30 - 10 * round; ++i)
+      ASSERT_TRUE(store_->AppendEvent(job, std::string(3000, 'f'), At(i)).ok());
     ASSERT_TRUE(store_->Checkpoint().ok());
   }
   ASSERT_TRUE(store_->AppendEvent(job, "the first of a new log", At(1)).ok());
-  std::filesystem::copy_file(path_ + "-wal", killed_ + "-wal", std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(path_ + "-wal", killed_ + "-wal",
+                             std::filesystem::copy_options::overwrite_existing);
   const std::string log = Read(killed_ + "-wal");
   ASSERT_GT(log.size(), size_t{kHeader + 10 * kFrame});
-  ASSERT_NE(log.substr(16, 8), log.substr(log.size() - kFrame + 8, 8)) << "the last frame is an earlier log's";
+  ASSERT_NE(log.substr(16, 8), log.substr(log.size() - kFrame + 8, 8))
+      << "the last frame is an earlier log's";
   EXPECT_TRUE(CheckLog(killed_).ok());
 }
 
