@@ -1,5 +1,10 @@
 // The device runtime that generated kernels are written against. One text serves CUDA (nvcc and NVRTC, sm_75 and later)
 // and host C++17; it includes no standard header under NVRTC.
+//
+// Results do not depend on the options of the compiler, with one exception: no product and sum of different functions become one
+// multiply-add, whatever -ffp-contract or -fmad says; `fma`, and the sums inside a routine, are multiply-adds in every kernel
+// alike (fusion_math.h). The exception is -ffast-math, -Ofast and --use_fast_math, which permit a compiler to compute something else: sums
+// lose digits then, and NaN, infinities and the sign of zero are not kept.
 #ifndef FUSION_DEVICE_H_
 #define FUSION_DEVICE_H_
 
@@ -11,16 +16,25 @@
 #define FUSION_RESTRICT __restrict__
 #else
 #define FUSION_CUDA 0
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")  // it does not know the pragma of C; to the end of the file that includes this one
+#endif
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #define FUSION_FN inline __attribute__((always_inline))
 #ifndef FUSION_UNROLL  // else by tests, to which fast code is not worth the time that compilers take for it
 #define FUSION_UNROLL _Pragma("GCC unroll 1024")
 #endif
 #define FUSION_NO_UNROLL _Pragma("GCC unroll 1")
 #define FUSION_RESTRICT __restrict__
+#endif
+// Whether f64 is at hand where f32 has not enough digits or range: on a host it is half as fast, on many GPUs 64 times as dear. Tests
+// make it 0 and run on a host what GPUs compute.
+#ifndef FUSION_WIDE
+#define FUSION_WIDE !FUSION_CUDA
 #endif
 // Hosts go entry by entry where a GPU accesses so many bytes at once, for which the address must be a multiple of them. Where
 // tests define this, it is told of each such access.

@@ -4,6 +4,38 @@
 #ifndef FUSION_MATH_H_
 #define FUSION_MATH_H_
 
+// Sums, differences and products that are rounded to T, each by itself: no compiler makes one multiply-add of two of them. The
+// intrinsic functions of CUDA say so (CUDA C++ Programming Guide, intrinsic functions); on hosts GCC obeys the pragma of
+// fusion_device.h, while clang forgets its own where it is told -ffp-contract=fast, so a product goes through its bits there.
+#if FUSION_CUDA
+FUSION_FN float fu_add(float x, float y) { return __fadd_rn(x, y); }
+FUSION_FN double fu_add(double x, double y) { return __dadd_rn(x, y); }
+FUSION_FN float fu_sub(float x, float y) { return __fsub_rn(x, y); }
+FUSION_FN double fu_sub(double x, double y) { return __dsub_rn(x, y); }
+FUSION_FN float fu_mul(float x, float y) { return __fmul_rn(x, y); }
+FUSION_FN double fu_mul(double x, double y) { return __dmul_rn(x, y); }
+#else
+FUSION_FN float fu_add(float x, float y) { return x + y; }
+FUSION_FN double fu_add(double x, double y) { return x + y; }
+FUSION_FN float fu_sub(float x, float y) { return x - y; }
+FUSION_FN double fu_sub(double x, double y) { return x - y; }
+#if defined(__clang__)
+__attribute__((weak)) long long fu_no_bits = 0;  // 0, which compilers do not know
+template <class T, class B>
+FUSION_FN T fu_rounded(T x, B bits) {
+  std::memcpy(&bits, &x, sizeof x);
+  bits |= (B)fu_no_bits;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+FUSION_FN float fu_mul(float x, float y) { return fu_rounded(x * y, 0); }
+FUSION_FN double fu_mul(double x, double y) { return fu_rounded(x * y, 0LL); }
+#else
+FUSION_FN float fu_mul(float x, float y) { return x * y; }
+FUSION_FN double fu_mul(double x, double y) { return x * y; }
+#endif
+#endif
+
 // f32 on a GPU: not rounded correctly, but within 2 ulp (PTX ISA: div.full, sqrt.approx). The instructions are named, so
 // that the options of the compiler that translates an exported kernel change nothing.
 #if FUSION_CUDA
@@ -30,12 +62,12 @@ FUSION_FN double fu_sqrt(double x) { return sqrt(x); }
 FUSION_FN float fu_div_by(float x, float y) {
   const int scale = 127 - (int)(__float_as_uint(y) >> 23 & 255), half = scale >> 1;
   const float first = __int_as_float((half + 127) << 23), second = __int_as_float((scale - half + 127) << 23);
-  return x * first * (1.0f / (y * first * second) * second);
+  return fu_mul(fu_mul(x, first), fu_mul(1.0f / fu_mul(fu_mul(y, first), second), second));
 }
 FUSION_FN double fu_div_by(double x, double y) {
   const long long scale = 1023 - (__double_as_longlong(y) >> 52 & 2047), half = scale >> 1;
   const double first = __longlong_as_double((half + 1023) << 52), second = __longlong_as_double((scale - half + 1023) << 52);
-  return x * first * (1.0 / (y * first * second) * second);
+  return fu_mul(fu_mul(x, first), fu_mul(1.0 / fu_mul(fu_mul(y, first), second), second));
 }
 #else
 FUSION_FN float fu_div_by(float x, float y) { return x / y; }
@@ -73,17 +105,135 @@ FUSION_FN double fu_min(double x, double y) { return fmin(x, y); }
 FUSION_FN float fu_max(float x, float y) { return fmaxf(x, y); }
 FUSION_FN double fu_max(double x, double y) { return fmax(x, y); }
 
-// x * y + z, rounded once where the hardware does that, else twice.
+// x * y + z, rounded once where the hardware does that, else twice: for fma, and for what a routine itself adds up.
 #if FUSION_CUDA
-FUSION_FN float fu_fma(float x, float y, float z) { return fmaf(x, y, z); }
-FUSION_FN double fu_fma(double x, double y, double z) { return fma(x, y, z); }
-#elif defined(__FMA__)
+FUSION_FN float fu_fma(float x, float y, float z) { return __fmaf_rn(x, y, z); }
+FUSION_FN double fu_fma(double x, double y, double z) { return __fma_rn(x, y, z); }
+#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 FUSION_FN float fu_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 FUSION_FN double fu_fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 #else
-FUSION_FN float fu_fma(float x, float y, float z) { return x * y + z; }
-FUSION_FN double fu_fma(double x, double y, double z) { return x * y + z; }
+FUSION_FN float fu_fma(float x, float y, float z) { return fu_add(fu_mul(x, y), z); }
+FUSION_FN double fu_fma(double x, double y, double z) { return fu_add(fu_mul(x, y), z); }
 #endif
+
+// a * d - b * c within 2 ulp where fu_fma rounds once, however much cancels, and 0 where both products are the same number
+// (W. Kahan; Jeannerod, Louvet, Muller, Further analysis of Kahan's algorithm, 2013). NaN of infinite products.
+template <class T>
+FUSION_FN T fu_cross(T a, T d, T b, T c) {
+  const T product = fu_mul(b, c), error = fu_fma(-b, c, product);
+  return fu_add(fu_fma(a, d, -product), error);
+}
+
+// The exponent of a number of T as it stands in its bits, or in the upper half of those: kUnit is an exponent of 1, and kOne * kUnit that
+// of the number 1. 0 of 0 and of numbers below the normal ones.
+template <class T>
+struct fu_exponents;
+template <>
+struct fu_exponents<float> {
+  static constexpr int kUnit = 1 << 23, kOne = 127;
+  static FUSION_FN int of(float x) {
+    int bits;
+    memcpy(&bits, &x, sizeof x);
+    return bits & 255 * kUnit;
+  }
+  static FUSION_FN float power(int exponent) {
+    float x;
+    memcpy(&x, &exponent, sizeof x);
+    return x;
+  }
+};
+template <>
+struct fu_exponents<double> {
+  static constexpr int kUnit = 1 << 20, kOne = 1023;
+  static FUSION_FN int of(double x) {
+    long long bits;
+    memcpy(&bits, &x, sizeof x);
+    return (int)(bits >> 32) & 2047 * kUnit;
+  }
+  static FUSION_FN double power(int exponent) {
+    const long long bits = (long long)exponent << 32;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+  }
+};
+// x * 2^e by three products of which none leaves the range of T before the result does.
+template <class T>
+FUSION_FN T fu_scale(T x, int e) {
+  typedef fu_exponents<T> Exponents;
+  constexpr int kMost = 3 * (Exponents::kOne - 3);
+  e = e < -kMost ? -kMost : e > kMost ? kMost : e;
+  const int third = e / 3;
+  const T power = Exponents::power((Exponents::kOne + third) * Exponents::kUnit);
+  return fu_mul(fu_mul(fu_mul(x, Exponents::power((Exponents::kOne + e - 2 * third) * Exponents::kUnit)), power), power);
+}
+// What products of entries of T are computed in, if not all of them are in the range of T: those of eight floats are in that of f64.
+template <class T>
+struct fu_wide {
+  typedef T Type;
+};
+#if FUSION_WIDE
+template <>
+struct fu_wide<float> {
+  typedef double Type;
+};
+#endif
+// An n x n matrix of which products of n entries, one of each row and column, neither overflow nor, unless it is nearly singular, underflow:
+// a[i][j] * by(i, j). Where f64 is wide enough for that, it is a in f64. Else by(i, j) are powers of two, so that the largest
+// entries of each row and each column are in [2, 4), or less where there are numbers below the normal ones. Exponents are compared before
+// anything is scaled: what is small in its row may be large in its column.
+template <class T, int n>
+struct fu_equilibrated {
+  typedef typename fu_wide<T>::Type Type;
+  static constexpr bool kScaled = sizeof(Type) == sizeof(T);
+  typedef fu_exponents<T> Exponents;
+  Type entries[n * n];
+  int row[n], column[n];  // by(i, j) = 2^-(row[i] + column[j] - kOne - 1), in units
+  FUSION_FN explicit fu_equilibrated(const T* a) {
+    if constexpr (kScaled) find(a);
+    FUSION_UNROLL
+    for (int i = 0; i < n; ++i) {
+      FUSION_UNROLL
+      for (int j = 0; j < n; ++j) entries[i * n + j] = fu_mul((Type)a[i * n + j], by(i, j));
+    }
+  }
+  FUSION_FN Type by(int i, int j) const {
+    if constexpr (kScaled)
+      return Exponents::power((2 * Exponents::kOne + 1) * Exponents::kUnit - row[i] - column[j]);
+    else
+      return Type(1);
+  }
+  // The determinant of the matrix, of which that of `entries` is given.
+  FUSION_FN T determinant(Type of_entries) const {
+    if constexpr (!kScaled) return (T)of_entries;
+    int exponent = -n * (Exponents::kOne + 1);
+    FUSION_UNROLL
+    for (int i = 0; i < n; ++i) exponent += row[i] / Exponents::kUnit + column[i] / Exponents::kUnit;
+    return fu_scale((T)of_entries, exponent);
+  }
+
+ private:
+  FUSION_FN void find(const T* a) {
+    int exponents[n * n], least = 0;
+    FUSION_UNROLL
+    for (int e = 0; e < n * n; ++e) exponents[e] = Exponents::of(a[e]);
+    FUSION_UNROLL
+    for (int i = 0; i < n; ++i) {
+      row[i] = Exponents::kUnit;
+      FUSION_UNROLL
+      for (int j = 0; j < n; ++j) row[i] = larger(row[i], exponents[i * n + j]);
+      least = i == 0 || row[i] < least ? row[i] : least;
+    }
+    FUSION_UNROLL
+    for (int j = 0; j < n; ++j) {
+      column[j] = Exponents::kUnit - least;  // or a factor would be no number
+      FUSION_UNROLL
+      for (int i = 0; i < n; ++i) column[j] = larger(column[j], exponents[i * n + j] - row[i]);
+    }
+  }
+  static FUSION_FN int larger(int a, int b) { return a < b ? b : a; }
+};
 
 // Whether fu_tensor_8x8x4 is there for T: f64 from sm_80 on.
 template <class T>

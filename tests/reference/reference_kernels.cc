@@ -113,27 +113,29 @@ ReferenceKernel LineReduction(bool columns, F of_line) {
 // a * op(A) * x, or a * op(A) * x + b * y
 ReferenceKernel MatrixVector(bool transposed, bool square) {
   auto matrix = [=](const Operands& o) { return transposed ? M(o[1].transpose()) : o[1]; };
-  return {
-      .rank = 1,
-      .minimum_operands = 3,
-      .maximum_operands = 5,
-      .compute =
-          [=](const Operands& o) {
-            M a = matrix(o);
-            ReferenceResult r{o[0](0, 0) * (a * o[2]), std::abs(o[0](0, 0)) * (Absolute(a) * Absolute(o[2]))};
-            if (o.size() == 5) {
-              r.value += o[3](0, 0) * o[4];
-              r.magnitude += std::abs(o[3](0, 0)) * Absolute(o[4]);
-            }
-            return r;
-          },
-      .fits =
-          [=](const Operands& o) {
-            M a = matrix(o);
-            bool fits = o.size() != 4 && IsScalar(o[0]) && IsVector(o[2]) && a.cols() == o[2].rows();
-            if (fits && o.size() == 5) fits = IsScalar(o[3]) && IsVector(o[4]) && o[4].rows() == a.rows();
-            return fits && (!square || a.rows() == a.cols());
-          }};
+  return {.rank = 1,
+          .minimum_operands = 3,
+          .maximum_operands = 5,
+          .compute =
+              [=](const Operands& o) {
+                // As BLAS has it: nothing of A and x where a is 0, and nothing of y where b is 0.
+                M a = matrix(o);
+                ReferenceResult r{M::Zero(a.rows(), 1), M::Zero(a.rows(), 1)};
+                if (o[0](0, 0) != 0)
+                  r = {o[0](0, 0) * (a * o[2]), std::abs(o[0](0, 0)) * (Absolute(a) * Absolute(o[2]))};
+                if (o.size() == 5 && o[3](0, 0) != 0) {
+                  r.value += o[3](0, 0) * o[4];
+                  r.magnitude += std::abs(o[3](0, 0)) * Absolute(o[4]);
+                }
+                return r;
+              },
+          .fits =
+              [=](const Operands& o) {
+                M a = matrix(o);
+                bool fits = o.size() != 4 && IsScalar(o[0]) && IsVector(o[2]) && a.cols() == o[2].rows();
+                if (fits && o.size() == 5) fits = IsScalar(o[3]) && IsVector(o[4]) && o[4].rows() == a.rows();
+                return fits && (!square || a.rows() == a.cols());
+              }};
 }
 
 // A combined with a vector along its rows (v[i] with row i) or columns.
@@ -243,10 +245,14 @@ void AddVectors(std::map<std::string, ReferenceKernel>* table) {
   (*table)["vsub"] = (*table)["sub"];
   (*table)["vmul"] = (*table)["mul"];
   (*table)["vdiv"] = (*table)["div"];
-  (*table)["axpy"] = (*table)["fma"];
+  // Nothing of a vector whose factor is 0, as in BLAS.
+  const auto scaled = [](Scalar factor, Scalar x) { return factor == 0 ? Scalar{0} : factor * x; };
+  (*table)["axpy"] = Entrywise(
+      3, [=](Entries x) { return scaled(x[0], x[1]) + x[2]; },
+      [=](Entries a, Scalar) { return scaled(a[0], a[1]) + a[2]; });
   (*table)["axpby"] = Entrywise(
-      4, [](Entries x) { return x[0] * x[1] + x[2] * x[3]; },
-      [](Entries a, Scalar) { return a[0] * a[1] + a[2] * a[3]; });
+      4, [=](Entries x) { return scaled(x[0], x[1]) + scaled(x[2], x[3]); },
+      [=](Entries a, Scalar) { return scaled(a[0], a[1]) + scaled(a[2], a[3]); });
   (*table)["dot"] = VectorReduction(2, [](const Operands& o) {
     return ReferenceResult{One(o[0].cwiseProduct(o[1]).sum()),
                            One(Absolute(o[0]).cwiseProduct(Absolute(o[1])).sum())};

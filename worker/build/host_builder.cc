@@ -203,10 +203,10 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
   ChildProcess::Options options;
   options.command = compiler_;
   // -fno-math-errno and -fno-trapping-math let loops with sqrt and comparisons vectorize; they change no
-  // result. -ffp-contract=fast: multiply-adds, as CUDA compilers use them. -fno-gnu-unique: a shared object
-  // must really go when it is closed.
+  // result. -ffp-contract=off: multiply-adds are those that the source writes. -fno-gnu-unique: a shared
+  // object must really go when it is closed.
   for (const char* option : {"-x", "c++", "-O3", "-std=c++17", "-fopenmp", "-fno-math-errno",
-                             "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC"})
+                             "-fno-trapping-math", "-ffp-contract=off", "-shared", "-fPIC"})
     options.command.push_back(option);
   options.command.push_back(HostArchOption(task.arch()));
   if (version_.find("clang") == std::string::npos) options.command.push_back("-fno-gnu-unique");

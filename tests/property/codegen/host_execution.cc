@@ -69,7 +69,8 @@ HostModule::~HostModule() {
   if (handle_) dlclose(handle_);
 }
 
-absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vector<const FusionCode*>& codes) {
+absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vector<const FusionCode*>& codes,
+                                                                const HostCompiler& compiler) {
   std::unique_ptr<HostModule> module(new HostModule());
   // The runtime and each routine once, then all kernels with a number in their names.
   FusionCode all;
@@ -91,8 +92,9 @@ absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vecto
   char folder[] = "/tmp/fusion_codegen_XXXXXX";
   if (mkdtemp(folder) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   const std::string base = folder;
-  std::ofstream(base + "/code.cc") << kBeforeRuntime << PrintSource(all, Language::kHost, true) << kernels;
-  const std::string command = absl::StrCat("c++ -O1 -std=c++17 -fopenmp -fPIC -shared -w ", base,
+  std::ofstream(base + "/code.cc") << compiler.before << kBeforeRuntime
+                                   << PrintSource(all, Language::kHost, true) << kernels;
+  const std::string command = absl::StrCat(compiler.command, " -std=c++17 -fopenmp -fPIC -shared -w ", base,
                                            "/code.cc -o ", base, "/code.so > ", base, "/log 2>&1");
   const int code = std::system(command.c_str());
   absl::Status status;

@@ -17,12 +17,19 @@
 
 namespace fusion::testing {
 
+// How kernels are compiled.
+struct HostCompiler {
+  std::string command = "c++ -O1";  // the compiler and its options
+  std::string before;               // text before the device runtime
+};
+
 // Compiled kernels of many fusions; kernels of different fusions may have the same name.
 class HostModule {
  public:
   ~HostModule();
   // Internal, with the compiler's output, when it does not compile.
-  static absl::StatusOr<std::unique_ptr<HostModule>> Compile(const std::vector<const FusionCode*>& codes);
+  static absl::StatusOr<std::unique_ptr<HostModule>> Compile(const std::vector<const FusionCode*>& codes,
+                                                             const HostCompiler& compiler = {});
   using Kernel = void (*)(long long grid, void* const* arguments);
   Kernel Find(const FusionCode* code, const std::string& kernel) const;
   // Accesses since the last call at addresses that are no multiple of what is accessed at once.

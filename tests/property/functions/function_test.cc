@@ -2,6 +2,7 @@
 // types.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -329,6 +330,96 @@ TEST(DeterminantTest, ZeroPivotsAndSingularMatrices) {
   EXPECT_EQ(determinant, -32);
   routine(0, {singular.data()}, &determinant);
   EXPECT_EQ(determinant, 0);
+}
+
+// As BLAS has it: what a factor of 0 stands before is not read into the result.
+TEST(BlasTest, AFactorOfZeroKeepsNanAndInfinityOut) {
+  const auto call = [](const std::string& routine, std::vector<double> arguments) {
+    const EntryRoutinePair& pair = EntryRoutines().at(routine);
+    const std::vector<float> floats(arguments.begin(), arguments.end());
+    const double result = pair.f64(arguments.data());
+    EXPECT_EQ(pair.f32(floats.data()), static_cast<float>(result)) << routine;
+    return result;
+  };
+  for (const double zero : {0.0, -0.0})
+    for (const double bad : {std::nan(""), static_cast<double>(INFINITY)}) {
+      for (const std::string function : {"gemv", "gemtv", "symv"}) {
+        // accumulated, extent, a, b, y
+        EXPECT_EQ(call(function + "_finish", {bad, 3, zero}), 0) << function;
+        EXPECT_EQ(call(function + "_finish_add", {bad, 3, zero, 2, 5}), 10) << function;
+        EXPECT_EQ(call(function + "_finish_add", {3, 3, 2, zero, bad}), 6) << function;
+        EXPECT_EQ(call(function + "_finish_add", {bad, 3, zero, zero, bad}), 0) << function;
+      }
+      EXPECT_EQ(call("gemtv_part_add", {bad, 3, zero, 2, 5}), 0);
+      EXPECT_EQ(call("axpy_map", {zero, bad, 5}), 5);
+      EXPECT_EQ(call("axpby_map", {zero, bad, 2, 5}), 10);
+      EXPECT_EQ(call("axpby_map", {2, 5, zero, bad}), 10);
+      EXPECT_EQ(call("axpby_map", {zero, bad, zero, bad}), 0);
+    }
+}
+
+// Matrices whose rows and columns are powers of two apart, up to the ends of the range: their inverses and
+// determinants are those of the matrices without, scaled, to the last bit.
+template <class T>
+void ExpectScaledInverses(int n, int far) {
+  const auto routine = [](const ElementRoutinePair& pair) {
+    if constexpr (std::is_same_v<T, float>)
+      return pair.f32;
+    else
+      return pair.f64;
+  };
+  std::mt19937_64 generator(17);
+  std::uniform_real_distribution<double> real(-1, 1);
+  std::uniform_int_distribution<int> power(-far, far);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<T> plain(n * n), scaled(n * n);
+    std::vector<int> row(n), column(n);
+    for (int i = 0; i < n; ++i) row[i] = power(generator), column[i] = power(generator);
+    // What all have in common takes the products of entries out of the range, where the determinant is in it.
+    int sum = 0;
+    for (int i = 0; i < n; ++i) sum += row[i] + column[i];
+    row[0] -= std::clamp(sum, -far, far);
+    sum -= std::clamp(sum, -far, far);
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) {
+        plain[i * n + j] = static_cast<T>(real(generator) + (i == j ? 3 : 0));
+        scaled[i * n + j] = std::ldexp(plain[i * n + j], row[i] + column[j]);
+      }
+    T determinant = 0, of_scaled = 0;
+    const auto mdet = routine(ElementRoutines().at("mdet_thread").at({n}));
+    mdet(0, {plain.data()}, &determinant);
+    mdet(0, {scaled.data()}, &of_scaled);
+    const T expected = std::ldexp(determinant, sum);
+    if (n > 4) {  // elimination has other pivots
+      if (of_scaled != expected)
+        EXPECT_NEAR(of_scaled / expected, 1, 64 * std::numeric_limits<T>::epsilon()) << n;
+      continue;
+    }
+    EXPECT_EQ(of_scaled, expected) << n;
+    for (const char* name : {"minv_thread", "minv_row", "minv_entry"}) {
+      const auto minv = routine(ElementRoutines().at(name).at({n}));
+      const int threads = name == std::string("minv_thread") ? 1
+                          : name == std::string("minv_row")  ? n
+                                                             : n * n;
+      std::vector<T> inverse(n * n), inverse_of_scaled(n * n);
+      for (int thread = 0; thread < threads; ++thread) {
+        minv(thread, {plain.data()}, inverse.data());
+        minv(thread, {scaled.data()}, inverse_of_scaled.data());
+      }
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < n; ++j)
+          EXPECT_EQ(inverse_of_scaled[i * n + j], std::ldexp(inverse[i * n + j], -(column[i] + row[j])))
+              << name << " of " << n;
+    }
+  }
+}
+
+TEST(RangeTest, InversesAndDeterminantsKeepTheRangeOfTheirType) {
+  for (const auto& [parameters, unused] : ElementRoutines().at("mdet_thread")) {
+    if (parameters[0] < 2) continue;
+    ExpectScaledInverses<float>(parameters[0], 30);
+    ExpectScaledInverses<double>(parameters[0], 250);
+  }
 }
 
 // The reference itself, on values worked out by hand.

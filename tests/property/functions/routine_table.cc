@@ -66,16 +66,26 @@
 namespace fusion::testing {
 namespace {
 
-template <class T, class... Arguments, size_t... I>
-EntryRoutine<T> Callable(T (*routine)(Arguments...), std::index_sequence<I...>) {
-  return [routine](const T* arguments) { return routine(arguments[I]...); };
+// Of a term of a sum its value, as it is added to nothing.
+template <class T>
+T ValueOf(T value) {
+  return value;
+}
+template <class T>
+T ValueOf(fu_product<T> term) {
+  return fu_sum<T>::combine(fu_sum<T>::identity(), fu_sum<T>::lift(term, 0));
 }
 
-template <class... F, class... D>
-EntryRoutinePair Pair(float (*f32)(F...), double (*f64)(D...)) {
+template <class T, class R, class... Arguments, size_t... I>
+EntryRoutine<T> Callable(R (*routine)(Arguments...), std::index_sequence<I...>) {
+  return [routine](const T* arguments) { return ValueOf(routine(arguments[I]...)); };
+}
+
+template <class R, class... F, class Q, class... D>
+EntryRoutinePair Pair(R (*f32)(F...), Q (*f64)(D...)) {
   static_assert(sizeof...(F) == sizeof...(D));
-  return {static_cast<int>(sizeof...(F)), Callable(f32, std::index_sequence_for<F...>()),
-          Callable(f64, std::index_sequence_for<D...>())};
+  return {static_cast<int>(sizeof...(F)), Callable<float>(f32, std::index_sequence_for<F...>()),
+          Callable<double>(f64, std::index_sequence_for<D...>())};
 }
 
 #define ROUTINE(name) \

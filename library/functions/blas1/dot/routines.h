@@ -1,5 +1,5 @@
 // s = sum_i x_i * y_i
 template <class T>
-FUSION_FN T dot_term(T x, T y) {
-  return x * y;
+FUSION_FN fu_product<T> dot_term(T x, T y) {
+  return {x, y};
 }

@@ -1,7 +1,7 @@
 // s = sqrt(sum_i x_i^2)
 template <class T>
-FUSION_FN T nrm2_term(T x) {
-  return x * x;
+FUSION_FN fu_product<T> nrm2_term(T x) {
+  return {x, x};
 }
 
 template <class T>

@@ -1,5 +1,5 @@
 // y = a * x
 template <class T>
 FUSION_FN T scal_map(T a, T x) {
-  return a * x;
+  return fu_mul(a, x);
 }

@@ -1,5 +1,5 @@
 // z = x + y
 template <class T>
 FUSION_FN T vadd_map(T x, T y) {
-  return x + y;
+  return fu_add(x, y);
 }

@@ -1,5 +1,5 @@
 // B_ij = A_ij + u_i * v_j
 template <class T>
 FUSION_FN T ger_map(T a, T u, T v) {
-  return a + u * v;
+  return fu_add(a, fu_mul(u, v));
 }

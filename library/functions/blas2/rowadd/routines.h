@@ -1,5 +1,5 @@
 // B_ij = A_ij + v_i
 template <class T>
 FUSION_FN T rowadd_map(T a, T v) {
-  return a + v;
+  return fu_add(a, v);
 }

@@ -1,15 +1,16 @@
-// z = a * A * x and z = a * A * x + b * y
+// z = a * A * x and z = a * A * x + b * y, as BLAS has it: where a is 0 nothing of A and x, and where b is 0 nothing of y, gets into the result.
 template <class T>
-FUSION_FN T symv_term(T matrix_entry, T x) {
-  return matrix_entry * x;
+FUSION_FN fu_product<T> symv_term(T matrix_entry, T x) {
+  return {matrix_entry, x};
 }
 
 template <class T>
 FUSION_FN T symv_finish(T acc, T extent, T a) {
-  return a * acc;
+  return a == T(0) ? T(0) : fu_mul(a, acc);
 }
 
 template <class T>
 FUSION_FN T symv_finish_add(T acc, T extent, T a, T b, T y) {
-  return a * acc + b * y;
+  const T product = symv_finish(acc, extent, a);
+  return b == T(0) ? product : fu_fma(b, y, product);
 }

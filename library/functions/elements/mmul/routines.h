@@ -4,9 +4,9 @@ FUSION_FN void mmul_row(int thread, const T* a, const T* b, T* result) {
   const int i = thread;
   FUSION_UNROLL
   for (int j = 0; j < c; ++j) {
-    T sum = a[i * k] * b[j];
+    T sum = fu_mul(a[i * k], b[j]);
     FUSION_UNROLL
-    for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
+    for (int l = 1; l < k; ++l) sum = fu_fma(a[i * k + l], b[l * c + j], sum);
     result[i * c + j] = sum;
   }
 }
@@ -21,9 +21,9 @@ FUSION_FN void mmul_thread(const T* a, const T* b, T* result) {
     for (int i = 0; i < r; ++i) {
       FUSION_UNROLL
       for (int j = 0; j < c; ++j) {
-        T sum = a[i * k] * b[j];
+        T sum = fu_mul(a[i * k], b[j]);
         FUSION_UNROLL
-        for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
+        for (int l = 1; l < k; ++l) sum = fu_fma(a[i * k + l], b[l * c + j], sum);
         result[i * c + j] = sum;
       }
     }
@@ -33,9 +33,9 @@ FUSION_FN void mmul_thread(const T* a, const T* b, T* result) {
 template <class T, int r, int k, int c>
 FUSION_FN void mmul_entry(int thread, const T* a, const T* b, T* result) {
   const int i = thread / c, j = thread % c;
-  T sum = a[i * k] * b[j];
+  T sum = fu_mul(a[i * k], b[j]);
   FUSION_UNROLL
-  for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[l * c + j];
+  for (int l = 1; l < k; ++l) sum = fu_fma(a[i * k + l], b[l * c + j], sum);
   result[thread] = sum;
 }
 
@@ -59,7 +59,7 @@ FUSION_FN void mmul_quad(int thread, const T* a, const T* b, T* result) {
     FUSION_UNROLL
     for (int m = 0; m < V; ++m) {
       FUSION_UNROLL
-      for (int j = 0; j < 4; ++j) sum[j / V][j % V] += x[m] * y[m][j / V][j % V];
+      for (int j = 0; j < 4; ++j) sum[j / V][j % V] = fu_fma(x[m], y[m][j / V][j % V], sum[j / V][j % V]);
     }
   }
   FUSION_UNROLL
@@ -97,7 +97,7 @@ FUSION_FN void mmul_tile(int thread, const T* a, const T* b, T* result) {
       FUSION_UNROLL
       for (int i = 0; i < 4; ++i) {
         FUSION_UNROLL
-        for (int j = 0; j < 4; ++j) sum[i][j / V][j % V] += x[i][m] * y[m][j / V][j % V];
+        for (int j = 0; j < 4; ++j) sum[i][j / V][j % V] = fu_fma(x[i][m], y[m][j / V][j % V], sum[i][j / V][j % V]);
       }
     }
   }
@@ -141,7 +141,7 @@ FUSION_FN void mmul_warp(int thread, const T* a, const T* b, T* result) {
       for (int h = 0; h < 2; ++h) {
         const int column = t * 8 + part * 2 + h;
         if (c % 8 == 0 || column < c)
-          for (int l = 0; l < k; ++l) sum[t][h] += a[row * k + l] * b[l * c + column];
+          for (int l = 0; l < k; ++l) sum[t][h] = fu_fma(a[row * k + l], b[l * c + column], sum[t][h]);
       }
     }
   }

@@ -4,9 +4,9 @@ FUSION_FN void mmult_row(int thread, const T* a, const T* b, T* result) {
   const int i = thread;
   FUSION_UNROLL
   for (int j = 0; j < c; ++j) {
-    T sum = a[i * k] * b[j * k];
+    T sum = fu_mul(a[i * k], b[j * k]);
     FUSION_UNROLL
-    for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
+    for (int l = 1; l < k; ++l) sum = fu_fma(a[i * k + l], b[j * k + l], sum);
     result[i * c + j] = sum;
   }
 }
@@ -21,9 +21,9 @@ FUSION_FN void mmult_thread(const T* a, const T* b, T* result) {
     for (int i = 0; i < r; ++i) {
       FUSION_UNROLL
       for (int j = 0; j < c; ++j) {
-        T sum = a[i * k] * b[j * k];
+        T sum = fu_mul(a[i * k], b[j * k]);
         FUSION_UNROLL
-        for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
+        for (int l = 1; l < k; ++l) sum = fu_fma(a[i * k + l], b[j * k + l], sum);
         result[i * c + j] = sum;
       }
     }
@@ -33,8 +33,8 @@ FUSION_FN void mmult_thread(const T* a, const T* b, T* result) {
 template <class T, int r, int k, int c>
 FUSION_FN void mmult_entry(int thread, const T* a, const T* b, T* result) {
   const int i = thread / c, j = thread % c;
-  T sum = a[i * k] * b[j * k];
+  T sum = fu_mul(a[i * k], b[j * k]);
   FUSION_UNROLL
-  for (int l = 1; l < k; ++l) sum += a[i * k + l] * b[j * k + l];
+  for (int l = 1; l < k; ++l) sum = fu_fma(a[i * k + l], b[j * k + l], sum);
   result[thread] = sum;
 }

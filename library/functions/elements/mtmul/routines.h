@@ -4,9 +4,9 @@ FUSION_FN void mtmul_row(int thread, const T* a, const T* b, T* result) {
   const int i = thread;
   FUSION_UNROLL
   for (int j = 0; j < c; ++j) {
-    T sum = a[i] * b[j];
+    T sum = fu_mul(a[i], b[j]);
     FUSION_UNROLL
-    for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
+    for (int l = 1; l < k; ++l) sum = fu_fma(a[l * r + i], b[l * c + j], sum);
     result[i * c + j] = sum;
   }
 }
@@ -21,9 +21,9 @@ FUSION_FN void mtmul_thread(const T* a, const T* b, T* result) {
     for (int i = 0; i < r; ++i) {
       FUSION_UNROLL
       for (int j = 0; j < c; ++j) {
-        T sum = a[i] * b[j];
+        T sum = fu_mul(a[i], b[j]);
         FUSION_UNROLL
-        for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
+        for (int l = 1; l < k; ++l) sum = fu_fma(a[l * r + i], b[l * c + j], sum);
         result[i * c + j] = sum;
       }
     }
@@ -33,8 +33,8 @@ FUSION_FN void mtmul_thread(const T* a, const T* b, T* result) {
 template <class T, int k, int r, int c>
 FUSION_FN void mtmul_entry(int thread, const T* a, const T* b, T* result) {
   const int i = thread / c, j = thread % c;
-  T sum = a[i] * b[j];
+  T sum = fu_mul(a[i], b[j]);
   FUSION_UNROLL
-  for (int l = 1; l < k; ++l) sum += a[l * r + i] * b[l * c + j];
+  for (int l = 1; l < k; ++l) sum = fu_fma(a[l * r + i], b[l * c + j], sum);
   result[thread] = sum;
 }

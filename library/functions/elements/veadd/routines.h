@@ -2,10 +2,10 @@
 template <class T, int n>
 FUSION_FN void veadd_thread(const T* u, const T* v, T* result) {
   FUSION_UNROLL
-  for (int e = 0; e < n; ++e) result[e] = u[e] + v[e];
+  for (int e = 0; e < n; ++e) result[e] = fu_add(u[e], v[e]);
 }
 
 template <class T, int n>
 FUSION_FN void veadd_entry(int thread, const T* u, const T* v, T* result) {
-  result[thread] = u[thread] + v[thread];
+  result[thread] = fu_add(u[thread], v[thread]);
 }

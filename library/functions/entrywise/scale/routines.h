@@ -1,5 +1,5 @@
 // y = s * x
 template <class T>
 FUSION_FN T scale_map(T s, T x) {
-  return s * x;
+  return fu_mul(s, x);
 }

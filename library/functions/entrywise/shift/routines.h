@@ -1,5 +1,5 @@
 // y = x + s
 template <class T>
 FUSION_FN T shift_map(T s, T x) {
-  return x + s;
+  return fu_add(x, s);
 }

@@ -2,5 +2,5 @@
 template <class T>
 FUSION_FN T sigmoid_map(T x) {
   const T t = fu_exp(-fu_abs(x));
-  return fu_div(x < T(0) ? t : T(1), T(1) + t);
+  return fu_div(x < T(0) ? t : T(1), fu_add(T(1), t));
 }

@@ -1,5 +1,5 @@
 // y = x * x
 template <class T>
 FUSION_FN T square_map(T x) {
-  return x * x;
+  return fu_mul(x, x);
 }

@@ -1,5 +1,5 @@
 // z = x - y
 template <class T>
 FUSION_FN T sub_map(T x, T y) {
-  return x - y;
+  return fu_sub(x, y);
 }

@@ -1,7 +1,7 @@
 // y_j = sqrt(sum_i A_ij^2)
 template <class T>
-FUSION_FN T colnrm2_term(T a) {
-  return a * a;
+FUSION_FN fu_product<T> colnrm2_term(T a) {
+  return {a, a};
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // y_i = sqrt(sum_j A_ij^2)
 template <class T>
-FUSION_FN T rownrm2_term(T a) {
-  return a * a;
+FUSION_FN fu_product<T> rownrm2_term(T a) {
+  return {a, a};
 }
 
 template <class T>
