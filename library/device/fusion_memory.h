@@ -132,26 +132,13 @@ FUSION_FN void fu_atomic_add(T* target, T value) {
   *target += value;
 #endif
 }
-// base[index + v] += in[v] for entries below `limit`, with other threads adding to them too. `aligned`: base is aligned to 16
-// bytes.
+// base[index + v] += in[v] for entries below `limit`, with other threads adding to them too. Sums are f64: as many groups add to
+// one as the grid has, each with a rounding of what is there by then.
 template <int V, class T>
-FUSION_FN void fu_atomic_add(T* base, const T (&in)[V], fu_index index, fu_index limit, bool aligned) {
-#if FUSION_CUDA
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if (V == 4 && sizeof(T) == 4 && aligned && index + V <= limit) {
-    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
-                 : : "l"(base + index), "f"((float)in[0]), "f"((float)in[1 % V]), "f"((float)in[2 % V]), "f"((float)in[3 % V])
-                 : "memory");
-    return;
-  }
-#endif
-#else
-  if (V * sizeof(T) == 16 && aligned && index + V <= limit) FUSION_AT_ONCE(base + index, 16);
-#endif
-  (void)aligned;
+FUSION_FN void fu_atomic_add(double* base, const T (&in)[V], fu_index index, fu_index limit) {
   FUSION_UNROLL
   for (int v = 0; v < V; ++v)
-    if (index + v < limit) fu_atomic_add(base + index + v, in[v]);
+    if (index + v < limit) fu_atomic_add(base + index + v, (double)in[v]);
 }
 
 // `pointer`, of which the compiler is to know that it permits 16-byte accesses.

@@ -119,10 +119,10 @@ class FinishLowering {
       const std::string name = "row_" + context_.Name(node.result), monoid = context_.MonoidName(node);
       lane_variables_.push_back({.type = monoid + "::Acc", .name = name});
       parts.insert(parts.end(),
-                   {absl::StrCat("$", name, " = ", monoid, "::identity();"),
-                    absl::StrCat("for (fu_index p = lane; p < row_parts; p += lanes) $", name, " = ", monoid,
-                                 "::combine($", name, ", ", GridReductionTarget(context_, reduction),
-                                 "[row * row_parts + p]);")});
+                   {absl::StrCat("fu_long<", monoid, "> p_", name, ";"),
+                    absl::StrCat("for (fu_index p = lane; p < row_parts; p += lanes) p_", name, ".add(",
+                                 GridReductionTarget(context_, reduction), "[row * row_parts + p]);"),
+                    absl::StrCat("$", name, " = p_", name, ".value();")});
     }
     of_row.push_back(ir::LanePhase(std::move(parts)));
     for (NodeId id : rows_.nodes) {
@@ -166,26 +166,24 @@ class FinishLowering {
       }
       const std::string shared = absl::StrCat("((", monoid, "::Acc*)(shared + ", shared_bytes_, "))");
       shared_bytes_ += int64_t{threads_} * context_.AccumulatorBytes(node);
-      partial.push_back(absl::StrCat(monoid, "::Acc p_", name, " = ", monoid, "::identity();"));
+      partial.push_back(absl::StrCat("fu_long<", monoid, "> p_", name, ";"));
       const std::string groups = context_.Groups(0);
-      partial.insert(partial.end(),
-                     {absl::StrCat("if (j < ", n, ") FUSION_NO_UNROLL for (fu_index first = slice; first < ",
-                                   groups, "; first += ", kReadAhead * slices_, ") {"),
-                      absl::StrCat(monoid, "::Acc part[", kReadAhead, "];"),
-                      absl::StrCat("fu_index group = first, at = first * ", n, " + j;"), "FUSION_UNROLL",
-                      absl::StrCat("for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_,
-                                   ", at += ", slices_, " * ", n, ") part[u] = group < ", groups, " ? ", slot,
-                                   "[at] : ", monoid, "::identity();"),
-                      "FUSION_UNROLL",
-                      absl::StrCat("for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, " = ", monoid,
-                                   "::combine(p_", name, ", part[u]);"),
-                      "}"});
-      partial.push_back(absl::StrCat(shared, "[lane] = p_", name, ";"));
-      complete.push_back(absl::StrCat(monoid, "::Acc q_", name, " = ", monoid, "::identity();"));
-      complete.push_back(absl::StrCat("for (int slice = 0; slice < ", slices_, "; ++slice) q_", name, " = ",
-                                      monoid, "::combine(q_", name, ", ", shared, "[slice * ",
-                                      columns_per_block_, " + lane]);"));
-      Complete(node, "q_" + name, "r_", "j", &complete);
+      partial.insert(
+          partial.end(),
+          {absl::StrCat("if (j < ", n, ") FUSION_NO_UNROLL for (fu_index first = slice; first < ", groups,
+                        "; first += ", kReadAhead * slices_, ") {"),
+           absl::StrCat(monoid, "::Acc part[", kReadAhead, "];"),
+           absl::StrCat("fu_index group = first, at = first * ", n, " + j;"), "FUSION_UNROLL",
+           absl::StrCat("for (int u = 0; u < ", kReadAhead, "; ++u, group += ", slices_, ", at += ", slices_,
+                        " * ", n, ") part[u] = group < ", groups, " ? ", slot, "[at] : ", monoid,
+                        "::identity();"),
+           "FUSION_UNROLL",
+           absl::StrCat("for (int u = 0; u < ", kReadAhead, "; ++u) p_", name, ".add(part[u]);"), "}"});
+      partial.push_back(absl::StrCat(shared, "[lane] = p_", name, ".value();"));
+      complete.push_back(absl::StrCat("fu_long<", monoid, "> q_", name, ";"));
+      complete.push_back(absl::StrCat("for (int slice = 0; slice < ", slices_, "; ++slice) q_", name, ".add(",
+                                      shared, "[slice * ", columns_per_block_, " + lane]);"));
+      Complete(node, absl::StrCat("q_", name, ".value()"), "r_", "j", &complete);
     }
     for (NodeId id : nodes_) {
       const Node& node = graph_.node(id);
@@ -224,11 +222,11 @@ class FinishLowering {
         Complete(node, absl::StrCat(slot, "[0]"), "u_", reduction.complete() ? "" : "0", &leader);
         continue;
       }
-      lane_variables_.push_back(
-          {.type = monoid + "::Acc", .name = "acc_" + name, .initial = monoid + "::identity()"});
-      body->push_back(ir::LanePhase(
-          {absl::StrCat("for (fu_index b = lane; b < ", context_.Groups(0), "; b += lanes) $acc_", name,
-                        " = ", monoid, "::combine($acc_", name, ", ", slot, "[b]);")}));
+      lane_variables_.push_back({.type = monoid + "::Acc", .name = "acc_" + name});
+      body->push_back(ir::LanePhase({absl::StrCat("fu_long<", monoid, "> p_", name, ";"),
+                                     absl::StrCat("for (fu_index b = lane; b < ", context_.Groups(0),
+                                                  "; b += lanes) p_", name, ".add(", slot, "[b]);"),
+                                     absl::StrCat("$acc_", name, " = p_", name, ".value();")}));
       body->push_back(ir::Reduce(monoid, "acc_" + name, "total_" + name));
       Complete(node, "total_" + name, "u_", "0", &leader);
     }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "server/codegen/long_sums.h"
 
 namespace fusion {
 
@@ -118,7 +119,12 @@ std::string LoweringContext::Groups(int launch) {
 
 std::string LoweringContext::ScalarInput(ValueId id, const std::string& c_type) {
   const Value& value = graph.value(id);
-  if (value.literal.has_value()) return absl::StrFormat("%s(%.17g)", c_type, *value.literal);
+  if (value.literal.has_value()) {
+    // With a point: -0 would be a whole number, which has no sign.
+    const std::string digits = absl::StrFormat("%.17g", *value.literal);
+    return absl::StrCat(c_type, "(", digits, digits.find_first_of(".e") == std::string::npos ? ".0" : "",
+                        ")");
+  }
   if (value.is_input) {
     std::string name = "s_" + Name(id);
     for (const KernelArgument& argument : arguments_)
@@ -232,7 +238,7 @@ GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, boo
   if (reduction.in_place) return reduction;
   reduction.workspace_slot = static_cast<int>(code->workspace.size());
   code->workspace.push_back({.name = context.Name(node.result),
-                             .entry_bytes = context.AccumulatorBytes(node),
+                             .entry_bytes = reduction.atomic ? 8 : context.AccumulatorBytes(node),
                              .extent = per_column ? columns : Extent{.constant = 1},
                              .per_group = !reduction.atomic});
   return reduction;
@@ -257,14 +263,15 @@ std::string ColumnParts(const std::string& columns, int64_t part_columns) {
 std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction) {
   const Node& node = context.graph.node(reduction.node);
   return reduction.in_place ? context.Pointer(node.result)
-                            : context.Workspace(reduction.workspace_slot, context.Accumulator(node));
+                            : context.Workspace(reduction.workspace_slot,
+                                                reduction.atomic ? "double" : context.Accumulator(node));
 }
 
 std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part) {
   const std::string target = GridReductionTarget(context, reduction);
-  return reduction.atomic
-             ? absl::StrCat("fu_atomic_add(", target, ", ", AddedPart(context, reduction, part, ""), ");")
-             : absl::StrCat(target, "[group] = ", part, ";");
+  return reduction.atomic ? absl::StrCat("fu_atomic_add(", target, ", double(",
+                                         AddedPart(context, reduction, part, ""), "));")
+                          : absl::StrCat(target, "[group] = ", part, ";");
 }
 
 namespace {
@@ -296,7 +303,7 @@ std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<Gri
   for (const GridReduction& reduction : reductions) {
     if (!reduction.atomic) continue;
     const Node& node = context.graph.node(reduction.node);
-    const std::string zero = context.CType(node) + "(0)";
+    const std::string zero = "double(0)";
     zeros.push_back({.pointer = GridReductionTarget(context, reduction),
                      .count = reduction.per_column ? context.Size(columns) : "1",
                      .value = reduction.in_place && !node.overload->finish_routine.empty()

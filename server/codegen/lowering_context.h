@@ -82,7 +82,7 @@ std::string ReductionExtent(LoweringContext& context, const Node& node);
 
 // A result that is complete only when the whole grid is done. Each group leaves its part in the workspace,
 // for the finish kernel to combine; or, with parameters.atomic and for sums, all groups add to the same
-// entries: those of the result itself where it is stored as it is, else in the workspace.
+// entries, of f64: those of the result itself where it is stored as it is, else in the workspace.
 struct GridReduction {
   NodeId node;
   bool per_column = false;  // else a scalar

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/codegen/long_sums.h"
 
 namespace fusion {
 
@@ -48,11 +49,19 @@ void RowChunk::AddReduction(const Node& node) {
   const std::string accumulator = by_row                   ? values_.OfRow("$row_" + name)
                                   : lanes_.static_chunks() ? absl::StrCat("$acc_", name, "[c][v]")
                                                            : absl::StrCat("acc_", name, "[j + v]");
+  // The sum of a lane's part of a long row is that of its chunks.
+  const bool in_parts = by_row && IsLongSum(context_, node) && parameters_.vector_width > 1 &&
+                        parameters_.chunks * parameters_.vector_width > 2 * kPartTerms;
+  const std::string target = in_parts ? "part_" + name : accumulator;
+  if (in_parts) lines_.rows.push_back(absl::StrCat(monoid, "::Acc ", target, " = ", monoid, "::identity();"));
   ForEachEntry(absl::StrCat(by_row ? "" : stages_.Once(),
                             lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "),
-                            accumulator, " = ", monoid, "::combine(", accumulator, ", ", monoid, "::lift(",
+                            target, " = ", monoid, "::combine(", target, ", ", monoid, "::lift(",
                             ReductionTerm(context_, node, operands), ", ", by_row ? "j + v" : "row", "));"),
                &lines_.rows);
+  if (in_parts)
+    lines_.rows.push_back(
+        absl::StrCat(accumulator, " = ", monoid, "::combine(", accumulator, ", ", target, ");"));
 }
 
 std::string RowChunk::Operand(const Node& node, int k) {

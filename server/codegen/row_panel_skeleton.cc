@@ -8,10 +8,13 @@
 // With chunks == 0 the row is walked in a run-time loop, read again in each phase, and column reductions are
 // accumulated in shared memory: any width.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/codegen/long_sums.h"
 #include "server/codegen/lowering_context.h"
 #include "server/codegen/row_chunk.h"
 #include "server/codegen/row_lanes.h"
@@ -124,9 +127,13 @@ class RowPanelLowering {
     for (const GridReduction& reduction : reductions_) {
       const Node& node = graph_.node(reduction.node);
       lines.push_back("FUSION_UNROLL");
-      lines.push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) $acc_",
-                                   context_.Name(node.result), "[c][v] = ", context_.MonoidName(node),
-                                   "::identity();"));
+      const std::string reset = absl::StrCat("$acc_", context_.Name(node.result),
+                                             "[c][v] = ", context_.MonoidName(node), "::identity();");
+      lines.push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
+                                   IsLongSum(context_, node)
+                                       ? absl::StrCat("{ ", reset, " $long_", context_.Name(node.result),
+                                                      "[c][v] = ", LongSumType(context_, node), "(); }")
+                                       : reset));
     }
     body_.push_back(lanes_.ChunkLoop(std::move(lines), false));
   }
@@ -146,12 +153,62 @@ class RowPanelLowering {
     EmitStep(&row_body);
     if (stages_.repeats_rows()) return EmitRepeatingSteps(row_body);
     // Copies that are ahead of the first step are those of steps before it: their code stands once.
-    ir::Statement loop =
-        ir::Loop(absl::StrCat("for (fu_index step = ", stages_.any() ? 1 - parameters_.stages : 0,
-                              "; step < steps; ++step)"),
-                 std::move(row_body));
-    body_.push_back(std::move(loop));
+    body_.push_back(
+        StepLoop(absl::StrCat(stages_.any() ? 1 - parameters_.stages : 0), "steps", std::move(row_body)));
     if (stages_.any() && stages_.bulk()) body_.push_back(ir::LanePhase(stages_.EndLines()));
+  }
+  // The lines of `entry`, for an entry of a long column sum, done for all entries of all of them; nothing
+  // where there are no such sums.
+  std::optional<ir::Statement> ForEachLongEntry(
+      const std::function<std::vector<std::string>(const Node& node, const std::string& long_sum,
+                                                   const std::string& accumulator)>& entry) {
+    std::vector<std::string> lines;
+    const std::string at = lanes_.static_chunks() ? "[c][v]" : "[j + v]",
+                      lane = lanes_.static_chunks() ? "$" : "";
+    for (const GridReduction& reduction : reductions_) {
+      const Node& node = graph_.node(reduction.node);
+      if (!reduction.per_column || !IsLongSum(context_, node)) continue;
+      const std::string name = context_.Name(node.result);
+      lines.push_back("FUSION_UNROLL");
+      lines.push_back(absl::StrCat("for (int v = 0; v < ", parameters_.vector_width, "; ++v) ",
+                                   lanes_.Guard() == "true" || lanes_.static_chunks()
+                                       ? ""
+                                       : absl::StrCat("if (", lanes_.Guard(), ") "),
+                                   "{"));
+      for (std::string& line :
+           entry(node, absl::StrCat(lane, "long_", name, at), absl::StrCat(lane, "acc_", name, at)))
+        lines.push_back(std::move(line));
+      lines.push_back("}");
+    }
+    if (lines.empty()) return std::nullopt;
+    lines.insert(lines.begin(), "(void)j;");
+    return lanes_.ChunkLoop(std::move(lines), false);
+  }
+  // A loop over steps, which gives the sums of as many rows as the column accumulators may take to the long
+  // ones.
+  ir::Statement StepLoop(const std::string& begin, const std::string& end, std::vector<ir::Statement> body) {
+    const int steps = StepsOfPart(values_.row_count());
+    std::optional<ir::Statement> add =
+        ForEachLongEntry([&](const Node& node, const std::string& long_sum, const std::string& accumulator) {
+          std::vector<std::string> lines = AddPart(context_, node, long_sum, accumulator);
+          // Those in shared memory begin here, since few rows need none.
+          if (!lanes_.static_chunks())
+            lines.insert(lines.begin(), absl::StrCat("if (first_step == 0) ", long_sum, " = ",
+                                                     LongSumType(context_, node), "();"));
+          return lines;
+        });
+    if (add && steps == 1) body.push_back(*std::exchange(add, std::nullopt));
+    if (!add)
+      return ir::Loop(absl::StrCat("for (fu_index step = ", begin, "; step < ", end, "; ++step)"),
+                      std::move(body));
+    std::vector<ir::Statement> parts = {
+        ir::Text(absl::StrCat("const fu_index last_step = first_step + ", steps, " < ", end,
+                              " ? first_step + ", steps, " : ", end, ";")),
+        ir::Loop("for (fu_index step = first_step; step < last_step; ++step)", std::move(body))};
+    parts.push_back(ir::If(absl::StrCat("last_step < ", end), {*std::move(add)}));
+    return ir::Loop(absl::StrCat("for (fu_index first_step = ", begin, "; first_step < ", end,
+                                 "; first_step += ", steps, ")"),
+                    std::move(parts));
   }
   // Steps that repeat rows where they have fewer: without guards all but the last are full, or (reversed) all
   // but the first, which stands beside their loop. In one loop the two would share registers, and spill.
@@ -165,11 +222,9 @@ class RowPanelLowering {
       return absl::StrCat("constexpr bool ", kFull, " = ", value ? "true" : "false", "; (void)", kFull, ";");
     };
     const std::string whole_steps = absl::StrCat("count / ", parameters_.rows_per_step);
-    ir::Statement loop =
-        ir::Loop(parameters_.reversed
-                     ? absl::StrCat("for (fu_index step = steps - ", whole_steps, "; step < steps; ++step)")
-                     : absl::StrCat("for (fu_index step = 0; step < ", whole_steps, "; ++step)"),
-                 with({full(true)}));
+    ir::Statement loop = parameters_.reversed
+                             ? StepLoop(absl::StrCat("steps - ", whole_steps), "steps", with({full(true)}))
+                             : StepLoop("0", whole_steps, with({full(true)}));
     ir::Statement rest =
         ir::If(absl::StrCat("count % ", parameters_.rows_per_step, " != 0"),
                with({full(false), parameters_.reversed ? "const fu_index step = 0;"
@@ -179,8 +234,7 @@ class RowPanelLowering {
     both.push_back(std::move(loop));
     both.push_back(std::move(rest));
     body_.push_back(ir::IfVersion(kWhole, true, std::move(both)));
-    body_.push_back(ir::IfVersion(
-        kWhole, false, {ir::Loop("for (fu_index step = 0; step < steps; ++step)", with({full(false)}))}));
+    body_.push_back(ir::IfVersion(kWhole, false, {StepLoop("0", "steps", with({full(false)}))}));
   }
   // Once without the guards, for rows that the lanes' vectors fill exactly, or (ragged) but for the last
   // chunk.
@@ -208,22 +262,41 @@ class RowPanelLowering {
     std::stable_sort(by_size.begin(), by_size.end(), [&](const GridReduction& a, const GridReduction& b) {
       return context_.AccumulatorBytes(graph_.node(a.node)) > context_.AccumulatorBytes(graph_.node(b.node));
     });
+    // Accumulators of f32 sums are the smallest, and their long sums come before them.
+    const auto shared_array = [&](const std::string& type, const std::string& name, int64_t bytes) {
+      // Those of this group: entries [group in block][columns].
+      body_.push_back(ir::Text(absl::StrCat(
+          type, "* const ", name, " = (", type, "*)(shared + ", shared_.bytes_per_entry, " * ", columns_, ")",
+          groups_per_block_ == 1 ? "" : absl::StrCat(" + (group % ", groups_per_block_, ") * ", columns_),
+          ";")));
+      shared_.bytes_per_entry += bytes * groups_per_block_;
+    };
+    bool long_sums_placed = false;
+    const auto place_long_sums = [&] {
+      if (std::exchange(long_sums_placed, true)) return;
+      for (const GridReduction& reduction : by_size)
+        if (const Node& node = graph_.node(reduction.node); reduction.per_column && IsLongSum(context_, node))
+          shared_array(LongSumType(context_, node), "long_" + context_.Name(node.result), kLongSumBytes);
+    };
     for (const GridReduction& reduction : by_size) {
       const Node& node = graph_.node(reduction.node);
-      const std::string name = "acc_" + context_.Name(node.result), monoid = context_.MonoidName(node);
+      const std::string name = context_.Name(node.result), monoid = context_.MonoidName(node);
+      const bool is_long = IsLongSum(context_, node);
       if (!reduction.per_column) {
-        body_.push_back(ir::Text(absl::StrCat(monoid, "::Acc ", name, " = ", monoid, "::identity();")));
+        body_.push_back(
+            ir::Text(is_long ? absl::StrCat(LongSumType(context_, node), " acc_", name, ";")
+                             : absl::StrCat(monoid, "::Acc acc_", name, " = ", monoid, "::identity();")));
       } else if (lanes_.static_chunks()) {
-        lane_variables_.push_back(lanes_.ChunkVariable(monoid + "::Acc", name, monoid + "::identity()"));
+        lane_variables_.push_back(
+            lanes_.ChunkVariable(monoid + "::Acc", "acc_" + name, monoid + "::identity()"));
+        if (is_long)
+          lane_variables_.push_back(lanes_.ChunkVariable(LongSumType(context_, node), "long_" + name,
+                                                         LongSumType(context_, node) + "()"));
       } else {
-        // Shared accumulators of this group: entries [group in block][columns].
-        body_.push_back(ir::Text(absl::StrCat(
-            monoid, "::Acc* const ", name, " = (", monoid, "::Acc*)(shared + ", shared_.bytes_per_entry,
-            " * ", columns_, ")",
-            groups_per_block_ == 1 ? "" : absl::StrCat(" + (group % ", groups_per_block_, ") * ", columns_),
-            ";")));
-        shared_.bytes_per_entry += int64_t{context_.AccumulatorBytes(node)} * groups_per_block_;
-        body_.push_back(lanes_.ChunkLoop({absl::StrCat(name, "[j + v] = ", monoid, "::identity();")}, true));
+        if (context_.AccumulatorBytes(node) < kLongSumBytes) place_long_sums();
+        shared_array(monoid + "::Acc", "acc_" + name, context_.AccumulatorBytes(node));
+        body_.push_back(
+            lanes_.ChunkLoop({absl::StrCat("acc_", name, "[j + v] = ", monoid, "::identity();")}, true));
       }
     }
   }
@@ -417,7 +490,10 @@ class RowPanelLowering {
       all.push_back(std::move(line));
     ir::Statement loop = lanes_.ChunkLoop(std::move(all), false);
     lanes_.FlushFlags(&body_);
-    body->push_back(std::move(loop));
+    if (lanes_.static_chunks())
+      body->push_back(std::move(loop));
+    else
+      EmitRowParts(row_reductions, std::move(loop), body);
     for (const Node* node : row_reductions) {
       const std::string name = context_.Name(node->result);
       body->push_back(
@@ -431,6 +507,51 @@ class RowPanelLowering {
       DefineRowResult(*node, ReductionFinish(context_, *node, values_.OfRow("total_" + name), operands),
                       body);
     }
+  }
+  // The loop over the columns of a row of any length, whose sums in f32 are long ones from some length on.
+  void EmitRowParts(const std::vector<const Node*>& row_reductions, ir::Statement loop,
+                    std::vector<ir::Statement>* body) {
+    std::vector<std::string> parts, ends;
+    const auto append = [&](std::vector<std::string> more, std::vector<std::string>* lines) {
+      if (values_.row_count() > 1)
+        lines->push_back(absl::StrCat("for (int r = 0; r < ", values_.row_count(), "; ++r) {"));
+      lines->insert(lines->end(), more.begin(), more.end());
+      if (values_.row_count() > 1) lines->push_back("}");
+    };
+    for (const Node* node : row_reductions) {
+      if (!IsLongSum(context_, *node)) continue;
+      const std::string name = context_.Name(node->result), type = LongSumType(context_, *node);
+      const std::string long_sum = values_.OfRow("$long_" + name),
+                        accumulator = values_.OfRow("$row_" + name);
+      lane_variables_.push_back(
+          {.type = type,
+           .name = "long_" + name,
+           .extents = values_.row_count() > 1 ? absl::StrCat("[", values_.row_count(), "]") : "",
+           .initial = type + "()",
+           .entries = values_.row_count()});
+      append(AddPart(context_, *node, long_sum, accumulator), &parts);
+      std::vector<std::string> end = EndLongSum(long_sum, accumulator);
+      end.push_back(absl::StrCat(long_sum, " = ", type, "();"));  // for the next row
+      append(std::move(end), &ends);
+    }
+    if (parts.empty()) {
+      body->push_back(std::move(loop));
+      return;
+    }
+    // The loop of ChunkLoop, in parts.
+    const std::string stride = absl::StrCat("(fu_index)lanes * ", parameters_.vector_width),
+                      part = absl::StrCat("(fu_index)lanes * ",
+                                          parameters_.vector_width * StepsOfPart(parameters_.vector_width));
+    loop.text =
+        absl::StrCat("for (fu_index column = first_column; column < last_column; column += ", stride, ")");
+    body->push_back(
+        ir::Loop(absl::StrCat("for (fu_index first_column = 0; first_column < ", columns_,
+                              "; first_column += ", part, ")"),
+                 {ir::Text(absl::StrCat("const fu_index last_column = first_column + ", part, " < ", columns_,
+                                        " ? first_column + ", part, " : ", columns_, ";")),
+                  std::move(loop),
+                  ir::If(absl::StrCat("last_column < ", columns_), {ir::LanePhase(std::move(parts))})}));
+    body->push_back(ir::If(absl::StrCat(columns_, " > ", part), {ir::LanePhase(std::move(ends))}));
   }
   void DefineRowResult(const Node& node, const std::string& text, std::vector<ir::Statement>* body) {
     const std::string name = "u_" + context_.Name(node.result);
@@ -451,18 +572,32 @@ class RowPanelLowering {
       return;
     }
     const std::string monoid = context_.MonoidName(node), name = context_.Name(node.result);
-    EmitRowTexts({absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", monoid, "::lift(",
-                               ReductionTerm(context_, node, operands), ", row));")},
+    const std::string term =
+        absl::StrCat(monoid, "::lift(", ReductionTerm(context_, node, operands), ", row)");
+    EmitRowTexts({IsLongSum(context_, node)
+                      ? absl::StrCat("acc_", name, ".add(", term, ");")
+                      : absl::StrCat("acc_", name, " = ", monoid, "::combine(acc_", name, ", ", term, ");")},
                  StepRows::kPresent, body);
   }
 
   // What this group adds to the reductions over the grid.
   void EmitPartials() {
     std::vector<std::string> lines, vectors, leader;
+    std::optional<ir::Statement> end =
+        ForEachLongEntry([](const Node&, const std::string& long_sum, const std::string& accumulator) {
+          return EndLongSum(long_sum, accumulator);
+        });
+    if (end)
+      body_.push_back(
+          lanes_.static_chunks()
+              ? *std::move(end)
+              : ir::If(absl::StrCat("steps > ", StepsOfPart(values_.row_count())), {*std::move(end)}));
     for (const GridReduction& reduction : reductions_) {
-      const std::string name = "acc_" + context_.Name(graph_.node(reduction.node).result);
+      const Node& node = graph_.node(reduction.node);
+      const std::string name = "acc_" + context_.Name(node.result);
       if (!reduction.per_column) {
-        leader.push_back(GroupPart(context_, reduction, name));
+        leader.push_back(
+            GroupPart(context_, reduction, IsLongSum(context_, node) ? name + ".value()" : name));
         continue;
       }
       const std::string target = GridReductionTarget(context_, reduction);
@@ -474,9 +609,9 @@ class RowPanelLowering {
                          {"FUSION_UNROLL", absl::StrCat("for (int v = 0; v < ", width, "; ++v) if (",
                                                         lanes_.Guard(), ") ", entry, " = ", added, ";")});
       if (reduction.atomic && lanes_.static_chunks())
-        vectors.push_back(absl::StrCat("fu_atomic_add<", width, ">(", target, ", $", name, "[c], j, ",
-                                       columns_, ", fu_aligned(", target, "));"));
-      else if (lanes_.static_chunks() && width * context_.AccumulatorBytes(graph_.node(reduction.node)) == 16)
+        vectors.push_back(
+            absl::StrCat("fu_atomic_add<", width, ">(", target, ", $", name, "[c], j, ", columns_, ");"));
+      else if (lanes_.static_chunks() && width * context_.AccumulatorBytes(node) == 16)
         vectors.push_back(absl::StrCat("fu_store<", width, ">(", target, " + ", part(), " * ", columns_,
                                        ", $", name, "[c], j, ", columns_, ", ", columns_, " % ", width,
                                        " == 0);"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "server/codegen/long_sums.h"
 #include "server/codegen/lowering_context.h"
 
 namespace fusion {
@@ -134,13 +135,43 @@ class VectorLowering {
                                      Aligned(value), ");"));
     }
     if (unroll > 1) lines.push_back("}");
+    std::vector<std::string> parts, ends;
+    for (NodeId id : vector_nodes_) {
+      const Node& node = graph_.node(id);
+      if (!IsLongSum(context_, node)) continue;
+      const std::string name = context_.Name(node.result);
+      lane_variables_.push_back({.type = LongSumType(context_, node),
+                                 .name = "long_" + name,
+                                 .initial = LongSumType(context_, node) + "()"});
+      for (std::string& line : AddPart(context_, node, "$long_" + name, "$acc_" + name))
+        parts.push_back(std::move(line));
+      for (std::string& line : EndLongSum("$long_" + name, "$acc_" + name)) ends.push_back(std::move(line));
+    }
+    const int steps_of_part = StepsOfPart(width * unroll);
+    if (steps_of_part == 1) {
+      lines.insert(lines.end(), parts.begin(), parts.end());
+      parts.clear();
+    }
     const int64_t tile = int64_t{threads} * width * unroll;
     const std::string remaining =
         width == 1 ? "extent - base" : absl::StrCat("(extent - base + ", width - 1, ") / ", width);
-    body_.push_back(ir::Loop(
-        absl::StrCat("for (fu_index base = group * ", tile, "; base < extent; base += groups * ", tile, ")"),
-        {ir::LanePhase(
-            lines, unroll > 1 ? "" : absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"))}));
+    ir::Statement step = ir::LanePhase(
+        lines, unroll > 1 ? "" : absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"));
+    if (parts.empty()) {
+      body_.push_back(ir::Loop(absl::StrCat("for (fu_index base = group * ", tile,
+                                            "; base < extent; base += groups * ", tile, ")"),
+                               {std::move(step)}));
+    } else {
+      const std::string stride = absl::StrCat("groups * ", tile * steps_of_part);
+      body_.push_back(ir::Loop(
+          absl::StrCat("for (fu_index first = group * ", tile, "; first < extent; first += ", stride, ")"),
+          {ir::Text(absl::StrCat("const fu_index last = extent - first < ", stride, " ? extent : first + ",
+                                 stride, ";")),
+           ir::Loop(absl::StrCat("for (fu_index base = first; base < last; base += groups * ", tile, ")"),
+                    {std::move(step)}),
+           ir::LanePhase(std::move(parts))}));
+    }
+    if (!ends.empty()) body_.push_back(ir::LanePhase(std::move(ends)));
   }
 
   // What a vector node computes for entry v.

@@ -141,7 +141,7 @@ int ItemsPerElement(const Graph& graph, const Node& node, int choice) {
 
 bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel) {
   const Overload& overload = *reduction.overload;
-  if (overload.monoid != v1::SUM) return false;
+  if (overload.monoid != v1::SUM || graph.value(reduction.result).type.data_type != v1::F64) return false;
   if (overload.finish_routine.empty()) return true;
   if (overload.part_routine.empty()) return false;
   return std::none_of(overload.finish_operands.begin(), overload.finish_operands.end(), [&](int k) {

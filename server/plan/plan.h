@@ -196,7 +196,8 @@ bool GivenUpLast(Skeleton skeleton);
 int ItemsPerElement(const Graph& graph, const Node& node, int choice);
 
 // Whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the grid to
-// the stored result itself: a sum of parts, which begins as a value that is at hand when the kernel starts.
+// the stored result itself: a sum of parts in f64, which begins as a value that is at hand when the kernel
+// starts. In f32 each of hundreds of groups would take its rounding from the sum.
 bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel);
 
 // Disjoint fusion implementations that together compute the graph, in an order in which they can run.

@@ -98,6 +98,7 @@ struct RowPanelNeeds {
   int live_computed_rows = 0;  // of computed ones alone
   int row_reductions = 0;
   int64_t accumulator_bytes = 0;  // of one column
+  int64_t long_sum_bytes = 0;     // beside them, of one column
   bool columns_alone =
       true;  // nothing is reduced or computed over rows, or to scalars: any part of the columns will do
   // Nothing over the matrix waits for a row's reduction, and nothing is reduced to scalars: a block may have

@@ -19,6 +19,11 @@ int AccumulatorBytes(const FusionShape& shape, const Node& node) {
                                               : DataTypeBytes(shape.graph.value(node.result).type.data_type);
 }
 
+// A sum in f32 has a long sum beside its accumulator (fu_long).
+int LongSumBytes(const FusionShape& shape, const Node& node) {
+  return node.overload->monoid == v1::SUM && shape.graph.value(node.result).type.data_type == v1::F32 ? 8 : 0;
+}
+
 // Bounds of registers are tried up to so many blocks on a multiprocessor.
 constexpr int kMostResident = 4;
 
@@ -59,9 +64,10 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
     needs.row_parts &= !over_matrix || panel.phases[i] == 0;
     needs.row_parts &= !node.is_reduction() || (over_matrix && !node.result_map.empty());
     if (node.is_reduction() && node.dimensions.size() == 2 && !node.result_map.empty()) {
-      if (shape.IsGridReduction(i))
+      if (shape.IsGridReduction(i)) {
         needs.accumulator_bytes += AccumulatorBytes(shape, node);
-      else
+        needs.long_sum_bytes += LongSumBytes(shape, node);
+      } else
         ++needs.row_reductions;
     }
     if (!node.is_reduction() && node.result_map.size() == 2)
@@ -151,7 +157,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     if (parameters.load_path == LoadPath::kBulk)
       traits.shared_bytes += int64_t{8} * stages * threads / 32 + 16;
   } else {
-    traits.shared_bytes = needs.accumulator_bytes * groups * columns;
+    traits.shared_bytes = (needs.accumulator_bytes + needs.long_sum_bytes) * groups * columns;
   }
   traits.shared_bytes += kept_bytes;
   // Beside it, what reductions exchange (fu_scratch).

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/printer.h"
 #include "server/codegen/program.h"
@@ -79,12 +80,13 @@ TEST(ZeroedEntries, TheHostSetsThemBeforeItsThreadsStart) {
   EXPECT_THAT(text, Not(HasSubstr("fu_grid")));
 }
 
-void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
+void ExpectEntriesOnce(const std::string& type, const std::string& column_sum, bool in_place) {
   v1::GraphSource source;
-  source.set_fuse(
+  source.set_fuse(absl::StrReplaceAll(
       absl::StrCat("size m, n; matrix[m,n] A; vector[n] p, s; vector[m] r, q; input A, p, r;"
                    "q = gemv(1.0, A, p, 1.0, r); s = ",
-                   column_sum, "; return q, s;"));
+                   column_sum, "; return q, s;"),
+      {{"matrix", type + " matrix"}, {"vector", type + " vector"}}));
   source.set_file_name("test.fuse");
   auto graph = ParseSource(source, *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -111,11 +113,13 @@ void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
     EXPECT_EQ(code->workspace[0].per_group, !atomic);
     const GridRule& grid = code->launches[0].grid;
     const int64_t groups = atomic ? 1 : GridGroups(grid, sizes, 132);
-    EXPECT_EQ(WorkspaceBytes(code->workspace[0], {grid}, sizes, 132), groups * 1001 * 4);
+    // Entries that all groups add to are f64.
+    const int bytes = atomic || type == "f64" ? 8 : 4;
+    EXPECT_EQ(WorkspaceBytes(code->workspace[0], {grid}, sizes, 132), groups * 1001 * bytes);
     const v1::Program program =
         BuildProgram(**graph, sizes, {{&*code, "x"}}, {.name = "p", .multiprocessors = 132});
-    EXPECT_GE(program.workspace_bytes(), groups * 1001 * 4);
-    EXPECT_LT(program.workspace_bytes(), groups * 1001 * 4 + 256);
+    EXPECT_GE(program.workspace_bytes(), groups * 1001 * bytes);
+    EXPECT_LT(program.workspace_bytes(), groups * 1001 * bytes + 256);
 
     std::vector<FusionCode> reference;
     for (const Node& node : (*graph)->nodes())
@@ -128,8 +132,8 @@ void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
     for (const v1::ArtifactFile& file : folder.files()) {
       if (file.path() != "fused.cu") continue;
       EXPECT_THAT(file.content(),
-                  HasSubstr(atomic ? "scratch += Align((size_t)(n_n) * 4);"
-                                   : "scratch += Align((size_t)(layout.grid_0_0 * 1 * n_n) * 4);"));
+                  HasSubstr(absl::StrCat("scratch += Align((size_t)(",
+                                         atomic ? "n_n" : "layout.grid_0_0 * 1 * n_n", ") * ", bytes, ");")));
     }
   }
   EXPECT_TRUE(seen[false]);
@@ -137,15 +141,18 @@ void ExpectEntriesOnce(const std::string& column_sum, bool in_place) {
 }
 
 TEST(AtomicSums, TakeTheirEntriesOnceWhereverWorkspaceIsCounted) {
-  ExpectEntriesOnce("colnrm2(A)", false);
-  ExpectEntriesOnce("gemtv(1.0, A, r)", true);
+  for (const std::string type : {"f32", "f64"}) {
+    ExpectEntriesOnce(type, "colnrm2(A)", false);
+    ExpectEntriesOnce(type, "gemtv(1.0, A, r)", type == "f64");
+  }
 }
 
 // What the sum begins as must be at hand when the kernel starts.
-TEST(AtomicSums, AreAddedToTheResultItselfUnlessItsBeginIsComputed) {
+TEST(AtomicSums, AreAddedToTheResultItselfInF64UnlessItsBeginIsComputed) {
   v1::GraphSource source;
   source.set_fuse(
-      "size n; matrix[n,n] A; vector[n] p, q, s, t; input A, p; q = gemv(1.0, A, p); s = gemtv(1.0, A, p, "
+      "size n; f64 matrix[n,n] A; f64 vector[n] p, q, s, t; input A, p; q = gemv(1.0, A, p); s = gemtv(1.0, "
+      "A, p, "
       "1.0, q);"
       "t = gemtv(1.0, A, p, 1.0, p); return q, s, t;");
   source.set_file_name("test.fuse");
@@ -159,6 +166,17 @@ TEST(AtomicSums, AreAddedToTheResultItselfUnlessItsBeginIsComputed) {
   EXPECT_FALSE(AddsInPlace(**graph, nodes[1], all));
   EXPECT_TRUE(AddsInPlace(**graph, nodes[1], without_q));
   EXPECT_TRUE(AddsInPlace(**graph, nodes[2], all));
+}
+
+// Hundreds of groups would each round what is there by then.
+TEST(AtomicSums, OfF32AreAddedUpInF64) {
+  v1::GraphSource source;
+  source.set_fuse("size n; matrix[n,n] A; vector[n] p, s; input A, p; s = gemtv(1.0, A, p); return s;");
+  source.set_file_name("test.fuse");
+  auto graph = ParseSource(source, *Catalog::BuiltIn());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  NodeSet none;
+  EXPECT_FALSE(AddsInPlace(**graph, (*graph)->nodes()[0], none));
 }
 
 }  // namespace

@@ -24,6 +24,23 @@ std::shared_ptr<const Graph> Parse(const std::string& text) {
   return *graph;
 }
 
+// A whole number has no sign where it is 0.
+TEST(Literals, KeepTheirSignInGeneratedCode) {
+  const auto graph = Parse(
+      "size n; vector[n] x, a, b, c; input x; a = scale(-0.0, x); b = shift(2, a); c = scale(1e-30, b); "
+      "return "
+      "c;");
+  const CostModel model(DescribedDevice(v1::HOST));
+  std::string text;
+  for (const Node& node : graph->nodes()) {
+    auto code = LowerFusion(*graph, ReferenceImplementation(*graph, node.id, {{"n", 1000}}, model), {});
+    ASSERT_TRUE(code.ok()) << code.status();
+    text += PrintHost(code->launches[0].kernel);
+  }
+  for (const char* literal : {"float(-0.0)", "float(2.0)", "float(1.0000000000000001e-30)"})
+    EXPECT_NE(text.find(literal), std::string::npos) << literal << "\n" << text;
+}
+
 TEST(GridBlocks, ClampedToOneAndToTheDevice) {
   const GridRule rule{
       .extents = {Extent{.name = "n"}}, .items_per_block = 100, .blocks_per_multiprocessor = 2};

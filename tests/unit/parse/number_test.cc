@@ -45,6 +45,8 @@ TEST(LiteralText, IsShortAndReadsBack) {
   EXPECT_EQ(LiteralText(1e-30), "1e-30");
   EXPECT_EQ(LiteralText(1e100), "1e+100");
   EXPECT_EQ(LiteralText(-0.0), "-0.0");
+  for (const char* zero : {"-0", "-0.0", "-0e5", "-1e-400"})
+    EXPECT_TRUE(std::signbit(*ParseLiteral(zero))) << zero;
   for (double value : {0.1, 1e-5, 1e5, 1e22, 3e-7, 123456789.125, std::numeric_limits<double>::denorm_min(),
                        std::numeric_limits<double>::max(), 2.0 / 3}) {
     EXPECT_EQ(*ParseLiteral(LiteralText(value)), value) << LiteralText(value);
