@@ -88,7 +88,8 @@ class CudaBackend : public ExecutionBackend {
   // it, and what `queue_more` queues behind it, where there is something.
   absl::StatusOr<double> Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds,
                               const std::function<absl::Status()>& queue_more = nullptr);
-  absl::StatusOr<double> MeasureCopyBandwidth();
+  // Sets copy_bytes_per_second and copy_spread.
+  absl::Status MeasureCopies(v1::DeviceDescription* device);
   absl::StatusOr<double> MeasureLaunchSeconds();
 
   const CudaDriver& driver_;

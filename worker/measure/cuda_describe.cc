@@ -1,10 +1,12 @@
 // CudaBackend::Describe: what the device is and how fast it copies and launches, measured.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "worker/build/builder.h"
 #include "worker/measure/cuda_backend.h"
+#include "worker/measure/statistics.h"
 #include "worker/measure/status_macros.h"
 
 namespace fusion {
@@ -17,14 +19,9 @@ int CoresPerMultiprocessor(int major, int minor) {
   return 128;
 }
 
-double Median(std::vector<double> samples) {
-  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
-  return samples[samples.size() / 2];
-}
-
 }  // namespace
 
-absl::StatusOr<double> CudaBackend::MeasureCopyBandwidth() {
+absl::Status CudaBackend::MeasureCopies(v1::DeviceDescription* device) {
   absl::StatusOr<MemoryInfo> memory = Memory();
   if (!memory.ok()) return memory.status();
   const int64_t bytes = std::min<int64_t>(int64_t{1} << 30, memory->free_bytes / 4) / 256 * 256;
@@ -55,7 +52,10 @@ absl::StatusOr<double> CudaBackend::MeasureCopyBandwidth() {
   Free(*from);
   Free(*to);
   if (!status.ok()) return status;
-  return 2.0 * bytes / Median(samples);
+  const v1::Statistics times = TimeStatistics(samples);
+  device->set_copy_bytes_per_second(2.0 * bytes / times.median());
+  device->set_copy_spread(Uncertainty(times, samples.size()));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<double> CudaBackend::MeasureLaunchSeconds() {
@@ -73,7 +73,7 @@ absl::StatusOr<double> CudaBackend::MeasureLaunchSeconds() {
     if (!seconds.ok()) return seconds.status();
     samples.push_back(*seconds / kLaunches);
   }
-  return Median(samples);
+  return TimeStatistics(std::move(samples)).median();
 }
 
 absl::StatusOr<v1::DeviceDescription> CudaDeviceOutline(const std::string& uuid) {
@@ -118,9 +118,7 @@ absl::StatusOr<v1::DeviceDescription> CudaBackend::Describe() {
   device.set_peak_flops(2.0 * CoresPerMultiprocessor(major, minor) * device.multiprocessors() * 1e3 *
                         Attribute(kClockRateKilohertz));
   device.set_uuid(uuid_);
-  absl::StatusOr<double> bandwidth = MeasureCopyBandwidth();
-  if (!bandwidth.ok()) return bandwidth.status();
-  device.set_copy_bytes_per_second(*bandwidth);
+  FUSION_RETURN_IF_ERROR(MeasureCopies(&device));
   absl::StatusOr<double> launch_seconds = MeasureLaunchSeconds();
   if (!launch_seconds.ok()) return launch_seconds.status();
   device.set_launch_seconds(*launch_seconds);

@@ -16,6 +16,7 @@
 #include "worker/build/host_builder.h"
 #include "worker/measure/host_backend.h"
 #include "worker/measure/parallel.h"
+#include "worker/measure/statistics.h"
 
 namespace fusion {
 namespace {
@@ -24,18 +25,25 @@ double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Median of `count` timed calls, after one that is not counted.
+// Of timed calls, after one that is not counted: at least `fewest`, and more, up to kMostCalls, while their
+// time is not steady, since other work on the machine makes most of them slow.
+constexpr size_t kMostCalls = 41;
+struct CallTimes {
+  v1::Statistics seconds;
+  double uncertainty = 0;
+};
 template <class Body>
-double MedianSeconds(int count, Body body) {
+CallTimes TimeCalls(size_t fewest, Body body) {
   body();
   std::vector<double> samples;
-  for (int i = 0; i < count; ++i) {
+  v1::Statistics times;
+  do {
     const auto start = std::chrono::steady_clock::now();
     body();
     samples.push_back(Seconds(std::chrono::steady_clock::now() - start));
-  }
-  std::nth_element(samples.begin(), samples.begin() + count / 2, samples.end());
-  return samples[count / 2];
+    if (samples.size() >= fewest) times = TimeStatistics(samples);
+  } while (samples.size() < fewest || (samples.size() < kMostCalls && !IsSteady(times, samples.size())));
+  return {times, Uncertainty(times, samples.size())};
 }
 
 std::string ProcessorName() {
@@ -78,30 +86,39 @@ double PeakFlops(int cores) {
 #endif
   constexpr int64_t kRepeats = 400000;
   std::vector<float> results(cores);
-  const double seconds = MedianSeconds(5, [&] {
-    ParallelRanges(cores, 1, [&](int64_t begin, int64_t) { results[begin] = kernel(kRepeats); });
-  });
+  const double seconds =
+      TimeCalls(5, [&] {
+        ParallelRanges(cores, 1, [&](int64_t begin, int64_t) { results[begin] = kernel(kRepeats); });
+      }).seconds.median();
   volatile float used = results[0];
   (void)used;
   return 2.0 * 12 * width * kRepeats * cores / seconds;
 }
 
-double CopyBytesPerSecond(int cores, int64_t memory_bytes) {
-  const int64_t bytes = std::min<int64_t>(256 << 20, memory_bytes / 16);
+// The rate of copies of data that no cache holds, and how far they differ; nothing where there is no memory.
+// Each sample copies another part, so that it is short, and the caches hold parts copied long before.
+void MeasureCopies(int cores, int64_t memory_bytes, v1::DeviceDescription* device) {
+  constexpr int kParts = 8;
+  const int64_t part = std::min<int64_t>(256 << 20, memory_bytes / 16) / kParts;
   absl::StatusOr<std::unique_ptr<ExecutionBackend>> backend = HostBackend::Open();
-  absl::StatusOr<DeviceAddress> from = (*backend)->Allocate(bytes), to = (*backend)->Allocate(bytes);
-  if (!from.ok() || !to.ok()) return 0;
+  absl::StatusOr<DeviceAddress> from = (*backend)->Allocate(kParts * part),
+                                to = (*backend)->Allocate(kParts * part);
+  if (!from.ok() || !to.ok() || part == 0) return;
   char* source = reinterpret_cast<char*>(*from);
   char* target = reinterpret_cast<char*>(*to);
-  const int64_t share = (bytes / cores + 4095) / 4096 * 4096;
-  ParallelRanges(bytes, share,
-                 [&](int64_t begin, int64_t end) { std::memset(source + begin, 1, end - begin); });
-  const double seconds = MedianSeconds(7, [&] {
-    ParallelRanges(bytes, share, [&](int64_t begin, int64_t end) {
-      std::memcpy(target + begin, source + begin, end - begin);
+  const int64_t share = (part / cores + 4095) / 4096 * 4096;
+  for (char* data : {source, target})
+    ParallelRanges(kParts * part, share,
+                   [&](int64_t begin, int64_t end) { std::memset(data + begin, 1, end - begin); });
+  int64_t copied = 0;
+  const CallTimes times = TimeCalls(3 * kParts, [&] {
+    const int64_t first = copied++ % kParts * part;
+    ParallelRanges(part, share, [&](int64_t begin, int64_t end) {
+      std::memcpy(target + first + begin, source + first + begin, end - begin);
     });
   });
-  return 2.0 * bytes / seconds;
+  device->set_copy_bytes_per_second(2.0 * part / times.seconds.median());
+  device->set_copy_spread(times.uncertainty);
 }
 
 }  // namespace
@@ -139,9 +156,10 @@ absl::StatusOr<v1::DeviceDescription> HostBackend::Describe() {
   device.set_shared_bytes_per_multiprocessor(core_cache);
   device.set_l2_bytes(std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), core_cache));
   device.set_memory_bytes(memory->total_bytes);
-  device.set_copy_bytes_per_second(CopyBytesPerSecond(cores, memory->free_bytes));
+  MeasureCopies(cores, memory->free_bytes, &device);
   device.set_peak_flops(PeakFlops(cores));
-  device.set_launch_seconds(MedianSeconds(201, [&] { ParallelRanges(cores, 1, [](int64_t, int64_t) {}); }));
+  device.set_launch_seconds(
+      TimeCalls(201, [&] { ParallelRanges(cores, 1, [](int64_t, int64_t) {}); }).seconds.median());
   device.set_uuid(HostUuid());
   return device;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/measure/machine_load.h"
 #include "worker/measure/message_pipe.h"
 #include "worker/measure/status_macros.h"
 #include "worker/measure/time_remainder.h"
@@ -88,15 +89,16 @@ constexpr double kMostRunsBeyondSampling = 50;
 absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::TimeTask& task,
                                                const BinaryGetter& get_binary,
                                                const TimeTaskOptions& options) {
+  const MachineLoad load;  // a confined runner cannot see it
   RunnerLimits limits;
   const v1::MeasurementMethod method = CompleteMethod(task.method());
   limits.run_seconds = method.run_deadline_seconds();
   limits.reference_seconds = std::max(60.0, 10 * limits.run_seconds);
   // The others go by what the runner says it is doing, which native code of a candidate can forge.
-  limits.total_seconds =
-      limits.set_up_seconds + limits.reference_seconds +
-      (task.programs_size() + 1) * (limits.set_up_seconds + limits.load_seconds + method.seconds_limit() +
-                                    kMostRunsBeyondSampling * limits.run_seconds);
+  limits.total_seconds = limits.set_up_seconds + limits.reference_seconds +
+                         (task.programs_size() + 1) * (limits.set_up_seconds + limits.load_seconds +
+                                                       kPatience * method.seconds_limit() +
+                                                       kMostRunsBeyondSampling * limits.run_seconds);
   limits.reply_bytes = MostReplyBytes(task, method);
   limits.progress_replies =
       2 * (task.programs_size() + 2);  // each program and the end are told once; twice is no attack
@@ -162,6 +164,7 @@ absl::StatusOr<v1::TimeResult> ExecuteTimeTask(RunnerProcess& runner, const v1::
     }
     remainder.DropDecided();
   }
+  load.Describe(result.mutable_conditions());
   return result;
 }
 

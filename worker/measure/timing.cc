@@ -244,20 +244,23 @@ class ProtocolRun {
 
   bool Finished(const Subject& subject, int rounds) const {
     if (rounds < method_.minimum_samples()) return false;
-    if (rounds >= method_.maximum_samples() || subject.spent_seconds >= method_.seconds_limit()) return true;
-    std::vector<double> samples;
-    for (const auto& [round, seconds] : method_.warm() ? subject.warm : subject.cold)
-      samples.push_back(seconds);
-    return RelativeHalfWidth(ComputeStatistics(std::move(samples))) <= method_.relative_half_width();
+    if (rounds >= method_.maximum_samples()) return true;
+    const std::map<int, double>& samples = method_.warm() ? subject.warm : subject.cold;
+    const v1::Statistics times = TimeStatistics(Samples(samples));
+    const double limit = method_.seconds_limit() * (IsSteady(times, samples.size()) ? 1 : kPatience);
+    if (subject.spent_seconds >= limit) return true;
+    return times.samples() >= method_.minimum_samples() &&
+           RelativeHalfWidth(times) <= method_.relative_half_width();
   }
 
   // Runs in a warm sample; not always as many, so that no run can know from those before it whether it will
   // be looked at.
   int WarmSeries(const Subject& subject) {
-    const auto cold = subject.cold.find(round_);
-    if (cold == subject.cold.end() || !(cold->second > 0)) return 1;
+    double cold = std::numeric_limits<double>::infinity();  // the least: a disturbed one says nothing
+    for (const auto& [round, seconds] : subject.cold) cold = std::min(cold, seconds);
+    if (!std::isfinite(cold) || !(cold > 0)) return 1;
     const int longest =
-        static_cast<int>(std::clamp(kWarmSeriesSeconds / cold->second, 1.0, double(kMaximumWarmSeries)));
+        static_cast<int>(std::clamp(kWarmSeriesSeconds / cold, 1.0, double(kMaximumWarmSeries)));
     return longest - std::uniform_int_distribution<int>(0, std::min(kWarmSeriesSlack, longest - 1))(random_);
   }
 
@@ -345,13 +348,22 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
+  static std::vector<double> Samples(const std::map<int, double>& by_round) {
+    std::vector<double> samples;
+    for (const auto& [round, seconds] : by_round) samples.push_back(seconds);
+    return samples;
+  }
+
   static v1::Statistics PairedSpeedup(const std::map<int, double>& unfused,
                                       const std::map<int, double>& fused) {
-    std::vector<double> speedups;
-    for (const auto& [round, seconds] : fused)
-      if (auto paired = unfused.find(round); paired != unfused.end() && seconds > 0)
-        speedups.push_back(paired->second / seconds);
-    return ComputeStatistics(std::move(speedups));
+    std::vector<double> slow, fast;
+    for (const auto& [round, seconds] : fused) {
+      const auto paired = unfused.find(round);
+      if (paired == unfused.end() || !(seconds > 0)) continue;
+      slow.push_back(paired->second);
+      fast.push_back(seconds);
+    }
+    return PairedRatio(slow, fast);
   }
 
   void Summarize(Subject* subject, double copy_bytes_per_second) {
@@ -364,10 +376,10 @@ class ProtocolRun {
             : nullptr;
     for (const auto& [round, seconds] : subject->cold) measurement->add_cold_samples(seconds);
     for (const auto& [round, seconds] : subject->warm) measurement->add_warm_samples(seconds);
-    *measurement->mutable_cold() =
-        ComputeStatistics({measurement->cold_samples().begin(), measurement->cold_samples().end()});
-    *measurement->mutable_warm() =
-        ComputeStatistics({measurement->warm_samples().begin(), measurement->warm_samples().end()});
+    *measurement->mutable_cold() = TimeStatistics(Samples(subject->cold));
+    *measurement->mutable_warm() = TimeStatistics(Samples(subject->warm));
+    measurement->set_steady(method_.warm() ? IsSteady(measurement->warm(), subject->warm.size())
+                                           : IsSteady(measurement->cold(), subject->cold.size()));
     if (unfused != nullptr) {
       *measurement->mutable_paired_speedup() = PairedSpeedup(unfused->cold, subject->cold);
       *measurement->mutable_paired_warm_speedup() = PairedSpeedup(unfused->warm, subject->warm);

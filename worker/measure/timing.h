@@ -4,8 +4,10 @@
 // unfused program among them, in an order that rotates, so that drift of the clocks hits all alike and
 // speed-ups are paired. A program takes part until the 95 % interval of its cold median (or, if the method
 // says so, warm one) is narrow enough, or its samples or seconds are used up; the unfused one as long as any
-// other. At last every program runs once more, timed, and is judged on that run and on a few that follow it
-// without any between: what rests in a turn is found.
+// other. Samples that something disturbed do not count (statistics.h): while too few are left to say what a
+// run takes, as on a busy machine, a program has kPatience times its seconds. At last every program runs once
+// more, timed, and is judged on that run and on a few that follow it without any between: what rests in a
+// turn is found.
 #pragma once
 
 #include <functional>
@@ -16,6 +18,9 @@
 #include "worker/measure/session_data.h"
 
 namespace fusion {
+
+// How much longer a program is sampled whose time is not steady.
+inline constexpr double kPatience = 4;
 
 // Called for a program that is out: number (kUnfusedProgram or its position) and what is known of it.
 using FinishedCallback = std::function<void(int, const v1::ProgramMeasurement&)>;

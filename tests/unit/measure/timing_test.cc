@@ -191,8 +191,8 @@ class TimingTest : public ::testing::Test {
   BinaryMap binaries_;
 };
 
-// One of them never settles: half of its samples are twice the others.
-double Restless(int round) { return round % 2 == 0 ? 1e-3 : 2e-3; }
+// One of them never settles: half of its samples are a fifth longer than the others.
+double Restless(int round) { return round % 2 == 0 ? 1e-3 : 1.2e-3; }
 
 TEST_F(TimingTest, WarmIntervalEndsSamplingWhereWarmTimesRank) {
   for (bool warm : {false, true}) {
@@ -319,6 +319,37 @@ TEST_F(TimingTest, WithoutAnUnfusedProgramNothingIsPaired) {
   EXPECT_EQ(result.programs(0).paired_speedup().samples(), 0);
   EXPECT_EQ(result.programs(0).paired_warm_speedup().samples(), 0);
   EXPECT_GT(result.programs(0).warm().samples(), 0);
+}
+
+// Of three runs other processes have two, each for some time slices.
+double Busy(double seconds, int round) { return round % 3 == 1 ? seconds : seconds + 5e-3 * (1 + round % 7); }
+
+TEST_F(TimingTest, OnABusyMachineTheUndisturbedRunsAreTheTime) {
+  const v1::TimeResult result = Measure([&](const std::string& kernel, bool flush_cache, int round) {
+    return flush_cache ? Busy(kernel == "plain" ? 4e-4 : 1e-4, round) : 1e-4;
+  });
+  const v1::ProgramMeasurement& fast = result.programs(0);
+  EXPECT_DOUBLE_EQ(fast.cold().median(), 1e-4);
+  EXPECT_DOUBLE_EQ(fast.cold().high(), 1e-4);
+  EXPECT_DOUBLE_EQ(fast.paired_speedup().median(), 4);
+  EXPECT_GT(fast.cold().spread(), 50);
+  EXPECT_LT(fast.cold().samples(), fast.cold_samples_size() / 2);
+  EXPECT_TRUE(fast.steady());
+  // Sampling ends when as many as a quiet machine needs went undisturbed.
+  EXPECT_GE(fast.cold().samples(), 7);
+  EXPECT_LT(fast.cold_samples_size(), 31);
+}
+
+TEST_F(TimingTest, SamplesThatScatterAreNotSteadyAndTakenToTheLast) {
+  for (bool warm : {false, true}) {
+    task_.mutable_method()->set_warm(warm);
+    const v1::TimeResult result = Measure([&](const std::string& kernel, bool flush_cache, int round) {
+      return kernel == "fast" && flush_cache != warm ? 1e-4 * std::pow(1.2, round) : 1e-4;
+    });
+    EXPECT_FALSE(result.programs(0).steady()) << warm;
+    EXPECT_EQ(result.programs(0).cold_samples_size(), 31) << warm;
+    EXPECT_TRUE(result.unfused().steady()) << warm;
+  }
 }
 
 }  // namespace
