@@ -7,10 +7,8 @@ namespace fusion {
 namespace {
 
 Json StatisticsJson(const v1::Statistics& statistics) {
-  return {{"median", statistics.median()},
-          {"low", statistics.low()},
-          {"high", statistics.high()},
-          {"samples", statistics.samples()}};
+  return {{"median", statistics.median()},   {"low", statistics.low()},     {"high", statistics.high()},
+          {"samples", statistics.samples()}, {"quick", statistics.quick()}, {"spread", statistics.spread()}};
 }
 
 Json SizesJson(const v1::GraphSummary& graph) {
@@ -30,7 +28,8 @@ Json DeviceJson(const v1::DeviceDescription& device) {
   return {{"name", device.name()},
           {"target", TargetName(device.target())},
           {"arch", device.arch()},
-          {"copy_bytes_per_second", device.copy_bytes_per_second()}};
+          {"copy_bytes_per_second", device.copy_bytes_per_second()},
+          {"copy_spread", device.copy_spread()}};
 }
 
 Json SearchJson(const v1::SearchSummary& search) {
@@ -94,6 +93,7 @@ Json MeasuredCandidateJson(const v1::Candidate& candidate) {
                {"measured_seconds", ok ? StatisticsJson(candidate.measured()) : Json()},
                {"speedup", ok ? Json(candidate.speedup()) : Json()},
                {"tie", candidate.tie()},
+               {"steady", ok ? Json(candidate.steady()) : Json()},
                {"max_relative_error", ok ? Json(candidate.max_relative_error()) : Json()},
                {"kernels", KernelsJson(candidate)},
                {"warm_seconds", ok && candidate.has_warm() ? StatisticsJson(candidate.warm()) : Json()},
@@ -124,6 +124,9 @@ void AddResult(const v1::JobResult& result, Json* json) {
       {"measured_seconds", StatisticsJson(result.unfused())},
       {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()},
       {"cold_seconds", result.has_unfused_cold() ? StatisticsJson(result.unfused_cold()) : Json()}};
+  (*json)["unreliable"] = result.unreliable();
+  (*json)["remarks"] = Json::array();
+  for (const std::string& remark : result.remarks()) (*json)["remarks"].push_back(remark);
   (*json)["candidates"] = Json::array();
   for (const v1::Candidate& candidate : result.candidates())
     (*json)["candidates"].push_back(MeasuredCandidateJson(candidate));
@@ -144,7 +147,10 @@ void AddRun(const v1::JobResult& result, Json* json) {
                            {"sm_clock_mhz", conditions.sm_clock_mhz()},
                            {"memory_clock_mhz", conditions.memory_clock_mhz()},
                            {"throttle_reasons", conditions.throttle_reasons()},
-                           {"temperature_celsius", conditions.temperature_celsius()}};
+                           {"temperature_celsius", conditions.temperature_celsius()},
+                           {"processor_mhz", conditions.processor_mhz()},
+                           {"load", conditions.load()},
+                           {"stolen_share", conditions.stolen_share()}};
 }
 
 Json JobHeader(const v1::Job& job) {

@@ -75,6 +75,11 @@ std::vector<const v1::Candidate*> Ranked(const v1::JobResult& result) {
   return ranked;
 }
 
+// Of results that say whether times are steady.
+bool IsUnsteady(const v1::Candidate& candidate) {
+  return !candidate.steady() && candidate.measured().quick() > 0;
+}
+
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string FailuresText(const v1::JobResult& result) {
@@ -106,7 +111,10 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
     const v1::Candidate& candidate = *ranked[i];
     const double median = candidate.measured().median();
     table.AddRow({absl::StrCat(candidate.rank(), candidate.tie() && candidate.rank() > 1 ? "=" : " "),
-                  absl::StrCat(IntervalText(candidate.measured(), unit), candidate.below_floor() ? "!" : " "),
+                  absl::StrCat(IntervalText(candidate.measured(), unit), IsUnsteady(candidate) ? "~" : "",
+                               candidate.below_floor() ? "!"
+                               : IsUnsteady(candidate) ? ""
+                                                       : " "),
                   FormatSpeedup(candidate.speedup()),
                   FormatShare(median > 0 ? result.floor_seconds() / median : 0),
                   absl::StrCat(candidate.predicted_rank()), absl::StrCat(candidate.kernels_size()),
@@ -132,6 +140,8 @@ std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const
   };
   if (any([](const v1::Candidate& c) { return c.tie() && c.rank() > 1; }))
     text += "=  not distinguishable from rank 1 by these samples; in predicted order\n";
+  if (any([](const v1::Candidate& c) { return IsUnsteady(c); }))
+    text += "~  not steady: too few runs went undisturbed; by the fastest ones\n";
   if (any([](const v1::Candidate& c) { return c.speedup() > 0; }))
     text += "speed-up: the median of the ratios of neighbouring runs, not the ratio of the medians\n";
   if (any([](const v1::Candidate& c) { return c.below_floor(); }))
@@ -222,6 +232,7 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
     absl::StrAppend(&text, RankedTable(ranked, result, unit, style), "\n",
                     FootnotesText(ranked, result, style));
   }
+  for (const std::string& remark : result.remarks()) absl::StrAppend(&text, "note: ", remark, "\n");
   return text + FailuresText(result);
 }
 

@@ -142,10 +142,22 @@ double CostModel::LeastSeconds(double bytes) const {
 // kernel and of two.
 double CostModel::StartSeconds() const { return device_.target() == v1::CUDA && cold_ ? 3e-6 : 0; }
 
+double CostModel::FloorSeconds(double bytes) const {
+  double share = HostShare({.bytes_read = bytes}, device_);
+  if (device_.target() == v1::CUDA)
+    share = cold_ && bytes > static_cast<double>(device_.l2_bytes()) ? 1 : kCacheBandwidthRatio;
+  return bytes / (device_.copy_bytes_per_second() * (1 + device_.copy_spread()) * share);
+}
+
+void CostModel::Multiply(double correction, RunTimeEstimate* estimate) const {
+  const double corrected = correction * estimate->total_seconds;
+  const double floor = FloorSeconds(estimate->floor_bytes);
+  estimate->correction = corrected < floor ? floor / estimate->total_seconds : correction;
+  estimate->total_seconds = std::max(corrected, floor);
+}
+
 void CostModel::Correct(FusionImplementation* implementation) const {
-  RunTimeEstimate& estimate = implementation->estimate;
-  estimate.correction = residual_.Correction(*implementation);
-  estimate.total_seconds *= estimate.correction;
+  Multiply(residual_.Correction(*implementation), &implementation->estimate);
 }
 
 void CostModel::Correct(const FamilyTimes& measured, const std::string& variant,
@@ -153,10 +165,12 @@ void CostModel::Correct(const FamilyTimes& measured, const std::string& variant,
   const ResidualFeatures features = FeaturesOf(*implementation);
   const FamilyTimes::Answer answer = measured.Of(variant, features);
   RunTimeEstimate& estimate = implementation->estimate;
-  estimate.correction = answer.seconds ? *answer.seconds / estimate.total_seconds
-                                       : residual_.Correction(features) * answer.factor;
+  Multiply(answer.seconds ? *answer.seconds / estimate.total_seconds
+                          : residual_.Correction(features) * answer.factor,
+           &estimate);
   estimate.measured = answer.seconds.has_value();
-  estimate.total_seconds *= estimate.correction;
+  estimate.measured_jobs = answer.jobs;
+  estimate.measured_micros = answer.learned_micros;
 }
 
 }  // namespace fusion

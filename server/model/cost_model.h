@@ -74,9 +74,13 @@ class CostModel {
   // What no kernel that moves so many bytes is predicted to be faster than, seconds, without corrections: the
   // best rate that is ever assumed, and a launch.
   double LeastSeconds(double bytes) const;
+  // What moving so many bytes takes at least, seconds, whatever was learned: at the rate of copies, as fast
+  // as any was, or that of the caches, where they may hold them.
+  double FloorSeconds(double bytes) const;
   // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
   double StartSeconds() const;
-  // Applies what was learned from measurements to the estimate of the finished implementation; once.
+  // Applies what was learned from measurements to the estimate of the finished implementation; once. None is
+  // faster than the floor of its bytes then.
   // `variant`: its name in `measured`, what is known of its family.
   void Correct(FusionImplementation* implementation) const;
   void Correct(const FamilyTimes& measured, const std::string& variant,
@@ -96,6 +100,8 @@ class CostModel {
   const KernelMemory* memory() const { return memory_.get(); }
 
  private:
+  void Multiply(double correction, RunTimeEstimate* estimate) const;
+
   DeviceDescription device_;
   bool cold_, warm_;
   Residual residual_;

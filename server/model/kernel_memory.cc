@@ -57,9 +57,15 @@ FamilyTimes::FamilyTimes(std::vector<RememberedKernel> kernels, std::string size
       of_sizes_((1 - kFamilyShare) * Square(residual.graph_deviation())),
       own_(Square(residual.deviation())) {
   std::erase_if(kernels_, [](const RememberedKernel& kernel) {
-    return !(kernel.seconds > 0) || !(kernel.predicted_seconds > 0) || !std::isfinite(kernel.seconds) ||
+    return !(kernel.seconds > 0) || !(kernel.predicted_seconds >= 0) || !std::isfinite(kernel.seconds) ||
            !std::isfinite(kernel.predicted_seconds) || !std::isfinite(kernel.deviation);
   });
+  // Kernels that the features cannot tell apart differ by more than measurements of one do: its own time says
+  // more than theirs.
+  for (const RememberedKernel& kernel : kernels_)
+    if (kernel.sizes == sizes_ && kernel.deviation <= kKnownDeviation)
+      known_.try_emplace(kernel.variant, kernel);
+  std::erase_if(kernels_, [](const RememberedKernel& kernel) { return kernel.predicted_seconds == 0; });
   std::stable_partition(kernels_.begin(), kernels_.end(),
                         [&](const RememberedKernel& kernel) { return kernel.sizes == sizes_; });
   if (kernels_.size() > kMostRelatives) kernels_.resize(kMostRelatives);
@@ -89,20 +95,20 @@ FamilyTimes::Answer FamilyTimes::Of(const std::string& variant, const ResidualFe
   const RememberedKernel asked{.sizes = sizes_, .variant = variant, .features = features};
   Answer answer;
   double mean = 0;
-  for (size_t i = 0; i < kernels_.size(); ++i) {
-    const RememberedKernel& kernel = kernels_[i];
-    // Kernels that the features cannot tell apart differ by more than measurements of one do: its own time
-    // says more than theirs.
-    if (kernel.sizes == sizes_ && kernel.variant == variant && kernel.deviation <= kKnownDeviation)
-      answer.seconds = kernel.seconds;
-    mean += Covariance(kernel, asked) * weights_[i];
+  if (const auto own = known_.find(variant); own != known_.end()) {
+    answer.seconds = own->second.seconds;
+    answer.jobs = own->second.jobs;
+    answer.learned_micros = own->second.learned_micros;
   }
+  for (size_t i = 0; i < kernels_.size(); ++i) mean += Covariance(kernels_[i], asked) * weights_[i];
   answer.factor = std::exp(mean);
   return answer;
 }
 
 double FamilyTimes::DeviationOf(const std::string& variant, const ResidualFeatures& features) const {
   const size_t n = kernels_.size();
+  if (const auto own = known_.find(variant); own != known_.end() && own->second.predicted_seconds == 0)
+    return std::max(own->second.deviation, kLeastDeviation);
   const RememberedKernel asked{.sizes = sizes_, .variant = variant, .features = features};
   double variance = Covariance(asked, asked);
   std::vector<double> shares(n);
@@ -113,6 +119,14 @@ double FamilyTimes::DeviationOf(const std::string& variant, const ResidualFeatur
     variance -= Square(shares[i]);
   }
   return std::sqrt(std::max(variance, Square(kLeastDeviation)));
+}
+
+KernelBelief Doubted(const KernelBelief& measured, double before) {
+  constexpr double kSlow = 1.25;
+  KernelBelief doubted = measured;
+  if (measured.seconds > kSlow * before && before > 0)
+    doubted.deviation = std::max(measured.deviation, std::log(measured.seconds / before) / 2);
+  return doubted;
 }
 
 void LearnFromCover(double measured_seconds, double measured_deviation,

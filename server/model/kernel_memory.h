@@ -9,6 +9,7 @@
 // family by the means of their neighbours.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,9 +36,12 @@ struct RememberedKernel {
   std::string sizes;
   std::string variant;
   double seconds = 0;
-  double deviation = 0;          // standard deviation of log(seconds)
-  double predicted_seconds = 0;  // by the model, without corrections
+  double deviation = 0;  // standard deviation of log(seconds)
+  // By the model, without corrections; 0: not by this version of it, so that its error is not known.
+  double predicted_seconds = 0;
   ResidualFeatures features{};
+  int64_t jobs = 0;            // that measured it; 0: not known
+  int64_t learned_micros = 0;  // since 1970, by the last of them; 0: not known
 };
 
 // Where remembered kernels are found; thread safe.
@@ -55,12 +59,13 @@ class FamilyTimes {
   FamilyTimes() = default;
   // Of more than kMostRelatives kernels those of these sizes and the newest are used.
   FamilyTimes(std::vector<RememberedKernel> kernels, std::string sizes, const Residual& residual);
-  bool empty() const { return kernels_.empty(); }
+  bool empty() const { return kernels_.empty() && known_.empty(); }
 
   struct Answer {
     double factor =
         1;  // on the predicted time with the regression's correction, as far as nothing better is known
     std::optional<double> seconds;  // of this kernel itself, where it was measured: whatever the model says
+    int64_t jobs = 0, learned_micros = 0;  // then: as of RememberedKernel
   };
   // Of the kernel of this variant, these features, at the sizes of the constructor.
   Answer Of(const std::string& variant, const ResidualFeatures& features) const;
@@ -72,7 +77,8 @@ class FamilyTimes {
   double Covariance(const RememberedKernel& a, const RememberedKernel& b) const;
 
   std::string sizes_;
-  std::vector<RememberedKernel> kernels_;
+  std::vector<RememberedKernel> kernels_;          // whose errors are known
+  std::map<std::string, RememberedKernel> known_;  // at these sizes, by variant: whose times are known well
   std::vector<double> weights_;  // of their errors: inverse of the covariances times the errors
   std::vector<double> factor_;   // Cholesky's, row by row
   double of_family_ = 0, of_sizes_ = 0, own_ = 0;  // variances
@@ -86,6 +92,14 @@ struct KernelBelief {
 };
 // Standard deviation of the logarithm of a kernel's time of which nothing was measured.
 inline constexpr double kUnmeasuredDeviation = 0.25;
+
+// What is stored of a kernel that was believed to take `before` seconds, remembered or predicted, ahead of a
+// job. One job may have been disturbed all the time, and a kernel that seems slow is not tried again. So a
+// time that became longer by more than a quarter is no surer than that `before` lies two deviations from it:
+// later jobs take the kernel for a candidate again, and the next one that measures it decides. Times that
+// became shorter need no such rule, as they bring the kernel into the next job.
+KernelBelief Doubted(const KernelBelief& measured, double before);
+
 // What is known of the kernels of a cover once all of them together took `measured_seconds`, whose logarithm
 // has `measured_deviation` by its interval: what was not foreseen is shared out by how unsure each was (a
 // Kalman filter without covariances). One kernel alone takes nearly all of it; a sure time that refutes

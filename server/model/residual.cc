@@ -167,6 +167,7 @@ Residual::Residual(const v1::ResidualStatistics& statistics, v1::Target target) 
   if (!Fits(statistics)) return;
   jobs_ = statistics.jobs();
   candidates_ = statistics.candidates();
+  learned_micros_ = statistics.learned_micros();
   const auto& within = statistics.within();
   const auto& between = statistics.between();
   // The deviations depend on the coefficients and these on them: a few turns settle both.

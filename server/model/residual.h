@@ -71,12 +71,14 @@ class Residual {
   double graph_deviation() const { return graph_; }
   int64_t jobs() const { return jobs_; }
   int64_t candidates() const { return candidates_; }
+  // Microseconds since 1970, of the last job; 0: not known.
+  int64_t learned_micros() const { return learned_micros_; }
   // The features that change predictions most, with what they change: "bulk copies x1.12, ...". Empty:
   // nothing learned.
   std::string Explain() const;
 
  private:
-  int64_t jobs_ = 0, candidates_ = 0;
+  int64_t jobs_ = 0, candidates_ = 0, learned_micros_ = 0;
   double own_, graph_;
   ResidualFeatures coefficients_{};
 };

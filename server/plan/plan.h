@@ -131,6 +131,9 @@ struct SkeletonParameters {
 // Predicted time with its terms, seconds.
 struct RunTimeEstimate {
   double bytes = 0;  // moved to and from device memory
+  // Of the graph's inputs that the kernel reads and the outputs that it writes, each once: what has to be
+  // moved.
+  double floor_bytes = 0;
   double flops = 0;
   double occupancy = 1;  // resident threads / possible
   double memory_seconds = 0;
@@ -153,8 +156,10 @@ struct RunTimeEstimate {
   double total_seconds = 0;  // with the correction
   double correction = 1;     // learned from measurements; the terms above are without it
   bool measured =
-      false;          // the kernel itself was measured by an earlier job, which the correction makes of it
-  int registers = 0;  // estimated, per thread
+      false;  // the kernel itself was measured by an earlier job, which the correction makes of it
+  int64_t measured_jobs = 0;    // then: by so many jobs; 0: not known
+  int64_t measured_micros = 0;  // since 1970, by the last of them; 0: not known
+  int registers = 0;            // estimated, per thread
   int64_t shared_bytes = 0;
   std::string ToString() const;
 };

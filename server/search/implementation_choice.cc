@@ -211,6 +211,18 @@ void KeepDifferent(int keep, std::vector<FusionImplementation>* all) {
   *all = std::move(kept);
 }
 
+// Of the graph's inputs that the kernel reads and the outputs that it writes.
+double FloorBytes(const Graph& graph, const FusionImplementation& implementation, const SizeValues& sizes) {
+  double bytes = 0;
+  for (ValueId id : implementation.loads)
+    if (const Value& value = graph.value(id); !value.producer && !value.literal)
+      bytes += static_cast<double>(value.type.Bytes(sizes));
+  for (ValueId id : implementation.stores)
+    if (std::find(graph.outputs().begin(), graph.outputs().end(), id) != graph.outputs().end())
+      bytes += static_cast<double>(graph.value(id).type.Bytes(sizes));
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const NodeSet& nodes,
@@ -250,6 +262,7 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
   if (!miss.text().empty()) *reason = miss.text();
   const FamilyTimes measured = options.measured && !all.empty() ? options.measured(nodes) : FamilyTimes();
   for (FusionImplementation& implementation : all) {
+    implementation.estimate.floor_bytes = FloorBytes(graph, implementation, sizes);
     if (measured.empty())
       model.Correct(&implementation);
     else

@@ -43,7 +43,8 @@ struct Plans {
   // Predicted time of the best cover by the listed implementations that is not among `covers`, or less;
   // infinite: there is none.
   double unseen_seconds = 0;
-  std::string corrections;  // what was learned of predictions, for people
+  std::string corrections;     // what was learned of predictions, for people
+  int64_t learned_micros = 0;  // since 1970, when that was last; 0: not known
 };
 // InvalidArgument, also when the hints leave no cover. `fusions`: fusible sets that are looked at; 0: as many
 // as suits the size of the graph.

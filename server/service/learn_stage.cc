@@ -57,6 +57,7 @@ struct MeasuredKernel {
   std::string build;
   KernelBelief belief;  // at first what was predicted
   int64_t measurements = 0;
+  int64_t jobs = 0;  // before this one
 };
 
 // Those of the candidates that were timed.
@@ -77,10 +78,14 @@ bool HasWork(const Submission& submission, const FusionImplementation& implement
   });
 }
 
-// Whether a candidate was timed, and each of its kernels has something to do.
+// Whether what was measured of a candidate is learned from; nothing else is. Its time has to be steady (by
+// the rule of worker/measure/statistics.h, which the worker applied), and each of its kernels to have
+// something to do. So a job on a busy machine teaches as much as its machine let it see, which may be
+// nothing.
 bool Teaches(const Submission& submission, const Plans& plans, const GeneratedCode& code, size_t candidate) {
   const std::vector<int>& members = plans.covers.covers[candidate].columns;
-  return code.candidates[candidate].candidate.outcome() == v1::OK &&
+  const v1::Candidate& measured = code.candidates[candidate].candidate;
+  return measured.outcome() == v1::OK && measured.steady() &&
          std::all_of(members.begin(), members.end(),
                      [&](int member) { return HasWork(submission, plans.space.implementations[member]); });
 }
@@ -142,28 +147,33 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
   std::vector<KernelTimeRecord> records;
   for (const MeasuredKernel& kernel : predicted.kernels)
     records.push_back({kernel.identity.family, kernel.identity.sizes, kernel.identity.variant, ""});
+  const Timestamp now = TimeOfDay();
   const auto change = [&](std::vector<KernelTimeRecord>* rows) {
     MeasuredKernels measured = predicted;
     for (size_t k = 0; k < measured.kernels.size(); ++k) {
       v1::KernelTime known;
       MeasuredKernel& kernel = measured.kernels[k];
-      // What is of another version of the model alone was measured all the same.
-      if (absl::IsDataLoss(CheckedKernelTime((*rows)[k]).status()) ||
-          !known.ParseFromString((*rows)[k].content) || known.version() != kKernelTimeVersion ||
+      if (!CheckedKernelTime((*rows)[k]).ok() || !known.ParseFromString((*rows)[k].content) ||
           known.build() != kernel.build)
         continue;
       kernel.belief = {known.seconds(), known.deviation()};
       kernel.measurements = known.measurements();
+      kernel.jobs = std::max<int64_t>(known.jobs(), 1);
     }
+    std::vector<KernelBelief> before;
+    for (const MeasuredKernel& kernel : measured.kernels) before.push_back(kernel.belief);
     LearnKernels(model, plans, code, &measured);
     for (size_t k = 0; k < measured.kernels.size(); ++k) {
       const MeasuredKernel& kernel = measured.kernels[k];
       const ResidualFeatures features = FeaturesOf(*kernel.implementation);
+      const KernelBelief belief = Doubted(kernel.belief, before[k].seconds);
       v1::KernelTime time;
       time.set_version(kKernelTimeVersion);
       time.set_build(kernel.build);
-      time.set_seconds(kernel.belief.seconds);
-      time.set_deviation(kernel.belief.deviation);
+      time.set_seconds(belief.seconds);
+      time.set_deviation(belief.deviation);
+      time.set_jobs(kernel.jobs + 1);
+      time.set_learned_micros(now.time_since_epoch().count());
       time.set_measurements(kernel.measurements);
       time.set_model_version(kCostModelVersion);
       time.set_predicted_seconds(UncorrectedSeconds(*kernel.implementation));
@@ -172,7 +182,7 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
     }
   };
   return context.store.UpdateKernelTimes(KernelTimesKeyOf(model.device(), cache, *context.catalog),
-                                         std::move(records), change, kMostKernelTimes, TimeOfDay());
+                                         std::move(records), change, kMostKernelTimes, now);
 }
 
 // What a job has measured so far, in front of what was known before it.
@@ -283,6 +293,7 @@ absl::Status LearnFromCandidates(const Submission& submission, const CostModel& 
                                  const PipelineContext& context) {
   const std::vector<ResidualObservation> observations = ObservationsOf(submission, model, plans, code);
   const absl::Status remembered = RememberKernels(submission, model, cache, plans, code, context);
+  const Timestamp now = TimeOfDay();
   const absl::Status learned = context.store.UpdateModelStatistics(
       KeyOf(model.device(), cache),
       [&](const std::string& stored) {
@@ -290,9 +301,10 @@ absl::Status LearnFromCandidates(const Submission& submission, const CostModel& 
         if (!statistics.ParseFromString(stored) || !AreUsable(statistics, model.device().target()))
           statistics.Clear();
         AddJob(observations, &statistics);
+        if (!observations.empty()) statistics.set_learned_micros(now.time_since_epoch().count());
         return statistics.SerializeAsString();
       },
-      TimeOfDay());
+      now);
   return learned.ok() ? remembered : learned;
 }
 

@@ -8,14 +8,16 @@
 #include "library/catalog/sha256.h"
 #include "server/codegen/program.h"
 #include "server/rank/rank.h"
+#include "server/service/device_figures.h"
 #include "server/service/job_stages.h"
 #include "server/service/reported_times.h"
 
 namespace fusion {
 namespace {
 
-// Candidates that are measured again, interleaved with each other.
-constexpr int kFinalists = 5;
+// Candidates that are measured again, interleaved with each other; and how often more where their times do
+// not tell which is the fastest, since a busy machine is not always equally so.
+constexpr int kFinalists = 5, kMostRepeats = 2;
 
 // Candidates of one timing before that: they share the runs of the unfused cover, the other inputs of the
 // end, and the way to the worker and back. One that crashes is taken out there, and the others are measured
@@ -82,12 +84,14 @@ class Timer final : public CandidateTimer {
   }
 
   absl::Status Finish() override {
-    std::vector<v1::Candidate> candidates;
-    for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
-    const std::vector<int> finalists = ChooseFinalists(candidates, kFinalists);
-    if (!finalists.empty()) {
+    for (int repeat = 0; repeat <= kMostRepeats; ++repeat) {
+      const std::vector<v1::Candidate> before = Candidates();
+      const std::vector<int> finalists = ChooseFinalists(before, kFinalists);
+      if (finalists.empty() || (repeat > 0 && IsReliable(before))) break;
+      const std::string remark =
+          repeat == 0 ? "" : absl::StrCat(", repeat ", repeat);  // or the answer is known
       auto status =
-          TimeAll({MakeTask(finalists, true)}, device_, [&](int, const v1::TimeResult& result, bool) {
+          TimeAll({MakeTask(finalists, true, remark)}, device_, [&](int, const v1::TimeResult& result, bool) {
             if (!result.failure().empty()) failure_ = result.failure();
             TakeResult(result, finalists);
           });
@@ -106,6 +110,12 @@ class Timer final : public CandidateTimer {
   v1::Program MakeProgram(const std::string& name, const std::vector<const CodeUnit*>& units,
                           bool force_f64) const {
     return ProgramOfUnits(submission_, device_, built_, units, name, force_f64);
+  }
+
+  std::vector<v1::Candidate> Candidates() const {
+    std::vector<v1::Candidate> candidates;
+    for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
+    return candidates;
   }
 
   // A candidate has been timed.
@@ -255,7 +265,8 @@ class Timer final : public CandidateTimer {
   }
 
   // remark: tells tasks of the same candidate from each other.
-  v1::TimeTask MakeTask(const std::vector<int>& positions, bool final_round, const char* remark = "") const {
+  v1::TimeTask MakeTask(const std::vector<int>& positions, bool final_round,
+                        const std::string& remark = "") const {
     v1::TimeTask task;
     *task.mutable_session() = session_;
     for (int position : positions)
@@ -274,10 +285,13 @@ class Timer final : public CandidateTimer {
   void TakeResult(const v1::TimeResult& result, const std::vector<int>& positions) {
     if (result.unfused().outcome() == v1::OK) {
       have_unfused_ = true;
-      *result_->mutable_unfused() = Ranking(result.unfused());
-      *result_->mutable_unfused_cold() = result.unfused().cold();
-      *result_->mutable_unfused_warm() = result.unfused().warm();
       *result_->mutable_conditions() = result.conditions();
+      if (!steady_unfused_ || result.unfused().steady()) {
+        *result_->mutable_unfused() = Ranking(result.unfused());
+        *result_->mutable_unfused_cold() = result.unfused().cold();
+        *result_->mutable_unfused_warm() = result.unfused().warm();
+        steady_unfused_ = result.unfused().steady();
+      }
     } else if (!result.unfused().message().empty()) {
       unfused_message_ = result.unfused().message();
     }
@@ -299,12 +313,16 @@ class Timer final : public CandidateTimer {
       candidate.set_max_relative_error(measurement.max_relative_error());
       candidate.set_tolerance(measurement.tolerance());
       if (measurement.outcome() != v1::OK) continue;
+      // A steady time stands until there is another: the machine may have been busy since.
+      if (candidate.steady() && !measurement.steady()) continue;
+      candidate.set_steady(measurement.steady());
       *candidate.mutable_measured() = Ranking(measurement);
       *candidate.mutable_cold() = measurement.cold();
       *candidate.mutable_warm() = measurement.warm();
       candidate.set_speedup(
           (warm_ ? measurement.paired_warm_speedup() : measurement.paired_speedup()).median());
-      candidate.set_below_floor(measurement.below_floor());
+      candidate.set_below_floor(measurement.below_floor() &&
+                                IsBelowFloor(device_, session_.floor_bytes(), measurement.cold()));
       // Both in the order of the launches; kernels of different fusions may have the same name.
       int next = 0;
       for (v1::KernelSummary& kernel : *candidate.mutable_kernels()) {
@@ -343,27 +361,9 @@ class Timer final : public CandidateTimer {
     return record;
   }
 
-  // The measurements, and what the device itself was measured to reach: its benchmark table.
   absl::Status StoreMeasurements() {
     if (auto status = context_.store.AddMeasurements(measurements_); !status.ok()) return status;
-    const auto now = TimeOfDay();
-    const struct {
-      const char* quantity;
-      double value;
-      const char* unit;
-    } rows[] = {{"copy_bandwidth", device_.copy_bytes_per_second(), "bytes/second"},
-                {"launch_overhead", device_.launch_seconds(), "seconds"},
-                {"peak_f32", device_.peak_flops(), "flops/second"}};
-    for (const auto& row : rows) {
-      DeviceBenchmarkRecord record{.device_class = device_.name(),
-                                   .driver = device_.driver_version(),
-                                   .quantity = row.quantity,
-                                   .value = row.value,
-                                   .unit = row.unit,
-                                   .created = now};
-      if (auto status = context_.store.PutDeviceBenchmark(record); !status.ok()) return status;
-    }
-    return absl::OkStatus();
+    return RememberDevice(device_, context_.store, TimeOfDay());
   }
 
   const Submission& submission_;
@@ -374,7 +374,7 @@ class Timer final : public CandidateTimer {
   v1::JobResult* const result_;
   const bool warm_;
   v1::Session session_;
-  bool have_unfused_ = false;
+  bool have_unfused_ = false, steady_unfused_ = false;
   std::string unfused_message_, failure_;
   int done_ = 0, total_ = 0;
   double best_seconds_ = 0, best_speedup_ = 0;

@@ -59,6 +59,8 @@ PredictedGraph PredictionsOf(const v1::JobResult& result) {
   graph.cache = CacheName(result.cache());
   for (const v1::Candidate& candidate : result.candidates()) {
     const double median = candidate.measured().median();
+    // Where a result says that a time is not steady, it says nothing of its prediction.
+    if (!candidate.steady() && candidate.measured().quick() > 0) continue;
     if (candidate.outcome() != v1::OK || !IsTime(candidate.predicted_seconds()) || !IsTime(median)) continue;
     // Later searches of a job predict by what its first candidates took.
     if (candidate.search() > 0) continue;

@@ -9,8 +9,10 @@
 #include "server/parse/parse.h"
 #include "server/rank/rank.h"
 #include "server/service/contest.h"
+#include "server/service/device_figures.h"
 #include "server/service/explain_pair.h"
 #include "server/service/job_stages.h"
+#include "server/service/measurement_remarks.h"
 #include "server/service/plan_text.h"
 #include "server/service/stage_log.h"
 #include "server/service/stored_kernels.h"
@@ -186,6 +188,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   auto device =
       RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience, context, &warning);
   if (!device.ok()) return device.status();
+  device = WithSteadyBandwidth(*std::move(device), context.store);
+  if (!device.ok()) return device.status();
   if (!warning.empty()) {
     v1::JobEvent note;
     note.set_note("warning: " + warning);
@@ -253,7 +257,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
                    .least = device->target() == v1::CUDA ? kLeastTimed : 0,
                    .most_searches = IsSmall(plans->space) ? kMostSearches : 1,
                    .all = request.measure_all(),
-                   .floor_seconds = cache == v1::COLD ? result.floor_seconds() : 0},
+                   .floor_seconds = cache == v1::COLD ? model->FloorSeconds(result.floor_bytes()) : 0},
                   AllCandidates(*plans), plans->unseen_seconds, *model);
   BuiltCode built;
   const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
@@ -319,6 +323,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   routines.clear_notes();
   if (HasElements(*submission->graph)) *result.mutable_routines() = std::move(routines);
   for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
+  DescribeReliability(&result);
   result.set_builds(built.builds);
   result.set_builds_reused(built.reused);
   result.set_seconds(SecondsSince(start));
@@ -353,6 +358,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
       notes.push_back(absl::StrCat("no such device is connected; predicted for ", device->name()));
     }
   }
+  if (!device.ok()) return device.status();
+  device = WithSteadyBandwidth(*std::move(device), context.store);
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);
   auto tables = RoutineTablesOf(*device, *submission, context, &notes);

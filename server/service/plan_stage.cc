@@ -340,6 +340,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   summary.mutable_prediction()->set_jobs(model.residual().jobs());
   summary.mutable_prediction()->set_candidates(model.residual().candidates());
   summary.mutable_prediction()->set_deviation(model.residual().deviation());
+  plans.learned_micros = model.residual().learned_micros();
   for (const std::string& note : plans.space.notes) summary.add_notes(note);
   for (const std::string& note : plans.covers.notes) summary.add_notes(note);
   summary.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "server/search/member_order.h"
 
 namespace fusion {
@@ -17,6 +18,13 @@ std::string ProofText(const v1::SearchSummary& summary) {
   if (summary.complete()) return proof(summary.proved_optimal() ? 0 : summary.gap());
   return absl::StrFormat("%s among the sets that were looked at, at most %.2f %% over all",
                          proof(summary.listed_gap()), summary.gap() * 100);
+}
+
+// When what is spoken of was learned last; empty where that is not known.
+std::string LastText(int64_t micros) {
+  if (micros <= 0) return "";
+  return absl::StrCat(", the last on ", absl::FormatTime("%Y-%m-%d %H:%M UTC", absl::FromUnixMicros(micros),
+                                                         absl::UTCTimeZone()));
 }
 
 }  // namespace
@@ -41,9 +49,10 @@ std::string PrintPlans(const Graph& graph, const Plans& plans, double start_seco
   text += "\n";
   if (const v1::PredictionBasis& basis = plans.summary.prediction(); basis.jobs() > 0)
     absl::StrAppend(
-        &text,
-        absl::StrFormat("predictions learned from %d candidates of %d jobs, standard deviation %.1f %%: %s\n",
-                        basis.candidates(), basis.jobs(), 100 * basis.deviation(), plans.corrections));
+        &text, absl::StrFormat(
+                   "predictions learned from %d candidates of %d jobs%s, standard deviation %.1f %%: %s\n",
+                   basis.candidates(), basis.jobs(), LastText(plans.learned_micros), 100 * basis.deviation(),
+                   plans.corrections));
   const size_t shown = std::min<size_t>(plans.covers.covers.size(), 5);
   for (size_t i = 0; i < shown; ++i) {
     const CoverSolution& cover = plans.covers.covers[i];
@@ -56,6 +65,12 @@ std::string PrintPlans(const Graph& graph, const Plans& plans, double start_seco
       const FusionImplementation& implementation = plans.space.implementations[member];
       absl::StrAppend(&text, "  ", implementation.Describe(graph), "\n      ",
                       implementation.estimate.ToString(), "\n");
+      if (implementation.estimate.measured_jobs > 0)
+        absl::StrAppend(&text, "      its time was measured by ",
+                        implementation.estimate.measured_jobs == 1
+                            ? "one job"
+                            : absl::StrCat(implementation.estimate.measured_jobs, " jobs"),
+                        LastText(implementation.estimate.measured_micros), "\n");
       if (const std::string unproved = UnprovedOrderText(graph, implementation); !unproved.empty())
         absl::StrAppend(&text, "      ", unproved, "\n");
     }

@@ -10,7 +10,8 @@ namespace fusion {
 namespace {
 
 bool IsSound(const v1::Statistics& statistics) {
-  for (const double value : {statistics.median(), statistics.low(), statistics.high()})
+  for (const double value :
+       {statistics.median(), statistics.low(), statistics.high(), statistics.quick(), statistics.spread()})
     if (!std::isfinite(value) || value < 0) return false;
   return true;
 }

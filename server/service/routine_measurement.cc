@@ -359,6 +359,8 @@ class RoutineMeasurement {
             if (measurement.outcome() == v1::WRONG_RESULT) ++wrong_;
             if (measurement.outcome() == v1::WORKER_LOST) left_out_.insert(trial.variant->kernel.routine);
             if (measurement.outcome() != v1::OK) continue;
+            // A table is kept for good, so its routine waits for a quieter machine.
+            if (!measurement.steady()) left_out_.insert(trial.variant->kernel.routine);
             // Registers may leave room for fewer blocks than were wanted.
             if (measurement.kernels_size() == 0 ||
                 (cuda_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident))

@@ -28,8 +28,15 @@ absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row) 
     return absl::DataLossError(absl::StrCat("the deviation of its time is ", time.deviation()));
   if (time.measurements() < 1)
     return absl::DataLossError(absl::StrCat("it was measured ", time.measurements(), " times"));
-  if (time.model_version() != kCostModelVersion)
-    return absl::NotFoundError("what was predicted of it is of another version of the model");
+  if (time.model_version() <= 0) return absl::DataLossError("it says nothing of the model");
+  RememberedKernel kernel{.sizes = row.sizes,
+                          .variant = row.variant,
+                          .seconds = time.seconds(),
+                          .deviation = time.deviation(),
+                          .jobs = time.jobs(),
+                          .learned_micros = time.learned_micros()};
+  // It was measured all the same.
+  if (time.model_version() != kCostModelVersion) return kernel;
   if (!IsKernelTime(time.predicted_seconds()))
     return absl::DataLossError(absl::StrCat("its predicted time is ", time.predicted_seconds(), " s"));
   if (time.features_size() != kResidualFeatures)
@@ -38,11 +45,7 @@ absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row) 
   if (!std::all_of(time.features().begin(), time.features().end(),
                    [](double feature) { return std::isfinite(feature); }))
     return absl::DataLossError("a feature is not a finite number");
-  RememberedKernel kernel{.sizes = row.sizes,
-                          .variant = row.variant,
-                          .seconds = time.seconds(),
-                          .deviation = time.deviation(),
-                          .predicted_seconds = time.predicted_seconds()};
+  kernel.predicted_seconds = time.predicted_seconds();
   std::copy(time.features().begin(), time.features().end(), kernel.features.begin());
   return kernel;
 }

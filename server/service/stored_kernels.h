@@ -15,8 +15,9 @@
 
 namespace fusion {
 
-// The row as predictions use it. NotFound: it is of another version of this program, and counts as forgotten.
-// DataLoss, with the reason: it cannot be read, lacks features, or a number in it is not possible.
+// The row as predictions use it; without a predicted time where that was of another version of the model.
+// NotFound: it is of another version of what kernels are called, and counts as forgotten. DataLoss, with the
+// reason: it cannot be read, lacks features, or a number in it is not possible.
 absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row);
 
 // Thread safe.

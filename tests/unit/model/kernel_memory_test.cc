@@ -213,5 +213,79 @@ TEST(CostModel, AMeasuredKernelTakesItsTime) {
   EXPECT_TRUE(kernel.estimate.measured);
 }
 
+TEST(CostModel, NoPredictionIsBelowTheFloorOfItsBytes) {
+  DeviceDescription device = DescribedDevice(v1::CUDA);
+  device.set_copy_bytes_per_second(1e12);
+  device.set_l2_bytes(50'000'000);
+  FusionImplementation kernel;
+  kernel.skeleton = Skeleton::kRowPanel;
+  kernel.estimate.memory_seconds = kernel.estimate.total_seconds = 1e-3;
+  kernel.estimate.floor_bytes = 8e8;  // 0.8 ms
+  const CostModel cold(device), warm(device, 1e9);
+  RememberedKernel remembered = Kernel("a", 1e-3, FeaturesOf(kernel));
+  FusionImplementation measured = kernel, relative = kernel, back_to_back = kernel;
+  cold.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", &measured);
+  EXPECT_DOUBLE_EQ(measured.estimate.total_seconds, 0.8e-3);
+  EXPECT_DOUBLE_EQ(measured.estimate.correction, 0.8);
+  cold.Correct(FamilyTimes({remembered}, kSizes, Residual()), "b", &relative);
+  EXPECT_DOUBLE_EQ(relative.estimate.total_seconds, 0.8e-3);
+  // Warm, a part may come from the cache, and copies that spread may have been faster.
+  warm.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", &back_to_back);
+  EXPECT_LT(back_to_back.estimate.total_seconds, 0.8e-3);
+  EXPECT_GT(back_to_back.estimate.total_seconds, 0.4e-3);
+  device.set_copy_spread(1);
+  EXPECT_DOUBLE_EQ(CostModel(device).FloorSeconds(8e8), 0.4e-3);
+  device.set_copy_spread(0);
+  EXPECT_LT(CostModel(device).FloorSeconds(1e7), 1e-5) << "the cache may hold so much";
+}
+
+TEST(FamilyTimes, ATimeOfAnotherModelIsKnownAndItsErrorIsNot) {
+  RememberedKernel old = Kernel("a", 2, Features(1));
+  old.predicted_seconds = 0;
+  old.jobs = 3;
+  old.learned_micros = 7;
+  const FamilyTimes times({old}, kSizes, Residual());
+  EXPECT_FALSE(times.empty());
+  EXPECT_EQ(times.Of("a", Features(1)).seconds, 2e-3);
+  EXPECT_EQ(times.Of("a", Features(1)).jobs, 3);
+  EXPECT_EQ(times.Of("a", Features(1)).learned_micros, 7);
+  EXPECT_FALSE(times.Of("b", Features(1)).seconds.has_value());
+  EXPECT_EQ(times.Of("b", Features(1)).factor, 1);
+  EXPECT_LT(times.DeviationOf("a", Features(1)), 0.02);
+  EXPECT_GT(times.DeviationOf("b", Features(1)), 0.1);
+  EXPECT_TRUE(FamilyTimes({old}, "8,8", Residual()).empty());
+}
+
+TEST(Doubted, AKernelThatOneJobFoundSlowIsTriedAgain) {
+  for (double factor : {1.3, 2.0, 30.0}) {
+    // It was predicted to take 1 ms, and one bad job had it at `factor` times that.
+    KernelBelief belief = {1e-3, kUnmeasuredDeviation};
+    LearnFromCover(factor * 1e-3, 0, {&belief});
+    const KernelBelief stored = Doubted(belief, 1e-3);
+    EXPECT_EQ(stored.seconds, belief.seconds);
+    RememberedKernel kernel = Kernel("a", factor, Features(1));
+    kernel.deviation = stored.deviation;
+    const FamilyTimes times({kernel}, kSizes, Residual());
+    const FamilyTimes::Answer answer = times.Of("a", Features(1));
+    EXPECT_FALSE(answer.seconds.has_value()) << factor;
+    EXPECT_LE(answer.factor * std::exp(-2 * times.DeviationOf("a", Features(1))), 1) << "it may win yet";
+    // The next job that measures it decides, either way.
+    for (double next : {1.0, factor}) {
+      KernelBelief again = stored;
+      LearnFromCover(next * 1e-3, 0, {&again});
+      again = Doubted(again, stored.seconds);
+      EXPECT_NEAR(again.seconds, next * 1e-3, 0.02e-3 * next) << factor;
+      EXPECT_LT(again.deviation, 0.03) << factor;
+    }
+  }
+}
+
+TEST(Doubted, WhatIsAsFastAsPredictedOrFasterIsBelievedAtOnce) {
+  for (double factor : {0.2, 0.9, 1.0, 1.2}) {
+    const KernelBelief stored = Doubted({factor * 1e-3, 0.015}, 1e-3);
+    EXPECT_EQ(stored.deviation, 0.015) << factor;
+  }
+}
+
 }  // namespace
 }  // namespace fusion

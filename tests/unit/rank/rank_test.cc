@@ -76,5 +76,35 @@ TEST(Rank, FinalistsAreTheFastestOkOnes) {
   EXPECT_THAT(ChooseFinalists(candidates, 9), ElementsAre(2, 3, 0));
 }
 
+v1::Candidate Steady(int predicted_rank, double low, double median, double high) {
+  v1::Candidate candidate = Ok(predicted_rank, low, median, high);
+  candidate.set_steady(true);
+  return candidate;
+}
+
+TEST(Rank, WideIntervalsMakeNoTieOfWhatIsClearlySlower) {
+  // The first may take up to 3; even the fastest samples of the second are 20 % slower than its median.
+  std::vector<v1::Candidate> candidates = {Ok(1, 1.2, 2, 3), Ok(2, 0.9, 1, 3), Ok(3, 1.04, 1.3, 1.5)};
+  RankCandidates(&candidates);
+  EXPECT_THAT(Order(candidates), ElementsAre(2, 3, 1));
+  EXPECT_TRUE(candidates[1].tie());
+  EXPECT_FALSE(candidates[2].tie());
+}
+
+TEST(Rank, AFinalistWhoseTimeIsNotSteadyCountsByItsFastestSamples) {
+  const std::vector<v1::Candidate> candidates = {Steady(1, 1.9, 2, 2.1), Ok(2, 1, 9, 50),
+                                                 Steady(3, 2.9, 3, 3.1), Ok(4, 8, 8.5, 9)};
+  EXPECT_THAT(ChooseFinalists(candidates, 2), ElementsAre(1, 0));
+}
+
+TEST(Rank, TimesTellTheFastestWhereNoneThatIsNotSteadyHasSamplesAsShort) {
+  EXPECT_TRUE(IsReliable({}));
+  EXPECT_TRUE(IsReliable({Bad(1, v1::FAULT)}));
+  EXPECT_TRUE(IsReliable({Steady(1, 1.9, 2, 2.1), Steady(2, 1, 1, 1), Bad(3, v1::FAULT)}));
+  EXPECT_FALSE(IsReliable({Steady(1, 1.9, 2, 2.1), Ok(2, 1, 1, 1)})) << "the fastest is not steady";
+  EXPECT_FALSE(IsReliable({Steady(1, 1.9, 2, 2.1), Ok(2, 1.8, 9, 50)})) << "it may be faster";
+  EXPECT_TRUE(IsReliable({Steady(1, 1.9, 2, 2.1), Ok(2, 2.2, 9, 50)})) << "it cannot be the fastest";
+}
+
 }  // namespace
 }  // namespace fusion

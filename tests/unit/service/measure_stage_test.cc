@@ -128,11 +128,14 @@ class ConfirmTest : public DispatchTest {
     for (const PlannedCandidate& planned : code_.candidates) outcomes.push_back(planned.candidate.outcome());
     return outcomes;
   }
+  std::unique_ptr<CandidateTimer> Timer(const PipelineContext& context) {
+    return MakeCandidateTimer(submission_, device_, built_, context, &code_, &result_);
+  }
   v1::Candidate TimeOnce() {
     const std::string job = NewJob();
     const PipelineContext context{*store_, *dispatcher_, nullptr,  job, CancellationToken(),
                                   nullptr, "",           &metrics_};
-    const auto timer = MakeCandidateTimer(submission_, device_, built_, context, &code_, &result_);
+    const auto timer = Timer(context);
     const absl::Status timed = timer->TimeRound({0});
     EXPECT_TRUE(timed.ok()) << timed;
     return code_.candidates[0].candidate;
@@ -337,6 +340,68 @@ TEST_F(TogetherTest, OneThatLosesItsWorkerIsFoundByRunningEachAlone) {
     return programs > 1 || name.starts_with("candidate 3") ? v1::WORKER_LOST : v1::OK;
   });
   EXPECT_THAT(TimeTogether(4), ElementsAre(v1::OK, v1::OK, v1::WORKER_LOST, v1::OK));
+}
+
+// What a worker says of a program that is steady or not; the fastest sample of one that is not is as short.
+void SetSteady(bool steady, double seconds, v1::ProgramMeasurement* measurement) {
+  measurement->set_steady(steady);
+  v1::Statistics* times = measurement->mutable_cold();
+  times->set_quick(seconds);
+  times->set_low(0.95 * seconds);
+  times->set_median(steady ? seconds : 3 * seconds);
+  times->set_high(steady ? 1.05 * seconds : 9 * seconds);
+}
+
+class FinalRaceTest : public ConfirmTest {
+ protected:
+  // Two candidates in a round and the final race, where those are steady of which `steady` says so by the
+  // name of their program and whether it is the final race.
+  void Race(std::function<bool(const std::string& name, int timing)> steady) {
+    int timings = 0;
+    add_lies_ = [&](v1::TimeResult* result) {
+      SetSteady(steady("unfused", timings), 5e-6, result->mutable_unfused());
+      for (v1::ProgramMeasurement& measurement : *result->mutable_programs())
+        SetSteady(steady(measurement.name(), timings), 2e-6, &measurement);
+      ++timings;
+    };
+    StartWorker(device_, {v1::OK});
+    code_.candidates.resize(2);
+    const std::string job = NewJob();
+    const PipelineContext context{*store_, *dispatcher_, nullptr, job, CancellationToken(), nullptr, ""};
+    const auto timer = Timer(context);
+    ASSERT_TRUE(timer->TimeRound({0, 1}).ok());
+    const absl::Status finished = timer->Finish();
+    ASSERT_TRUE(finished.ok()) << finished;
+    StopWorkers();
+  }
+};
+
+TEST_F(FinalRaceTest, SteadyTimesAreBelieved) {
+  Race([](const std::string&, int) { return true; });
+  EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2", "candidate 1 + candidate 2"));
+  EXPECT_TRUE(code_.candidates[0].candidate.steady());
+}
+
+TEST_F(FinalRaceTest, WhereTheyDoNotTellTheFastestItIsRepeatedTwice) {
+  Race([](const std::string& name, int) { return !name.starts_with("candidate 2"); });
+  EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2", "candidate 1 + candidate 2",
+                                        "candidate 1, repeat 1 + candidate 2, repeat 1",
+                                        "candidate 1, repeat 2 + candidate 2, repeat 2"));
+  EXPECT_TRUE(code_.candidates[0].candidate.steady());
+  EXPECT_FALSE(code_.candidates[1].candidate.steady());
+}
+
+TEST_F(FinalRaceTest, ItEndsWhenTheyDo) {
+  Race([](const std::string&, int timing) { return timing >= 2; });
+  EXPECT_THAT(Ran("GPU-1"), SizeIs(3));
+  EXPECT_EQ(code_.candidates[0].candidate.measured().median(), 2e-6);
+}
+
+TEST_F(FinalRaceTest, ASteadyTimeIsNotReplacedByOneThatIsNot) {
+  Race([](const std::string&, int timing) { return timing == 0; });
+  EXPECT_THAT(Ran("GPU-1"), SizeIs(2)) << "the times of the round tell";
+  EXPECT_EQ(code_.candidates[0].candidate.measured().median(), 2e-6);
+  EXPECT_EQ(result_.unfused().median(), 5e-6);
 }
 
 using LyingWorkerTest = ConfirmTest;

@@ -44,6 +44,7 @@ class SearchAgainTest : public DispatchTest {
     for (size_t i = 0; i < count; ++i) {
       v1::Candidate& candidate = code_.candidates[i].candidate;
       candidate.set_outcome(v1::OK);
+      candidate.set_steady(true);
       candidate.mutable_measured()->set_median(factor * plans_.covers.covers[i].seconds);
     }
   }
@@ -122,6 +123,7 @@ TEST_F(SearchAgainTest, TheKernelsOfACoverMeasuredAloneArePredictedByTheirTimes)
   const size_t position = alone - plans_.covers.covers.begin();
   v1::Candidate& candidate = code_.candidates[position].candidate;
   candidate.set_outcome(v1::OK);
+  candidate.set_steady(true);
   candidate.mutable_measured()->set_median(0.5 * alone->seconds);
   const Plans again = Plan(Taught());
   EXPECT_EQ(again.covers.covers[0].columns.size(), 1u);

@@ -46,9 +46,21 @@ TEST(CheckedKernelTime, OfAnotherVersionIsForgotten) {
   v1::KernelTime time = GoodTime();
   time.set_version(kKernelTimeVersion - 1);
   EXPECT_TRUE(absl::IsNotFound(CheckedKernelTime(Row("a", time.SerializeAsString())).status()));
-  time = GoodTime();
+}
+
+TEST(CheckedKernelTime, OfAnotherVersionOfTheModelTheTimeIsKept) {
+  v1::KernelTime time = GoodTime();
   time.set_model_version(kCostModelVersion + 1);
-  EXPECT_TRUE(absl::IsNotFound(CheckedKernelTime(Row("a", time.SerializeAsString())).status()));
+  time.add_features(1);  // other models have others
+  time.set_jobs(2);
+  time.set_learned_micros(9);
+  const auto kernel = CheckedKernelTime(Row("a", time.SerializeAsString()));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(kernel->seconds, 1e-5);
+  EXPECT_EQ(kernel->deviation, 0.01);
+  EXPECT_EQ(kernel->predicted_seconds, 0);
+  EXPECT_EQ(kernel->jobs, 2);
+  EXPECT_EQ(kernel->learned_micros, 9);
 }
 
 // Each of these is refused, with its reason.
