@@ -37,7 +37,7 @@ void Contest::EndRound(const std::vector<PlannedCandidate>& candidates) {
   for (int waiting : round_) {
     const v1::Candidate& candidate = candidates[waiting_[waiting].position].candidate;
     const double seconds = candidate.outcome() == v1::OK ? candidate.measured().median() : 0;
-    race_.Ended(waiting, seconds);
+    race_.Ended(waiting, seconds, candidate.steady());
     ++tried_;
     if (seconds <= 0) continue;
     ++timed_;

@@ -141,6 +141,16 @@ TEST(Race, GainIsBoundedByTheFloorAndByCoversThatAreNoCandidates) {
   EXPECT_EQ(complete.PossibleGain(), 0);
 }
 
+TEST(Race, TimesThatAreNotSteadyDoNotLetItEnd) {
+  const std::vector<double> predicted = {1, 1, 1, 1, 1.1};
+  Race busy(predicted, {.deviation = 0.1, .round = 4}), slow(predicted, {.deviation = 0.1, .round = 4});
+  for (int position : busy.Next()) busy.Ended(position, position == 0 ? 1.0 : 30, position == 0);
+  for (int position : slow.Next()) slow.Ended(position, position == 0 ? 1.0 : 30);
+  EXPECT_THAT(busy.Next(), ElementsAre(4)) << "nothing says that predictions are off by a factor of thirty";
+  EXPECT_GT(slow.LeastLeft(), 1.1) << "steady times say so";
+  EXPECT_EQ(busy.timed(), 4);
+}
+
 TEST(Race, OfNoneThereIsNothingToDo) {
   Race race(std::vector<double>{}, {});
   EXPECT_THAT(race.Next(), IsEmpty());

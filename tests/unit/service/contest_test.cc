@@ -36,6 +36,7 @@ class ContestTest : public ::testing::Test {
       EXPECT_TRUE(tried_.insert(position).second) << "a candidate is tried once";
       v1::Candidate& candidate = candidates_.at(position).candidate;
       candidate.set_outcome(factor > 0 ? v1::OK : v1::FAULT);
+      candidate.set_steady(true);
       if (factor > 0) candidate.mutable_measured()->set_median(factor * predicted_[position]);
     }
     contest.EndRound(candidates_);
