@@ -43,6 +43,7 @@ const std::vector<MethodAccess>& MethodAccessTable() {
       {"/fusion.v1.OptimizerService/ReportModel", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
       {"/fusion.v1.OptimizerService/Submit", kYes, kNo, kYes, kNo, kYes, kNo, kGraph, Scope::kSubmit},
       {"/fusion.v1.OptimizerService/TraceJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
+      {"/fusion.v1.OptimizerService/UploadInput", kYes, kNo, kYes, kNo, kNo, kNo, kChunk, Scope::kSubmit},
       {"/fusion.v1.OptimizerService/WatchJob", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
       {"/fusion.v1.TunerService/GetTuning", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},
       {"/fusion.v1.TunerService/ListTuningReports", kYes, kNo, kYes, kNo, kNo, kNo, kSmall, Scope::kRead},

@@ -30,6 +30,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/fusion.v1.OptimizerService/ReportModel", "ua"},
     {"/fusion.v1.OptimizerService/Submit", "ua"},
     {"/fusion.v1.OptimizerService/TraceJob", "ua"},
+    {"/fusion.v1.OptimizerService/UploadInput", "ua"},
     {"/fusion.v1.OptimizerService/WatchJob", "ua"},
     {"/fusion.v1.TunerService/GetTuning", "ua"},
     {"/fusion.v1.TunerService/ListTuningReports", "ua"},

@@ -54,10 +54,11 @@ TEST(MethodAccessTest, TheBuildCacheIsWrittenByWorkersAlone) {
 // Written down a second time: what changes something is not read.
 TEST(MethodAccessTest, TheScopeOfEachMethodThatChangesSomething) {
   const std::map<std::string, Scope> expected = {
-      {"BackUp", Scope::kManage},     {"CreateToken", Scope::kManage}, {"RevokeToken", Scope::kManage},
-      {"ResetModel", Scope::kManage}, {"DrainWorker", Scope::kManage}, {"Submit", Scope::kSubmit},
-      {"CancelJob", Scope::kSubmit},  {"Tune", Scope::kTune},          {"ResetTuning", Scope::kTune},
-      {"ReadBlob", Scope::kWork},     {"Synchronize", Scope::kWork},   {"WriteBlob", Scope::kWork}};
+      {"BackUp", Scope::kManage},      {"CreateToken", Scope::kManage}, {"RevokeToken", Scope::kManage},
+      {"ResetModel", Scope::kManage},  {"DrainWorker", Scope::kManage}, {"Submit", Scope::kSubmit},
+      {"CancelJob", Scope::kSubmit},   {"Tune", Scope::kTune},          {"ResetTuning", Scope::kTune},
+      {"UploadInput", Scope::kSubmit}, {"ReadBlob", Scope::kWork},      {"Synchronize", Scope::kWork},
+      {"WriteBlob", Scope::kWork}};
   for (const MethodAccess& row : MethodAccessTable()) {
     const std::string method = row.method, name = method.substr(method.rfind('/') + 1);
     const auto found = expected.find(name);
