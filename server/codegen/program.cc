@@ -24,6 +24,19 @@ v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, b
   return buffer;
 }
 
+// With the rows and columns of the value, or of each element of it.
+v1::Buffer MakeShapedBuffer(const Graph& graph, const SizeValues& sizes, ValueId id) {
+  v1::Buffer buffer = MakeBuffer(graph, sizes, id, false);
+  const Value& value = graph.value(id);
+  std::vector<int64_t> shape(value.type.element_shape.begin(), value.type.element_shape.end());
+  for (const Extent& extent : value.type.extents) shape.push_back(extent.Size(sizes));
+  if (!shape.empty()) buffer.set_columns(shape.back());
+  if (shape.size() < 2) return buffer;
+  buffer.set_rows(shape[0]);
+  buffer.set_row_stride(value.leading_dimension ? value.leading_dimension->Size(sizes) : shape[1]);
+  return buffer;
+}
+
 }  // namespace
 
 v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
@@ -92,11 +105,13 @@ void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* s
         restricted[node.operands[k].value] = true;
   }
   for (ValueId id : graph.inputs()) {
-    v1::Buffer buffer = MakeBuffer(graph, sizes, id, false);
+    v1::Buffer buffer = MakeShapedBuffer(graph, sizes, id);
     buffer.set_domain(restricted[id.value] ? v1::POSITIVE : v1::REAL);
+    if (const v1::InputValues& values = graph.value(id).values; values.kind() != v1::InputValues::DEFAULT)
+      *buffer.mutable_values() = values;
     *session->add_inputs() = buffer;
   }
-  for (ValueId id : graph.outputs()) *session->add_outputs() = MakeBuffer(graph, sizes, id, false);
+  for (ValueId id : graph.outputs()) *session->add_outputs() = MakeShapedBuffer(graph, sizes, id);
 }
 
 std::vector<double> OutputTolerances(const Graph& graph, const SizeValues& sizes) {

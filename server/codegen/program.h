@@ -30,8 +30,9 @@ struct ProgramOptions {
 v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
                          const std::vector<CompiledFusion>& fusions, const ProgramOptions& options);
 
-// The inputs and outputs of a session. Domains say what random values an input may have: POSITIVE when a
-// value computed from it enters an operand that must be positive or not zero.
+// The inputs and outputs of a session, with their rows and columns, and what is asked of the values of
+// inputs. Domains say what random values an input may have: POSITIVE when a value computed from it enters an
+// operand that must be positive or not zero.
 void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
 
 // Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the

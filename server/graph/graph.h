@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "fusion/v1/program.pb.h"
 #include "library/catalog/catalog.h"
 #include "library/catalog/elementary_function.h"
 #include "library/catalog/type.h"
@@ -48,7 +49,8 @@ struct Value {
   bool is_output = false;
   std::optional<double> literal;  // scalars written in place
   std::optional<Extent>
-      leading_dimension;  // of a matrix: entries from one row to the next in memory; absent: its columns
+      leading_dimension;   // of a matrix: entries from one row to the next in memory; absent: its columns
+  v1::InputValues values;  // of an input: what is asked of its values in measurements, if anything
   SourcePosition position;
 };
 
@@ -134,7 +136,7 @@ class Graph {
 };
 
 // Content hash of a graph: structure, types, functions with their routines; not the names of variables, not
-// positions, not the values of sizes. "sha256:<16 hex digits>".
+// positions, not the values of sizes, nor what is asked of the values of inputs. "sha256:<16 hex digits>".
 std::string GraphHash(const Graph& graph);
 
 }  // namespace fusion

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "library/catalog/resolve.h"
 #include "server/parse/graph_builder.h"
+#include "server/parse/input_values.h"
 #include "server/parse/recursion.h"
 #include "server/parse/similar_name.h"
 #include "server/parse/symbol_table.h"
@@ -23,6 +24,7 @@ class Checker {
 
   void Run() {
     for (const NameSyntax& input : tree_.inputs) CheckInput(input);
+    for (const ValuesSyntax& values : tree_.values) CheckValues(values);
     calls_.resize(tree_.calls.size());
     for (size_t i = 0; i < tree_.calls.size(); ++i) CheckCall(static_cast<int>(i));
     CheckOutputs();
@@ -42,6 +44,7 @@ class Checker {
   };
 
   void CheckInput(const NameSyntax& input) {
+    input_symbols_.push_back(-1);
     const int position = symbols_.Use(input);
     if (position < 0) return;
     Symbol& symbol = symbols_[position];
@@ -51,6 +54,16 @@ class Checker {
       return;
     }
     symbol.input = &input;
+    input_symbols_.back() = position;
+  }
+
+  void CheckValues(const ValuesSyntax& written) {
+    const int position = input_symbols_[written.input];
+    if (position < 0) return;
+    Symbol& symbol = symbols_[position];
+    const std::optional<v1::InputValues> values =
+        CheckInputValues(written, symbol.name.text, symbol.type ? &*symbol.type : nullptr, errors_);
+    if (values) symbol.values = *values;
   }
 
   void CheckCall(int index) {
@@ -214,6 +227,7 @@ class Checker {
   const Catalog& catalog_;
   ErrorList* errors_;
   SymbolTable symbols_;
+  std::vector<int> input_symbols_;  // like SyntaxTree::inputs: positions of symbols; -1: reported
   std::vector<CheckedCall> calls_;  // like SyntaxTree::calls
   std::vector<EarlyUse> early_uses_;
 };

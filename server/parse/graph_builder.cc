@@ -44,6 +44,7 @@ std::shared_ptr<const Graph> BuildGraph(const SyntaxTree& tree, const std::strin
     value.name = std::string(symbol.name.text);
     value.type = *symbol.type;
     value.leading_dimension = symbol.leading_dimension;
+    value.values = symbol.values;
     value.position = symbol.name.location.position;
     const ValueId id = add_value(std::move(value));
     symbol.value = id.value;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/parse/checker.h"
+#include "server/parse/input_values.h"
 #include "server/parse/lexer.h"
 #include "server/parse/parser.h"
 #include "server/parse/proto_reader.h"
@@ -70,7 +71,7 @@ class SourceReader {
       v1::Graph message;
       return ReadJson(text, &message, &errors_) ? FromMessage(message) : nullptr;
     }
-    const SyntaxTree tree = ParseFuse(text, options_.max_nodes, &errors_);
+    SyntaxTree tree = ParseFuse(text, options_.max_nodes, &errors_);
     if (!tree.complete) return nullptr;
     const bool empty = tree.sizes.empty() && tree.types.empty() && tree.inputs.empty() && tree.calls.empty();
     if (empty && !tree.has_return && errors_.empty()) {
@@ -79,7 +80,7 @@ class SourceReader {
           "the file is empty; declare variables, input some, compute others and return what is wanted");
       return nullptr;
     }
-    return CheckGraph(tree, GraphName(source_.file_name()), catalog_, &errors_);
+    return Checked(std::move(tree), source_.file_name());
   }
 
   std::shared_ptr<const Graph> FromMessage(const v1::Graph& message) {
@@ -91,9 +92,13 @@ class SourceReader {
       }
       catalog_ = *std::move(extended);
     }
-    const SyntaxTree tree = ReadGraph(message, options_.max_nodes, &errors_);
+    SyntaxTree tree = ReadGraph(message, options_.max_nodes, &errors_);
     if (!tree.complete) return nullptr;
-    const std::string& named_after = message.name().empty() ? source_.file_name() : message.name();
+    return Checked(std::move(tree), message.name().empty() ? source_.file_name() : message.name());
+  }
+
+  std::shared_ptr<const Graph> Checked(SyntaxTree tree, const std::string& named_after) {
+    AddInputValues(source_.input_values(), /*files=*/true, &tree, &errors_);
     return CheckGraph(tree, GraphName(named_after), catalog_, &errors_);
   }
 

@@ -44,14 +44,15 @@ absl::StatusOr<SizeValues> ResolveSizes(const Graph& graph,
 bool HasInlineFunctions(const Graph& graph);
 
 // The graph as .fuse text, in a fixed layout. Reading it back and printing again gives the same text, unless
-// HasInlineFunctions: of those only the calls are printed.
+// HasInlineFunctions: of those only the calls are printed. Of inputs that are read from a file it has the names.
 std::string PrintFuse(const Graph& graph);
 
 // The graph in the language of Graphviz dot: inputs and outputs as boxes, calls as ellipses, edges labelled
 // with the variable and its type.
 std::string PrintGraphviz(const Graph& graph);
 
-// The protobuf form, inline functions included. ParseSource gives an equal graph back.
+// The protobuf form, inline functions included. ParseSource gives an equal graph back, but for inputs that
+// are read from a file, of which a graph says nothing.
 v1::Graph ToProto(const Graph& graph);
 
 // ToProto as JSON, indented. ParseSource reads it.

@@ -163,7 +163,41 @@ class Parser {
 
   bool ParseInputs() {
     Take();
-    return ParseNames(&tree_.inputs, "the name of an input");
+    do {
+      if (!AtName() || (AtNewLine() && IsKeyword(current_.text))) return FailExpected("the name of an input");
+      tree_.inputs.push_back(CurrentName());
+      Take();
+      if (!ParseValues()) return false;
+    } while (TakeSymbol(','));
+    return FinishStatement(", or ;");
+  }
+
+  // What is asked of the values of the input that was read last, if anything: "in (0.5, 2)", "= spd",
+  // "= integers(0, 9)". Which kinds there are, the checker knows: to the language these are words like
+  // others.
+  bool ParseValues() {
+    ValuesSyntax values;
+    values.range = AtWord(kRangeWord);
+    if (!values.range && !AtSymbol('=')) return true;
+    values.input = static_cast<int>(tree_.inputs.size()) - 1;
+    if (!values.range) Take();
+    if (!AtName()) return FailExpected("a kind of values, as in input A = spd;");
+    values.word = current_.text;
+    values.location = Here();
+    Take();
+    if (values.range && !AtSymbol('(')) return FailExpected("( and two bounds, as in x in (0.5, 2)");
+    if (TakeSymbol('(')) {
+      do {
+        if (current_.kind != TokenKind::kNumber) return FailExpected("a number");
+        absl::StatusOr<double> value = ParseLiteral(current_.text);
+        if (!value.ok()) return Fail(Here(), std::string(value.status().message()));
+        values.numbers.push_back({*value, Here()});
+        Take();
+      } while (TakeSymbol(','));
+      if (!TakeSymbol(')')) return FailExpected(", or )");
+    }
+    tree_.values.push_back(std::move(values));
+    return true;
   }
 
   bool ParseReturn() {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "server/parse/input_values.h"
 #include "server/parse/parse.h"
 
 namespace fusion {
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kLineWidth = 100;
 
 // "FIRST a, b, c;" in lines of at most kLineWidth characters where the names allow it.
-void AppendList(const std::string& first, const std::vector<absl::string_view>& names, std::string* text) {
+void AppendList(const std::string& first, const std::vector<std::string>& names, std::string* text) {
   std::string line = first;
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string item = absl::StrCat(names[i], i + 1 < names.size() ? "," : ";");
@@ -27,9 +27,11 @@ void AppendList(const std::string& first, const std::vector<absl::string_view>& 
   absl::StrAppend(text, line, "\n");
 }
 
-std::vector<absl::string_view> Names(const Graph& graph, const std::vector<ValueId>& ids) {
-  std::vector<absl::string_view> names;
-  for (ValueId id : ids) names.push_back(graph.value(id).name);
+// With what is asked of their values, where they are inputs.
+std::vector<std::string> Names(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<std::string> names;
+  for (ValueId id : ids)
+    names.push_back(absl::StrCat(graph.value(id).name, InputValuesText(graph.value(id).values)));
   return names;
 }
 
@@ -60,11 +62,11 @@ std::string PrintFuse(const Graph& graph) {
 
   // One declaration for each type, in the order of first use.
   std::vector<std::string> types;
-  std::map<std::string, std::vector<absl::string_view>> names;
+  std::map<std::string, std::vector<std::string>> names;
   for (const Value& value : graph.values()) {
     if (value.literal) continue;
     std::string type = DeclaredType(value);
-    std::vector<absl::string_view>& of_type = names[type];
+    std::vector<std::string>& of_type = names[type];
     if (of_type.empty()) types.push_back(std::move(type));
     of_type.push_back(value.name);
   }

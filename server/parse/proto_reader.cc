@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "library/catalog/type_pattern.h"
+#include "server/parse/input_values.h"
 #include "server/parse/similar_name.h"
 #include "server/parse/type_name.h"
 
@@ -42,6 +43,7 @@ class GraphReader {
     }
     for (int i = 0; i < graph_.inputs_size(); ++i)
       tree_.inputs.push_back({graph_.inputs(i), Location::Field(GraphField::kInputs, i)});
+    AddInputValues(graph_.input_values(), /*files=*/false, &tree_, errors_);
     for (int i = 0; i < graph_.calls_size(); ++i) ReadCall(graph_.calls(i), i);
     for (int i = 0; i < graph_.outputs_size(); ++i)
       tree_.outputs.push_back(

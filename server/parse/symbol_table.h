@@ -20,7 +20,8 @@ struct Symbol {
   std::optional<Type> type;  // variables; absent when unknown
   std::optional<Extent> leading_dimension;
   const NameSyntax* input = nullptr;
-  int computed_by = -1;  // position in SyntaxTree::calls
+  v1::InputValues values;  // inputs
+  int computed_by = -1;    // position in SyntaxTree::calls
   bool used = false;
   bool value_reported = false;  // that it has none, or too late
   bool order_reported = false;  // that it is declared too late

@@ -42,6 +42,25 @@ struct VariableSyntax {
   int type = 0;  // position in SyntaxTree::types
 };
 
+// Between the name of an input and the bounds of its values.
+inline constexpr absl::string_view kRangeWord = "in";
+
+struct NumberSyntax {
+  double value = 0;
+  Location location;
+};
+
+// What is asked of the values of an input: "in (0.5, 2)", "= spd", or a fusion.v1.InputValues.
+struct ValuesSyntax {
+  int input = 0;            // position in SyntaxTree::inputs
+  absl::string_view word;   // "spd"; kRangeWord; of a message the name of its kind
+  Location location;        // of the word
+  bool range = false;       // it is written with kRangeWord
+  bool enumerated = false;  // it is a message
+  std::vector<NumberSyntax> numbers;
+  absl::string_view blob;  // of a message
+};
+
 struct ArgumentSyntax {
   absl::string_view name;  // empty: the literal
   double literal = 0;
@@ -60,6 +79,7 @@ struct SyntaxTree {
   std::vector<TypeSyntax> types;
   std::vector<VariableSyntax> variables;
   std::vector<NameSyntax> inputs;
+  std::vector<ValuesSyntax> values;  // of an input the last one counts
   std::vector<CallSyntax> calls;
   std::vector<NameSyntax> outputs;
   Location return_location;  // or the end of the source, where it is missing

@@ -41,7 +41,13 @@ v1::Graph ToProto(const Graph& graph) {
     declaration->set_name(value.name);
     *declaration->mutable_type() = TypeToProto(value);
   }
-  for (ValueId id : graph.inputs()) proto.add_inputs(graph.value(id).name);
+  for (ValueId id : graph.inputs()) {
+    const Value& input = graph.value(id);
+    proto.add_inputs(input.name);
+    const v1::InputValues::Kind kind = input.values.kind();
+    if (kind != v1::InputValues::DEFAULT && kind != v1::InputValues::FILE)
+      (*proto.mutable_input_values())[input.name] = input.values;
+  }
   for (const Node& node : graph.nodes()) {
     v1::Call* call = proto.add_calls();
     call->set_result(graph.value(node.result).name);

@@ -126,6 +126,30 @@ TEST(Program, InputsOfLogarithmsAndDivisorsArePositive) {
   EXPECT_EQ(other.inputs(0).domain(), v1::REAL);
 }
 
+TEST(Program, BuffersHaveTheirRowsAndInputsTheValuesThatAreAskedFor) {
+  auto graph = Parse(
+      "size m, n, k; matrix[m,n,ld=k] A; vector[n] x; vector[m] y; scalar a; MATRIX2x3 R, S; SCALAR s, t;"
+      "input A in (0, 1), x = sorted, a, R = unit_rows, s; y = gemv(a, A, x); S = neg(R); t = neg(s);"
+      "return y, S, t;");
+  v1::Session session;
+  DescribeBuffers(*graph, {{"m", 4}, {"n", 5}, {"k", 8}, {"elements", 7}}, &session);
+  const auto shape = [](const v1::Buffer& buffer) {
+    return std::vector<int64_t>{buffer.count(), buffer.rows(), buffer.columns(), buffer.row_stride()};
+  };
+  ASSERT_EQ(session.inputs_size(), 5);
+  EXPECT_EQ(shape(session.inputs(0)), (std::vector<int64_t>{32, 4, 5, 8}));
+  EXPECT_EQ(shape(session.inputs(1)), (std::vector<int64_t>{5, 0, 5, 0}));
+  EXPECT_EQ(shape(session.inputs(2)), (std::vector<int64_t>{1, 0, 0, 0}));
+  EXPECT_EQ(shape(session.inputs(3)), (std::vector<int64_t>{42, 2, 3, 3}));
+  EXPECT_EQ(shape(session.inputs(4)), (std::vector<int64_t>{7, 0, 0, 0}));
+  EXPECT_EQ(session.inputs(0).values().ShortDebugString(), "kind: UNIFORM upper: 1");
+  EXPECT_EQ(session.inputs(1).values().ShortDebugString(), "kind: SORTED lower: -1 upper: 1");
+  EXPECT_FALSE(session.inputs(2).has_values());
+  EXPECT_EQ(session.inputs(3).values().kind(), v1::InputValues::UNIT_ROWS);
+  EXPECT_EQ(shape(session.outputs(0)), (std::vector<int64_t>{4, 0, 4, 0}));
+  EXPECT_EQ(shape(session.outputs(1)), (std::vector<int64_t>{42, 2, 3, 3}));
+}
+
 TEST(Program, TolerancesGrowWithReductionLength) {
   auto graph = Parse("size n; vector[n] x, y; scalar r; input x, y; r = dot(x, y); return r;");
   const double short_sum = OutputTolerances(*graph, {{"n", 100}})[0];
