@@ -291,6 +291,30 @@ absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request,
   }
 }
 
+absl::StatusOr<std::string> Client::UploadInput(const std::string& bytes, seconds patience) {
+  const std::string digest = BlobDigest(bytes);
+  for (int refusals = 0;; ++refusals) {
+    const absl::Status status = TakeUpAgain(patience, [&](const std::function<void()>& heard) {
+      Call call(this);
+      v1::WriteBlobResponse response;
+      auto writer = optimizer_->UploadInput(call.context(), &response);
+      ChunkSplitter splitter(digest, bytes);
+      v1::Chunk chunk;
+      while (splitter.Next(&chunk) && writer->Write(chunk)) heard();
+      writer->WritesDone();
+      return FromGrpcStatus(writer->Finish());
+    });
+    if (absl::IsUnimplemented(status))
+      return absl::FailedPreconditionError(
+          "the server is of an earlier version, which takes no values of inputs from files");
+    if (status.ok()) return digest;
+    const auto delay = std::chrono::duration<double>(RetryDelay(status));
+    if (!absl::IsResourceExhausted(status) || delay.count() == 0 || refusals == kRefusals) return status;
+    if (!WaitUnlessInterrupted(std::chrono::ceil<milliseconds>(delay)))
+      return absl::CancelledError("interrupted");
+  }
+}
+
 absl::StatusOr<v1::Job> Client::GetJob(const std::string& name) {
   v1::GetJobRequest request;
   request.set_name(name);

@@ -20,6 +20,7 @@
 #include "fusion/v1/tuner.grpc.pb.h"
 #include "library/monitor/trace_context.h"
 #include "server/identity/channel_credentials.h"
+#include "server/service/chunks.h"
 
 namespace fusion {
 
@@ -61,6 +62,13 @@ class Client {
   absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request,
                                  const std::function<void(const absl::Status& reason)>& on_wait = nullptr,
                                  std::chrono::seconds patience = kPatience);
+  // Sends the values of an input, row by row in its type, for submissions that name the digest returned
+  // (v1::InputValues.blob). Begins again on a lost connection and where the server has no room, as Submit
+  // does. FailedPrecondition: the server is of an earlier version.
+  static constexpr int64_t kMaximumInputBytes = kMaximumBlobBytes;        // of one input
+  static constexpr int64_t kMaximumInputsBytes = kMaximumInputFileBytes;  // of those of a submission together
+  absl::StatusOr<std::string> UploadInput(const std::string& bytes,
+                                          std::chrono::seconds patience = kPatience);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
   // One page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int page_size, const std::string& page_token);

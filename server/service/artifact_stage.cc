@@ -23,8 +23,7 @@ absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescri
   loadable.mutable_sizes()->insert(submission.sizes.begin(), submission.sizes.end());
   *loadable.mutable_inputs() = buffers.inputs();
   *loadable.mutable_outputs() = buffers.outputs();
-  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes))
-    loadable.add_tolerances(tolerance);
+  for (double tolerance : TolerancesOf(submission)) loadable.add_tolerances(tolerance);
   *loadable.mutable_program() =
       ProgramOfUnits(submission, device, built, planned.units, submission.graph->name());
   for (const CodeUnit* unit : planned.units)

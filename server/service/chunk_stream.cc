@@ -79,19 +79,27 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
 class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
  public:
   ReceiveReactor(boost::asio::thread_pool& pool, AccessGate& gate, const IncomingCall& incoming,
-                 v1::WriteBlobResponse* response, std::function<absl::Status(const Blob&)> store)
-      : pool_(pool), response_(response), store_(std::move(store)) {
-    if (absl::Status status =
-            gate.Admit(ShownBy(incoming.context, gate.connections()), incoming.method, 0).status();
-        !status.ok()) {
-      Finish(ToGrpcStatus(status));
-    } else {
+                 v1::WriteBlobResponse* response, ReceivedBlobStore store, bool counted)
+      : pool_(pool),
+        gate_(gate),
+        context_(incoming.context),
+        method_(incoming.method),
+        shown_(ShownBy(incoming.context, gate.connections())),
+        response_(response),
+        store_(std::move(store)),
+        counted_(counted) {
+    absl::StatusOr<Principal> caller = gate.Admit(shown_, incoming.method, 0);
+    if (caller.ok()) {
+      caller_ = *std::move(caller);
       StartRead(&chunk_);
+    } else {
+      Finish(ToGrpcStatus(caller.status()));
     }
   }
   void OnReadDone(bool ok) override {
     if (ok) {
       absl::Status status = assembler_.Add(chunk_);
+      if (status.ok() && chunk_.offset() == 0) status = AdmitBytes(chunk_.total_bytes());
       if (status.ok()) {
         StartRead(&chunk_);
       } else {
@@ -99,24 +107,48 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
       }
       return;
     }
-    boost::asio::post(pool_, [this] { Finish(ToGrpcStatus(RunCatching([this] { return Store(); }))); });
+    boost::asio::post(pool_, [this] {
+      AdmittedCall call{caller_, token_, "", false};
+      const absl::Status status = RunCatching([&] { return Store(call); });
+      gate_.RecordEnd(&caller_, shown_, method_, call.subject, status);
+      memory_.reset();  // before the caller knows, who may ask for more at once
+      Finish(ToGrpcStatus(status));
+    });
   }
+  void OnCancel() override { token_.Cancel(); }
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Store() {
+  // The first chunk says how many there will be.
+  absl::Status AdmitBytes(int64_t bytes) {
+    if (!counted_ || memory_ != nullptr) return absl::OkStatus();
+    if (absl::Status may = gate_.AdmitAnswer(shown_.peer, method_); !may.ok()) return may;
+    // While a string grows, and while it is handed to the store, there are two.
+    memory_ = HoldAnswer(gate_, shown_.peer, context_, 2 * static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+
+  absl::Status Store(AdmittedCall& call) {
     Blob blob;
     blob.digest = assembler_.digest();
     absl::StatusOr<std::string> bytes = std::move(assembler_).Finish();
     if (!bytes.ok()) return bytes.status();
     blob.bytes = *std::move(bytes);
     response_->set_digest(blob.digest);
-    return store_(blob);
+    return store_(call, blob);
   }
 
   boost::asio::thread_pool& pool_;
+  AccessGate& gate_;
+  const grpc::CallbackServerContext& context_;
+  const char* const method_;
+  const ShownCredentials shown_;
   v1::WriteBlobResponse* response_;
-  std::function<absl::Status(const Blob&)> store_;
+  const ReceivedBlobStore store_;
+  const bool counted_;
+  Principal caller_;
+  CancellationToken token_;
+  std::shared_ptr<void> memory_;
   ChunkAssembler assembler_;
   v1::Chunk chunk_;
 };
@@ -131,8 +163,8 @@ grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool, Ac
 
 grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, AccessGate& gate,
                                                 const IncomingCall& incoming, v1::WriteBlobResponse* response,
-                                                std::function<absl::Status(const Blob&)> store) {
-  return new ReceiveReactor(pool, gate, incoming, response, std::move(store));
+                                                ReceivedBlobStore store, bool counted) {
+  return new ReceiveReactor(pool, gate, incoming, response, std::move(store), counted);
 }
 
 }  // namespace fusion

@@ -24,10 +24,14 @@ grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool, Ac
                                               const IncomingCall& incoming,
                                               std::function<absl::StatusOr<Blob>(AdmittedCall&)> load);
 
+using ReceivedBlobStore = std::function<absl::Status(AdmittedCall&, const Blob&)>;
+
 // Asks the gate, receives chunks, checks the digest, then calls `store` on the pool; answers with the digest.
-// The request of `incoming` is ignored: there is none before the first chunk.
+// The request of `incoming` is ignored: there is none before the first chunk. `counted`: what comes in counts
+// among the answers that wait for the caller, since it is memory that he costs, so that one who has too much
+// here is refused and one who is too slow is given up.
 grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, AccessGate& gate,
                                                 const IncomingCall& incoming, v1::WriteBlobResponse* response,
-                                                std::function<absl::Status(const Blob&)> store);
+                                                ReceivedBlobStore store, bool counted);
 
 }  // namespace fusion

@@ -12,8 +12,12 @@
 namespace fusion {
 
 inline constexpr int64_t kChunkBytes = 1 << 20;
-// The largest byte string that is accepted; device code and exported folders are far smaller.
+// The largest byte string that is accepted; device code and exported folders are far smaller, values of an
+// input that come from a file may be as large.
 inline constexpr int64_t kMaximumBlobBytes = int64_t{512} << 20;
+// Of all inputs of one job that come from files: they go to a runner in one message of 1 GiB, with the device
+// code.
+inline constexpr int64_t kMaximumInputFileBytes = int64_t{768} << 20;
 
 // Cuts one byte string into chunks of at most kChunkBytes. An empty string is one chunk without data. Not
 // thread safe.

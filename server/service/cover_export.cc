@@ -41,7 +41,7 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& devi
   ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,
                         .arch = device.arch(),
                         .sizes = submission_->sizes,
-                        .tolerances = OutputTolerances(graph, submission_->sizes),
+                        .tolerances = TolerancesOf(*submission_),
                         .description = description};
   for (const FusionCode& code : codes) request.fusions.push_back(&code);
   for (const FusionCode& code : reference_) request.reference.push_back(&code);

@@ -60,6 +60,8 @@ absl::Status CheckSameRequest(const JobRecord& known, const v1::SubmitRequest& r
     other = "for another target";
   } else if (SizesOf(known_graph) != SizesOf(graph)) {
     other = "for other sizes";
+  } else if (known_graph.input_values() != graph.input_values()) {
+    other = "for other values of inputs";
   } else if (!differencer.Compare(OptionsOf(known_request), OptionsOf(request))) {
     other = absl::StrCat("with other options: ", absl::StripTrailingAsciiWhitespace(options));
   }

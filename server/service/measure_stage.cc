@@ -390,8 +390,7 @@ v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::P
   *session.mutable_reference() = std::move(reference);
   *session.mutable_unfused() = std::move(unfused);
   session.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
-  for (double tolerance : OutputTolerances(*submission.graph, submission.sizes))
-    session.add_tolerances(tolerance);
+  for (double tolerance : TolerancesOf(submission)) session.add_tolerances(tolerance);
   const std::string digest = Sha256Hex(session.SerializeAsString());
   // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets
   // its candidates share the reference.

@@ -11,6 +11,7 @@
 #include "server/service/contest.h"
 #include "server/service/device_figures.h"
 #include "server/service/explain_pair.h"
+#include "server/service/input_files.h"
 #include "server/service/job_stages.h"
 #include "server/service/measurement_remarks.h"
 #include "server/service/plan_text.h"
@@ -178,8 +179,11 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // Parse: text or protobuf to a checked graph.
   stages.Begin("parse");
-  auto submission = CheckSource(request.source(), context.catalog);
+  auto submission = CheckSubmission(request, context.catalog);
   if (!submission.ok()) return submission.status();
+  // Before anything is built for them.
+  if (auto status = HoldInputFiles(context.store, context.job, *submission, TimeOfDay()); !status.ok())
+    return status;
   Dump(context, "graph.fuse", PrintFuse(*submission->graph));
 
   // The device comes before the search: what is possible and what is fast depend on it.
@@ -324,6 +328,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   if (HasElements(*submission->graph)) *result.mutable_routines() = std::move(routines);
   for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
   DescribeReliability(&result);
+  for (const std::string& remark : RemarksOf(*submission)) result.add_remarks(remark);
   result.set_builds(built.builds);
   result.set_builds_reused(built.reused);
   result.set_seconds(SecondsSince(start));

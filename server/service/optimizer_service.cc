@@ -12,6 +12,7 @@
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
 #include "server/service/hints.h"
+#include "server/service/input_files.h"
 #include "server/service/job_access.h"
 #include "server/service/job_messages.h"
 #include "server/service/job_trace.h"
@@ -59,6 +60,11 @@ absl::StatusOr<std::string> KindOf(const ServiceContext& context, const std::str
   return context.dispatcher.FindKind(wanted.target(), wanted.device());
 }
 
+// Whoever asks again for what was accepted needs no files any more.
+bool IsKnown(const ServiceContext& context, const std::string& user, const v1::SubmitRequest& wanted) {
+  return !wanted.request_id().empty() && context.store.FindRequest(user, wanted.request_id()).ok();
+}
+
 }  // namespace
 
 OptimizerServiceImpl::OptimizerServiceImpl(const ServiceContext& context) : context_(context) {}
@@ -78,22 +84,38 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                        if (!kind.ok()) return InvalidField("device", kind.status().message());
                        wanted.set_device(*std::move(kind));
                      }
-                     absl::StatusOr<CheckedSource> source = CheckSource(wanted.source(), context_.catalog);
+                     absl::StatusOr<CheckedSource> source = CheckSubmission(wanted, context_.catalog);
                      if (!source.ok()) return source.status();
                      if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
                      if (wanted.has_benchmark())
                        if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) return status;
                      if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok())
                        return hints.status();
+                     if (absl::Status files = CheckInputFiles(context_.store, admitted.caller.name, *source);
+                         !files.ok() && !IsKnown(context_, admitted.caller.name, wanted))
+                       return files;
                      absl::StatusOr<JobRecord> job = context_.runner.Submit(
                          wanted, source->summary, admitted.caller.name, trace.ToString());
                      if (!job.ok()) return job.status();
                      admitted.subject = job->id;
+                     // While it waits to be begun; then it says itself what is missing.
+                     HoldInputFiles(context_.store, job->id, *source, TimeOfDay()).IgnoreError();
                      *response = ToMessage(*job);
                      if (job->state == JobState::kQueued)
                        response->set_waits_for(MissingDevice(wanted, context_.dispatcher));
                      return absl::OkStatus();
                    });
+}
+
+grpc::ServerReadReactor<v1::Chunk>* OptimizerServiceImpl::UploadInput(grpc::CallbackServerContext* call,
+                                                                      v1::WriteBlobResponse* response) {
+  const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/UploadInput", *response};
+  return ReceiveBlob(
+      context_.requests, context_.gate, incoming, response,
+      [this](AdmittedCall& admitted, const Blob& blob) -> absl::Status {
+        return StoreInputFile(context_.store, admitted.caller.name, blob.bytes, blob.digest, TimeOfDay());
+      },
+      /*counted=*/true);
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerContext* call,

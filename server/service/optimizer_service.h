@@ -17,6 +17,9 @@ class OptimizerServiceImpl : public v1::OptimizerService::CallbackService {
   // The graph is checked before the job exists, and the job is stored before the answer.
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* call, const v1::SubmitRequest* request,
                                    v1::Job* response) override;
+  // What a caller sends counts among the answers that wait for him until it is stored.
+  grpc::ServerReadReactor<v1::Chunk>* UploadInput(grpc::CallbackServerContext* call,
+                                                  v1::WriteBlobResponse* response) override;
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* call, const v1::GetJobRequest* request,
                                    v1::Job* response) override;
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call, const v1::ListJobsRequest* request,

@@ -6,8 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "library/catalog/sha256.h"
+#include "server/codegen/program.h"
 #include "server/model/architecture.h"
+#include "server/parse/error_list.h"
+#include "server/parse/input_values.h"
 #include "server/parse/parse.h"
+#include "server/parse/similar_name.h"
 #include "server/search/search.h"
 #include "server/service/status_conversion.h"
 
@@ -18,6 +23,7 @@ constexpr size_t kMaximumRequestIdBytes = 128;
 constexpr size_t kMaximumDeviceBytes = 200;
 constexpr int kMaximumPriority = 100;
 constexpr int kMaximumLimitSeconds = 86400;
+constexpr size_t kMostRemarkBytes = 1000;  // of names and kinds, which are ASCII
 
 absl::Status CheckArch(v1::Target target, const std::string& arch) {
   absl::StatusOr<ArchChoice> choice = ChooseArch(target, arch);
@@ -30,6 +36,17 @@ absl::Status CheckCandidates(int candidates) {
       "candidates", absl::StrCat("must be between 1 and ", kMaximumCandidates, " (0: 30), not ", candidates));
 }
 
+// Of what is asked of the values of inputs; "" for nothing. Names of inputs do not matter.
+std::string InputValuesDigest(const Graph& graph) {
+  std::string text;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const v1::InputValues& values = graph.value(graph.inputs()[i]).values;
+    if (values.kind() != v1::InputValues::DEFAULT)
+      absl::StrAppend(&text, i, InputValuesText(values), values.blob(), "\n");
+  }
+  return text.empty() ? "" : absl::StrCat("sha256:", Sha256Hex(text).substr(0, 16));
+}
+
 }  // namespace
 
 absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
@@ -39,12 +56,62 @@ absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
   if (!graph.ok()) return graph.status();
   absl::StatusOr<SizeValues> sizes = ResolveSizes(**graph, source.size_values(), source.file_name());
   if (!sizes.ok()) return sizes.status();
-  CheckedSource checked{*graph, *sizes, {}};
+  CheckedSource checked{*graph, *sizes, {}, {}};
   checked.summary.set_name((*graph)->name());
   checked.summary.set_nodes((*graph)->node_count());
   checked.summary.set_hash(GraphHash(**graph));
+  checked.summary.set_input_values(InputValuesDigest(**graph));
   for (const auto& [name, value] : *sizes) (*checked.summary.mutable_size_values())[name] = value;
   return checked;
+}
+
+absl::StatusOr<CheckedSource> CheckSubmission(const v1::SubmitRequest& request,
+                                              std::shared_ptr<const Catalog> catalog) {
+  absl::StatusOr<CheckedSource> checked = CheckSource(request.source(), std::move(catalog));
+  if (!checked.ok()) return checked;
+  checked->tolerances = {request.tolerances().begin(), request.tolerances().end()};
+  std::vector<absl::string_view> outputs;
+  for (ValueId id : checked->graph->outputs()) outputs.push_back(checked->graph->value(id).name);
+  ErrorList errors(request.source().file_name());
+  for (const auto& [name, tolerance] : checked->tolerances) {
+    if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) {
+      const std::string similar = errors.MaySuggest() ? SimilarName(name, outputs) : "";
+      errors.Add(Location{},
+                 absl::StrCat("tolerances: the graph has no output ", Shown(name), DidYouMean(similar)));
+    } else if (!std::isfinite(tolerance) || tolerance <= 0) {
+      errors.Add(Location{}, absl::StrCat("tolerances: that of ", Shown(name),
+                                          " must be a finite number greater than 0, but is ", tolerance));
+    }
+  }
+  if (!errors.empty()) return errors.ToStatus();
+  return checked;
+}
+
+std::vector<double> TolerancesOf(const CheckedSource& submission) {
+  std::vector<double> tolerances = OutputTolerances(*submission.graph, submission.sizes);
+  for (size_t i = 0; i < tolerances.size(); ++i) {
+    const auto asked =
+        submission.tolerances.find(submission.graph->value(submission.graph->outputs()[i]).name);
+    if (asked != submission.tolerances.end()) tolerances[i] = asked->second;
+  }
+  return tolerances;
+}
+
+std::vector<std::string> RemarksOf(const CheckedSource& submission) {
+  std::vector<std::string> remarks;
+  std::string values;
+  for (ValueId id : submission.graph->inputs()) {
+    const Value& input = submission.graph->value(id);
+    if (input.values.kind() == v1::InputValues::DEFAULT) continue;
+    absl::StrAppend(
+        &values, values.empty() ? "" : ", ", input.name,
+        input.values.kind() == v1::InputValues::FILE ? " from a file" : InputValuesText(input.values));
+  }
+  if (values.size() > kMostRemarkBytes) values = absl::StrCat(values.substr(0, kMostRemarkBytes), "...");
+  if (!values.empty()) remarks.push_back(absl::StrCat("values of inputs: ", values, ", as asked"));
+  for (const auto& [name, tolerance] : submission.tolerances)
+    remarks.push_back(absl::StrCat("tolerance of ", name, ": ", tolerance, ", as asked"));
+  return remarks;
 }
 
 absl::Status CheckBuildable(const Graph& graph) {

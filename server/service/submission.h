@@ -1,7 +1,10 @@
 // Checks of what clients send, before anything is stored or searched.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,12 +19,24 @@ struct CheckedSource {
   std::shared_ptr<const Graph> graph;
   SizeValues sizes;
   v1::GraphSummary summary;
+  std::map<std::string, double> tolerances;  // that were asked for, by output
 };
 
 // InvalidArgument with a google.rpc.BadRequest payload: every error of the source, or else every error of the
 // sizes.
 absl::StatusOr<CheckedSource> CheckSource(const v1::GraphSource& source,
                                           std::shared_ptr<const Catalog> catalog);
+
+// The same of a submission, with the tolerances that it asks for. InvalidArgument with all that are no
+// numbers above 0, or of no output.
+absl::StatusOr<CheckedSource> CheckSubmission(const v1::SubmitRequest& request,
+                                              std::shared_ptr<const Catalog> catalog);
+
+// Bounds on the relative errors of the outputs, in their order: as asked, else as they follow from the graph.
+std::vector<double> TolerancesOf(const CheckedSource& submission);
+
+// What was asked of the data and of the tolerances, for people who read the result. A line each.
+std::vector<std::string> RemarksOf(const CheckedSource& submission);
 
 // Largest graph that is submitted. Beside the candidates each node is built by itself, as the reference and
 // to be the unfused cover; the search alone (explain) takes kMaxSearchedNodes.

@@ -36,7 +36,11 @@ std::string KnownSubmissionFields() { return HighestField(*v1::SubmitRequest::de
 std::vector<std::string> UnknownSubmissionFields(const v1::SubmitRequest& request, absl::string_view known) {
   const int highest = HighestKnown(known, kFieldsOfEarlierServers);
   std::vector<std::string> unknown = FieldsAbove(request, highest);
-  // Of a message that servers without the header know.
+  // Parts of messages that servers of earlier versions know.
+  constexpr int kWithInputValues = 15;
+  if (highest < kWithInputValues &&
+      (!request.source().input_values().empty() || !request.source().graph().input_values().empty()))
+    unknown.insert(unknown.begin(), "source.input_values");
   if (highest == kFieldsOfEarlierServers && request.limits().fusions() != 0)
     unknown.emplace_back("limits.fusions");
   return unknown;

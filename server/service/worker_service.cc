@@ -124,10 +124,12 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackS
 grpc::ServerReadReactor<v1::Chunk>* WorkerServiceImpl::WriteBlob(grpc::CallbackServerContext* call,
                                                                  v1::WriteBlobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.WorkerService/WriteBlob", *response};
-  return ReceiveBlob(context_.workers, context_.gate, incoming, response,
-                     [this](const Blob& blob) -> absl::Status {
-                       return context_.store.PutBlob(blob.bytes, blob.digest, TimeOfDay()).status();
-                     });
+  return ReceiveBlob(
+      context_.workers, context_.gate, incoming, response,
+      [this](AdmittedCall&, const Blob& blob) -> absl::Status {
+        return context_.store.PutBlob(blob.bytes, blob.digest, TimeOfDay()).status();
+      },
+      /*counted=*/false);
 }
 
 }  // namespace fusion

@@ -204,6 +204,32 @@ TEST_F(LimitsTest, WhoDoesNotTakeAnswersGetsNoneUntilTheyAreGivenUp) {
   EXPECT_TRUE(slow.BeginAndRead().ok());
 }
 
+TEST_F(LimitsTest, WhatIsUploadedCountsAmongTheAnswersUntilItIsStoredOrGivenUp) {
+  constexpr size_t kBytes = 1 << 20;
+  options_.gate.answers.of_connection = kBytes;
+  Start();
+  const std::shared_ptr<grpc::Channel> channel = ChannelOf("user-eva");
+  grpc::ClientContext context;
+  v1::WriteBlobResponse response;
+  const auto writer = v1::OptimizerService::NewStub(channel)->UploadInput(&context, &response);
+  v1::Chunk chunk;
+  chunk.set_digest(BlobDigest(std::string(kBytes, 'x')));
+  chunk.set_total_bytes(kBytes);
+  chunk.set_data("x");
+  ASSERT_TRUE(writer->Write(chunk));
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  grpc::Status listed;
+  while (listed.ok() && std::chrono::steady_clock::now() < patience) listed = Call(channel, ListJobsMethod());
+  EXPECT_EQ(listed.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Call(ChannelOf("user-max"), ListJobsMethod()).ok()) << "another connection";
+  context.TryCancel();
+  EXPECT_FALSE(writer->Finish().ok());
+  while (!listed.ok() && std::chrono::steady_clock::now() < patience)
+    listed = Call(channel, ListJobsMethod());
+  EXPECT_TRUE(listed.ok()) << listed.error_message();
+  EXPECT_TRUE(Client(channel, nullptr).UploadInput(std::string(kBytes, 'x')).ok());
+}
+
 TEST_F(LimitsTest, RefusalsAreWrittenDownButNotWithoutEnd) {
   options_.audit.refusals_of_one = {0.001, 3};
   Start();

@@ -50,6 +50,33 @@ TEST_F(OwnershipTest, AnotherUsersJobCannotBeToldFromNone) {
     EXPECT_THAT(Audit(), Contains("PERMISSION_DENIED " + std::string(method) + " max " + job->name()));
 }
 
+TEST_F(OwnershipTest, ValuesOfInputsThatAnotherHasUploadedCannotBeToldFromNone) {
+  v1::SubmitRequest request = Request();
+  v1::GraphSource* source = request.mutable_source();
+  source->set_fuse("vector[3] x, y;\ninput x;\ny = neg(x);\nreturn y;\n");
+  const std::string bytes(12, 'b');
+  const absl::StatusOr<std::string> digest = eva_->UploadInput(bytes);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  v1::InputValues& values = (*source->mutable_input_values())["x"];
+  values.set_kind(v1::InputValues::FILE);
+  const auto submitted_by = [&](Client& client, const std::string& blob) {
+    values.set_blob(blob);
+    return client.Submit(request).status();
+  };
+  const std::string none = BlobDigest("nobody has these bytes");
+  const absl::Status other = submitted_by(*max_, *digest), missing = submitted_by(*max_, none);
+  EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
+  EXPECT_EQ(other.code(), missing.code());
+  std::string expected(missing.message());
+  ASSERT_NE(expected.find(none), std::string::npos) << missing;
+  expected.replace(expected.find(none), none.size(), *digest);
+  EXPECT_EQ(std::string(other.message()), expected);
+  EXPECT_TRUE(submitted_by(*eva_, *digest).ok());
+  // Whoever has the bytes himself has uploaded them.
+  ASSERT_TRUE(max_->UploadInput(bytes).ok());
+  EXPECT_TRUE(submitted_by(*max_, *digest).ok());
+}
+
 TEST_F(OwnershipTest, UsersListTheirOwnJobsAdminsAll) {
   ASSERT_TRUE(eva_->Submit(Request()).ok());
   ASSERT_TRUE(eva_->Submit(Request()).ok());

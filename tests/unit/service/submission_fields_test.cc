@@ -28,6 +28,18 @@ TEST(SubmissionFields, OfAServerLikeThisAllAreKnown) {
   EXPECT_THAT(UnknownSubmissionFields(request, KnownSubmissionFields()), IsEmpty());
 }
 
+TEST(SubmissionFields, ServersBeforeValuesOfInputsDoNotKnowThemInTheSource) {
+  v1::SubmitRequest request;
+  (*request.mutable_source()->mutable_input_values())["x"].set_kind(v1::InputValues::FILE);
+  request.set_device("H100");
+  EXPECT_THAT(UnknownSubmissionFields(request, ""), ElementsAre("source.input_values", "device"));
+  EXPECT_THAT(UnknownSubmissionFields(request, "14"), ElementsAre("source.input_values"));
+  EXPECT_THAT(UnknownSubmissionFields(request, KnownSubmissionFields()), IsEmpty());
+  request.Clear();
+  (*request.mutable_source()->mutable_graph()->mutable_input_values())["x"].set_kind(v1::InputValues::SORTED);
+  EXPECT_THAT(UnknownSubmissionFields(request, "14"), ElementsAre("source.input_values"));
+}
+
 TEST(ExplanationFields, OfAnEarlierServerAndOfOneLikeThis) {
   v1::ExplainRequest request;
   request.set_candidates(5);

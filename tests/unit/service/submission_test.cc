@@ -5,6 +5,9 @@
 #include <climits>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "server/service/status_conversion.h"
 
@@ -55,6 +58,64 @@ TEST(SubmitFieldsTest, PrioritiesAndLimitsHaveBounds) {
   EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_fusions(200'001); }), "limits.fusions");
   EXPECT_EQ(field([](auto& request) { request.mutable_limits()->set_run_seconds(std::nan("")); }),
             "limits.run_seconds");
+}
+
+class CheckSubmissionTest : public ::testing::Test {
+ protected:
+  CheckSubmissionTest() {
+    request_.mutable_source()->set_fuse(
+        "size n = 8;\nvector[n] x, total, rest;\nf64 vector[n] w, v;\ninput x in (0.5, 2), w = sorted;\n"
+        "total = square(x);\nrest = neg(x);\nv = neg(w);\nreturn total, v, rest;\n");
+    request_.mutable_source()->set_file_name("f.fuse");
+  }
+  absl::StatusOr<CheckedSource> Check() { return CheckSubmission(request_, *Catalog::BuiltIn()); }
+  v1::SubmitRequest request_;
+};
+
+TEST_F(CheckSubmissionTest, TolerancesThatAreAskedForReplaceThoseOfTheGraph) {
+  const auto plain = Check();
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  (*request_.mutable_tolerances())["v"] = 0.25;
+  const auto asked = Check();
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  std::vector<double> expected = TolerancesOf(*plain);
+  ASSERT_EQ(expected.size(), 3u);
+  expected[1] = 0.25;
+  EXPECT_EQ(TolerancesOf(*asked), expected);
+}
+
+TEST_F(CheckSubmissionTest, TolerancesThatCannotBeAreToldTogether) {
+  for (const auto& [name, value] : std::map<std::string, double>{
+           {"totl", 0.1}, {"x", 0.1}, {"total", 0.0}, {"v", std::nan("")}, {"rest", HUGE_VAL}})
+    (*request_.mutable_tolerances())[name] = value;
+  const absl::Status refused = Check().status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_EQ(refused.message(),
+            "f.fuse: error: tolerances: that of rest must be a finite number greater than 0, but is inf\n"
+            "f.fuse: error: tolerances: that of total must be a finite number greater than 0, but is 0\n"
+            "f.fuse: error: tolerances: the graph has no output totl (did you mean total?)\n"
+            "f.fuse: error: tolerances: that of v must be a finite number greater than 0, but is nan\n"
+            "f.fuse: error: tolerances: the graph has no output x");
+}
+
+TEST_F(CheckSubmissionTest, RemarksSayWhatWasAskedFor) {
+  (*request_.mutable_tolerances())["v"] = 1e-2;
+  const auto asked = Check();
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(RemarksOf(*asked),
+            (std::vector<std::string>{"values of inputs: x in (0.5, 2.0), w = sorted(-1.0, 1.0), as asked",
+                                      "tolerance of v: 0.01, as asked"}));
+}
+
+TEST_F(CheckSubmissionTest, TheSummaryTellsValuesOfInputsApart) {
+  const std::string asked = Check()->summary.input_values();
+  EXPECT_FALSE(asked.empty());
+  (*request_.mutable_source()->mutable_input_values())["x"].set_kind(v1::InputValues::SORTED);
+  const std::string other = Check()->summary.input_values();
+  EXPECT_NE(other, asked);
+  (*request_.mutable_source()->mutable_input_values())["x"].set_kind(v1::InputValues::DEFAULT);
+  (*request_.mutable_source()->mutable_input_values())["w"].set_kind(v1::InputValues::DEFAULT);
+  EXPECT_EQ(Check()->summary.input_values(), "");
 }
 
 TEST(CheckBenchmark, WantsFunctionsOfElements) {
