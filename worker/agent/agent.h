@@ -32,8 +32,9 @@ struct AgentOptions {
   // How long a worker that drains tries to reach a server that is away. What it holds is then left to the
   // leases, and done again elsewhere.
   double drain_seconds = 120;
-  int64_t cache_bytes = int64_t{256} << 20;  // of device code kept in memory
-  WorkerMetrics* metrics = nullptr;          // may be null; outlives the agent
+  // Of device code and of values of inputs that are kept in memory: all that one job can have of both.
+  int64_t cache_bytes = int64_t{1} << 30;
+  WorkerMetrics* metrics = nullptr;  // may be null; outlives the agent
 };
 
 class Agent {

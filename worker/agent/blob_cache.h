@@ -1,4 +1,4 @@
-// Device code by digest, in memory: what this worker built or fetched lately.
+// Device code, and values of inputs, by digest, in memory: what this worker built or fetched lately.
 #pragma once
 
 #include <cstdint>

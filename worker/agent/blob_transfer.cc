@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr std::chrono::seconds kCallDeadline{60};
+// Values of an input may have 512 MiB: in this time they come at 0.9 MB/s.
+constexpr std::chrono::seconds kReadDeadline{600};
 
 bool HasDigest(const std::string& content, const std::string& digest) {
   return absl::StrCat("sha256:", Sha256Hex(content)) == digest;
@@ -59,7 +61,7 @@ absl::StatusOr<std::string> BlobTransfer::ReadFromServer(const std::string& dige
 
 absl::StatusOr<std::string> BlobTransfer::ReadOnce(const std::string& digest, std::stop_token stop) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
+  context.set_deadline(std::chrono::system_clock::now() + kReadDeadline);
   std::stop_callback cancel(stop, [&] { context.TryCancel(); });
   v1::ReadBlobRequest request;
   request.set_digest(digest);

@@ -331,6 +331,8 @@ void LocalWorkplace::Time(Lane* lane, const v1::TimeTask& task, std::stop_token 
     for (const v1::Launch& launch : program->launches()) blobs_->Prefetch(launch.binary(), stop);
   for (const v1::Program& program : task.programs())
     for (const v1::Launch& launch : program.launches()) blobs_->Prefetch(launch.binary(), stop);
+  for (const v1::Buffer& input : task.session().inputs())
+    if (input.values().kind() == v1::InputValues::FILE) blobs_->Prefetch(input.values().blob(), stop);
   spent["fetch"] = lap();
   const HostGate::Pass pass =
       lane->device.target() == v1::HOST ? gate_.EnterAlone(stop) : gate_.EnterShared(stop);

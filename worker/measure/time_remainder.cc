@@ -37,6 +37,8 @@ absl::StatusOr<v1::RunnerRequest> TimeRemainder::Request(const BinaryGetter& get
   std::set<std::string> digests;
   AddDigests(task->session().reference(), &digests);
   AddDigests(task->session().unfused(), &digests);
+  for (const v1::Buffer& input : task->session().inputs())
+    if (input.values().kind() == v1::InputValues::FILE) digests.insert(input.values().blob());
   for (int position : positions_) {
     *task->add_programs() = task_.programs(position);
     AddDigests(task_.programs(position), &digests);

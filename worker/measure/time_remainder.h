@@ -21,7 +21,8 @@ class TimeRemainder {
 
   bool empty() const { return positions_.empty() && !unfused_; }
 
-  // What a runner is asked. Errors are those of get_binary.
+  // What a runner is asked, with the device code that it runs and the values of inputs that come from files.
+  // Errors are those of get_binary.
   absl::StatusOr<v1::RunnerRequest> Request(const BinaryGetter& get_binary,
                                             double copy_bytes_per_second) const;
 
