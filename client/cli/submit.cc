@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/artifact_folder.h"
 #include "client/cli/invocation.h"
+#include "client/cli/measurement_options.h"
 #include "client/cli/option_checks.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
@@ -26,6 +27,7 @@ struct SubmitOptions {
   int priority = 0;
   double queue_limit_seconds = 0, build_limit_seconds = 0, run_limit_seconds = 0;
   RankingOptions ranking;
+  MeasurementOptions measurement;
   std::string request_id;
   std::string dump_directory;
   bool detach = false;
@@ -43,6 +45,9 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
           absl::InvalidArgumentError(absl::StrCat(option, ": must be a number of seconds")));
   absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
+  v1::SubmitRequest request;
+  if (absl::Status status = AddTolerances(options.measurement.tolerances, &request); !status.ok())
+    return invocation.Report(status);
   if (!options.watch.output.empty() && options.detach)
     return invocation.Report(
         absl::InvalidArgumentError("--output: a job that is left to the server (--detach) writes no folder; "
@@ -64,7 +69,8 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return invocation.Report(client.status());
 
-  v1::SubmitRequest request;
+  if (absl::Status status = UploadInputs(**client, options.measurement.inputs, &file->source); !status.ok())
+    return ReportWithSource(invocation, status, *file);
   *request.mutable_source() = std::move(file->source);
   request.set_target(options.target);
   request.set_arch(options.arch);
@@ -127,6 +133,7 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddRankingOptions(command, &options->ranking);
+  AddMeasurementOptions(command, &options->measurement);
   command->add_option("--priority", options->priority, "Among your own jobs, larger first (-100 to 100)")
       ->check(CLI::Range(-100, 100));
   command
