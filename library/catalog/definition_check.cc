@@ -79,6 +79,7 @@ class Checker {
     out->part_routine = in.part_routine();
     out->constraint = in.constraint();
     out->flops = in.flops();
+    out->rounding = in.rounding();
     if (in.formula().empty()) return Error("formula", "the formula is missing");
     absl::Status status = CheckDimensions(in, out);
     if (status.ok()) status = CheckOperands(in, out);

@@ -60,6 +60,7 @@ struct Overload {
   std::vector<Implementation> implementations;
   std::string constraint;
   std::string flops;
+  v1::Rounding rounding = v1::MAY_ROUND;
 };
 
 // Values of the static parameters of an ELEMENT overload, in the order of Overload::static_parameters.

@@ -1,11 +1,11 @@
 #include "server/codegen/program.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "server/codegen/kernel_versions.h"
+#include "server/codegen/verification.h"
 
 namespace fusion {
 namespace {
@@ -13,28 +13,10 @@ namespace {
 constexpr int64_t kAlignment = 256;
 int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, bool force_f64) {
+// Whether rounding can change what the launch writes.
+bool IsRounded(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
-  v1::Buffer buffer;
-  buffer.set_id(id.value);
-  buffer.set_name(value.name);
-  buffer.set_count(StorageEntries(value, sizes));
-  buffer.set_data_type(force_f64 ? v1::F64 : value.type.data_type);
-  buffer.set_by_value(value.is_input && value.type.is_scalar());
-  return buffer;
-}
-
-// With the rows and columns of the value, or of each element of it.
-v1::Buffer MakeShapedBuffer(const Graph& graph, const SizeValues& sizes, ValueId id) {
-  v1::Buffer buffer = MakeBuffer(graph, sizes, id, false);
-  const Value& value = graph.value(id);
-  std::vector<int64_t> shape(value.type.element_shape.begin(), value.type.element_shape.end());
-  for (const Extent& extent : value.type.extents) shape.push_back(extent.Size(sizes));
-  if (!shape.empty()) buffer.set_columns(shape.back());
-  if (shape.size() < 2) return buffer;
-  buffer.set_rows(shape[0]);
-  buffer.set_row_stride(value.leading_dimension ? value.leading_dimension->Size(sizes) : shape[1]);
-  return buffer;
+  return value.producer && graph.node(*value.producer).overload->rounding != v1::NEVER_ROUNDS;
 }
 
 }  // namespace
@@ -71,6 +53,8 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
             to->set_buffer(argument.value.value);
             const Value& value = graph.value(argument.value);
             if (value.producer && !value.is_output) temporaries.insert(argument.value);
+            if (options.force_f64 && argument.is_output && IsRounded(graph, argument.value))
+              out->add_results(argument.value.value);
             break;
           }
           case KernelArgument::Kind::kScalar:
@@ -93,50 +77,6 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
   for (ValueId id : temporaries) *program.add_temporaries() = MakeBuffer(graph, sizes, id, options.force_f64);
   program.set_workspace_bytes(workspace);
   return program;
-}
-
-void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session) {
-  // Backwards from restricted operands to everything they are computed from.
-  std::vector<bool> restricted(graph.values().size(), false);
-  for (int i = graph.node_count() - 1; i >= 0; --i) {
-    const Node& node = graph.nodes()[i];
-    for (size_t k = 0; k < node.operands.size(); ++k)
-      if (node.overload->operands[k].domain != v1::REAL || restricted[node.result.value])
-        restricted[node.operands[k].value] = true;
-  }
-  for (ValueId id : graph.inputs()) {
-    v1::Buffer buffer = MakeShapedBuffer(graph, sizes, id);
-    buffer.set_domain(restricted[id.value] ? v1::POSITIVE : v1::REAL);
-    if (const v1::InputValues& values = graph.value(id).values; values.kind() != v1::InputValues::DEFAULT)
-      *buffer.mutable_values() = values;
-    *session->add_inputs() = buffer;
-  }
-  for (ValueId id : graph.outputs()) *session->add_outputs() = MakeShapedBuffer(graph, sizes, id);
-}
-
-std::vector<double> OutputTolerances(const Graph& graph, const SizeValues& sizes) {
-  std::vector<double> factor(graph.values().size(), 1);
-  for (const Node& node : graph.nodes()) {
-    double operands = 0;
-    for (ValueId operand : node.operands) operands = std::max(operands, factor[operand.value]);
-    double own = 4;
-    double length = 1;
-    for (const NodeDimension& dimension : node.dimensions)
-      if (dimension.kind == v1::REDUCTION)
-        length *= dimension.extent.name.empty() ? dimension.extent.constant : sizes.at(dimension.extent.name);
-    for (int parameter : node.static_parameters) length *= std::max(1, parameter);
-    own += 2 * std::sqrt(std::max(1.0, length));
-    // Operands that must not be zero or negative: what divides or takes a logarithm magnifies errors.
-    for (const Operand& operand : node.overload->operands)
-      if (operand.domain != v1::REAL) own += 16, operands *= 2;
-    factor[node.result.value] = operands + own;
-  }
-  std::vector<double> tolerances;
-  for (ValueId id : graph.outputs()) {
-    const bool f64 = graph.value(id).type.data_type == v1::F64;
-    tolerances.push_back((f64 ? 0x1p-53 : 0x1p-24) * 8 * factor[id.value]);
-  }
-  return tolerances;
 }
 
 }  // namespace fusion

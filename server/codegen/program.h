@@ -21,7 +21,7 @@ struct CompiledFusion {
 struct ProgramOptions {
   std::string name;
   int multiprocessors = 1;
-  bool force_f64 = false;
+  bool force_f64 = false;     // the reference
   bool programmatic = false;  // v1::Launch::programmatic: CUDA code for sm_90 or later
 };
 
@@ -29,16 +29,5 @@ struct ProgramOptions {
 // temporaries.
 v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
                          const std::vector<CompiledFusion>& fusions, const ProgramOptions& options);
-
-// The inputs and outputs of a session, with their rows and columns, and what is asked of the values of
-// inputs. Domains say what random values an input may have: POSITIVE when a value computed from it enters an
-// operand that must be positive or not zero.
-void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
-
-// Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the
-// number of operations on the longest path, and with the square root of the reduction lengths on it (rounding
-// errors of a blocked sum behave like a random walk; Higham, Accuracy and Stability of Numerical Algorithms,
-// section 4.2).
-std::vector<double> OutputTolerances(const Graph& graph, const SizeValues& sizes);
 
 }  // namespace fusion

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
+#include "server/codegen/verification.h"
 #include "server/service/cover_export.h"
 #include "server/service/job_stages.h"
 #include "server/service/loadable_program.h"

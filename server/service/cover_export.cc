@@ -5,6 +5,7 @@
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
+#include "server/codegen/verification.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "library/catalog/sha256.h"
 #include "server/codegen/program.h"
+#include "server/codegen/verification.h"
 #include "server/rank/rank.h"
 #include "server/service/device_figures.h"
 #include "server/service/job_stages.h"
@@ -26,6 +27,9 @@ constexpr int kTogether = 4;
 
 constexpr double kRunSeconds = 20;
 
+// Candidates of a round that are all wrong, where none was right before: the job ends.
+constexpr int kFailingAlike = 4;
+
 // A fault of the candidate's, unless it was the device's or the machine's.
 bool IsFault(v1::Outcome outcome) { return outcome == v1::FAULT || outcome == v1::TIMEOUT; }
 
@@ -37,6 +41,7 @@ v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round, const v1::J
   method.set_maximum_samples(final_round ? 101 : 31);
   method.set_relative_half_width(cuda ? 0.005 : 0.02);
   method.set_seconds_limit((cuda ? 0.15 : 0.5) * (final_round ? 2 : 1));
+  method.set_thorough(final_round);
   method.set_run_deadline_seconds(limits.run_seconds() > 0 ? limits.run_seconds() : kRunSeconds);
   return method;
 }
@@ -77,6 +82,7 @@ class Timer final : public CandidateTimer {
       for (int position : together[index]) EmitProgress(code_->candidates[position].candidate);
     });
     if (timed.ok()) timed = TimeAlone(HarmedByOthers(together));
+    if (timed.ok()) timed = CheckRound(positions);
     if (!timed.ok()) return timed;
     std::erase_if(positions,
                   [&](int position) { return !IsFault(code_->candidates[position].candidate.outcome()); });
@@ -97,6 +103,7 @@ class Timer final : public CandidateTimer {
           });
       if (!status.ok()) return status;
     }
+    if (!have_unfused_ && unfused_outcome_ == v1::WRONG_RESULT) return NothingVerified(unfused_message_);
     if (!have_unfused_)
       return absl::FailedPreconditionError(absl::StrCat("nothing could be measured on ", device_.name(), ": ",
                                                         !failure_.empty() ? failure_
@@ -116,6 +123,28 @@ class Timer final : public CandidateTimer {
     std::vector<v1::Candidate> candidates;
     for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
     return candidates;
+  }
+
+  absl::Status NothingVerified(const std::string& reason) const {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no code for this graph gives its f64 results on these inputs: ", reason,
+                     "; give inputs as you have them (input x in (LOWER, UPPER); or --input x=FILE.npy), or "
+                     "allow larger errors "
+                     "(--tolerance OUTPUT=ERROR)"));
+  }
+
+  // An error where nothing of the job's has been right so far and there is no reason to expect that of what
+  // is left: the unfused kernels are wrong, or so many candidates that they have little in common.
+  absl::Status CheckRound(const std::vector<int>& round) const {
+    if (!have_unfused_ && unfused_outcome_ == v1::WRONG_RESULT) return NothingVerified(unfused_message_);
+    for (const PlannedCandidate& planned : code_->candidates)
+      if (planned.candidate.outcome() == v1::OK) return absl::OkStatus();
+    const auto is_wrong = [&](int position) {
+      return code_->candidates[position].candidate.outcome() == v1::WRONG_RESULT;
+    };
+    if (static_cast<int>(round.size()) < kFailingAlike || !std::all_of(round.begin(), round.end(), is_wrong))
+      return absl::OkStatus();
+    return NothingVerified(code_->candidates[round[0]].candidate.message());
   }
 
   // A candidate has been timed.
@@ -294,7 +323,11 @@ class Timer final : public CandidateTimer {
       }
     } else if (!result.unfused().message().empty()) {
       unfused_message_ = result.unfused().message();
+      unfused_outcome_ = result.unfused().outcome();
     }
+    for (const std::string& remark : result.unfused().remarks())
+      if (std::find(result_->remarks().begin(), result_->remarks().end(), remark) == result_->remarks().end())
+        result_->add_remarks(remark);
     measurements_.push_back(Record("unfused", result.unfused(), result.conditions()));
     for (size_t i = 0; i < positions.size(); ++i) {
       v1::Candidate& candidate = code_->candidates[positions[i]].candidate;
@@ -376,6 +409,7 @@ class Timer final : public CandidateTimer {
   v1::Session session_;
   bool have_unfused_ = false, steady_unfused_ = false;
   std::string unfused_message_, failure_;
+  v1::Outcome unfused_outcome_ = v1::OUTCOME_UNSPECIFIED;  // of the newest timing that gave none
   int done_ = 0, total_ = 0;
   double best_seconds_ = 0, best_speedup_ = 0;
   std::vector<MeasurementRecord> measurements_;

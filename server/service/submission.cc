@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "library/catalog/sha256.h"
-#include "server/codegen/program.h"
+#include "server/codegen/verification.h"
 #include "server/model/architecture.h"
 #include "server/parse/error_list.h"
 #include "server/parse/input_values.h"

@@ -133,7 +133,8 @@ absl::Status CudaBackend::LoadSupportKernels() {
   } kernels[] = {{"fusion_fill", &support_.fill},       {"fusion_widen", &support_.widen},
                  {"fusion_hash", &support_.hash},       {"fusion_largest", &support_.largest},
                  {"fusion_squares", &support_.squares}, {"fusion_compare", &support_.compare},
-                 {"fusion_guard", &support_.guard},     {"fusion_inspect", &support_.inspect}};
+                 {"fusion_guard", &support_.guard},     {"fusion_inspect", &support_.inspect},
+                 {"fusion_perturb", &support_.perturb}, {"fusion_excuse", &support_.excuse}};
   for (const auto& kernel : kernels)
     FUSION_RETURN_IF_ERROR(
         driver_.Check(driver_.ModuleGetFunction(kernel.function, support_module_, kernel.name), kernel.name));

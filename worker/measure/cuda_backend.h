@@ -38,14 +38,17 @@ class CudaBackend : public ExecutionBackend {
   absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) override;
   absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches, const RunOptions& options) override;
   absl::Status Probe() override;
-  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                     uint64_t key) override;
   absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) override;
   absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) override;
-  absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
-                                        int64_t count) override;
+  absl::StatusOr<ReferenceFigures> Figures(DeviceAddress reference_f64, v1::DataType type,
+                                           int64_t count) override;
   absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64,
-                                     int64_t count, double scale) override;
+                                     int64_t count, double scale, DeviceAddress excused) override;
+  absl::Status Perturb(DeviceAddress entries, int64_t count, double most, uint64_t key) override;
+  absl::Status Excuse(DeviceAddress excused, DeviceAddress reference, DeviceAddress other, v1::DataType type,
+                      int64_t count, double factor, bool is_first) override;
   absl::Status WriteGuards(absl::Span<const MemoryRange> guards) override;
   absl::StatusOr<std::vector<uint64_t>> Inspect(absl::Span<const Inspection> inspections) override;
 
@@ -56,7 +59,7 @@ class CudaBackend : public ExecutionBackend {
   // Data operations compiled by NVRTC; null members without it.
   struct SupportKernels {
     CudaFunction fill = nullptr, widen = nullptr, hash = nullptr, largest = nullptr, squares = nullptr,
-                 compare = nullptr, guard = nullptr, inspect = nullptr;
+                 compare = nullptr, guard = nullptr, inspect = nullptr, perturb = nullptr, excuse = nullptr;
   };
   CudaBackend(const CudaDriver& driver, CudaDevice device, std::string uuid)
       : driver_(driver), device_(device), uuid_(std::move(uuid)) {}
@@ -68,6 +71,12 @@ class CudaBackend : public ExecutionBackend {
   absl::Status LoadSupportKernels();
   // Launches with enough threads for `count` entries on our stream.
   absl::Status LaunchOver(CudaFunction function, int64_t count, std::initializer_list<const void*> arguments);
+  template <class T>
+  absl::StatusOr<std::vector<T>> Fetch(DeviceAddress from, int64_t count) {
+    std::vector<T> data(count);
+    if (absl::Status copied = CopyOut(data.data(), from, count * sizeof(T)); !copied.ok()) return copied;
+    return data;
+  }
   absl::Status Delay(int64_t nanoseconds);
   absl::Status SetScratch(uint64_t first, uint64_t second);
   absl::Status GetScratch(uint64_t (*words)[2]);

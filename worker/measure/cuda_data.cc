@@ -8,6 +8,7 @@
 
 #include "worker/measure/cuda_backend.h"
 #include "worker/measure/host_data.h"
+#include "worker/measure/input_rules.h"
 #include "worker/measure/status_macros.h"
 
 namespace fusion {
@@ -38,16 +39,16 @@ absl::Status CudaBackend::GetScratch(uint64_t (*words)[2]) {
   return CopyOut(*words, scratch_, sizeof *words);
 }
 
-absl::Status CudaBackend::Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+absl::Status CudaBackend::Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                                uint64_t key) {
   if (support_.fill != nullptr) {
-    const int f64 = type == v1::F64, real = domain == v1::REAL, bits = InputBits(type);
+    const int f64 = type == v1::F64;
     const long long entries = count;
-    FUSION_RETURN_IF_ERROR(LaunchOver(support_.fill, count, {&to, &f64, &entries, &real, &bits, &key}));
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.fill, count, {&to, &f64, &entries, &rule, &key}));
     return Synchronize("filling inputs");
   }
   std::vector<char> data(count * EntryBytes(type));
-  FillEntries(data.data(), type, count, domain, key);
+  FillEntries(data.data(), type, count, rule, key);
   return CopyIn(to, data.data(), static_cast<int64_t>(data.size()));
 }
 
@@ -58,8 +59,7 @@ absl::Status CudaBackend::Widen(DeviceAddress to_f64, DeviceAddress from, v1::Da
     FUSION_RETURN_IF_ERROR(LaunchOver(support_.widen, count, {&to_f64, &from, &f64, &entries}));
     return Synchronize("converting inputs");
   }
-  std::vector<char> data(count * EntryBytes(type));
-  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), from, static_cast<int64_t>(data.size())));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<char> data, Fetch<char>(from, count * EntryBytes(type)));
   std::vector<double> wide(count);
   WidenEntries(wide.data(), data.data(), type, count);
   return CopyIn(to_f64, wide.data(), count * 8);
@@ -75,13 +75,12 @@ absl::StatusOr<uint64_t> CudaBackend::Hash(DeviceAddress from, int64_t bytes) {
     FUSION_RETURN_IF_ERROR(GetScratch(&result));
     return result[0];
   }
-  std::vector<char> data(bytes);
-  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), from, bytes));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<char> data, Fetch<char>(from, bytes));
   return HashBytes(data.data(), bytes);
 }
 
-absl::StatusOr<double> CudaBackend::ReferenceScale(DeviceAddress reference, v1::DataType type,
-                                                   int64_t count) {
+absl::StatusOr<ReferenceFigures> CudaBackend::Figures(DeviceAddress reference, v1::DataType type,
+                                                      int64_t count) {
   if (support_.largest != nullptr) {
     const int f32 = type == v1::F32;
     const long long entries = count;
@@ -89,45 +88,83 @@ absl::StatusOr<double> CudaBackend::ReferenceScale(DeviceAddress reference, v1::
     FUSION_RETURN_IF_ERROR(SetScratch(0, 0));
     FUSION_RETURN_IF_ERROR(LaunchOver(support_.largest, count, {&reference, &f32, &entries, &scratch_}));
     FUSION_RETURN_IF_ERROR(GetScratch(&result));
-    const double largest = std::bit_cast<double>(result[0]);
-    const double finite = static_cast<double>(result[1]);
-    if (!(largest > 0)) return 0;
+    ReferenceFigures figures;
+    figures.largest = std::bit_cast<double>(result[0]);
+    figures.finite = static_cast<int64_t>(result[1]);
+    if (!(figures.largest > 0)) return figures;
     FUSION_RETURN_IF_ERROR(SetScratch(0, 0));
     FUSION_RETURN_IF_ERROR(
-        LaunchOver(support_.squares, count, {&reference, &f32, &entries, &largest, &scratch_}));
+        LaunchOver(support_.squares, count, {&reference, &f32, &entries, &figures.largest, &scratch_}));
     FUSION_RETURN_IF_ERROR(GetScratch(&result));
-    return largest * std::sqrt(std::bit_cast<double>(result[0]) / finite);
+    figures.scale =
+        figures.largest * std::sqrt(std::bit_cast<double>(result[0]) / static_cast<double>(figures.finite));
+    return figures;
   }
-  std::vector<double> data(count);
-  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), reference, count * 8));
-  return RootMeanSquare(MeasureScale(data.data(), type, count));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<double> data, Fetch<double>(reference, count));
+  return FiguresOf(MeasureScale(data.data(), type, count));
 }
 
 absl::StatusOr<Comparison> CudaBackend::Compare(DeviceAddress output, v1::DataType type,
-                                                DeviceAddress reference, int64_t count, double scale) {
+                                                DeviceAddress reference, int64_t count, double scale,
+                                                DeviceAddress excused) {
   if (support_.compare != nullptr) {
     const int f64 = type == v1::F64;
     const long long entries = count;
     uint64_t result[2];
     FUSION_RETURN_IF_ERROR(SetScratch(0, ~uint64_t{0}));
     int pass = 0;
-    FUSION_RETURN_IF_ERROR(
-        LaunchOver(support_.compare, count, {&output, &f64, &reference, &entries, &scale, &pass, &scratch_}));
+    const auto launch = [&] {
+      return LaunchOver(support_.compare, count,
+                        {&output, &f64, &reference, &entries, &scale, &excused, &pass, &scratch_});
+    };
+    FUSION_RETURN_IF_ERROR(launch());
     FUSION_RETURN_IF_ERROR(GetScratch(&result));
     Comparison comparison{std::bit_cast<double>(result[0]), -1};
     if (result[0] == 0) return comparison;
     pass = 1;
-    FUSION_RETURN_IF_ERROR(
-        LaunchOver(support_.compare, count, {&output, &f64, &reference, &entries, &scale, &pass, &scratch_}));
+    FUSION_RETURN_IF_ERROR(launch());
     FUSION_RETURN_IF_ERROR(GetScratch(&result));
     comparison.worst_index = static_cast<int64_t>(result[1]);
     return comparison;
   }
-  std::vector<char> data(count * EntryBytes(type));
-  std::vector<double> expected(count);
-  FUSION_RETURN_IF_ERROR(CopyOut(data.data(), output, static_cast<int64_t>(data.size())));
-  FUSION_RETURN_IF_ERROR(CopyOut(expected.data(), reference, count * 8));
-  return CompareEntries(data.data(), type, expected.data(), count, scale);
+  FUSION_ASSIGN_OR_RETURN(const std::vector<char> data, Fetch<char>(output, count * EntryBytes(type)));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<double> expected, Fetch<double>(reference, count));
+  std::vector<double> excuses;
+  if (excused != 0) {
+    FUSION_ASSIGN_OR_RETURN(excuses, Fetch<double>(excused, count));
+  }
+  return CompareEntries(data.data(), type, expected.data(), count, scale,
+                        excused == 0 ? nullptr : excuses.data());
+}
+
+absl::Status CudaBackend::Perturb(DeviceAddress entries, int64_t count, double most, uint64_t key) {
+  if (support_.perturb != nullptr) {
+    const long long number = count;
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.perturb, count, {&entries, &number, &most, &key}));
+    return Synchronize("perturbing entries");
+  }
+  FUSION_ASSIGN_OR_RETURN(std::vector<double> data, Fetch<double>(entries, count));
+  PerturbEntries(data.data(), count, most, key);
+  return CopyIn(entries, data.data(), count * 8);
+}
+
+absl::Status CudaBackend::Excuse(DeviceAddress excused, DeviceAddress reference, DeviceAddress other,
+                                 v1::DataType type, int64_t count, double factor, bool is_first) {
+  if (support_.excuse != nullptr) {
+    const int f32 = type == v1::F32, first = is_first;
+    const long long entries = count;
+    FUSION_RETURN_IF_ERROR(
+        LaunchOver(support_.excuse, count, {&excused, &reference, &other, &f32, &entries, &factor, &first}));
+    return Synchronize("comparing references");
+  }
+  std::vector<double> excuses(count);
+  if (!is_first) {
+    FUSION_ASSIGN_OR_RETURN(excuses, Fetch<double>(excused, count));
+  }
+  FUSION_ASSIGN_OR_RETURN(const std::vector<double> one, Fetch<double>(reference, count));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<double> two, Fetch<double>(other, count));
+  ExcuseEntries(excuses.data(), one.data(), two.data(), type, count, factor, is_first);
+  return CopyIn(excused, excuses.data(), count * 8);
 }
 
 absl::Status CudaBackend::LaunchTable(CudaFunction function, InspectionTable* table, CudaPointer results) {
@@ -189,6 +226,7 @@ absl::Status CudaBackend::QueueInspections(absl::Span<const Inspection> inspecti
       entry.kind = static_cast<int>(inspection.kind);
       entry.reference = inspection.reference;
       entry.scale = inspection.scale;
+      entry.excused = inspection.excused;
       switch (inspection.kind) {
         case Inspection::Kind::kHash:
           entry.count = bytes / 8;
@@ -229,11 +267,12 @@ absl::Status CudaBackend::Probe() {
   absl::StatusOr<DeviceAddress> buffer = Allocate(kCount * 4);
   if (!buffer.ok()) return buffer.status();
   std::vector<float> entries(kCount), expected(kCount);
-  absl::Status status = Fill(*buffer, v1::F32, kCount, v1::REAL, 1);
+  const InputRule rule = KnownRule();
+  absl::Status status = Fill(*buffer, v1::F32, kCount, rule, 1);
   if (status.ok()) status = CopyOut(entries.data(), *buffer, kCount * 4);
   Free(*buffer);
   FUSION_RETURN_IF_ERROR(status);
-  FillEntries(expected.data(), v1::F32, kCount, v1::REAL, 1);
+  FillEntries(expected.data(), v1::F32, kCount, rule, 1);
   if (entries != expected) return absl::AbortedError("the known kernel computed wrongly");
   return absl::OkStatus();
 }

@@ -35,15 +35,15 @@ typedef unsigned long long u64;
   for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < count; \
        i += gridDim.x * (long long)blockDim.x)
 
-extern "C" __global__ void fusion_fill(void* to, int f64, long long count, int real, int bits, u64 key) {
+extern "C" __global__ void fusion_fill(void* to, int f64, long long count, InputRule rule, u64 key) {
   EACH(i, count) {
-    double entry = InputEntry(key, i, real, bits);
+    double entry = InputEntry(rule, key, i);
     if (f64) ((double*)to)[i] = entry; else ((float*)to)[i] = (float)entry;
   }
 }
 
 // As InspectionTable of the backend.
-struct Inspected { u64 address; long long count; u64 reference; double scale; int kind; int f64; int first_block; int blocks; };
+struct Inspected { u64 address; long long count; u64 reference; double scale; u64 excused; int kind; int f64; int first_block; int blocks; };
 struct Table { Inspected entries[FUSION_TABLE_ENTRIES]; int count; };
 #if __CUDA_ARCH__ >= 700
 #define CONSTANT const __grid_constant__
@@ -85,10 +85,12 @@ extern "C" __global__ void fusion_inspect(CONSTANT Table table, u64* results) {
     EACH_OF_ENTRY(i, e) mine += ((const unsigned char*)address)[i] != GuardByte(address + i);
   } else {
     const double* reference = (const double*)table.entries[e].reference;
+    const double* excused = (const double*)table.entries[e].excused;
     double scale = table.entries[e].scale;
     EACH_OF_ENTRY(i, e) {
       double entry = f64 ? ((const double*)address)[i] : (double)((const float*)address)[i];
-      u64 error = (u64)__double_as_longlong(EntryError(entry, ReferenceEntry(reference[i], !f64), scale));
+      u64 error = (u64)__double_as_longlong(
+          EntryError(entry, ReferenceEntry(reference[i], !f64), scale, excused ? excused[i] : 0.0));
       if (error > mine) mine = error;
     }
     for (int step = 16; step > 0; step /= 2) {
@@ -162,17 +164,30 @@ extern "C" __global__ void fusion_squares(const double* reference, int f32, long
 
 // Pass 0: result[0] = bits of the largest error. Pass 1: result[1] = the smallest index with that error.
 extern "C" __global__ void fusion_compare(const void* output, int f64, const double* reference, long long count,
-                                          double scale, int pass, u64* result) {
+                                          double scale, const double* excused, int pass, u64* result) {
   u64 mine = pass ? ~0ull : 0;
   u64 worst = result[0];
   EACH(i, count) {
     double entry = f64 ? ((const double*)output)[i] : (double)((const float*)output)[i];
-    u64 error = (u64)__double_as_longlong(EntryError(entry, ReferenceEntry(reference[i], !f64), scale));
+    u64 error = (u64)__double_as_longlong(
+        EntryError(entry, ReferenceEntry(reference[i], !f64), scale, excused ? excused[i] : 0.0));
     if (pass) { if (error == worst && (u64)i < mine) mine = i; }
     else if (error > mine) mine = error;
   }
   if (pass) { if (mine != ~0ull) atomicMin(result + 1, mine); }
   else if (mine) atomicMax(result, mine);
+}
+
+extern "C" __global__ void fusion_perturb(double* entries, long long count, double most, u64 key) {
+  EACH(i, count) entries[i] = PerturbedEntry(entries[i], most, key, i);
+}
+
+extern "C" __global__ void fusion_excuse(double* excused, const double* reference, const double* other, int f32,
+                                         long long count, double factor, int first) {
+  EACH(i, count) {
+    double difference = factor * EntryDifference(ReferenceEntry(reference[i], f32), ReferenceEntry(other[i], f32));
+    if (first || difference > excused[i]) excused[i] = difference;
+  }
 }
 )";
 

@@ -37,9 +37,9 @@ absl::StatusOr<std::vector<uint64_t>> ExecutionBackend::Inspect(absl::Span<const
       }
       case Inspection::Kind::kCompare: {
         const int64_t count = range.bytes / (inspection.type == v1::F64 ? 8 : 4);
-        FUSION_ASSIGN_OR_RETURN(
-            const Comparison comparison,
-            Compare(range.address, inspection.type, inspection.reference, count, inspection.scale));
+        FUSION_ASSIGN_OR_RETURN(const Comparison comparison,
+                                Compare(range.address, inspection.type, inspection.reference, count,
+                                        inspection.scale, inspection.excused));
         found.push_back(std::bit_cast<uint64_t>(comparison.max_relative_error));
         break;
       }

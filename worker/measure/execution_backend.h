@@ -69,6 +69,14 @@ struct Inspection {
   v1::DataType type = v1::F32;
   DeviceAddress reference = 0;
   double scale = 0;
+  DeviceAddress excused = 0;  // an f64 array of errors that are none, as EntryError takes them; 0: none are
+};
+
+// What is to be known of a reference.
+struct ReferenceFigures {
+  double scale = 0;    // root mean square of the finite entries
+  double largest = 0;  // of their absolute values
+  int64_t finite = 0;  // how many there are
 };
 
 struct Inspected {
@@ -130,19 +138,27 @@ class ExecutionBackend {
   // Runs a known kernel and checks what it wrote.
   virtual absl::Status Probe() = 0;
 
-  // Entries i of [0, count) become InputEntry(key, i, domain): the same values on every device.
-  virtual absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+  // Entries i of [0, count) become InputEntry(rule, key, i): the same values on every device.
+  virtual absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                             uint64_t key) = 0;
   // Exact conversion to f64.
   virtual absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) = 0;
   // Hash of memory, independent of how the work is divided. `bytes` a multiple of 4.
   virtual absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) = 0;
-  // Root mean square of the finite entries of a reference, as they are in `type`.
-  virtual absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
-                                                int64_t count) = 0;
-  // Compares entries of `type` with an f64 reference: EntryError of each, the largest.
+  // Of the entries as they are in `type`.
+  virtual absl::StatusOr<ReferenceFigures> Figures(DeviceAddress reference_f64, v1::DataType type,
+                                                   int64_t count) = 0;
+  // Compares entries of `type` with an f64 reference: EntryError of each, the largest. `excused`: as of
+  // Inspection.
   virtual absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type,
-                                             DeviceAddress reference_f64, int64_t count, double scale) = 0;
+                                             DeviceAddress reference_f64, int64_t count, double scale,
+                                             DeviceAddress excused) = 0;
+  // Entries of an f64 array become PerturbedEntry of themselves.
+  virtual absl::Status Perturb(DeviceAddress entries, int64_t count, double most, uint64_t key) = 0;
+  // excused[i] becomes `factor` times the difference of two references' entries i, as `type` has them, unless
+  // it is more already. `is_first`: it holds nothing yet.
+  virtual absl::Status Excuse(DeviceAddress excused, DeviceAddress reference, DeviceAddress other,
+                              v1::DataType type, int64_t count, double factor, bool is_first) = 0;
 
   // Several at once. Unless a backend knows better, one after another by the calls above.
   virtual absl::Status WriteGuards(absl::Span<const MemoryRange> guards);

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/measure/host_data.h"
+#include "worker/measure/input_rules.h"
 #include "worker/measure/parallel.h"
 
 namespace fusion {
@@ -27,6 +28,7 @@ constexpr int64_t kCopyGrain = 1 << 20;
 constexpr int64_t kMaximumFlushBytes = 64 << 20;
 
 void* Pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
+double* Doubles(DeviceAddress address) { return static_cast<double*>(Pointer(address)); }
 
 using HostKernel = void (*)(long long grid, void* const* arguments);
 
@@ -225,16 +227,17 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
 absl::Status HostBackend::Probe() {
   constexpr int64_t kCount = 1 << 16;
   std::vector<float> entries(kCount);
-  FillEntries(entries.data(), v1::F32, kCount, v1::REAL, 1);
+  const InputRule rule = KnownRule();
+  FillEntries(entries.data(), v1::F32, kCount, rule, 1);
   for (int64_t i : {int64_t{0}, kCount / 2, kCount - 1})
-    if (entries[i] != static_cast<float>(InputEntry(1, i, 1, InputBits(v1::F32))))
+    if (entries[i] != static_cast<float>(InputEntry(rule, 1, i)))
       return absl::AbortedError("the known kernel computed wrongly");
   return absl::OkStatus();
 }
 
-absl::Status HostBackend::Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+absl::Status HostBackend::Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                                uint64_t key) {
-  FillEntries(Pointer(to), type, count, domain, key);
+  FillEntries(Pointer(to), type, count, rule, key);
   return absl::OkStatus();
 }
 
@@ -247,15 +250,26 @@ absl::StatusOr<uint64_t> HostBackend::Hash(DeviceAddress from, int64_t bytes) {
   return HashBytes(Pointer(from), bytes);
 }
 
-absl::StatusOr<double> HostBackend::ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
-                                                   int64_t count) {
-  return RootMeanSquare(MeasureScale(static_cast<const double*>(Pointer(reference_f64)), type, count));
+absl::StatusOr<ReferenceFigures> HostBackend::Figures(DeviceAddress reference_f64, v1::DataType type,
+                                                      int64_t count) {
+  return FiguresOf(MeasureScale(Doubles(reference_f64), type, count));
 }
 
 absl::StatusOr<Comparison> HostBackend::Compare(DeviceAddress output, v1::DataType type,
-                                                DeviceAddress reference_f64, int64_t count, double scale) {
-  return CompareEntries(Pointer(output), type, static_cast<const double*>(Pointer(reference_f64)), count,
-                        scale);
+                                                DeviceAddress reference_f64, int64_t count, double scale,
+                                                DeviceAddress excused) {
+  return CompareEntries(Pointer(output), type, Doubles(reference_f64), count, scale, Doubles(excused));
+}
+
+absl::Status HostBackend::Perturb(DeviceAddress entries, int64_t count, double most, uint64_t key) {
+  PerturbEntries(Doubles(entries), count, most, key);
+  return absl::OkStatus();
+}
+
+absl::Status HostBackend::Excuse(DeviceAddress excused, DeviceAddress reference, DeviceAddress other,
+                                 v1::DataType type, int64_t count, double factor, bool is_first) {
+  ExcuseEntries(Doubles(excused), Doubles(reference), Doubles(other), type, count, factor, is_first);
+  return absl::OkStatus();
 }
 
 }  // namespace fusion

@@ -28,14 +28,17 @@ class HostBackend : public ExecutionBackend {
   absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) override;
   absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches, const RunOptions& options) override;
   absl::Status Probe() override;
-  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                     uint64_t key) override;
   absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) override;
   absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) override;
-  absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
-                                        int64_t count) override;
+  absl::StatusOr<ReferenceFigures> Figures(DeviceAddress reference_f64, v1::DataType type,
+                                           int64_t count) override;
   absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64,
-                                     int64_t count, double scale) override;
+                                     int64_t count, double scale, DeviceAddress excused) override;
+  absl::Status Perturb(DeviceAddress entries, int64_t count, double most, uint64_t key) override;
+  absl::Status Excuse(DeviceAddress excused, DeviceAddress reference, DeviceAddress other, v1::DataType type,
+                      int64_t count, double factor, bool is_first) override;
 
  private:
   HostBackend() = default;

@@ -12,21 +12,23 @@ namespace {
 constexpr int64_t kGrain = 1 << 16;  // entries per piece of work
 
 template <class T>
-void FillTyped(T* to, int64_t count, bool real, int bits, uint64_t key) {
+void FillTyped(T* to, int64_t count, const InputRule& rule, uint64_t key) {
   ParallelRanges(count, kGrain, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(InputEntry(key, i, real, bits));
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(InputEntry(rule, key, i));
   });
 }
 
 template <class T>
-Comparison CompareTyped(const T* output, const double* reference, int64_t count, double scale) {
+Comparison CompareTyped(const T* output, const double* reference, int64_t count, double scale,
+                        const double* excused) {
   Comparison worst;
   std::mutex mutex;
   const int is_f32 = sizeof(T) == sizeof(float);
   ParallelRanges(count, kGrain, [&](int64_t begin, int64_t end) {
     Comparison mine;
     for (int64_t i = begin; i < end; ++i) {
-      const double error = EntryError(output[i], ReferenceEntry(reference[i], is_f32), scale);
+      const double error = EntryError(output[i], ReferenceEntry(reference[i], is_f32), scale,
+                                      excused == nullptr ? 0.0 : excused[i]);
       if (error > mine.max_relative_error) mine = {error, i};
     }
     std::lock_guard lock(mutex);
@@ -41,12 +43,11 @@ Comparison CompareTyped(const T* output, const double* reference, int64_t count,
 
 }  // namespace
 
-void FillEntries(void* to, v1::DataType type, int64_t count, v1::ValueDomain domain, uint64_t key) {
-  const bool real = domain == v1::REAL;
+void FillEntries(void* to, v1::DataType type, int64_t count, const InputRule& rule, uint64_t key) {
   if (type == v1::F64) {
-    FillTyped(static_cast<double*>(to), count, real, InputBits(type), key);
+    FillTyped(static_cast<double*>(to), count, rule, key);
   } else {
-    FillTyped(static_cast<float*>(to), count, real, InputBits(type), key);
+    FillTyped(static_cast<float*>(to), count, rule, key);
   }
 }
 
@@ -114,16 +115,38 @@ ScaleParts MeasureScale(const double* reference, v1::DataType type, int64_t coun
   return total;
 }
 
-double RootMeanSquare(const ScaleParts& parts) {
-  return parts.finite == 0
-             ? 0
-             : parts.largest * std::sqrt(parts.sum_of_squares / static_cast<double>(parts.finite));
+ReferenceFigures FiguresOf(const ScaleParts& parts) {
+  ReferenceFigures figures;
+  figures.largest = parts.largest;
+  figures.finite = parts.finite;
+  if (parts.finite > 0)
+    figures.scale = parts.largest * std::sqrt(parts.sum_of_squares / static_cast<double>(parts.finite));
+  return figures;
 }
 
 Comparison CompareEntries(const void* output, v1::DataType type, const double* reference, int64_t count,
-                          double scale) {
-  if (type == v1::F64) return CompareTyped(static_cast<const double*>(output), reference, count, scale);
-  return CompareTyped(static_cast<const float*>(output), reference, count, scale);
+                          double scale, const double* excused) {
+  if (type == v1::F64)
+    return CompareTyped(static_cast<const double*>(output), reference, count, scale, excused);
+  return CompareTyped(static_cast<const float*>(output), reference, count, scale, excused);
+}
+
+void PerturbEntries(double* entries, int64_t count, double most, uint64_t key) {
+  ParallelRanges(count, kGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) entries[i] = PerturbedEntry(entries[i], most, key, i);
+  });
+}
+
+void ExcuseEntries(double* excused, const double* reference, const double* other, v1::DataType type,
+                   int64_t count, double factor, bool is_first) {
+  const int is_f32 = type == v1::F32;
+  ParallelRanges(count, kGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double difference =
+          factor * EntryDifference(ReferenceEntry(reference[i], is_f32), ReferenceEntry(other[i], is_f32));
+      excused[i] = is_first ? difference : std::max(excused[i], difference);
+    }
+  });
 }
 
 }  // namespace fusion

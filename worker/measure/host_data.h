@@ -9,7 +9,7 @@
 
 namespace fusion {
 
-void FillEntries(void* to, v1::DataType type, int64_t count, v1::ValueDomain domain, uint64_t key);
+void FillEntries(void* to, v1::DataType type, int64_t count, const InputRule& rule, uint64_t key);
 void WidenEntries(double* to, const void* from, v1::DataType type, int64_t count);
 // Words from `first_word` on, so that a large array can be hashed piece by piece (the sum of its pieces).
 // bytes is a multiple of 8, or of 4 in the last piece.
@@ -23,10 +23,14 @@ struct ScaleParts {
 };
 ScaleParts MeasureScale(const double* reference, v1::DataType type, int64_t count);
 ScaleParts Combine(const ScaleParts& a, const ScaleParts& b);
-double RootMeanSquare(const ScaleParts& parts);
+ReferenceFigures FiguresOf(const ScaleParts& parts);
 
+// `excused` may be null.
 Comparison CompareEntries(const void* output, v1::DataType type, const double* reference, int64_t count,
-                          double scale);
+                          double scale, const double* excused);
+void PerturbEntries(double* entries, int64_t count, double most, uint64_t key);
+void ExcuseEntries(double* excused, const double* reference, const double* other, v1::DataType type,
+                   int64_t count, double factor, bool is_first);
 
 // Bits of randomness in inputs of a type (InputEntry).
 inline int InputBits(v1::DataType type) { return type == v1::F64 ? 51 : 23; }

@@ -14,9 +14,13 @@
 namespace fusion {
 namespace {
 
-// SampleScales: outputs of fewer entries, of inputs with as many in all at most, by so many references.
-constexpr int64_t kFewEntries = 64, kSmallInputs = 4096;
-constexpr int kScaleSamples = 16;
+// Trials of EstimateRounding. Each changes values by up to so many times the unit roundoff of their type,
+// which is more than rounding does, so that few trials show what it can do; kExcused times what they show is
+// excused.
+constexpr int kRoundingTrials = 4;
+constexpr double kChangedUnits = 16, kExcused = 4;
+// Outputs of which rounding leaves fewer digits are remarked on.
+constexpr double kFewDigits = 4.5;
 
 using NamedBytes = std::vector<std::pair<std::string, int64_t>>;
 
@@ -45,6 +49,12 @@ uint64_t ScalarBits(double value, v1::DataType type) {
     std::memcpy(&bits, &narrow, sizeof narrow);
   }
   return bits;
+}
+
+// Those of the type: what lies between the rows of a matrix is none.
+int64_t Entries(const v1::Buffer& buffer) {
+  const int64_t padding = buffer.row_stride() - buffer.columns();
+  return buffer.rows() > 0 && padding > 0 ? buffer.rows() * buffer.columns() : buffer.count();
 }
 
 }  // namespace
@@ -105,9 +115,23 @@ absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activit
     place.buffer = buffer;
     place.range = memory_->buffers()[position++].range;
     place.key = MixBits(session_.seed()) ^ MixBits(static_cast<uint64_t>(buffer.id()) + 1);
-    const double value = InputEntry(place.key, 0, buffer.domain() == v1::REAL, InputBits(buffer.data_type()));
-    place.value = buffer.data_type() == v1::F32 ? static_cast<float>(value) : value;
+    if (buffer.values().kind() == v1::InputValues::FILE) {
+      const auto found = binaries.find(buffer.values().blob());
+      if (found == binaries.end() || static_cast<int64_t>(found->second.size()) != BufferBytes(buffer))
+        return absl::InvalidArgumentError(absl::StrCat("the entries of the input ", buffer.name(),
+                                                       " are missing, or not ", BufferBytes(buffer),
+                                                       " bytes"));
+      place.content = found->second;
+    }
     FUSION_RETURN_IF_ERROR(FillInput(&place));
+    if (buffer.by_value()) {
+      float narrow = 0;
+      const bool is_f32 = buffer.data_type() == v1::F32;
+      FUSION_RETURN_IF_ERROR(is_f32
+                                 ? backend_->CopyOut(&narrow, place.range.address, sizeof narrow)
+                                 : backend_->CopyOut(&place.value, place.range.address, sizeof place.value));
+      if (is_f32) place.value = narrow;
+    }
     FUSION_ASSIGN_OR_RETURN(place.hash, backend_->Hash(place.range.address, place.range.bytes));
     inputs_.push_back(place);
   }
@@ -118,57 +142,67 @@ absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activit
     place.reference = references_->buffers()[outputs_.size()].range.address;
     outputs_.push_back(place);
   }
-  FUSION_RETURN_IF_ERROR(SampleScales(binaries, activity));
   return RunReference(binaries, activity);
 }
 
-absl::Status SessionData::SampleScales(const BinaryMap& binaries, ActivityPage* activity) {
-  int64_t input_entries = 0;
-  for (const Place& input : inputs_) input_entries += input.buffer.count();
-  const auto has_few = [](const Place& output) { return output.buffer.count() < kFewEntries; };
-  if (input_entries > kSmallInputs || std::none_of(outputs_.begin(), outputs_.end(), has_few))
-    return absl::OkStatus();
-  std::vector<double> squares(outputs_.size(), 0);
-  for (int sample = 1; sample <= kScaleSamples; ++sample) {
-    for (Place other : inputs_) {
-      if (other.buffer.by_value()) continue;
-      other.key ^= MixBits(sample);
-      FUSION_RETURN_IF_ERROR(FillInput(&other));
-    }
-    FUSION_RETURN_IF_ERROR(RunReference(binaries, activity));
-    for (size_t i = 0; i < outputs_.size(); ++i) squares[i] += outputs_[i].scale * outputs_[i].scale;
-  }
-  for (Place& input : inputs_) FUSION_RETURN_IF_ERROR(FillInput(&input));
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const double scale = std::sqrt(squares[i] / kScaleSamples);
-    if (has_few(outputs_[i]) && std::isfinite(scale)) outputs_[i].least_scale = scale;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SessionData::Renew(const BinaryMap& binaries, ActivityPage* activity) {
+absl::StatusOr<bool> SessionData::Renew(const DataPattern& pattern, const BinaryMap& binaries,
+                                        ActivityPage* activity) {
   const InPhase inputs(phases_, v1::TIMING_INPUTS);
   activity->Set(Activity::kSetUp);
-  // The reference needs the room.
-  scratch_.reset();
-  scratch_bytes_ = 0;
+  excused_.reset();
+  rounding_estimated_ = false;
+  pattern_ = pattern;
   ++renewals_;
+  for (Place& output : outputs_) output.is_exact = false;
   for (Place& place : inputs_) {
-    if (place.buffer.by_value()) continue;
+    if (place.buffer.by_value() || !place.content.empty()) continue;
     place.key = MixBits(place.key + renewals_);
     FUSION_RETURN_IF_ERROR(FillInput(&place));
     FUSION_ASSIGN_OR_RETURN(place.hash, backend_->Hash(place.range.address, place.range.bytes));
   }
-  return RunReference(binaries, activity);
+  const absl::Status computed = RunReference(binaries, activity);
+  if (!absl::IsResourceExhausted(computed) || scratch_ == nullptr) {
+    FUSION_RETURN_IF_ERROR(computed);
+    return true;
+  }
+  scratch_.reset();
+  scratch_bytes_ = 0;
+  FUSION_RETURN_IF_ERROR(RunReference(binaries, activity));
+  return false;
 }
 
 absl::Status SessionData::FillInput(Place* place) {
+  if (!place->content.empty())
+    return backend_->CopyIn(place->range.address, place->content.data(),
+                            static_cast<int64_t>(place->content.size()));
   return backend_->Fill(place->range.address, place->buffer.data_type(), place->buffer.count(),
-                        place->buffer.domain(), place->key);
+                        RuleOf(place->buffer, place->buffer.by_value() ? DataPattern{} : pattern_),
+                        place->key);
 }
 
 absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* activity) {
   const InPhase running(phases_, v1::TIMING_REFERENCE);
+  FUSION_RETURN_IF_ERROR(ComputeReference(binaries, activity, references_.get(), 0));
+  for (Place& output : outputs_) {
+    FUSION_ASSIGN_OR_RETURN(output.hash, backend_->Hash(output.reference, output.buffer.count() * 8));
+    FUSION_ASSIGN_OR_RETURN(
+        const ReferenceFigures figures,
+        backend_->Figures(output.reference, output.buffer.data_type(), output.buffer.count()));
+    output.scale = figures.scale;
+    output.largest = figures.largest;
+    const int64_t entries = Entries(output.buffer);
+    if (entries > figures.finite && pattern_.kind == DataPattern::Kind::kAsked)
+      Remark(figures.finite == 0
+                 ? absl::StrCat("no entry of ", output.buffer.name(),
+                                " is finite on these data: that it is as in f64 says nothing of the code")
+                 : absl::StrCat(entries - figures.finite, " of the ", entries, " entries of ",
+                                output.buffer.name(), " are not finite on these data"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SessionData::ComputeReference(const BinaryMap& binaries, ActivityPage* activity,
+                                           GuardedMemory* results, int trial) {
   const v1::Program& program = session_.reference();
   NamedBytes layout = ScratchLayout(program);
   const size_t first_input = layout.size();
@@ -177,44 +211,109 @@ absl::Status SessionData::RunReference(const BinaryMap& binaries, ActivityPage* 
                           GuardedMemory::Create(backend_, GuardedMemory::Capacity(layout)));
   FUSION_RETURN_IF_ERROR(scratch->Cut(layout));
   PreparedProgram prepared;
-  std::map<int, DeviceAddress> addresses;
+  std::map<int, MemoryRange> ranges;
   for (size_t i = 0; i < first_input; ++i) prepared.poison.push_back(scratch->buffers()[i].range);
   for (int i = 0; i < program.temporaries_size(); ++i)
-    addresses[program.temporaries(i).id()] = scratch->buffers()[i].range.address;
+    ranges[program.temporaries(i).id()] = scratch->buffers()[i].range;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const DeviceAddress address = scratch->buffers()[first_input + i].range.address;
-    addresses[inputs_[i].buffer.id()] = address;
-    FUSION_RETURN_IF_ERROR(backend_->Widen(address, inputs_[i].range.address, inputs_[i].buffer.data_type(),
-                                           inputs_[i].buffer.count()));
+    const MemoryRange range = scratch->buffers()[first_input + i].range;
+    ranges[inputs_[i].buffer.id()] = range;
+    FUSION_RETURN_IF_ERROR(backend_->Widen(range.address, inputs_[i].range.address,
+                                           inputs_[i].buffer.data_type(), inputs_[i].buffer.count()));
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    addresses[outputs_[i].buffer.id()] = outputs_[i].reference;
-    prepared.poison.push_back(references_->buffers()[i].range);
+    ranges[outputs_[i].buffer.id()] = results->buffers()[i].range;
+    prepared.poison.push_back(results->buffers()[i].range);
   }
   const DeviceAddress workspace =
       program.workspace_bytes() > 0 ? scratch->buffers()[first_input - 1].range.address : 0;
+  std::map<int, DeviceAddress> addresses;
+  for (const auto& [id, range] : ranges) addresses[id] = range.address;
   FUSION_RETURN_IF_ERROR(
       ResolveLaunches(program, binaries, addresses, workspace, /*reference=*/true, &prepared));
   reference_binaries_ = prepared.binaries;  // it runs again with other inputs
   RunOptions options;
   options.poison = prepared.poison;
   options.before_launch = [&] { activity->Set(Activity::kReference); };
-  absl::StatusOr<double> seconds = backend_->Run(prepared.launches, options);
-  FUSION_RETURN_IF_ERROR(
-      seconds.status());  // the activity stays kReference: the parent reads who was at fault
+  // After a fault the activity stays kReference: the parent reads who was at fault.
+  if (trial == 0) {
+    FUSION_RETURN_IF_ERROR(backend_->Run(prepared.launches, options).status());
+  } else {
+    const bool is_f32 = std::any_of(outputs_.begin(), outputs_.end(),
+                                    [](const Place& output) { return output.buffer.data_type() == v1::F32; });
+    const double most = kChangedUnits * (is_f32 ? 0x1p-24 : 0x1p-53);
+    const auto change = [&](int id) {
+      const auto found = ranges.find(id);
+      if (found == ranges.end()) return absl::OkStatus();
+      return backend_->Perturb(found->second.address, found->second.bytes / 8, most,
+                               MixBits(session_.seed() + trial) ^ MixBits(id + 1));
+    };
+    for (const Place& input : inputs_) FUSION_RETURN_IF_ERROR(change(input.buffer.id()));
+    for (int i = 0; i < program.launches_size(); ++i) {
+      std::vector<PreparedLaunch> one;
+      one.push_back(std::move(prepared.launches[i]));
+      FUSION_RETURN_IF_ERROR(backend_->Run(one, options).status());
+      options.poison = {};
+      for (int id : program.launches(i).results()) FUSION_RETURN_IF_ERROR(change(id));
+    }
+  }
   activity->Set(Activity::kSetUp);
-  for (GuardedMemory* guarded : {scratch.get(), references_.get(), memory_.get()}) {
+  for (GuardedMemory* guarded : {scratch.get(), results, memory_.get()}) {
     FUSION_ASSIGN_OR_RETURN(const std::string damage, guarded->Check());
     if (!damage.empty()) return absl::InvalidArgumentError(absl::StrCat("the reference ", damage));
   }
-  for (Place& output : outputs_) {
-    FUSION_ASSIGN_OR_RETURN(output.hash, backend_->Hash(output.reference, output.buffer.count() * 8));
-    FUSION_ASSIGN_OR_RETURN(
-        output.scale,
-        backend_->ReferenceScale(output.reference, output.buffer.data_type(), output.buffer.count()));
-    output.scale = std::max(output.scale, output.least_scale);
+  return absl::OkStatus();
+}
+
+absl::Status SessionData::EstimateRounding(ActivityPage* activity) {
+  const InPhase running(phases_, v1::TIMING_REFERENCE);
+  rounding_estimated_ = true;
+  NamedBytes layout;
+  for (const Place& output : outputs_) layout.emplace_back(output.buffer.name(), output.buffer.count() * 8);
+  const int64_t capacity = GuardedMemory::Capacity(layout);
+  absl::StatusOr<std::unique_ptr<GuardedMemory>> excused = GuardedMemory::Create(backend_, capacity),
+                                                 results = GuardedMemory::Create(backend_, capacity);
+  for (const absl::Status& created : {excused.status(), results.status()}) {
+    if (absl::IsResourceExhausted(created)) return absl::OkStatus();
+    FUSION_RETURN_IF_ERROR(created);
+  }
+  FUSION_RETURN_IF_ERROR((*excused)->Cut(layout));
+  FUSION_RETURN_IF_ERROR((*results)->Cut(layout));
+  std::vector<double> moved(outputs_.size(), 0);
+  for (int trial = 1; trial <= kRoundingTrials; ++trial) {
+    const absl::Status computed = ComputeReference({}, activity, results->get(), trial);
+    if (absl::IsResourceExhausted(computed)) return absl::OkStatus();
+    FUSION_RETURN_IF_ERROR(computed);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const Place& output = outputs_[i];
+      const DeviceAddress other = (*results)->buffers()[i].range.address;
+      FUSION_RETURN_IF_ERROR(backend_->Excuse((*excused)->buffers()[i].range.address, output.reference, other,
+                                              output.buffer.data_type(), output.buffer.count(), kExcused,
+                                              trial == 1));
+      FUSION_ASSIGN_OR_RETURN(
+          const Comparison comparison,
+          backend_->Compare(other, v1::F64, output.reference, output.buffer.count(), output.scale, 0));
+      moved[i] = std::max(moved[i], comparison.max_relative_error);
+    }
+  }
+  excused_ = *std::move(excused);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const MemoryRange& range = excused_->buffers()[i].range;
+    FUSION_ASSIGN_OR_RETURN(outputs_[i].excused_hash, backend_->Hash(range.address, range.bytes));
+  }
+  for (size_t i = 0; i < outputs_.size() && pattern_.kind == DataPattern::Kind::kAsked; ++i) {
+    const double digits = moved[i] > 0 ? std::max(0.0, -std::log10(moved[i] / kChangedUnits)) : kFewDigits;
+    if (digits < kFewDigits)
+      Remark(absl::StrFormat("%s is ill-conditioned on these data: %s keeps %.0f digits of its worst entry",
+                             outputs_[i].buffer.name(),
+                             outputs_[i].buffer.data_type() == v1::F64 ? "f64" : "f32", std::floor(digits)));
   }
   return absl::OkStatus();
+}
+
+void SessionData::Remark(std::string remark) {
+  if (std::find(remarks_.begin(), remarks_.end(), remark) == remarks_.end())
+    remarks_.push_back(std::move(remark));
 }
 
 absl::Status SessionData::Reserve(const std::vector<const v1::Program*>& programs) {

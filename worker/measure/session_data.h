@@ -13,11 +13,12 @@
 #include "worker/measure/activity.h"
 #include "worker/measure/execution_backend.h"
 #include "worker/measure/guarded_memory.h"
+#include "worker/measure/input_rules.h"
 #include "worker/measure/phase_times.h"
 
 namespace fusion {
 
-using BinaryMap = std::map<std::string, std::string>;  // digest -> device code
+using BinaryMap = std::map<std::string, std::string>;  // digest -> device code, or the entries of an input
 
 // A program whose launches are resolved: kernels found, buffers placed, arguments set.
 struct PreparedProgram {
@@ -54,9 +55,10 @@ class SessionData {
   // Equal keys: the same data and the same reference.
   static std::string Key(const v1::Session& session);
 
-  // Other values in the input buffers, and the reference's results for them; scalars handed by value stay.
-  // Programs prepared earlier must not run any more, and Reserve has to be called again.
-  absl::Status Renew(const BinaryMap& binaries, ActivityPage* activity);
+  // Other values in the input buffers, after this pattern, and the reference's results for them; scalars
+  // handed by value stay, and what came from a file. False: there was no room for the reference beside what
+  // programs need, so programs prepared earlier must not run any more, and Reserve has to be called again.
+  absl::StatusOr<bool> Renew(const DataPattern& pattern, const BinaryMap& binaries, ActivityPage* activity);
 
   // Makes room for the temporaries of programs, which share one piece of memory: the most that any needs
   // which fits. Call before Prepare; programs prepared earlier must not run any more.
@@ -77,13 +79,20 @@ class SessionData {
   // Seconds of one.
   absl::StatusOr<double> Run(PreparedProgram& program, bool flush_cache, int repeat, int lead,
                              RunCalls calls);
-  // A run with flushed caches that is looked at afterwards: with guards of this program's layout.
-  absl::StatusOr<double> RunInspected(PreparedProgram& program, RunCalls calls);
+  // A run that is looked at afterwards: with guards of this program's layout.
+  absl::StatusOr<double> RunInspected(PreparedProgram& program, bool flush_cache, RunCalls calls);
   // Seconds that the last such run waited for what was found.
   double inspection_seconds() const { return inspected_.seconds; }
   // What was found then: outputs against the reference, guards, inputs. What the program damaged is repaired.
-  // Aborted when the reference itself was overwritten.
-  absl::StatusOr<Verdict> Judge();
+  // Where an output is further from the reference than its tolerance allows, it is tried out how far rounding
+  // alone can bring it (EstimateRounding), and as much is excused. `is_unfused`: where the unfused program
+  // has whole numbers exactly, the programs that are judged after it must have them too, until Renew. Aborted
+  // when the reference itself was overwritten.
+  absl::StatusOr<Verdict> Judge(bool is_unfused, ActivityPage* activity);
+  // For people, of the data so far: outputs that are ill-conditioned or not finite. Each once.
+  const std::vector<std::string>& remarks() const { return remarks_; }
+  const v1::Session& session() const { return session_; }
+  const DataPattern& pattern() const { return pattern_; }
 
   PhaseTimes* phases() const { return phases_; }
 
@@ -94,17 +103,31 @@ class SessionData {
     uint64_t key = 0;             // of the values of an input
     uint64_t hash = 0;            // of an input; of an output's reference
     double value = 0;             // of an input handed by value
+    std::string content;          // of an input from a file
     DeviceAddress reference = 0;  // an output's f64 reference
-    double scale = 0;             // of errors of an output: root mean square of the reference, or least_scale
-    double least_scale = 0;       // what an output of few entries is like as a rule (SampleScales)
+    double scale = 0;             // of errors of an output: root mean square of the reference
+    double largest = 0;           // of the reference's finite entries, in magnitude
+    uint64_t excused_hash = 0;
+    bool is_exact = false;  // the unfused program has these whole numbers exactly
   };
+  // The f64 results of the reference, in `results` by output. `trial` above 0: with inputs and intermediate
+  // results that are changed by a little each, in another way for each trial.
+  absl::Status ComputeReference(const BinaryMap& binaries, ActivityPage* activity, GuardedMemory* results,
+                                int trial);
+  // Monte Carlo arithmetic (Parker, 1997): how far results of the reference move when its inputs and each of
+  // its functions' results are changed by a few units in the last place of the data type. Sets excused_, and
+  // remarks on outputs of which that leaves few digits. Not where there is no memory for it.
+  absl::Status EstimateRounding(ActivityPage* activity);
+
   SessionData(ExecutionBackend* backend, const v1::Session& session, PhaseTimes* phases)
       : backend_(backend), session_(session), phases_(phases) {}
   absl::Status Build(const BinaryMap& binaries, ActivityPage* activity);
   absl::Status FillInput(Place* place);
-  // Of small data: sets least_scale of outputs of few entries, by references for some other inputs. One entry
-  // may be the small difference of two that are nearly equal, of which no f32 program has the last digits.
-  absl::Status SampleScales(const BinaryMap& binaries, ActivityPage* activity);
+  DeviceAddress Excused(size_t output) const {
+    return excused_ == nullptr ? 0 : excused_->buffers()[output].range.address;
+  }
+  double Tolerance(size_t output) const;
+  void Remark(std::string remark);
   std::vector<Inspection> Inspections() const;
   absl::Status RunReference(const BinaryMap& binaries, ActivityPage* activity);
   absl::StatusOr<std::shared_ptr<LoadedBinary>> LoadBinary(const std::string& digest,
@@ -114,7 +137,8 @@ class SessionData {
                                const std::map<int, DeviceAddress>& addresses, DeviceAddress workspace,
                                bool reference, PreparedProgram* prepared);
   // `errors`: the largest of each output, as bits.
-  absl::StatusOr<Verdict> JudgeOutputs(absl::Span<const uint64_t> errors);
+  absl::StatusOr<Verdict> JudgeOutputs(absl::Span<const uint64_t> errors, bool is_unfused,
+                                       ActivityPage* activity);
   absl::StatusOr<std::string> DescribeEntry(const Place& output, const Comparison& comparison);
 
   ExecutionBackend* const backend_;
@@ -123,7 +147,11 @@ class SessionData {
   std::vector<Place> inputs_, outputs_;
   std::unique_ptr<GuardedMemory> memory_;      // inputs and outputs
   std::unique_ptr<GuardedMemory> references_;  // f64 outputs
-  std::unique_ptr<GuardedMemory> scratch_;     // temporaries and workspace of the program that runs
+  std::unique_ptr<GuardedMemory> excused_;     // f64 errors of outputs that are rounding; null: not estimated
+  bool rounding_estimated_ = false;            // on the data there are, or tried to
+  DataPattern pattern_;
+  std::vector<std::string> remarks_;
+  std::unique_ptr<GuardedMemory> scratch_;  // temporaries and workspace of the program that runs
   int64_t scratch_bytes_ = 0;
   uint64_t renewals_ = 0;
   std::map<std::string, std::weak_ptr<LoadedBinary>> loaded_;

@@ -9,7 +9,9 @@
 #include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "worker/measure/input_rules.h"
 #include "worker/measure/statistics.h"
 #include "worker/measure/status_macros.h"
 
@@ -50,6 +52,9 @@ constexpr int kDearJudgedInARow = 3;
 // must not make a row short. It is also many times the turn of another process on a busy machine.
 constexpr double kDearRun = 100e-3;
 
+// Of a thorough verification, on data in which one entry after the other is the largest.
+constexpr double kMostClassSeconds = 1;
+
 // A program while it is measured.
 struct Subject {
   int number = kUnfusedProgram;
@@ -76,6 +81,9 @@ class ProtocolRun {
         sampled_(sampled) {}
 
   absl::StatusOr<v1::TimeResult> Measure(const BinaryMap& binaries, double copy_bytes_per_second) {
+    // The task before this one, on the same session, ended with other data.
+    if (session_->pattern().kind != DataPattern::Kind::kAsked)
+      FUSION_RETURN_IF_ERROR(session_->Renew({}, binaries, activity_).status());
     FUSION_RETURN_IF_ERROR(PrepareAll(binaries));
     for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeFirstRun(&subject));
     FUSION_RETURN_IF_ERROR(WarmUp());
@@ -84,8 +92,9 @@ class ProtocolRun {
     for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeLastRun(&subject));
     if (sampled_) sampled_();
     for (Subject& subject : subjects_) FUSION_RETURN_IF_ERROR(JudgeRunsInARow(&subject));
-    FUSION_RETURN_IF_ERROR(JudgeOnOtherInputs(binaries));
+    FUSION_RETURN_IF_ERROR(JudgeOnOtherData(binaries));
     backend_->HasWorked();
+    for (const std::string& remark : session_->remarks()) result_.mutable_unfused()->add_remarks(remark);
     for (Subject& subject : subjects_) Summarize(&subject, copy_bytes_per_second);
     return std::move(result_);
   }
@@ -174,10 +183,12 @@ class ProtocolRun {
     return true;
   }
 
-  // A run with flushed caches that is judged. False when the program is out.
-  absl::StatusOr<bool> RunAndJudge(Subject* subject, const char* which, double* seconds) {
+  // A run that is judged. False when the program is out.
+  absl::StatusOr<bool> RunAndJudge(Subject* subject, const std::string& which, double* seconds,
+                                   bool flush_cache = true) {
     FUSION_ASSIGN_OR_RETURN(const bool ran, Ran(subject, seconds, [&](SessionData::RunCalls calls) {
-                              return session_->RunInspected(*subject->prepared, std::move(calls));
+                              return session_->RunInspected(*subject->prepared, flush_cache,
+                                                            std::move(calls));
                             }));
     inspection_seconds_ = session_->inspection_seconds();
     subject->spent_seconds -= inspection_seconds_;
@@ -187,7 +198,8 @@ class ProtocolRun {
     subject->least_judged_seconds = std::min(subject->least_judged_seconds, *seconds);
     activity_->Set(Activity::kSetUp, subject->number);  // what is found now is its doing
     const InPhase judging(phases_, v1::TIMING_VERIFY);
-    FUSION_ASSIGN_OR_RETURN(const Verdict verdict, session_->Judge());
+    FUSION_ASSIGN_OR_RETURN(const Verdict verdict,
+                            session_->Judge(subject->number == kUnfusedProgram, activity_));
     activity_->Set(Activity::kSetUp);
     v1::ProgramMeasurement* measurement = subject->measurement;
     measurement->set_max_relative_error(
@@ -325,25 +337,49 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
-  // What a program has kept from earlier runs is of no use to it now.
-  absl::Status JudgeOnOtherInputs(const BinaryMap& binaries) {
+  // Runs on other data than those before: for a kernel that remembers results, and for faults that random
+  // data do not show. All kinds of data where the method asks for it; the whole numbers alone else.
+  absl::Status JudgeOnOtherData(const BinaryMap& binaries) {
+    std::vector<DataPattern> patterns = PatternsOf(session_->session());
+    if (!method_.thorough()) patterns.resize(1);
+    for (const DataPattern& pattern : patterns) FUSION_RETURN_IF_ERROR(JudgeOnPattern(binaries, pattern));
+    if (!method_.thorough()) return absl::OkStatus();
+    int64_t lanes = 0;
+    for (const Subject& subject : subjects_)
+      if (subject.prepared != nullptr)
+        for (const PreparedLaunch& launch : subject.prepared->launches)
+          lanes = std::max<int64_t>(lanes, launch.threads);
+    const auto start = Clock::now();
+    for (const DataPattern& pattern : ClassPatterns(session_->session(), lanes)) {
+      if (std::chrono::duration<double>(Clock::now() - start).count() > kMostClassSeconds) break;
+      FUSION_RETURN_IF_ERROR(JudgeOnPattern(binaries, pattern));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status JudgeOnPattern(const BinaryMap& binaries, const DataPattern& pattern) {
     std::vector<const v1::Program*> programs;
     for (const Subject& subject : subjects_)
       if (subject.prepared != nullptr) programs.push_back(subject.program);
     if (programs.empty()) return absl::OkStatus();
-    FUSION_RETURN_IF_ERROR(session_->Renew(binaries, activity_));
-    FUSION_RETURN_IF_ERROR(session_->Reserve(programs));
+    FUSION_ASSIGN_OR_RETURN(const bool are_prepared, session_->Renew(pattern, binaries, activity_));
+    if (!are_prepared) FUSION_RETURN_IF_ERROR(session_->Reserve(programs));
+    const std::string which = absl::StrCat("a run on ", NameOf(pattern.kind));
     for (Subject& subject : subjects_) {
       if (subject.prepared == nullptr) continue;
-      activity_->Set(Activity::kLoad, subject.number);
-      // Its code is still loaded, with all that it remembers, as long as the program prepared before lives.
-      FUSION_ASSIGN_OR_RETURN(std::unique_ptr<PreparedProgram> prepared,
-                              session_->Prepare(*subject.program, binaries));
-      activity_->Set(Activity::kSetUp);
-      std::swap(subject.prepared, prepared);
+      if (!are_prepared) {
+        activity_->Set(Activity::kLoad, subject.number);
+        // Its code is still loaded, with all that it remembers, as long as the program prepared before lives.
+        FUSION_ASSIGN_OR_RETURN(std::unique_ptr<PreparedProgram> prepared,
+                                session_->Prepare(*subject.program, binaries));
+        activity_->Set(Activity::kSetUp);
+        std::swap(subject.prepared, prepared);
+      }
       const InPhase cold(phases_, v1::TIMING_COLD);
       double seconds = 0;
-      FUSION_RETURN_IF_ERROR(RunAndJudge(&subject, "a run on other inputs", &seconds).status());
+      // Flushing takes longer than most runs, and there are many of this kind.
+      const bool flush_cache = pattern.kind != DataPattern::Kind::kClass;
+      FUSION_RETURN_IF_ERROR(RunAndJudge(&subject, which, &seconds, flush_cache).status());
     }
     return absl::OkStatus();
   }

@@ -6,6 +6,7 @@
 
 #include "tests/gpu/first_cuda_device.h"
 #include "worker/measure/host_data.h"
+#include "worker/measure/input_rules.h"
 
 namespace fusion {
 namespace {
@@ -31,13 +32,56 @@ class CudaDataTest : public ::testing::Test {
   std::unique_ptr<ExecutionBackend> backend_;
 };
 
+// Of every kind of values and every pattern, as rows of 1000 entries.
+std::vector<InputRule> Rules() {
+  std::vector<InputRule> rules;
+  for (int kind = v1::InputValues::DEFAULT; kind <= v1::InputValues::UNIT_ROWS; ++kind)
+    for (int pattern = 0; pattern <= static_cast<int>(DataPattern::Kind::kClass); ++pattern) {
+      v1::Buffer input;
+      input.set_count(kCount);
+      input.set_data_type(v1::F32);
+      input.set_rows(kCount / 1000);
+      input.set_columns(997);
+      input.set_row_stride(1000);
+      input.mutable_values()->set_kind(static_cast<v1::InputValues::Kind>(kind));
+      rules.push_back(RuleOf(input, {.kind = static_cast<DataPattern::Kind>(pattern),
+                                     .small = pattern % 2 == 0,
+                                     .step = 64,
+                                     .phase = 5}));
+    }
+  return rules;
+}
+
+TEST_F(CudaDataTest, PerturbAndExcuseAreTheHosts) {
+  std::vector<double> entries(kCount), excused(kCount);
+  FillEntries(entries.data(), v1::F64, kCount, Rules()[0], 5);
+  const std::vector<double> before = entries;
+  const DeviceAddress device_entries = Upload(entries), device_before = Upload(before),
+                      device_excused = backend_->Allocate(kCount * 8).value();
+  PerturbEntries(entries.data(), kCount, 1e-6, 3);
+  ExcuseEntries(excused.data(), before.data(), entries.data(), v1::F64, kCount, 4, /*is_first=*/true);
+  ASSERT_TRUE(backend_->Perturb(device_entries, kCount, 1e-6, 3).ok());
+  ASSERT_TRUE(
+      backend_->Excuse(device_excused, device_before, device_entries, v1::F64, kCount, 4, /*is_first=*/true)
+          .ok());
+  std::vector<double> found(kCount);
+  ASSERT_TRUE(backend_->CopyOut(found.data(), device_excused, kCount * 8).ok());
+  for (int64_t i = 0; i < kCount; ++i) ASSERT_NEAR(found[i], excused[i], 1e-15) << i;
+  // Excused as far as it goes, nothing is wrong.
+  EXPECT_EQ(backend_->Compare(device_entries, v1::F64, device_before, kCount, 1, device_excused)
+                ->max_relative_error,
+            0);
+  EXPECT_GT(backend_->Compare(device_entries, v1::F64, device_before, kCount, 1, 0)->max_relative_error,
+            1e-7);
+}
+
 TEST_F(CudaDataTest, FillHashAndWidenAreTheHosts) {
-  for (v1::ValueDomain domain : {v1::REAL, v1::POSITIVE}) {
+  for (const InputRule& rule : Rules()) {
     std::vector<float> expected(kCount), found(kCount);
-    FillEntries(expected.data(), v1::F32, kCount, domain, 99);
+    FillEntries(expected.data(), v1::F32, kCount, rule, 99);
     const DeviceAddress narrow = backend_->Allocate(kCount * 4).value(),
                         wide = backend_->Allocate(kCount * 8).value();
-    ASSERT_TRUE(backend_->Fill(narrow, v1::F32, kCount, domain, 99).ok());
+    ASSERT_TRUE(backend_->Fill(narrow, v1::F32, kCount, rule, 99).ok());
     ASSERT_TRUE(backend_->CopyOut(found.data(), narrow, kCount * 4).ok());
     EXPECT_EQ(found, expected);
     EXPECT_EQ(backend_->Hash(narrow, kCount * 4).value(), HashBytes(expected.data(), kCount * 4));
@@ -47,16 +91,16 @@ TEST_F(CudaDataTest, FillHashAndWidenAreTheHosts) {
     EXPECT_TRUE(std::equal(widened.begin(), widened.end(), expected.begin()));
   }
   std::vector<double> expected(kCount), found(kCount);
-  FillEntries(expected.data(), v1::F64, kCount, v1::REAL, 7);
+  FillEntries(expected.data(), v1::F64, kCount, Rules()[0], 7);
   const DeviceAddress data = backend_->Allocate(kCount * 8).value();
-  ASSERT_TRUE(backend_->Fill(data, v1::F64, kCount, v1::REAL, 7).ok());
+  ASSERT_TRUE(backend_->Fill(data, v1::F64, kCount, Rules()[0], 7).ok());
   ASSERT_TRUE(backend_->CopyOut(found.data(), data, kCount * 8).ok());
   EXPECT_EQ(found, expected);
 }
 
 TEST_F(CudaDataTest, CompareAndScaleAreTheHosts) {
   std::vector<double> reference(kCount);
-  FillEntries(reference.data(), v1::F64, kCount, v1::REAL, 5);
+  FillEntries(reference.data(), v1::F64, kCount, Rules()[0], 5);
   std::vector<float> output(reference.begin(), reference.end());
   const double nan = std::numeric_limits<double>::quiet_NaN(),
                infinity = std::numeric_limits<double>::infinity();
@@ -66,11 +110,16 @@ TEST_F(CudaDataTest, CompareAndScaleAreTheHosts) {
   output[11] = static_cast<float>(infinity);
   auto check = [&] {
     const DeviceAddress device_output = Upload(output), device_reference = Upload(reference);
-    const double scale = RootMeanSquare(MeasureScale(reference.data(), v1::F32, kCount));
-    EXPECT_NEAR(backend_->ReferenceScale(device_reference, v1::F32, kCount).value(), scale, 1e-12 * scale);
-    const Comparison expected = CompareEntries(output.data(), v1::F32, reference.data(), kCount, scale);
+    const ReferenceFigures figures = FiguresOf(MeasureScale(reference.data(), v1::F32, kCount)),
+                           on_device = backend_->Figures(device_reference, v1::F32, kCount).value();
+    const double scale = figures.scale;
+    EXPECT_NEAR(on_device.scale, scale, 1e-12 * scale);
+    EXPECT_EQ(on_device.largest, figures.largest);
+    EXPECT_EQ(on_device.finite, figures.finite);
+    const Comparison expected =
+        CompareEntries(output.data(), v1::F32, reference.data(), kCount, scale, nullptr);
     const Comparison found =
-        backend_->Compare(device_output, v1::F32, device_reference, kCount, scale).value();
+        backend_->Compare(device_output, v1::F32, device_reference, kCount, scale, 0).value();
     EXPECT_EQ(found.worst_index, expected.worst_index);
     if (expected.max_relative_error < infinity) {
       EXPECT_NEAR(found.max_relative_error, expected.max_relative_error, 1e-15);
@@ -89,7 +138,7 @@ TEST_F(CudaDataTest, CompareAndScaleAreTheHosts) {
 
 TEST_F(CudaDataTest, GuardsAndInspectionsAreThoseOfTheSingleCalls) {
   std::vector<double> reference(kCount);
-  FillEntries(reference.data(), v1::F64, kCount, v1::REAL, 5);
+  FillEntries(reference.data(), v1::F64, kCount, Rules()[0], 5);
   std::vector<float> output(reference.begin(), reference.end());
   output[kCount - 1] += 1;
   const DeviceAddress narrow = Upload(output), wide = Upload(reference),

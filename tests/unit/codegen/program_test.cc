@@ -1,5 +1,6 @@
 #include "server/codegen/program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +10,7 @@
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/printer.h"
+#include "server/codegen/verification.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 
@@ -144,18 +146,70 @@ TEST(Program, BuffersHaveTheirRowsAndInputsTheValuesThatAreAskedFor) {
   EXPECT_EQ(shape(session.inputs(4)), (std::vector<int64_t>{7, 0, 0, 0}));
   EXPECT_EQ(session.inputs(0).values().ShortDebugString(), "kind: UNIFORM upper: 1");
   EXPECT_EQ(session.inputs(1).values().ShortDebugString(), "kind: SORTED lower: -1 upper: 1");
-  EXPECT_FALSE(session.inputs(2).has_values());
+  EXPECT_EQ(session.inputs(2).values().kind(), v1::InputValues::DEFAULT);
   EXPECT_EQ(session.inputs(3).values().kind(), v1::InputValues::UNIT_ROWS);
   EXPECT_EQ(shape(session.outputs(0)), (std::vector<int64_t>{4, 0, 4, 0}));
   EXPECT_EQ(shape(session.outputs(1)), (std::vector<int64_t>{42, 2, 3, 3}));
 }
 
-TEST(Program, TolerancesGrowWithReductionLength) {
-  auto graph = Parse("size n; vector[n] x, y; scalar r; input x, y; r = dot(x, y); return r;");
-  const double short_sum = OutputTolerances(*graph, {{"n", 100}})[0];
-  const double long_sum = OutputTolerances(*graph, {{"n", 1000000}})[0];
-  EXPECT_GT(long_sum, 10 * short_sum);
-  EXPECT_LT(long_sum, 1e-2);
+TEST(Verification, ExponentsOfLongSumsStayModerate) {
+  auto graph = Parse(
+      "size m, n; matrix[m,n] X; vector[n] w; vector[m] e, p; input X, w; e = gemv(1.0, X, w); p = exp(e); "
+      "return p;");
+  v1::Session session;
+  DescribeBuffers(*graph, {{"m", 8}, {"n", 10000}}, &session);
+  for (const v1::Buffer& input : session.inputs()) {
+    EXPECT_NEAR(input.values().upper(), 0.1, 1e-6) << "the fourth root of 1 / n";
+    EXPECT_EQ(input.values().lower(), -input.values().upper());
+  }
+  auto plain = Parse("size n; vector[n] x, y; input x; y = exp(x); return y;");
+  v1::Session other;
+  DescribeBuffers(*plain, {{"n", 8}}, &other);
+  EXPECT_FALSE(other.inputs(0).values().upper() > 0) << "the default is moderate enough";
+}
+
+TEST(Verification, WhatIsInvertedIsMadeOfPositiveDefiniteMatrices) {
+  auto graph = Parse(
+      "MATRIX2x4 H, HP; MATRIX4x4 P; MATRIX2x2 R, S, G, T, I; SCALAR s; input H, P, R, s;"
+      "HP = mmul(H, P); S = mmult(HP, H); G = madd(S, R); T = smmul(G, s); I = minv(T); return I;");
+  ASSERT_NE(graph, nullptr);
+  v1::Session session;
+  DescribeBuffers(*graph, {{"elements", 8}}, &session);
+  ASSERT_EQ(session.inputs_size(), 4);
+  EXPECT_EQ(session.inputs(0).values().kind(), v1::InputValues::DEFAULT) << "not square";
+  EXPECT_EQ(session.inputs(1).values().kind(), v1::InputValues::POSITIVE_DEFINITE);
+  EXPECT_EQ(session.inputs(2).values().kind(), v1::InputValues::POSITIVE_DEFINITE);
+  EXPECT_EQ(session.inputs(3).domain(), v1::POSITIVE);
+}
+
+TEST(Verification, TolerancesAreZeroWhereNothingIsRounded) {
+  auto graph = Parse(
+      "size m, n; matrix[m,n] A, B; vector[n] c, d; vector[m] r; scalar k; input A; B = exp(A); c = "
+      "colmax(A); d = colmin(B);"
+      "r = rowsum(A); k = argmax(r); return c, d, r, k;");
+  ASSERT_NE(graph, nullptr);
+  const std::vector<double> tolerances = OutputTolerances(*graph, {{"m", 100}, {"n", 1000000}});
+  EXPECT_EQ(tolerances[0], 0);
+  EXPECT_GT(tolerances[1], 0);
+  EXPECT_GT(tolerances[2], 2e-6);
+  EXPECT_LT(tolerances[2], 1e-5) << "sums keep their digits at any length";
+  EXPECT_EQ(tolerances[3], 0) << "an index is exact, whatever it is the index of";
+}
+
+TEST(Verification, TolerancesOfF64SumsGrowWithTheirLength) {
+  auto graph = Parse("size n; f64 vector[n] x, y; f64 scalar r; input x, y; r = dot(x, y); return r;");
+  EXPECT_GT(OutputTolerances(*graph, {{"n", 1000000}})[0], 10 * OutputTolerances(*graph, {{"n", 100}})[0]);
+}
+
+TEST(Verification, WholeInputsGiveWholeOutputsUnlessSomethingRounds) {
+  auto graph = Parse(
+      "size m, n; matrix[m,n] A; vector[n] x, s, e; vector[m] y, z; scalar a; input A, x, a;"
+      "y = gemv(a, A, x); z = gemv(0.3, A, x); s = colmax(A); e = exp(s); return y, z, s, e;");
+  ASSERT_NE(graph, nullptr);
+  v1::Session session;
+  DescribeBuffers(*graph, {{"m", 8}, {"n", 4}}, &session);
+  EXPECT_THAT(session.whole_outputs(), ::testing::ElementsAre(true, false, true, false));
+  EXPECT_EQ(session.choosing_entries(), 4);
 }
 
 TEST(ExportedFolder, HasEverythingItNames) {

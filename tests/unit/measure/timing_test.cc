@@ -72,9 +72,9 @@ class ScriptedBackend : public ExecutionBackend {
     return host_->Prepare(launch);
   }
   absl::Status Probe() override { return host_->Probe(); }
-  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, v1::ValueDomain domain,
+  absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                     uint64_t key) override {
-    return host_->Fill(to, type, count, domain, key);
+    return host_->Fill(to, type, count, rule, key);
   }
   absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) override {
     return host_->Widen(to_f64, from, type, count);
@@ -82,13 +82,20 @@ class ScriptedBackend : public ExecutionBackend {
   absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) override {
     return host_->Hash(from, bytes);
   }
-  absl::StatusOr<double> ReferenceScale(DeviceAddress reference_f64, v1::DataType type,
-                                        int64_t count) override {
-    return host_->ReferenceScale(reference_f64, type, count);
+  absl::StatusOr<ReferenceFigures> Figures(DeviceAddress reference_f64, v1::DataType type,
+                                           int64_t count) override {
+    return host_->Figures(reference_f64, type, count);
   }
   absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type, DeviceAddress reference_f64,
-                                     int64_t count, double scale) override {
-    return host_->Compare(output, type, reference_f64, count, scale);
+                                     int64_t count, double scale, DeviceAddress excused) override {
+    return host_->Compare(output, type, reference_f64, count, scale, excused);
+  }
+  absl::Status Perturb(DeviceAddress entries, int64_t count, double most, uint64_t key) override {
+    return host_->Perturb(entries, count, most, key);
+  }
+  absl::Status Excuse(DeviceAddress excused, DeviceAddress reference, DeviceAddress other, v1::DataType type,
+                      int64_t count, double factor, bool is_first) override {
+    return host_->Excuse(excused, reference, other, type, count, factor, is_first);
   }
 
  private:
