@@ -54,6 +54,7 @@ FILES = {
     ("client/api", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
     ("client/config", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
     ("client/tuner", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
+    ("server/tuner", "server/parse/lexer.h"): "what is UTF-8 is decided in one place",
     ("client/tuner", "server/parse/similar_name.h"): "unknown names are answered in the same way everywhere",
     ("client/cli", "server/identity/channel_credentials.h"): "clients show who they are to what checks it",
     ("worker/agent", "server/identity/channel_credentials.h"): "workers show who they are to what checks it",

@@ -35,8 +35,23 @@ class Expression {
   // Indices of the variables that it names, ascending.
   const std::vector<size_t>& variables() const { return variables_; }
 
+  // Where a variable may be: between two numbers, both included.
+  struct Bounds {
+    double lower = 0, upper = 0;
+    bool empty() const { return !(lower <= upper); }
+  };
+  enum class Truth { kNever, kSometimes, kAlways };
+  // Whether it holds at the points within these bounds, one for each variable. Never and always are certain,
+  // in the arithmetic of Value; sometimes means that it is not known.
+  Truth Within(absl::Span<const Bounds> variables) const;
+  // Narrows the bounds to where it may hold; no point at which it holds is lost. False: it holds at none.
+  // Constraints are turned around, operator by operator ("HC4": Benhamou, Goualard, Granvilliers and Puget,
+  // "Revising hull and box consistency", 1999).
+  bool Narrow(absl::Span<Bounds> variables) const;
+
  private:
   friend class ExpressionParser;
+  friend class ExpressionBounds;
   // Reverse Polish.
   struct Step {
     enum class Kind : uint8_t {

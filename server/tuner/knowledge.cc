@@ -1,30 +1,14 @@
 #include "server/tuner/knowledge.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <limits>
 #include <utility>
 
 namespace fusion {
 namespace {
 
-// What noise is before anything was measured twice, and how many measurements that counts as.
-constexpr double kUsualNoise = 0.05;
-constexpr double kUsualNoiseFreedom = 2;
-// Of an arm's own noise: that of all arms counts as so many measurements.
-constexpr double kAsOthers = 8;
-constexpr uint64_t kOftenEnough = 6;
-// Degrees of freedom that one arm may bring in: one that ran a million times says nothing of the others.
-constexpr double kMostFreedom = 30;
-
-double NoiseFreedom(const TuningArm& arm) {
-  return arm.count < 2 ? 0 : std::min(static_cast<double>(arm.count - 1), kMostFreedom);
-}
-double NoiseSum(const TuningArm& arm) {
-  if (arm.count < 2) return 0;
-  return arm.squared_deviations / static_cast<double>(arm.count - 1) / (arm.mean * arm.mean) *
-         NoiseFreedom(arm);
-}
+// Points at random of which one satisfies the constraints, as a rule.
+constexpr int kRandomTries = 1000;
 
 }  // namespace
 
@@ -34,19 +18,6 @@ TuningKnowledge::TuningKnowledge(std::shared_ptr<const ParameterSpace> space, ui
 int64_t TuningKnowledge::Find(const TuningPoint& point) const {
   const auto found = index_.find(point);
   return found == index_.end() ? -1 : static_cast<int64_t>(found->second);
-}
-
-double TuningKnowledge::noise() const {
-  return std::sqrt((kUsualNoiseFreedom * kUsualNoise * kUsualNoise + noise_sum_) /
-                   (kUsualNoiseFreedom + noise_freedom_));
-}
-
-double TuningKnowledge::noise(const TuningArm& arm) const {
-  const double all = noise();
-  if (arm.count < kOftenEnough) return all;
-  const double own = arm.squared_deviations / (arm.mean * arm.mean),
-               freedom = static_cast<double>(arm.count - 1);
-  return std::sqrt((own + kAsOthers * all * all) / (freedom + kAsOthers));
 }
 
 int64_t TuningKnowledge::Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations,
@@ -62,55 +33,46 @@ int64_t TuningKnowledge::Add(const TuningPoint& point, uint64_t count, double me
     index_[point] = static_cast<size_t>(index);
   }
   TuningArm& arm = arms_[static_cast<size_t>(index)];
-  noise_sum_ -= NoiseSum(arm);
-  noise_freedom_ -= NoiseFreedom(arm);
-  arm.failures += failures;
-  if (count > 0) {
-    // Chan's formula for two samples.
-    const auto old_count = static_cast<double>(arm.count), new_count = static_cast<double>(count);
-    const double difference = mean - arm.mean;
-    arm.count += count;
-    arm.mean += difference * new_count / static_cast<double>(arm.count);
-    arm.squared_deviations +=
-        squared_deviations + difference * difference * old_count * new_count / static_cast<double>(arm.count);
-    arm.minimum = std::min(arm.minimum, minimum);
-  }
-  noise_sum_ = std::max(0.0, noise_sum_ + NoiseSum(arm));
-  noise_freedom_ += NoiseFreedom(arm);
-  arm.cost = !arm.works() ? std::numeric_limits<double>::infinity()
-             : maximize_  ? -std::log(arm.mean)
-                          : std::log(arm.mean);
-  KeepTop(static_cast<size_t>(index));
+  by_cost_.erase({arm.cost, static_cast<size_t>(index)});
+  noise_.Remove(arm.runs);
+  arm.runs.Add({count, mean, squared_deviations, minimum, failures});
+  noise_.Add(arm.runs);
+  arm.cost = arm.runs.Cost(maximize_);
+  by_cost_.insert({arm.cost, static_cast<size_t>(index)});
   return index;
 }
 
-// Constant work but when the arms of the list have become worse than one outside may be: then all are looked
-// at.
-void TuningKnowledge::KeepTop(size_t changed) {
-  const auto cheaper = [&](size_t a, size_t b) { return arms_[a].cost < arms_[b].cost; };
-  if (std::find(top_.begin(), top_.end(), changed) == top_.end()) top_.push_back(changed);
-  std::stable_sort(top_.begin(), top_.end(), cheaper);
-  if (top_.size() > kTop) {
-    others_ = std::min(others_, arms_[top_.back()].cost);
-    top_.pop_back();
+int64_t TuningKnowledge::best() const {
+  int64_t best = -1;
+  double lowest = std::numeric_limits<double>::infinity();
+  // What is believed of an arm is never below its cost.
+  for (const auto& [cost, index] : by_cost_) {
+    if (cost > lowest || !arms_[index].works()) break;
+    const double believed = noise_.Believed(arms_[index].runs, maximize_);
+    if (believed > lowest ||
+        (believed == lowest && !(arms_[index].point < arms_[static_cast<size_t>(best)].point)))
+      continue;
+    lowest = believed;
+    best = static_cast<int64_t>(index);
   }
-  if (arms_[top_[0]].cost <= others_) return;
-  top_.resize(arms_.size());
-  std::iota(top_.begin(), top_.end(), size_t{0});
-  const size_t kept = std::min(kTop, top_.size());
-  std::partial_sort(top_.begin(), top_.begin() + static_cast<std::ptrdiff_t>(kept), top_.end(), cheaper);
-  others_ = std::numeric_limits<double>::infinity();
-  for (size_t i = kept; i < top_.size(); ++i) others_ = std::min(others_, arms_[top_[i]].cost);
-  top_.resize(kept);
+  return best;
+}
+
+std::vector<size_t> TuningKnowledge::top() const {
+  std::vector<size_t> top;
+  for (const auto& [cost, index] : by_cost_) {
+    if (top.size() == kTop) break;
+    top.push_back(index);
+  }
+  return top;
 }
 
 void TuningKnowledge::Clear() {
   arms_.clear();
   index_.clear();
   outstanding_.clear();
-  top_.clear();
-  others_ = std::numeric_limits<double>::infinity();
-  noise_sum_ = noise_freedom_ = 0;
+  by_cost_.clear();
+  noise_ = RunNoise();
 }
 
 void TuningKnowledge::RemoveOutstanding(const TuningPoint& point) {
@@ -119,13 +81,21 @@ void TuningKnowledge::RemoveOutstanding(const TuningPoint& point) {
 }
 
 TuningPoint TuningKnowledge::RandomPoint() {
+  if (space_->listed())
+    return space_->GridPoint(static_cast<uint64_t>(Uniform() * static_cast<double>(space_->grid_points())));
   std::vector<double> units(space_->dimensions());
-  for (int i = 0; i < 10'000; ++i) {
+  const auto draw = [&] {
     for (double& unit : units) unit = Uniform();
-    TuningPoint point = space_->FromUnit(units);
-    if (space_->Satisfies(point)) return point;
+  };
+  if (!space_->sparse()) {
+    for (int i = 0; i < kRandomTries; ++i) {
+      draw();
+      TuningPoint point = space_->FromUnit(units);
+      if (space_->Satisfies(point)) return point;
+    }
   }
-  return space_->defaults();
+  draw();
+  return space_->NearPoint(units).value_or(space_->defaults());
 }
 
 }  // namespace fusion

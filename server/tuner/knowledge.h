@@ -5,10 +5,13 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "server/tuner/parameter_space.h"
+#include "server/tuner/run_statistics.h"
 
 namespace fusion {
 
@@ -16,18 +19,10 @@ namespace fusion {
 struct TuningArm {
   TuningPoint point;
   std::vector<double> units;  // ParameterSpace::ToUnit
-  uint64_t count = 0;         // of runs that succeeded
-  double mean = 0;            // of their values
-  double squared_deviations = 0;
-  double minimum = std::numeric_limits<double>::infinity();
-  uint64_t failures = 0;
-  // Lower is better: the logarithm of the mean, or its negative where the objective is maximised; +infinity
-  // where runs only failed. Differences of it are relative differences.
+  RunStatistics runs;
+  // RunStatistics::Cost
   double cost = std::numeric_limits<double>::infinity();
-  // Runs in a row with the same values are noisy together; no more than this many count as independent.
-  static constexpr uint64_t kMostIndependent = 1000;
-  double independent() const { return static_cast<double>(std::min(count, kMostIndependent)); }
-  bool works() const { return count > 0 && failures <= count; }
+  bool works() const { return runs.works(); }
 };
 
 // Not thread safe.
@@ -41,17 +36,16 @@ class TuningKnowledge {
   int64_t Find(const TuningPoint& point) const;
   // The one with the lowest cost; -1: none works.
   int64_t lowest() const {
-    return top_.empty() || !arms_[top_[0]].works() ? -1 : static_cast<int64_t>(top_[0]);
+    return by_cost_.empty() || !arms_[by_cost_.begin()->second].works()
+               ? -1
+               : static_cast<int64_t>(by_cost_.begin()->second);
   }
-  // At most kTop arms, the lowest cost first; none that is not here has a lower cost than the first.
-  const std::vector<size_t>& top() const { return top_; }
+  // The one that is believed to be the best (RunNoise::Believed); -1: none works.
+  int64_t best() const;
+  // At most kTop arms, the lowest cost first.
+  std::vector<size_t> top() const;
   static constexpr size_t kTop = 32;
-  // Standard deviation of single runs over their mean, over all configurations that ran twice; a guess where
-  // there are few.
-  double noise() const;
-
-  // The same of one arm: its own where it ran often; some configurations are noisier than others.
-  double noise(const TuningArm& arm) const;
+  const RunNoise& noise() const { return noise_; }
 
   // Adds runs of a canonical point, or of many; the index of the arm. -1: there is no room for another arm,
   // and this one is not better than all.
@@ -79,13 +73,9 @@ class TuningKnowledge {
   std::vector<TuningArm> arms_;
   absl::flat_hash_map<TuningPoint, size_t> index_;
   absl::flat_hash_map<TuningPoint, int> outstanding_;
-  void KeepTop(size_t changed);
-
-  std::vector<size_t> top_;                                  // sorted by cost
-  double others_ = std::numeric_limits<double>::infinity();  // no arm outside top_ has a lower cost than this
+  std::set<std::pair<double, size_t>> by_cost_;
   bool maximize_ = false;
-  // Over arms with several runs: sum of squared relative deviations, and of their degrees of freedom.
-  double noise_sum_ = 0, noise_freedom_ = 0;
+  RunNoise noise_;
 };
 
 }  // namespace fusion

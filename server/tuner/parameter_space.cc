@@ -10,8 +10,11 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/parse/lexer.h"
+#include "server/tuner/constraint_search.h"
 
 namespace fusion {
 namespace {
@@ -20,22 +23,25 @@ constexpr int kMostParameters = 64;
 constexpr int kMostSizes = 32;
 constexpr int kMostConstraints = 64;
 constexpr int kMostValues = 1000;  // of an enumeration
-constexpr size_t kLongestName = 200;
+constexpr size_t kLongestDeclaration = 64 << 10;
 constexpr int64_t kLargestInteger = int64_t{1} << 53;
-// Configurations looked at to find one that satisfies the constraints: all of a space that is not larger.
-constexpr uint64_t kMostTried = 200'000;
+// Parts of a space that are looked at: for the defaults, for what is wrong with one constraint, for a point
+// of a search.
+constexpr int kMostBoxes = 20'000, kMostBoxesAlone = 2000, kBoxesOfNear = 500;
+constexpr uint64_t kMostLookedAt = 200'000;
+// Points at random of which none satisfies the constraints, where these leave little.
+constexpr int kSparseTries = 256;
+// So many points at most are listed.
+constexpr size_t kFewPoints = 1200;
 
 bool IsIdentifier(absl::string_view name) {
-  if (name.empty() || name.size() > kLongestName) return false;
+  if (name.empty() || name.size() > kLongestTuningText) return false;
   if (!absl::ascii_isalpha(static_cast<unsigned char>(name[0])) && name[0] != '_') return false;
   return std::all_of(name.begin(), name.end(),
                      [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
 }
 
-bool IsText(absl::string_view name) {
-  return !name.empty() && name.size() <= kLongestName &&
-         std::none_of(name.begin(), name.end(), [](unsigned char c) { return absl::ascii_iscntrl(c); });
-}
+constexpr char kTextOf[] = " bytes of UTF-8 without control characters";
 
 bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
@@ -83,7 +89,7 @@ ParameterSpace::Axis MakeAxis(const v1::TuningParameter& parameter, Errors& erro
           static_cast<uint64_t>(range.upper() - range.lower()) / static_cast<uint64_t>(range.step()) + 1;
       axis.lower = static_cast<double>(range.lower());
       axis.step = static_cast<double>(range.step());
-      axis.upper = axis.lower + static_cast<double>(axis.count - 1) * axis.step;
+      axis.upper = static_cast<double>(range.lower() + static_cast<int64_t>(axis.count - 1) * range.step());
       break;
     }
     case v1::TuningParameter::kPowerOfTwo: {
@@ -114,8 +120,8 @@ ParameterSpace::Axis MakeAxis(const v1::TuningParameter& parameter, Errors& erro
                    " values; this one has ", values.size());
       std::set<std::string> seen;
       for (const std::string& value : values) {
-        if (!IsText(value))
-          errors.Add("parameter ", axis.name, ": a value must be text of 1 to ", kLongestName, " bytes");
+        if (!IsTuningText(value))
+          errors.Add("parameter ", axis.name, ": a value must be text of 1 to ", kLongestTuningText, kTextOf);
         else if (!seen.insert(value).second)
           errors.Add("parameter ", axis.name, ": the value ", value, " is there twice");
       }
@@ -129,7 +135,7 @@ ParameterSpace::Axis MakeAxis(const v1::TuningParameter& parameter, Errors& erro
       axis.lower = range.lower();
       axis.upper = range.upper();
       axis.logarithmic = range.logarithmic();
-      if (!std::isfinite(axis.lower) || !std::isfinite(axis.upper) || !std::isfinite(axis.upper - axis.lower))
+      if (!std::isfinite(axis.lower) || !std::isfinite(axis.upper))
         errors.Add("parameter ", axis.name, ": bounds must be finite numbers");
       else if (axis.lower > axis.upper)
         errors.Add("parameter ", axis.name, ": the lower bound ", axis.lower, " is above the upper bound ",
@@ -157,27 +163,65 @@ std::string NumberText(double value) {
 
 }  // namespace
 
-double ParameterSpace::ToUnit(size_t index, double value) const {
-  const Axis& axis = axes_[index];
-  if (axis.upper == axis.lower) return 0;
-  const double unit = axis.logarithmic ? std::log(value / axis.lower) / std::log(axis.upper / axis.lower)
-                                       : (value - axis.lower) / (axis.upper - axis.lower);
+bool IsTuningText(absl::string_view text) {
+  return !text.empty() && text.size() <= kLongestTuningText && !FindBadByte(text) &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_iscntrl(c); });
+}
+
+double ParameterSpace::Axis::ToUnit(double value) const {
+  if (upper == lower) return 0;
+  const double unit = logarithmic ? (std::log(value) - std::log(lower)) / (std::log(upper) - std::log(lower))
+                      // Halves: the difference of two finite numbers may be infinite.
+                      : std::isfinite(upper - lower) ? (value - lower) / (upper - lower)
+                                                     : (value / 2 - lower / 2) / (upper / 2 - lower / 2);
   return std::clamp(unit, 0.0, 1.0);
 }
+
+double ParameterSpace::Axis::FromUnit(double unit) const {
+  unit = std::clamp(unit, 0.0, 1.0);
+  if (count > 0) return Value(static_cast<uint64_t>(std::llround(unit * static_cast<double>(count - 1))));
+  if (unit == 0) return lower;
+  if (unit == 1) return upper;
+  double value;
+  if (logarithmic)
+    value = std::exp(std::log(lower) + unit * (std::log(upper) - std::log(lower)));
+  else if (std::isfinite(upper - lower))
+    value = lower + unit * (upper - lower);
+  else
+    value = lower * (1 - unit) + upper * unit;
+  return std::clamp(value, lower, upper);
+}
+
+double ParameterSpace::Axis::Value(uint64_t position) const {
+  if (kind == Kind::kPowerOfTwo) return lower * std::exp2(static_cast<double>(position));
+  // Of integers up to 2^53 from each other by up to 2^54.
+  return static_cast<double>(static_cast<int64_t>(lower) +
+                             static_cast<int64_t>(position) * static_cast<int64_t>(step));
+}
+
+uint64_t ParameterSpace::Axis::Position(double value) const {
+  value = std::clamp(value, lower, upper);
+  // Long: the range may be wider than 2^53.
+  const long double steps = kind == Kind::kPowerOfTwo ? static_cast<long double>(std::log2(value / lower))
+                                                      : (static_cast<long double>(value) - lower) / step;
+  return std::min(static_cast<uint64_t>(std::llround(steps)), count - 1);
+}
+
+double ParameterSpace::Axis::Nearest(double value) const {
+  return kind == Kind::kReal ? std::clamp(value, lower, upper) : Value(Position(value));
+}
+
+double ParameterSpace::Axis::tolerance(double value) const {
+  if (kind != Kind::kReal) return 0;
+  return 1e-12 * (logarithmic ? std::abs(value) : std::max(std::abs(lower), std::abs(upper)));
+}
+
+double ParameterSpace::ToUnit(size_t index, double value) const { return axes_[index].ToUnit(value); }
 
 double ParameterSpace::FromUnit(size_t index, double unit) const {
   const Axis& axis = axes_[index];
   if (std::isnan(unit)) return defaults_.empty() ? axis.lower : defaults_[index];
-  unit = std::clamp(unit, 0.0, 1.0);
-  if (axis.kind == Kind::kReal) {
-    if (unit == 0) return axis.lower;
-    if (unit == 1) return axis.upper;
-    return axis.logarithmic ? axis.lower * std::pow(axis.upper / axis.lower, unit)
-                            : axis.lower + unit * (axis.upper - axis.lower);
-  }
-  const double position = std::round(unit * static_cast<double>(axis.count - 1));
-  return axis.kind == Kind::kPowerOfTwo ? axis.lower * std::exp2(position)
-                                        : axis.lower + position * axis.step;
+  return axis.FromUnit(unit);
 }
 
 TuningPoint ParameterSpace::FromUnit(absl::Span<const double> units) const {
@@ -205,18 +249,18 @@ TuningPoint ParameterSpace::Canonical(absl::Span<const double> values) const {
   for (size_t i = 0; i < axes_.size(); ++i) {
     const Axis& axis = axes_[i];
     double value = i < values.size() ? values[i] : std::numeric_limits<double>::quiet_NaN();
-    if (std::isnan(value)) value = defaults_[i];
-    value = std::clamp(value, axis.lower, axis.upper);
-    if (axis.kind == Kind::kPowerOfTwo)
-      value = axis.lower * std::exp2(std::round(std::log2(value / axis.lower)));
-    else if (axis.kind != Kind::kReal)
-      value = axis.lower + std::round((value - axis.lower) / axis.step) * axis.step;
-    point[i] = std::clamp(value, axis.lower, axis.upper);
+    point[i] = axis.Nearest(std::isnan(value) ? defaults_[i] : value);
   }
   // Conditions name parameters before their own, which are final by then.
   for (size_t i = 0; i < axes_.size(); ++i)
     if (!Active(point, i)) point[i] = defaults_[i];
   return point;
+}
+
+bool ParameterSpace::Satisfies(const TuningPoint& point, size_t constraint) const {
+  absl::InlinedVector<double, 16> values(point.begin(), point.end());
+  values.insert(values.end(), sizes_.begin(), sizes_.end());
+  return constraints_[constraint].Holds(values);
 }
 
 bool ParameterSpace::Satisfies(const TuningPoint& point) const {
@@ -234,8 +278,7 @@ absl::Status ParameterSpace::Check(absl::Span<const double> values) const {
   const TuningPoint point = Canonical(values);
   for (size_t i = 0; i < axes_.size(); ++i)
     // A real that was computed in another process may differ in its last digits.
-    if (!(std::abs(values[i] - point[i]) <=
-          1e-12 * std::max(std::abs(axes_[i].lower), std::abs(axes_[i].upper))))
+    if (!(std::abs(values[i] - point[i]) <= axes_[i].tolerance(point[i])))
       return absl::InvalidArgumentError(absl::StrCat("parameter ", axes_[i].name, " cannot be ", values[i],
                                                      " here; the nearest is ", NumberText(point[i])));
   if (!Satisfies(point)) return absl::InvalidArgumentError(absl::StrCat(Text(point), " breaks a constraint"));
@@ -243,13 +286,11 @@ absl::Status ParameterSpace::Check(absl::Span<const double> values) const {
 }
 
 TuningPoint ParameterSpace::GridPoint(uint64_t index) const {
+  if (!few_.empty()) return few_[index];
   TuningPoint point(axes_.size());
   for (size_t i = axes_.size(); i-- > 0;) {
-    const Axis& axis = axes_[i];
-    const auto position = static_cast<double>(index % axis.count);
-    index /= axis.count;
-    point[i] =
-        axis.kind == Kind::kPowerOfTwo ? axis.lower * std::exp2(position) : axis.lower + position * axis.step;
+    point[i] = axes_[i].Value(index % axes_[i].count);
+    index /= axes_[i].count;
   }
   return point;
 }
@@ -276,9 +317,16 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
        {std::pair<const char*, const std::string&>{"program", declaration.program()},
         {"section", declaration.section()},
         {"device class", declaration.device_class()}})
-    if (!IsText(name))
-      errors.Add("the ", what, " must have a name of 1 to ", kLongestName,
-                 " bytes without control characters");
+    if (!IsTuningText(name))
+      errors.Add("the ", what, " must have a name of 1 to ", kLongestTuningText, kTextOf);
+  for (const auto& [what, text] :
+       {std::pair<const char*, const std::string&>{"name of the objective", declaration.objective().name()},
+        {"unit of the objective", declaration.objective().unit()},
+        {"strategy", declaration.strategy()}})
+    if (!text.empty() && !IsTuningText(text))
+      errors.Add("the ", what, " has at most ", kLongestTuningText, kTextOf);
+  if (const size_t bytes = declaration.ByteSizeLong(); bytes > kLongestDeclaration)
+    errors.Add("the declaration has ", bytes, " bytes; at most ", kLongestDeclaration);
   if (declaration.parameters().empty() || declaration.parameters_size() > kMostParameters)
     errors.Add("a section has 1 to ", kMostParameters, " parameters; this one has ",
                declaration.parameters_size());
@@ -291,7 +339,8 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
   std::set<std::string> names;
   const auto check_name = [&](const char* what, const std::string& name) {
     if (!IsIdentifier(name))
-      errors.Add(what, " \"", name, "\": a name has letters, digits and _, and begins with no digit");
+      errors.Add(what, " \"", absl::CHexEscape(name.substr(0, kLongestTuningText)), "\": a name of 1 to ",
+                 kLongestTuningText, " bytes has letters, digits and _, and begins with no digit");
     else if (!names.insert(name).second)
       errors.Add(what, " ", name, ": the name is there twice");
   };
@@ -324,16 +373,11 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
     const v1::TuningParameter& parameter = declaration.parameters(static_cast<int>(i));
     space->grid_points_ = axis.count == 0 ? kUncountable : SaturatingProduct(space->grid_points_, axis.count);
     double value = axis.kind == Kind::kEnumeration ? 0
-                   : axis.count > 0
-                       ? space->FromUnit(i, static_cast<double>((axis.count - 1) / 2) /
-                                                std::max<double>(1, static_cast<double>(axis.count - 1)))
-                       : space->FromUnit(i, 0.5);
+                   : axis.count > 0                ? axis.Value((axis.count - 1) / 2)
+                                                   : axis.FromUnit(0.5);
     if (parameter.has_default_value()) {
       value = parameter.default_value();
-      const double nearest =
-          std::isfinite(value)
-              ? space->FromUnit(i, space->ToUnit(i, std::clamp(value, axis.lower, axis.upper)))
-              : 0;
+      const double nearest = std::isfinite(value) ? axis.Nearest(value) : 0;
       if (axis.kind == Kind::kReal ? !(value >= axis.lower && value <= axis.upper) : value != nearest)
         errors.Add(
             "parameter ", axis.name, ": the default ", value, " is none of its values",
@@ -344,6 +388,10 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
   for (size_t i = 0; i < space->axes_.size(); ++i) {
     const std::string& text = declaration.parameters(static_cast<int>(i)).condition();
     if (text.empty()) continue;
+    if (FindBadByte(text)) {
+      errors.Add("condition of ", space->axes_[i].name, ": it is not UTF-8");
+      continue;
+    }
     absl::StatusOr<Expression> condition = Expression::Parse(text, scope);
     if (!condition.ok()) {
       errors.Add("condition of ", space->axes_[i].name, ": ", condition.status().message());
@@ -356,6 +404,10 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
     space->axes_[i].condition = *std::move(condition);
   }
   for (const std::string& text : declaration.constraints()) {
+    if (FindBadByte(text)) {
+      errors.Add("a constraint is not UTF-8: ", absl::CHexEscape(text));
+      continue;
+    }
     absl::StatusOr<Expression> constraint = Expression::Parse(text, scope);
     if (constraint.ok())
       space->constraints_.push_back(*std::move(constraint));
@@ -364,65 +416,73 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
   }
   if (!errors.empty()) return errors.status();
 
-  const TuningPoint wanted = space->Canonical(space->defaults_);
-  if (space->Satisfies(wanted)) {
-    space->SetDefaults(wanted);
-    return space;
+  if (absl::Status found = space->FindDefaults(); !found.ok()) return found;
+  space->FindFewPoints();
+  return space;
+}
+
+absl::Status ParameterSpace::FindDefaults() {
+  const TuningPoint wanted = Canonical(defaults_);
+  if (Satisfies(wanted)) {
+    SetDefaults(wanted);
+    return absl::OkStatus();
   }
-  if (std::all_of(declaration.parameters().begin(), declaration.parameters().end(),
+  if (std::all_of(declaration_.parameters().begin(), declaration_.parameters().end(),
                   [](const v1::TuningParameter& parameter) { return parameter.has_default_value(); }))
+    return absl::InvalidArgumentError(absl::StrCat("the defaults ", Text(wanted), " break a constraint"));
+  const std::vector<double> units = ToUnit(wanted);
+  ConstraintSearch::Found nearest = ConstraintSearch(*this).Nearest(units, kMostBoxes);
+  if (!nearest.point && !nearest.proved && grid_points_ <= kMostLookedAt) {
+    // Bounds say little of some expressions; a small grid is looked at as a whole.
+    nearest.proved = true;
+    for (uint64_t i = 0; i < grid_points_ && !nearest.point; ++i)
+      if (TuningPoint point = Canonical(GridPoint(i)); Satisfies(point)) nearest.point = std::move(point);
+  }
+  if (nearest.point) {
+    SetDefaults(*nearest.point);
+    return absl::OkStatus();
+  }
+  if (!nearest.proved)
     return absl::InvalidArgumentError(
-        absl::StrCat("the defaults ", space->Text(wanted), " break a constraint"));
-  // The nearest one that satisfies them, of all or of many.
-  const std::vector<double> from = space->ToUnit(wanted);
+        absl::StrCat("no configuration was found that satisfies all constraints, in ", kMostBoxes,
+                     " parts of the space; a default for each parameter that satisfies them would show that "
+                     "there is one"));
+  for (size_t i = 0; i < constraints_.size(); ++i) {
+    const ConstraintSearch::Found alone = ConstraintSearch(*this, i).AnyNear(units, kMostBoxesAlone);
+    if (!alone.point && alone.proved)
+      return absl::InvalidArgumentError(
+          absl::StrCat("no configuration satisfies \"", constraints_[i].text(), "\""));
+  }
+  return absl::InvalidArgumentError("no configuration satisfies all constraints together");
+}
+
+void ParameterSpace::FindFewPoints() {
+  if (constraints_.empty()) return;
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> uniform(0, 1);
-  const bool all = space->grid_points_ <= kMostTried;
-  std::vector<bool> satisfied(space->constraints_.size());
-  TuningPoint nearest;
-  double distance = std::numeric_limits<double>::infinity();
-  for (uint64_t i = 0; i < (all ? space->grid_points_ : kMostTried); ++i) {
-    TuningPoint point;
-    if (all) {
-      point = space->Canonical(space->GridPoint(i));
-    } else {
-      std::vector<double> units(space->axes_.size());
-      for (double& unit : units) unit = uniform(random);
-      point = space->FromUnit(units);
-    }
-    absl::InlinedVector<double, 16> values(point.begin(), point.end());
-    values.insert(values.end(), space->sizes_.begin(), space->sizes_.end());
-    bool holds = true;
-    for (size_t c = 0; c < space->constraints_.size(); ++c) {
-      const bool this_one = space->constraints_[c].Holds(values);
-      if (this_one) satisfied[c] = true;
-      holds = holds && this_one;
-    }
-    if (!holds) continue;
-    const std::vector<double> to = space->ToUnit(point);
+  std::vector<double> units(axes_.size());
+  for (int i = 0; i < kSparseTries; ++i) {
+    for (double& unit : units) unit = uniform(random);
+    if (Satisfies(FromUnit(units))) return;
+  }
+  sparse_ = true;
+  if (std::any_of(axes_.begin(), axes_.end(), [](const Axis& axis) { return axis.count == 0; })) return;
+  few_ = ConstraintSearch(*this).All(kFewPoints, kMostBoxes);
+  if (!few_.empty()) grid_points_ = few_.size();
+}
+
+std::optional<TuningPoint> ParameterSpace::NearPoint(const std::vector<double>& units) const {
+  TuningPoint point = FromUnit(units);
+  if (Satisfies(point)) return point;
+  if (few_.empty()) return ConstraintSearch(*this).AnyNear(units, kBoxesOfNear).point;
+  const auto distance = [&](const TuningPoint& from) {
     double sum = 0;
-    for (size_t k = 0; k < to.size(); ++k) sum += (to[k] - from[k]) * (to[k] - from[k]);
-    if (sum < distance) {
-      distance = sum;
-      nearest = point;
-    }
-  }
-  if (nearest.empty()) {
-    const auto unsatisfied = std::find(satisfied.begin(), satisfied.end(), false);
-    const std::string which =
-        unsatisfied == satisfied.end()
-            ? std::string("all constraints together")
-            : absl::StrCat("\"",
-                           space->constraints_[static_cast<size_t>(unsatisfied - satisfied.begin())].text(),
-                           "\"");
-    return absl::InvalidArgumentError(
-        absl::StrCat("no configuration satisfies ", which,
-                     all ? std::string()
-                         : absl::StrCat(", of ", kMostTried,
-                                        " tried; defaults that satisfy it would show that there is one")));
-  }
-  space->SetDefaults(nearest);
-  return space;
+    for (size_t i = 0; i < from.size(); ++i) sum += std::pow(axes_[i].ToUnit(from[i]) - units[i], 2);
+    return sum;
+  };
+  return *std::min_element(few_.begin(), few_.end(), [&](const TuningPoint& a, const TuningPoint& b) {
+    return distance(a) < distance(b);
+  });
 }
 
 void ParameterSpace::SetDefaults(const TuningPoint& defaults) {

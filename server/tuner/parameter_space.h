@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "fusion/v1/tuner.pb.h"
 #include "server/tuner/expression.h"
@@ -17,20 +19,25 @@ namespace fusion {
 // A value for each parameter in the order of declaration; of an enumeration the index.
 using TuningPoint = std::vector<double>;
 
+// Whether this may be a name, or a value of an enumeration: 1 to kLongestTuningText bytes of UTF-8 without
+// control characters.
+inline constexpr size_t kLongestTuningText = 200;
+bool IsTuningText(absl::string_view text);
+
 // Immutable, thread safe.
 class ParameterSpace {
  public:
-  // InvalidArgument: bounds reversed, step zero, names that are no identifiers or there twice, expressions
-  // that do not parse, a constraint that no configuration was found to satisfy ...; everything that is wrong,
-  // a line each.
+  // InvalidArgument: bounds reversed, step zero, names that are no identifiers or there twice, text that is
+  // not UTF-8, expressions that do not parse, constraints that no configuration satisfies ...; everything
+  // that is wrong, a line each.
   static absl::StatusOr<std::shared_ptr<const ParameterSpace>> Create(
       const v1::SectionDeclaration& declaration);
 
   // As declared, and with the defaults of all parameters.
   const v1::SectionDeclaration& declaration() const { return declaration_; }
   size_t dimensions() const { return axes_.size(); }
-  // Of a space of no parameters: 1. Grid points, with those that constraints leave out; kUncountable: too
-  // many, or real.
+  // How many points a grid has that holds all configurations: where constraints leave few, these alone; else
+  // with those that constraints leave out. kUncountable: too many, or real.
   static constexpr uint64_t kUncountable = uint64_t{1} << 62;
   uint64_t grid_points() const { return grid_points_; }
   // The grid point of an index < grid_points(), not canonical.
@@ -42,8 +49,16 @@ class ParameterSpace {
   // The nearest values that the parameters may have; those without a meaning at their defaults. NaN becomes
   // the default.
   TuningPoint Canonical(absl::Span<const double> values) const;
-  // Of a canonical point: all constraints hold.
+  // Of a canonical point: all constraints hold, or the one.
   bool Satisfies(const TuningPoint& point) const;
+  bool Satisfies(const TuningPoint& point, size_t constraint) const;
+  // A point that satisfies the constraints, near these unit coordinates as a rule; none: none was found.
+  std::optional<TuningPoint> NearPoint(const std::vector<double>& units) const;
+  // True: of points at random hardly one satisfies the constraints, so that NearPoint is the way to find
+  // them.
+  bool sparse() const { return sparse_; }
+  // True: all grid points satisfy the constraints, as they are few.
+  bool listed() const { return !few_.empty(); }
   // InvalidArgument: not canonical, or a constraint does not hold.
   absl::Status Check(absl::Span<const double> values) const;
   // Whether parameter `axis` has a meaning at the point.
@@ -58,8 +73,21 @@ class ParameterSpace {
     bool logarithmic = false;
     uint64_t count = 0;    // of values; 0: real
     Expression condition;  // empty: always
+
+    double ToUnit(double value) const;
+    double FromUnit(double unit) const;
+    // Unless it is real: value 0, 1, ... count - 1.
+    double Value(uint64_t position) const;
+    // The nearest value, and unless it is real its position.
+    double Nearest(double value) const;
+    uint64_t Position(double value) const;
+    // By how much a value may differ from one of the axis that it was meant to be.
+    double tolerance(double value) const;
   };
   const Axis& axis(size_t index) const { return axes_[index]; }
+  // Variables of expressions are the parameters, then the sizes.
+  const std::vector<Expression>& constraints() const { return constraints_; }
+  const std::vector<double>& sizes() const { return sizes_; }
   // In [0, 1]: where the value is among those of the axis. Equal steps of an integer, equal ratios of a power
   // of two.
   double ToUnit(size_t axis, double value) const;
@@ -75,6 +103,10 @@ class ParameterSpace {
  private:
   ParameterSpace() = default;
   void SetDefaults(const TuningPoint& defaults);
+  // Moves the defaults to where the constraints hold.
+  absl::Status FindDefaults();
+  // Finds out whether constraints leave few points, and which.
+  void FindFewPoints();
 
   v1::SectionDeclaration declaration_;
   std::vector<Axis> axes_;
@@ -82,6 +114,8 @@ class ParameterSpace {
   std::vector<Expression> constraints_;
   TuningPoint defaults_;
   uint64_t grid_points_ = 0;
+  bool sparse_ = false;
+  std::vector<TuningPoint> few_;  // all points, where constraints leave few; else empty
 };
 
 // True when programs that declare the one and the other can share a search: same parameters, constraints and

@@ -34,9 +34,6 @@ constexpr uint64_t kRepeatEvery = 3, kRepeatEveryLater = 2, kLater = 16;
 // alike when that error is below kTie.
 constexpr double kSeparated = 2;
 constexpr double kTie = 0.01;
-// In standard errors: how much worse than it was a single run is believed to be, and how far an arm may be
-// from what the model expects of it.
-constexpr double kLucky = 2.5, kContradicted = 2;
 // Of configurations of earlier runs that are tried first.
 constexpr size_t kMostRemembered = 5;
 
@@ -86,37 +83,10 @@ struct TuningSearch::Parts {
     state.provenance = v1::PROVENANCE_UNSPECIFIED;
   }
 
-  double StandardError(const TuningArm& arm) const {
-    return knowledge.noise(arm) / std::sqrt(std::max(1.0, arm.independent()));
-  }
-
-  // What the cost of an arm is believed to be, with what its neighbours tell where it ran seldom, and they do
-  // not contradict it; what is known badly counts as worse: of many that ran once the lowest was lucky.
-  double Believed(size_t index) const {
-    const TuningArm& arm = knowledge.arms()[index];
-    if (!arm.works()) return std::numeric_limits<double>::infinity();
-    const double error = StandardError(arm);
-    const double own = arm.cost + (arm.count == 1 ? kLucky : 0.75) * error;
-    if (arm.count >= kMostRepeats) return own;
-    const std::optional<double> expected = strategy->ExpectedCost(index);
-    return expected && std::abs(*expected - arm.cost) <= kContradicted * error ? *expected + 0.5 * error
-                                                                               : own;
-  }
-
-  int64_t Best() const {
-    int64_t best = -1;
-    double lowest = std::numeric_limits<double>::infinity();
-    for (size_t index : knowledge.top()) {
-      const double cost = Believed(index);
-      if (cost >= lowest) continue;
-      lowest = cost;
-      best = static_cast<int64_t>(index);
-    }
-    return best;
-  }
+  double RelativeError(const TuningArm& arm) const { return knowledge.noise().RelativeError(arm.runs); }
 
   void Choose() {
-    const int64_t best = Best();
+    const int64_t best = knowledge.best();
     if (best < 0) {
       state.best = space->defaults();
       state.value = state.relative_error = 0;
@@ -124,25 +94,26 @@ struct TuningSearch::Parts {
     }
     const TuningArm& arm = knowledge.arms()[static_cast<size_t>(best)];
     if (arm.point != state.best || !drift.watching())
-      drift.Watch(arm.cost, arm.count, std::max(knowledge.noise(), knowledge.noise(arm)));
+      drift.Watch(arm.cost, arm.runs.count,
+                  std::max(knowledge.noise().all(), knowledge.noise().Of(arm.runs)));
     state.best = arm.point;
-    state.value = arm.mean;
-    state.relative_error = StandardError(arm);
+    state.value = arm.runs.mean;
+    state.relative_error = RelativeError(arm);
     if (state.provenance == v1::PROVENANCE_UNSPECIFIED) state.provenance = v1::MEASURED;
   }
 
   // While the best is not told apart from all others: the one that may be the lowest of all, if it was lucky
   // so far or unlucky. That is the best itself until it has proved what it promises.
   std::optional<TuningPoint> Unseparated() const {
-    const int64_t best = Best();
+    const int64_t best = knowledge.best();
     if (best < 0) return std::nullopt;
     const std::vector<TuningArm>& arms = knowledge.arms();
     const TuningArm& chosen = arms[static_cast<size_t>(best)];
     const TuningArm* lowest = nullptr;
     double lowest_cost = std::numeric_limits<double>::infinity();
     const auto consider = [&](const TuningArm& arm) {
-      if (arm.count + arm.failures >= kMostRepeats || knowledge.IsOutstanding(arm.point)) return;
-      const double cost = arm.cost - kSeparated * StandardError(arm);
+      if (arm.runs.count + arm.runs.failures >= kMostRepeats || knowledge.IsOutstanding(arm.point)) return;
+      const double cost = arm.cost - kSeparated * RelativeError(arm);
       if (cost >= lowest_cost) return;
       lowest_cost = cost;
       lowest = &arm;
@@ -150,12 +121,12 @@ struct TuningSearch::Parts {
     for (size_t index : knowledge.top()) {
       const TuningArm& arm = arms[index];
       if (!arm.works() || index == static_cast<size_t>(best)) continue;
-      const double error = std::hypot(StandardError(arm), StandardError(chosen));
+      const double error = std::hypot(RelativeError(arm), RelativeError(chosen));
       if (error < kTie || arm.cost - chosen.cost > kSeparated * error) continue;
       consider(arm);
       consider(chosen);
     }
-    if (!lowest && chosen.count < 2) consider(chosen);
+    if (!lowest && chosen.runs.count < 2) consider(chosen);
     if (!lowest) return std::nullopt;
     return lowest->point;
   }
@@ -187,22 +158,21 @@ struct TuningSearch::Parts {
         if (std::optional<TuningPoint> point = Unseparated()) return Issue(*std::move(point));
     }
     std::optional<TuningPoint> point = strategy->finished() ? std::nullopt : strategy->Propose(knowledge);
-    Choose();  // the model may have changed
     if (point && !strategy->finished()) return Issue(*std::move(point));
     // A strategy that waits for results has none to wait for when nothing is outstanding: all points have
     // run.
     if (!strategy->finished() && !outstanding.empty()) return std::nullopt;
     // At the end what cannot be told apart is run again until it can, or is alike.
     if ((point = Unseparated())) return Issue(*std::move(point));
-    if (outstanding.empty() && Best() >= 0) state.phase = v1::CONVERGED;
+    if (outstanding.empty() && knowledge.best() >= 0) state.phase = v1::CONVERGED;
     return std::nullopt;
   }
 
   // Enough is known to say what is good, so that exploring must be worth what it costs.
   bool SomethingGoodIsKnown() const {
-    const int64_t best = Best();
+    const int64_t best = knowledge.best();
     return best >= 0 && state.evaluations >= 6 + 6 * space->dimensions() &&
-           knowledge.arms()[static_cast<size_t>(best)].count >= 2;
+           knowledge.arms()[static_cast<size_t>(best)].runs.count >= 2;
   }
 
   void Resume() {
@@ -244,7 +214,7 @@ void TuningSearch::Remember(const std::vector<TuningMeasurement>& earlier, v1::P
     for (const TuningMeasurement& m : earlier)
       p.knowledge.Add(p.space->Canonical(m.point), m.count, m.mean, m.squared_deviations, m.minimum,
                       m.failures);
-    if (p.Best() < 0) return;
+    if (p.knowledge.best() < 0) return;
     p.Choose();
     p.state.phase = v1::BOUNDED;
   } else {
@@ -282,7 +252,7 @@ void TuningSearch::Observe(const TuningMeasurement& measurement) {
   }
   p.knowledge.Add(measurement.point, measurement.count, measurement.mean, measurement.squared_deviations,
                   measurement.minimum, measurement.failures);
-  if (measurement.proposal > 0 || chosen || p.state.value == 0) p.Choose();
+  p.Choose();
   if (p.state.phase == v1::EXPLORING && p.SomethingGoodIsKnown()) p.state.phase = v1::BOUNDED;
 }
 
@@ -312,8 +282,9 @@ std::vector<TuningMeasurement> TuningSearch::Measurements(size_t most) const {
   std::vector<TuningMeasurement> result;
   for (size_t index : order) {
     const TuningArm& arm = arms[index];
-    result.push_back({0, arm.point, arm.count, arm.mean, arm.squared_deviations, arm.count ? arm.minimum : 0,
-                      arm.failures});
+    const RunStatistics& runs = arm.runs;
+    result.push_back({0, arm.point, runs.count, runs.mean, runs.squared_deviations(),
+                      runs.count ? runs.minimum : 0, runs.failures});
   }
   return result;
 }

@@ -22,6 +22,8 @@ constexpr size_t kMostObservations = 120;
 // A grid of so many points is looked at as a whole.
 constexpr uint64_t kSmallGrid = 1200;
 constexpr int kRandomCandidates = 200;
+// Where constraints leave few points, each of which must be searched for.
+constexpr int kSparseCandidates = 40;
 constexpr int kCandidatesNearEach = 50;
 constexpr size_t kNearBest = 3;
 // Costs are relative differences up to about this far above the lowest, and logarithms of them beyond: how
@@ -56,41 +58,36 @@ class CostModel {
   explicit CostModel(const ParameterSpace& space) : process_(Categories(space)) {}
 
   // At least one of the arms works.
-  void Fit(const TuningKnowledge& knowledge, std::vector<size_t> arms, std::vector<double> origin,
+  void Fit(const TuningKnowledge& knowledge, const std::vector<size_t>& arms, std::vector<double> origin,
            double scale) {
-    arms_ = std::move(arms);
     origin_ = std::move(origin);
     scale_ = scale;
     double highest = -std::numeric_limits<double>::infinity();
     lowest_ = std::numeric_limits<double>::infinity();
-    for (size_t index : arms_) {
+    for (size_t index : arms) {
       const TuningArm& arm = knowledge.arms()[index];
       if (!arm.works()) continue;
       lowest_ = std::min(lowest_, arm.cost);
       highest = std::max(highest, arm.cost);
     }
-    const auto rows = static_cast<Eigen::Index>(arms_.size());
+    const auto rows = static_cast<Eigen::Index>(arms.size());
     Eigen::MatrixXd inputs(rows, static_cast<Eigen::Index>(origin_.size()));
     Eigen::VectorXd costs(rows), variances(rows);
     for (Eigen::Index i = 0; i < rows; ++i) {
-      const TuningArm& arm = knowledge.arms()[arms_[static_cast<size_t>(i)]];
+      const TuningArm& arm = knowledge.arms()[arms[static_cast<size_t>(i)]];
       inputs.row(i) = Row(arm.units).transpose();
       costs[i] = Compressed(arm.works() ? arm.cost : highest + kLinear);
-      const double noise = knowledge.noise(arm);
-      variances[i] = noise * noise / std::max(1.0, arm.independent());
+      const double error = knowledge.noise().RelativeError(arm.runs);
+      variances[i] = error * error;
     }
     // What the likelihood says changes little once there is much.
     process_.Fit(inputs, costs, variances,
                  rows < 30 ? GaussianProcess::Choice::kAll : GaussianProcess::Choice::kOne);
     Eigen::VectorXd means, deviations;
     process_.Predict(inputs, means, deviations);
-    expected_.resize(arms_.size());
     target_ = std::numeric_limits<double>::infinity();
-    for (size_t i = 0; i < arms_.size(); ++i) {
-      expected_[i] = Uncompressed(means[static_cast<Eigen::Index>(i)]);
-      if (knowledge.arms()[arms_[i]].works())
-        target_ = std::min(target_, means[static_cast<Eigen::Index>(i)]);
-    }
+    for (size_t i = 0; i < arms.size(); ++i)
+      if (knowledge.arms()[arms[i]].works()) target_ = std::min(target_, means[static_cast<Eigen::Index>(i)]);
   }
 
   void Believe(const std::vector<std::vector<double>>& units) {
@@ -109,12 +106,6 @@ class CostModel {
       result[i] = deviation * (z * NormalProbability(z) + NormalDensity(z));
     }
     return result;
-  }
-
-  std::optional<double> ExpectedCost(size_t arm) const {
-    const auto found = std::lower_bound(arms_.begin(), arms_.end(), arm);
-    if (found == arms_.end() || *found != arm) return std::nullopt;
-    return expected_[static_cast<size_t>(found - arms_.begin())];
   }
 
  private:
@@ -137,11 +128,8 @@ class CostModel {
     return rows;
   }
   double Compressed(double cost) const { return lowest_ + kLinear * std::asinh((cost - lowest_) / kLinear); }
-  double Uncompressed(double cost) const { return lowest_ + kLinear * std::sinh((cost - lowest_) / kLinear); }
 
   GaussianProcess process_;
-  std::vector<size_t> arms_;      // ascending
-  std::vector<double> expected_;  // their costs
   std::vector<double> origin_;
   double scale_ = 1;
   double lowest_ = 0;  // what Compressed leaves as it is
@@ -161,7 +149,7 @@ class Bayesian : public TuningStrategy {
     JudgeRegion(knowledge);
     const TuningArm best = knowledge.arms()[static_cast<size_t>(knowledge.lowest())];
     std::vector<double> origin(space.dimensions(), 0.0);
-    // Also when the region's turn is next: it says what arms are expected to cost.
+    // Also when the region's turn is next: what it says of lengths changes a step at each fit.
     whole_->Fit(knowledge, Nearest(knowledge, best, kMostObservations), origin, 1);
     std::vector<TuningPoint> candidates;
     CostModel* model = whole_.get();
@@ -228,9 +216,6 @@ class Bayesian : public TuningStrategy {
     return std::nullopt;
   }
   bool finished() const override { return negligible_ >= kNegligibleInARow; }
-  std::optional<double> ExpectedCost(size_t arm) const override {
-    return whole_ ? whole_->ExpectedCost(arm) : std::nullopt;
-  }
 
  private:
   // The ends and quarters of one parameter; of several a Latin hypercube.
@@ -339,7 +324,7 @@ class Bayesian : public TuningStrategy {
   std::vector<TuningPoint> RegionCandidates(TuningKnowledge& knowledge, const TuningArm& best) const {
     const ParameterSpace& space = knowledge.space();
     std::vector<TuningPoint> result;
-    for (int i = 0; i < kRandomCandidates; ++i) {
+    for (int i = 0; i < CandidatesOf(space); ++i) {
       std::vector<double> units = best.units;
       for (size_t axis = 0; axis < units.size(); ++axis) {
         if (space.axis(axis).kind == ParameterSpace::Kind::kEnumeration) {
@@ -348,9 +333,14 @@ class Bayesian : public TuningStrategy {
           units[axis] += (2 * knowledge.Uniform() - 1) * std::max(radius_, SmallestStep(space, axis));
         }
       }
-      AddCandidate(knowledge, space.FromUnit(units), result);
+      AddCandidate(knowledge,
+                   space.sparse() ? FeasiblePoint(space, units, best.point) : space.FromUnit(units), result);
     }
     return result;
+  }
+
+  static int CandidatesOf(const ParameterSpace& space) {
+    return space.sparse() && !space.listed() ? kSparseCandidates : kRandomCandidates;
   }
 
   std::vector<TuningPoint> WholeCandidates(TuningKnowledge& knowledge) const {
@@ -361,10 +351,10 @@ class Bayesian : public TuningStrategy {
         AddCandidate(knowledge, space.Canonical(space.GridPoint(i)), result);
       return result;
     }
-    for (int i = 0; i < kRandomCandidates; ++i) AddCandidate(knowledge, knowledge.RandomPoint(), result);
-    const size_t near = std::min(kNearBest, knowledge.top().size());
-    for (size_t rank = 0; rank < near; ++rank) {
-      const TuningArm& arm = knowledge.arms()[knowledge.top()[rank]];
+    for (int i = 0; i < CandidatesOf(space); ++i) AddCandidate(knowledge, knowledge.RandomPoint(), result);
+    const std::vector<size_t> top = knowledge.top();
+    for (size_t rank = 0; rank < std::min(kNearBest, top.size()); ++rank) {
+      const TuningArm& arm = knowledge.arms()[top[rank]];
       if (!arm.works()) break;
       for (int i = 0; i < kCandidatesNearEach; ++i) {
         // All scales alike; each parameter moves in half of them.
@@ -419,7 +409,7 @@ class Bayesian : public TuningStrategy {
       least = found;
       nearest = &arm;
     }
-    return nearest && nearest->works() && nearest->count < kRunsOfNear &&
+    return nearest && nearest->works() && nearest->runs.count < kRunsOfNear &&
                    !knowledge.IsOutstanding(nearest->point)
                ? nearest
                : nullptr;

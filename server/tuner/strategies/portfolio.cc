@@ -72,9 +72,6 @@ class Portfolio : public TuningStrategy {
     return point;
   }
   bool finished() const override { return finished_; }
-  std::optional<double> ExpectedCost(size_t arm) const override {
-    return members_[kModel].strategy->ExpectedCost(arm);
-  }
 
  private:
   enum { kModel, kClimb, kSimplex, kAnneal, kRandom, kMembers };

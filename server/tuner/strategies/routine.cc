@@ -32,6 +32,7 @@ TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>
                           const TuningPoint& inside) {
   TuningPoint point = space.FromUnit(units);
   if (space.Satisfies(point)) return point;
+  if (space.sparse()) return space.NearPoint(units).value_or(inside);
   const std::vector<double> from = space.ToUnit(inside);
   std::vector<double> between(units.size());
   for (double part : {0.75, 0.5, 0.25, 0.125}) {
@@ -40,7 +41,7 @@ TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>
     point = space.FromUnit(between);
     if (space.Satisfies(point)) return point;
   }
-  return inside;
+  return space.NearPoint(units).value_or(inside);
 }
 
 double SmallestStep(const ParameterSpace& space, size_t axis) {
@@ -54,6 +55,9 @@ std::vector<TuningPoint> Neighbours(const ParameterSpace& space, const TuningPoi
     TuningPoint changed = point;
     changed[axis] = value;
     changed = space.Canonical(changed);
+    // Where points are sparse, one step breaks constraints: others follow.
+    if (space.sparse() && !space.Satisfies(changed))
+      changed = space.NearPoint(space.ToUnit(changed)).value_or(point);
     if (changed != point && space.Satisfies(changed)) result.push_back(std::move(changed));
   };
   for (size_t axis = 0; axis < space.dimensions(); ++axis) {

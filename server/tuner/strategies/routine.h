@@ -74,13 +74,14 @@ class RoutineStrategy : public TuningStrategy {
   Routine routine_;
 };
 
-// The nearest point to these coordinates in the unit cube that satisfies the constraints, along the way to
-// `inside`, which does.
+// A point near these coordinates that satisfies the constraints: along the way to `inside`, which does, or by
+// propagation; `inside` where none is found.
 TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>& units,
                           const TuningPoint& inside);
 
 // Points that differ from this one in one parameter, by `step` in unit coordinates or at least one value, in
-// both directions; all other values of an enumeration. Those that break constraints are left out.
+// both directions; all other values of an enumeration. Those that break constraints are left out; where
+// hardly any point satisfies them (ParameterSpace::sparse), points near those.
 std::vector<TuningPoint> Neighbours(const ParameterSpace& space, const TuningPoint& point, double step);
 
 // The smallest step in unit coordinates that changes the value: of a real 1e-4.

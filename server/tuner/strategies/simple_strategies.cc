@@ -226,6 +226,7 @@ class Annealing : public RoutineStrategy {
       }
       TuningPoint point = space.FromUnit(units);
       if (point != from && space.Satisfies(point)) return point;
+      if (space.sparse()) return FeasiblePoint(space, units, from);
     }
     return from;
   }

@@ -23,8 +23,6 @@ class TuningStrategy {
   virtual std::optional<TuningPoint> ProposeAnother(TuningKnowledge& /*knowledge*/) { return std::nullopt; }
   // It expects nothing better; another result may change that.
   virtual bool finished() const = 0;
-  // The cost it expects of an arm, with what the others tell; none: no opinion.
-  virtual std::optional<double> ExpectedCost(size_t /*arm*/) const { return std::nullopt; }
 };
 
 // Null: there is no strategy of this name.

@@ -145,9 +145,9 @@ TEST(TuningKnowledgeProperty, TheLowestIsTheLowest) {
       double mean = 0, squares = 0;
       for (double value : values) mean += value / static_cast<double>(values.size());
       for (double value : values) squares += (value - mean) * (value - mean);
-      ASSERT_EQ(arm.count, values.size());
-      EXPECT_NEAR(arm.mean, mean, 1e-9);
-      EXPECT_NEAR(arm.squared_deviations, squares, 1e-9);
+      ASSERT_EQ(arm.runs.count, values.size());
+      EXPECT_NEAR(arm.runs.mean, mean, 1e-9);
+      EXPECT_NEAR(arm.runs.squared_deviations(), squares, 1e-9);
     }
   }
 }

@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace fusion {
 namespace {
@@ -160,10 +162,138 @@ TEST(ParameterSpaceTest, AConstraintThatNothingSatisfiesIsNamed) {
                       "constraints: 'a > 3'"),
               HasSubstr("all constraints together"));
   EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 1 upper: 5 } } constraints: 'a < 0'"),
-              HasSubstr("200000 tried"));
+              HasSubstr("no configuration satisfies \"a < 0\""))
+      << "of reals, too";
   EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } default_value: 5 } "
                       "constraints: 'a < 3'"),
               HasSubstr("the defaults a=5 break a constraint"));
+}
+
+TEST(ParameterSpaceTest, WhatFewPointsSatisfyIsFound) {
+  // Of 2^60 points 21, each found and none else.
+  auto space = Space(
+      "parameters { name: 'a' integer { lower: 1 upper: 1048576 step: 1 } }"
+      "parameters { name: 'b' integer { lower: 1 upper: 1048576 step: 1 } }"
+      "parameters { name: 'c' integer { lower: 1 upper: 1048576 step: 1 } }"
+      "constraints: 'a * b == 1048576' constraints: 'c == a + b'");
+  ASSERT_TRUE(space);
+  EXPECT_TRUE(space->listed());
+  // c = a + b is at most 2^20, so a and b are not 1.
+  EXPECT_EQ(space->grid_points(), 19u);
+  for (uint64_t i = 0; i < space->grid_points(); ++i) EXPECT_TRUE(space->Satisfies(space->GridPoint(i)));
+  EXPECT_TRUE(space->Satisfies(space->defaults()));
+
+  // Too many for a list, and still one of millions.
+  space = Space(
+      "parameters { name: 'a' integer { lower: 0 upper: 100000 step: 1 } }"
+      "parameters { name: 'b' integer { lower: 0 upper: 100000 step: 1 } }"
+      "parameters { name: 'c' integer { lower: 0 upper: 100000 step: 1 } }"
+      "constraints: 'a + b + c == 100000'");
+  ASSERT_TRUE(space);
+  EXPECT_TRUE(space->sparse());
+  EXPECT_FALSE(space->listed());
+  const std::optional<TuningPoint> near = space->NearPoint({0.1, 0.2, 0.3});
+  ASSERT_TRUE(near);
+  EXPECT_TRUE(space->Satisfies(*near));
+
+  // Real parameters.
+  for (const char* constraint : {"x + y == 1", "abs(x - 0.123456789) < 1e-12",
+                                 "x * x + y * y <= 1e-18 && x > 0 && y > 0", "x == 3 * y"}) {
+    space = Space(std::string("parameters { name: 'x' real { lower: -10 upper: 10 } default_value: 7 }"
+                              "parameters { name: 'y' real { lower: -10 upper: 10 } } constraints: '") +
+                  constraint + "'");
+    ASSERT_TRUE(space) << constraint;
+    EXPECT_TRUE(space->Satisfies(space->defaults())) << constraint;
+    const std::optional<TuningPoint> other = space->NearPoint({0.52, 0.51});
+    ASSERT_TRUE(other) << constraint;
+    EXPECT_TRUE(space->Satisfies(*other)) << constraint;
+  }
+}
+
+TEST(ParameterSpaceTest, LogarithmicRangesOfAnyRatio) {
+  for (const auto& [lower, upper] : {std::pair<double, double>{1e-300, 1e300},
+                                     {5e-324, 1},
+                                     {5e-324, 1.7976931348623157e308},
+                                     {1e-3, 1e9}}) {
+    ParameterSpace::Axis axis;
+    axis.kind = ParameterSpace::Kind::kReal;
+    axis.lower = lower;
+    axis.upper = upper;
+    axis.logarithmic = true;
+    const double middle = (std::log10(lower) + std::log10(upper)) / 2;
+    EXPECT_NEAR(std::log10(axis.FromUnit(0.5)), middle, 0.1) << lower;
+    EXPECT_EQ(axis.FromUnit(0), lower);
+    EXPECT_EQ(axis.FromUnit(1), upper);
+    EXPECT_EQ(axis.ToUnit(lower), 0);
+    EXPECT_EQ(axis.ToUnit(upper), 1);
+    for (double unit = 0.05; unit < 1; unit += 0.05)
+      EXPECT_NEAR(axis.ToUnit(axis.FromUnit(unit)), unit, 1e-3) << lower;
+  }
+  const auto space = Space("parameters { name: 'x' real { lower: 1e-300 upper: 1e300 logarithmic: true } }");
+  EXPECT_NEAR(space->defaults()[0], 1, 1e-9);
+  EXPECT_FALSE(space->Check({0}).ok());
+  EXPECT_TRUE(space->Check({2e-300}).ok());
+}
+
+TEST(ParameterSpaceTest, RangesWhoseWidthIsNoNumber) {
+  const auto space = Space("parameters { name: 'x' real { lower: -1.7e308 upper: 1.7e308 } }");
+  ASSERT_TRUE(space);
+  EXPECT_EQ(space->defaults()[0], 0);
+  EXPECT_NEAR(space->FromUnit(0, 0.75), 0.85e308, 1e300);
+  EXPECT_NEAR(space->ToUnit(0, 0.85e308), 0.75, 1e-12);
+}
+
+TEST(ParameterSpaceTest, IntegersAreExactAtAnyWidth) {
+  const auto space = Space(
+      "parameters { name: 'a' integer { lower: -9007199254740992 upper: 9007199254740992 step: 1 } }"
+      "parameters { name: 'b' integer { lower: -9007199254740992 upper: 9007199254740991 step: 5 } }"
+      "parameters { name: 'c' power_of_two { lower: 1 upper: 9007199254740992 } }");
+  ASSERT_TRUE(space);
+  EXPECT_EQ(space->defaults()[0], 0);
+  for (const double value :
+       {-9007199254740992.0, -9007199254740991.0, 9007199254740991.0, 9007199254740992.0, 7.0})
+    EXPECT_TRUE(space->Check({value, space->defaults()[1], 1}).ok()) << value;
+  const double b = -9007199254740992.0 + 5 * 1000;
+  EXPECT_TRUE(space->Check({0, b, 1}).ok());
+  EXPECT_FALSE(space->Check({0, b + 2, 1}).ok()) << "no value of a range with steps";
+  EXPECT_EQ(space->Canonical({0, b + 2, 1})[1], b);
+  EXPECT_EQ(space->axis(2).count, 54u);
+  EXPECT_TRUE(space->Check({0, b, 9007199254740992.0}).ok());
+  EXPECT_FALSE(space->Check({0, b, 9007199254740991.0}).ok());
+}
+
+TEST(ParameterSpaceTest, TextIsUtf8AndNotTooLong) {
+  v1::SectionDeclaration declaration = Declaration("parameters { name: 'a' real { upper: 1 } }");
+  const auto refused = [](const v1::SectionDeclaration& bad) {
+    return absl::IsInvalidArgument(ParameterSpace::Create(bad).status());
+  };
+  for (const std::string& text :
+       {std::string("caf\xe9"), std::string(100'000, 'x'), std::string("a\0b", 3)}) {
+    v1::SectionDeclaration bad = declaration;
+    bad.set_section(text);
+    EXPECT_TRUE(refused(bad));
+    bad = declaration;
+    bad.mutable_objective()->set_unit(text);
+    EXPECT_TRUE(refused(bad));
+    bad = declaration;
+    bad.mutable_parameters(0)->mutable_enumeration()->add_values(text);
+    EXPECT_TRUE(refused(bad));
+    bad = declaration;
+    bad.mutable_parameters(0)->set_condition(text);
+    EXPECT_TRUE(refused(bad));
+    bad = declaration;
+    bad.add_constraints("a != '" + text + "'");
+    EXPECT_TRUE(refused(bad));
+    bad = declaration;
+    bad.add_context()->set_name(text);
+    EXPECT_TRUE(refused(bad));
+  }
+  declaration.set_section("caf\xc3\xa9");
+  EXPECT_FALSE(refused(declaration));
+  for (int i = 0; i < 600; ++i)
+    declaration.mutable_parameters(0)->mutable_enumeration()->add_values(std::string(150, 'v') +
+                                                                         std::to_string(i));
+  EXPECT_TRUE(refused(declaration)) << "more than a server takes";
 }
 
 TEST(ParameterSpaceTest, EverythingThatIsWrongIsSaidAtOnce) {

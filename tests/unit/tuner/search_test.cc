@@ -324,6 +324,42 @@ TEST(TuningSearchTest, NoiseIsNoDrift) {
   }
 }
 
+TEST(TuningSearchTest, ValuesOfAnySizeAreSearchedAlike) {
+  for (const double scale : {1e-320, 1e-300, 1e-160, 1.0, 1e160, 1e300}) {
+    auto search = Search(Space(kHundred));
+    Explore(
+        *search, [&](const TuningPoint& point) { return Valley(point) * scale; }, 200);
+    EXPECT_LE(Valley(search->state().best), 1.05) << scale;
+    EXPECT_TRUE(std::isfinite(search->state().value) && search->state().value > 0) << scale;
+    EXPECT_TRUE(std::isfinite(search->state().relative_error)) << scale;
+  }
+}
+
+TEST(TuningSearchTest, AHugeValueForWhatCannotBeDoneSpoilsNothing) {
+  auto search = Search(Space(kHundred));
+  Explore(
+      *search, [](const TuningPoint& point) { return point[0] > 60 ? 1.7e308 : Valley(point); }, 200, 1e-4);
+  EXPECT_LE(Valley(search->state().best), 1.05);
+}
+
+TEST(TuningSearchTest, WhatFewPointsSatisfyIsSearchedAsAWhole) {
+  // a * b = 2^20 has 21 solutions among 10^12 points.
+  auto search =
+      Search(Space("parameters { name: 'a' integer { lower: 1 upper: 1048576 step: 1 } }"
+                   "parameters { name: 'b' integer { lower: 1 upper: 1048576 step: 1 } } constraints: 'a * b "
+                   "== 1048576'"));
+  std::set<double> seen;
+  Explore(
+      *search,
+      [&](const TuningPoint& point) {
+        seen.insert(point[0]);
+        return 1 + std::abs(std::log2(point[0]) - 17);
+      },
+      300);
+  EXPECT_EQ(search->state().best[0], 131072);
+  EXPECT_GT(seen.size(), 10u);
+}
+
 TEST(TuningSearchTest, AResetForgets) {
   auto search = Search(Space(kHundred));
   Explore(*search, Valley, 30);
