@@ -1,6 +1,6 @@
 // Reports of running programs. Each counts once, in the transaction that notes the sequence of its batch.
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -13,9 +13,19 @@
 namespace fusion {
 namespace {
 
+// What is added up stays within what a row can hold, whatever programs report: one report that could not be
+// written would keep all others of its group from the disk.
+constexpr double kGreatest = std::numeric_limits<double>::max();
+constexpr int64_t kMostRuns = int64_t{1} << 53;
+
+double Bounded(double value) { return std::clamp(value, -kGreatest, kGreatest); }
+int64_t AddRunCounts(int64_t a, int64_t b) {
+  return std::min(a, kMostRuns) + std::min(b, kMostRuns - std::min(a, kMostRuns));
+}
+
 // Adds runs of one configuration to others of it (Chan, Golub, LeVeque 1983).
 void Merge(const TuningConfigurationRecord& more, TuningConfigurationRecord* sum) {
-  sum->failures += more.failures;
+  sum->failures = AddRunCounts(sum->failures, more.failures);
   if (more.count == 0) return;
   if (sum->count == 0) {
     sum->minimum = more.minimum;
@@ -24,10 +34,12 @@ void Merge(const TuningConfigurationRecord& more, TuningConfigurationRecord* sum
   }
   const double before = static_cast<double>(sum->count), added = static_cast<double>(more.count);
   const double difference = more.mean - sum->mean;
-  sum->mean += difference * added / (before + added);
-  sum->squared_deviations +=
-      more.squared_deviations + difference * difference * before * added / (before + added);
-  sum->count += more.count;
+  const double share = added / (before + added);
+  // Not below the smallest, where one mean is nothing beside the other.
+  sum->mean = std::max(sum->minimum, sum->mean + difference * share);
+  sum->squared_deviations = Bounded(sum->squared_deviations + more.squared_deviations +
+                                    Bounded(difference * difference) * (before * share));
+  sum->count = AddRunCounts(sum->count, more.count);
 }
 
 // What the reports of a group change in a tuning.
@@ -133,10 +145,10 @@ class ReportWriter {
                                 .Run();
     if (!inserted.ok()) return inserted;
     sums.generation = std::max(sums.generation, report.generation);
-    sums.runs += runs.count;
-    sums.failures += runs.failures;
-    sums.exploration_excess += report.exploration_excess;
-    sums.total_value += runs.mean * static_cast<double>(runs.count);
+    sums.runs = AddRunCounts(sums.runs, runs.count);
+    sums.failures = AddRunCounts(sums.failures, runs.failures);
+    sums.exploration_excess = Bounded(sums.exploration_excess + report.exploration_excess);
+    sums.total_value = Bounded(sums.total_value + Bounded(runs.mean * static_cast<double>(runs.count)));
     sums.reported = std::max(sums.reported, report.time);
     auto [statistics, unknown] =
         configurations_.try_emplace({report.tuning, report.generation, runs.configuration});
@@ -185,12 +197,12 @@ class ReportWriter {
         database_
             .Query(
                 "UPDATE tunings SET reports = ?2, configurations = configurations + iif(generation = ?3, ?4, "
-                "0), runs = runs + ?5, "
-                "failures = failures + ?6, exploration_excess = exploration_excess + ?7, total_value = "
-                "total_value + ?8, "
+                "0), runs = min(runs + ?5, ?11), failures = min(failures + ?6, ?11), "
+                "exploration_excess = max(min(exploration_excess + ?7, ?10), -?10), "
+                "total_value = min(total_value + ?8, ?10), "
                 "reported_micros = ?9 WHERE number = ?1",
                 tuning, sums.last_number, sums.generation, sums.new_configurations, sums.runs, sums.failures,
-                sums.exploration_excess, sums.total_value, sums.reported)
+                sums.exploration_excess, sums.total_value, sums.reported, kGreatest, kMostRuns)
             .Run();
     if (!updated.ok()) return updated;
     // As many go as come, so that no transaction has much to do.

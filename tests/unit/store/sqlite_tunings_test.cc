@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/unit/store/store_fixture.h"
 
@@ -114,6 +115,36 @@ TEST_F(SqliteTuningsTest, StatisticsAreThoseOfAllRuns) {
   EXPECT_DOUBLE_EQ(now.exploration_excess, 1.5);
   EXPECT_NEAR(now.default_value, 4.7, 1e-12);
   EXPECT_EQ(now.reported, At(30));
+}
+
+TEST_F(SqliteTuningsTest, SumsStayWithinWhatARowHolds) {
+  const TuningRecord absurd = Open(), other = Open("n=200");
+  constexpr double kGreatest = std::numeric_limits<double>::max();
+  constexpr int64_t kMany = int64_t{1} << 62;
+  for (int64_t sequence = 1; sequence <= 3; ++sequence) {
+    TuningReportRecord huge = Report(absurd, 8, kGreatest, kMany), tiny = Report(absurd, 8, 5e-324, kMany);
+    huge.runs.squared_deviations = kGreatest;
+    huge.runs.failures = kMany;
+    huge.exploration_excess = kGreatest;
+    // Of one group: what cannot be added up for the one is no trouble for the other.
+    ASSERT_TRUE(store_
+                    ->CommitTunings({{"absurd", sequence, {huge, huge, tiny}},
+                                     {"other", sequence, {Report(other, 8, 2)}}},
+                                    {}, At(20))
+                    .ok());
+  }
+  EXPECT_EQ(Get(other).runs, 3);
+  EXPECT_DOUBLE_EQ(Get(other).total_value, 6);
+  const TuningRecord now = Get(absurd);
+  EXPECT_EQ(now.runs, int64_t{1} << 53);
+  EXPECT_EQ(now.failures, int64_t{1} << 53);
+  EXPECT_EQ(now.total_value, kGreatest);
+  EXPECT_EQ(now.exploration_excess, kGreatest);
+  const auto configurations = Configurations(absurd);
+  ASSERT_EQ(configurations.size(), 1u);
+  EXPECT_TRUE(std::isfinite(configurations[0].mean) && configurations[0].mean > 0);
+  EXPECT_EQ(configurations[0].squared_deviations, kGreatest);
+  EXPECT_EQ(configurations[0].count, int64_t{1} << 53);
 }
 
 TEST_F(SqliteTuningsTest, BatchCountsOnce) {
