@@ -64,6 +64,7 @@ std::string FormatBytesPerSecond(double bytes_per_second) {
 
 std::string FormatSpeedup(double speedup) {
   if (!std::isfinite(speedup) || speedup <= 0) return "-";
+  if (speedup >= 1e6) return absl::StrFormat("%.3gx", speedup);
   return absl::StrFormat("%.*fx", speedup < 10 ? 2 : speedup < 100 ? 1 : 0, speedup);
 }
 

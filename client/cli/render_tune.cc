@@ -28,18 +28,52 @@ std::string UnitOf(const v1::SectionDeclaration& declaration) {
 std::string ValueText(double value, const v1::SectionDeclaration& declaration) {
   if (!(value > 0)) return "-";
   const std::string unit = UnitOf(declaration);
-  return unit == "s" ? FormatSeconds(value) : absl::StrFormat("%.4g %s", value, unit);
+  const bool usual = value >= 1e-10 && value < 1e7;  // else there are too many digits
+  return unit == "s" && usual ? FormatSeconds(value) : absl::StrFormat("%.4g %s", value, unit);
 }
 
-// How much better than the default the best is: 2 is twice as good. 0: not known.
+// How much better than the default the best is: 2 is twice as good. 0: it is not known to be better.
 double SpeedupOf(const v1::Tuning& tuning) {
-  if (!(tuning.default_value() > 0) || !(tuning.best_value() > 0)) return 0;
+  if (!tuning.better_than_default() || !(tuning.default_value() > 0) || !(tuning.best_value() > 0)) return 0;
   return tuning.declaration().objective().maximize() ? tuning.best_value() / tuning.default_value()
                                                      : tuning.default_value() / tuning.best_value();
 }
 
+bool DefaultIsBest(const v1::Tuning& tuning) {
+  const v1::SectionDeclaration& declaration = tuning.declaration();
+  for (int i = 0; i < declaration.parameters_size(); ++i)
+    if (i >= tuning.best().values_size() ||
+        tuning.best().values(i) != declaration.parameters(i).default_value())
+      return false;
+  return true;
+}
+
+// In a column.
+std::string SpeedupText(const v1::Tuning& tuning) {
+  if (tuning.below_clock()) return "below clock";
+  if (const double speedup = SpeedupOf(tuning); speedup > 0) return FormatSpeedup(speedup);
+  return tuning.default_value() > 0 && tuning.best_value() > 0 ? "none" : "-";
+}
+
+// After the value of the default.
+std::string ComparisonText(const v1::Tuning& tuning) {
+  if (!(tuning.best_value() > 0)) return "";
+  if (tuning.below_clock())
+    return "; runs are so short that the clock hides which configuration is better: measure several together";
+  if (DefaultIsBest(tuning)) return "; it is the best that is known";
+  if (!(tuning.default_value() > 0)) return tuning.better_than_default() ? "; it does not work" : "";
+  if (const double speedup = SpeedupOf(tuning); speedup > 0)
+    return absl::StrCat("; the best is better by ", FormatSpeedup(speedup));
+  return "; the best is not better by more than both are uncertain by";
+}
+
 double ExploringShare(const v1::Tuning& tuning) {
-  return tuning.total_value() > 0 ? tuning.exploration_excess() / tuning.total_value() : 0;
+  return tuning.total_value() > 0 ? std::max(0.0, tuning.exploration_excess() / tuning.total_value()) : 0;
+}
+
+std::string ExploringText(const v1::Tuning& tuning) {
+  if (!(tuning.total_value() > 0)) return "-";
+  return ExploringShare(tuning) > 0 ? FormatShare(ExploringShare(tuning)) : "0 %";
 }
 
 std::string ParameterValueText(const v1::TuningParameter& parameter, double value) {
@@ -150,17 +184,13 @@ std::string PhaseText(v1::TuningPhase phase) {
   }
 }
 
-double StandardError(const v1::ConfigurationStatistics& statistics) {
-  return statistics.count() > 1
-             ? statistics.standard_deviation() / std::sqrt(static_cast<double>(statistics.count()))
-             : 0;
-}
-
 std::string ConfigurationsTable(const v1::TuningDetails& details, const TextStyle& style) {
   const v1::SectionDeclaration& declaration = details.tuning().declaration();
   Table table;
   table.AddColumn("configuration", Table::Align::kLeft);
   table.AddColumn(ObjectiveName(declaration), Table::Align::kRight);
+  table.AddColumn("+-", Table::Align::kRight);
+  table.AddColumn("at worst", Table::Align::kRight);
   table.AddColumn("deviation", Table::Align::kRight);
   table.AddColumn("smallest", Table::Align::kRight);
   table.AddColumn("runs", Table::Align::kRight);
@@ -172,11 +202,15 @@ std::string ConfigurationsTable(const v1::TuningDetails& details, const TextStyl
     table.AddRow(
         {ConfigurationText(declaration, statistics.configuration()),
          ValueText(statistics.mean(), declaration),
+         statistics.count() > 0 ? FormatShare(statistics.relative_error()) : "-",
+         ValueText(statistics.expected(), declaration),
          statistics.count() > 1 ? FormatShare(statistics.standard_deviation() / statistics.mean()) : "-",
          ValueText(statistics.minimum(), declaration), FormatCount(static_cast<int64_t>(statistics.count())),
          FormatCount(static_cast<int64_t>(statistics.failures()))});
   }
-  std::string text = table.Print(style.width);
+  std::string text =
+      absl::StrCat("the best first, by what they are at worst within what they are uncertain by\n",
+                   table.Print(style.width));
   if (shown < details.configurations_size())
     absl::StrAppend(&text, "and ", FormatCount(details.configurations_size() - shown), " more (--all)\n");
   return text;
@@ -212,6 +246,7 @@ Json TuningJson(const v1::Tuning& tuning) {
     parameters.push_back(DomainJson(parameter));
   for (const std::string& constraint : declaration.constraints()) constraints.push_back(constraint);
   const double speedup = SpeedupOf(tuning);
+  const bool compared = tuning.default_value() > 0 && tuning.best_value() > 0;
   return {
       {"schema", "fusion.tuning/1"},
       {"tuning", tuning.name()},
@@ -238,6 +273,9 @@ Json TuningJson(const v1::Tuning& tuning) {
       {"best_value", Known(tuning.best_value())},
       {"best_relative_error", tuning.best_value() > 0 ? Json(tuning.best_relative_error()) : Json()},
       {"default_value", Known(tuning.default_value())},
+      {"default_relative_error", tuning.default_value() > 0 ? Json(tuning.default_relative_error()) : Json()},
+      {"better_than_default", compared ? Json(tuning.better_than_default()) : Json()},
+      {"below_clock", tuning.below_clock()},
       {"speedup", Known(speedup)},
       {"runs", tuning.runs()},
       {"failures", tuning.failures()},
@@ -267,6 +305,8 @@ Json TuningDetailsJson(const v1::TuningDetails& details, const std::string& land
         {{"configuration", ConfigurationJson(declaration, statistics.configuration())},
          {"count", statistics.count()},
          {"mean", Known(statistics.mean())},
+         {"relative_error", statistics.count() > 0 ? Json(statistics.relative_error()) : Json()},
+         {"expected", Known(statistics.expected())},
          {"standard_deviation", statistics.count() > 1 ? Json(statistics.standard_deviation()) : Json()},
          {"minimum", Known(statistics.minimum())},
          {"failures", statistics.failures()}});
@@ -332,6 +372,7 @@ std::string TuningListText(const v1::ListTuningsResponse& response, const TextSt
   table.AddColumn("best", Table::Align::kLeft);
   table.AddColumn("value", Table::Align::kRight);
   table.AddColumn("speed-up", Table::Align::kRight);
+  table.AddColumn("exploring", Table::Align::kRight);
   table.AddColumn("runs", Table::Align::kRight);
   table.AddColumn("programs", Table::Align::kRight);
   table.AddColumn("device", Table::Align::kLeft);
@@ -339,7 +380,7 @@ std::string TuningListText(const v1::ListTuningsResponse& response, const TextSt
     const v1::SectionDeclaration& declaration = tuning.declaration();
     table.AddRow({tuning.name(), SectionText(declaration), ContextText(declaration),
                   v1::TuningPhase_Name(tuning.phase()), ConfigurationText(declaration, tuning.best()),
-                  ValueText(tuning.best_value(), declaration), FormatSpeedup(SpeedupOf(tuning)),
+                  ValueText(tuning.best_value(), declaration), SpeedupText(tuning), ExploringText(tuning),
                   FormatCount(static_cast<int64_t>(tuning.runs())), FormatCount(tuning.programs()),
                   declaration.device_class()});
   }
@@ -386,8 +427,8 @@ std::string TuningDetailsText(const v1::TuningDetails& details, const TextStyle&
   if (tuning.best_value() > 0) absl::StrAppend(&text, " +-", FormatShare(tuning.best_relative_error()));
   absl::StrAppend(&text, ", ", ProvenanceText(tuning), "\n");
   absl::StrAppend(&text, "default: ", ValueText(tuning.default_value(), declaration));
-  if (const double speedup = SpeedupOf(tuning); speedup > 0)
-    absl::StrAppend(&text, "; the best is better by ", FormatSpeedup(speedup));
+  if (tuning.default_value() > 0) absl::StrAppend(&text, " +-", FormatShare(tuning.default_relative_error()));
+  absl::StrAppend(&text, ComparisonText(tuning));
   absl::StrAppend(&text, "\nphase: ", PhaseText(tuning.phase()), "\n");
   absl::StrAppend(&text, Counted(static_cast<int64_t>(tuning.runs()), "run"), ", ",
                   Counted(static_cast<int64_t>(tuning.failures()), "failure"), ", ",
@@ -395,9 +436,8 @@ std::string TuningDetailsText(const v1::TuningDetails& details, const TextStyle&
                   tuning.generation(), ", ", Counted(static_cast<int64_t>(tuning.drifts()), "drift"), "; ",
                   Counted(tuning.programs(), "program"), " connected\n");
   if (tuning.total_value() > 0)
-    absl::StrAppend(&text, "exploring cost ",
-                    ExploringShare(tuning) > 0 ? FormatShare(ExploringShare(tuning)) : "0 %",
-                    " of the whole ", ObjectiveName(declaration), "\n");
+    absl::StrAppend(&text, "exploring cost ", ExploringText(tuning), " of the whole ",
+                    ObjectiveName(declaration), "\n");
   if (tuning.has_update_time()) absl::StrAppend(&text, "last report: ", TimeText(tuning.update_time()), "\n");
   if (details.configurations_size() > 0) absl::StrAppend(&text, "\n", ConfigurationsTable(details, style));
   return text;
@@ -445,7 +485,7 @@ PlottedTuning PlottedOf(const v1::TuningDetails& details) {
     plotted.configurations.push_back(
         {{statistics.configuration().values().begin(), statistics.configuration().values().end()},
          statistics.mean(),
-         StandardError(statistics),
+         statistics.relative_error() * statistics.mean(),
          absl::StrCat(ConfigurationText(declaration, statistics.configuration()), ": ",
                       ValueText(statistics.mean(), declaration), ", ",
                       Counted(static_cast<int64_t>(statistics.count()), "run"))});

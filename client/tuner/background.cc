@@ -100,6 +100,7 @@ void Background::Loop() {
 
 void Background::Publish() {
   acknowledged_.store(exchange_.acknowledged_runs(), std::memory_order_relaxed);
+  refused_.store(exchange_.refused_runs(), std::memory_order_relaxed);
   dropped_.store(discarded_ + outbox_.dropped_runs(), std::memory_order_relaxed);
   connections_.store(exchange_.connections(), std::memory_order_relaxed);
   connected_.store(exchange_.ready(), std::memory_order_relaxed);
@@ -161,7 +162,8 @@ void Background::Take(const Channel& channel, const Sample& sample) {
   if (traffic.refused || proposal.empty())
     ++discarded_;
   else
-    outbox_.AddProposal(sample.section, sample.proposal, proposal.mapped().point, failed, sample.value);
+    outbox_.AddProposal(sample.section, sample.proposal, proposal.mapped().point, failed, sample.value,
+                        sample.excess);
 }
 
 void Background::RetireEndedThreads() {
@@ -181,12 +183,23 @@ void Background::RetireEndedThreads() {
 }
 
 void Background::Answer(const v1::TuneResponse& response) {
-  const uint32_t id = response.has_declared() ? response.declared().section() : response.choice().section();
+  const uint32_t id = response.has_declared()  ? response.declared().section()
+                      : response.has_refused() ? response.refused().section()
+                                               : response.choice().section();
   if (id == 0 || id > traffic_.size() || !traffic_[id - 1]) return;
   if (response.has_declared())
     Declared(*traffic_[id - 1], response.declared());
+  else if (response.has_refused())
+    Refused(*traffic_[id - 1], response.refused());
   else
     Choose(*traffic_[id - 1], response.choice());
+}
+
+void Background::Refused(Traffic& traffic, const v1::ReportRefused& refused) {
+  // Why a section is not tuned was said already; of one that is, once is enough.
+  if (traffic.refused || std::exchange(traffic.told_refused, true)) return;
+  tuner_.Notice(absl::StrCat("section ", traffic.section->name(), ": ", tuner_.settings().server,
+                             " does not store what was reported of some runs: ", refused.status().message()));
 }
 
 void Background::Declared(Traffic& traffic, const v1::Declared& declared) {
@@ -232,6 +245,10 @@ void Background::Choose(Traffic& traffic, const v1::TuningChoice& message) {
   choice.converged = message.phase() == v1::CONVERGED;
   choice.limited = choice.converged || message.phase() == v1::BOUNDED;
 
+  if (!std::exchange(traffic.chosen, true) && choice.share < 1) {
+    const double owed = message.exploration_excess() - choice.share * message.total_value();
+    if (owed > 0) section.budget().Owe(owed);
+  }
   if (choice.generation != section.choice().generation) {
     // Proposals of before a reset or a drift are not tried any more.
     std::vector<fusion_tuner_value> values(section.space().dimensions());

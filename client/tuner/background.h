@@ -38,6 +38,7 @@ class Background {
   }
 
   uint64_t acknowledged() const { return acknowledged_.load(std::memory_order_relaxed); }
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
   uint64_t connections() const { return connections_.load(std::memory_order_relaxed); }
   bool connected() const { return connected_.load(std::memory_order_relaxed); }
@@ -52,6 +53,8 @@ class Background {
   struct Traffic {
     Section* section = nullptr;
     bool refused = false;
+    bool told_refused = false;                           // that reports are refused
+    bool chosen = false;                                 // a choice has come
     std::unordered_map<uint64_t, Proposal> outstanding;  // by number: not reported yet
     std::deque<uint64_t> waiting;                        // of these, for room in the section's queue
     uint32_t wanted = 0;                                 // the newest demand
@@ -70,6 +73,7 @@ class Background {
   void RetireEndedThreads();
   void Answer(const v1::TuneResponse& response);
   void Declared(Traffic& traffic, const v1::Declared& declared);
+  void Refused(Traffic& traffic, const v1::ReportRefused& refused);
   void Choose(Traffic& traffic, const v1::TuningChoice& choice);
   void Offer(Traffic& traffic);
   void Return(Traffic& traffic, uint64_t proposal);
@@ -83,6 +87,7 @@ class Background {
   std::atomic<bool> asleep_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> acknowledged_{0};
+  std::atomic<uint64_t> refused_{0};
   std::atomic<uint64_t> dropped_{0};
   std::atomic<uint64_t> connections_{0};
   std::atomic<bool> connected_{false};

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,6 +27,7 @@
 #include "client/tuner/signals_blocked.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
+#include "server/tuner/parameter_space.h"
 #include "server/tuner/search.h"
 
 using namespace fusion::tuning;  // NOLINT: these functions are the C face of that namespace
@@ -37,7 +39,9 @@ std::string NameOfExecutable() {
   const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
   if (size <= 0) return "program";
   const std::string whole(path, static_cast<size_t>(size));
-  return whole.substr(whole.rfind('/') + 1);
+  const std::string name = whole.substr(whole.rfind('/') + 1);
+  // A file may be called anything.
+  return fusion::IsTuningText(name) ? name : absl::CHexEscape(name).substr(0, fusion::kLongestTuningText);
 }
 
 // "AMD EPYC 9654, 16 processors".
@@ -62,6 +66,11 @@ absl::Status CheckOptions(const fusion_tuner_options& options) {
   if (std::isnan(options.exploration_share) || options.exploration_share > 1)
     return absl::InvalidArgumentError(absl::StrCat("exploration_share is ", options.exploration_share,
                                                    "; it is a share of the running time, at most 1"));
+  for (const auto& [option, text] : {std::pair<const char*, const char*>{"program", options.program},
+                                     {"device_class", options.device_class}})
+    if (text != nullptr && !fusion::IsTuningText(text))
+      return absl::InvalidArgumentError(absl::StrCat(option, " must be 1 to ", fusion::kLongestTuningText,
+                                                     " bytes of UTF-8 without control characters"));
   const std::vector<std::string>& strategies = fusion::TuningStrategyNames();
   const std::string strategy = TextOr(options.strategy, "");
   if (!strategy.empty() && std::find(strategies.begin(), strategies.end(), strategy) == strategies.end())

@@ -145,13 +145,13 @@ void Exchange::Receive(const v1::TuneResponse& response, uint64_t now) {
       unreachable_ = false;
       delay_nanoseconds_ = kFirstDelay;
       ++connections_;
-      acknowledged_runs_ += outbox_.Acknowledge(response.welcome().last_sequence());
+      Acknowledge(response.welcome().last_sequence());
       outbox_.Restart();
       if (std::exchange(told_, false)) options_.notice(absl::StrCat(options_.server, " is back"));
       break;
     case v1::TuneResponse::kAcknowledged: {
       const uint64_t sequence = response.acknowledged().sequence();
-      acknowledged_runs_ += outbox_.Acknowledge(sequence);
+      Acknowledge(sequence);
       if (timed_sequence_ != 0 && sequence >= timed_sequence_) {
         round_trip_nanoseconds_ +=
             (static_cast<int64_t>(now - timed_since_) - static_cast<int64_t>(round_trip_nanoseconds_)) / 4;
@@ -159,6 +159,11 @@ void Exchange::Receive(const v1::TuneResponse& response, uint64_t now) {
       }
       break;
     }
+    case v1::TuneResponse::kRefused:
+      refused_runs_ += response.refused().runs();
+      refused_waiting_ += response.refused().runs();
+      options_.answer(response);
+      break;
     case v1::TuneResponse::kDeclared:
     case v1::TuneResponse::kChoice:
       options_.answer(response);
@@ -166,6 +171,13 @@ void Exchange::Receive(const v1::TuneResponse& response, uint64_t now) {
     case v1::TuneResponse::KIND_NOT_SET:
       break;  // of a newer server
   }
+}
+
+void Exchange::Acknowledge(uint64_t sequence) {
+  const uint64_t runs = outbox_.Acknowledge(sequence);
+  const uint64_t refused = std::min(runs, refused_waiting_);
+  refused_waiting_ -= refused;
+  acknowledged_runs_ += runs - refused;
 }
 
 void Exchange::Write(uint64_t now) {

@@ -25,7 +25,7 @@ struct ExchangeOptions {
   std::function<void()> wake;
   // To a person.
   std::function<void(const std::string&)> notice;
-  // Declared and TuningChoice.
+  // Declared, ReportRefused and TuningChoice.
   std::function<void(const v1::TuneResponse&)> answer;
 };
 
@@ -50,7 +50,9 @@ class Exchange {
   // A stream could not be had since the last that was ready.
   bool unreachable() const { return unreachable_; }
   uint64_t connections() const { return connections_; }
+  // Of runs that were sent: stored by the server, and refused by it.
   uint64_t acknowledged_runs() const { return acknowledged_runs_; }
+  uint64_t refused_runs() const { return refused_runs_; }
   // From sending a batch until it is stored.
   uint64_t round_trip_nanoseconds() const { return round_trip_nanoseconds_; }
   // Of the newest failure; "" when there was none.
@@ -62,6 +64,7 @@ class Exchange {
   void Disconnected(const absl::Status& status, uint64_t now);
   void Receive(const v1::TuneResponse& response, uint64_t now);
   void Write(uint64_t now);
+  void Acknowledge(uint64_t sequence);
 
   const ExchangeOptions options_;
   Outbox& outbox_;
@@ -83,7 +86,9 @@ class Exchange {
   std::minstd_rand random_;
 
   uint64_t acknowledged_runs_ = 0;
-  uint64_t timed_sequence_ = 0;  // 0: none
+  uint64_t refused_runs_ = 0;
+  uint64_t refused_waiting_ = 0;  // of these, in batches that are not acknowledged yet
+  uint64_t timed_sequence_ = 0;   // 0: none
   uint64_t timed_since_ = 0;
   uint64_t round_trip_nanoseconds_ = 1'000'000;
 };

@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 namespace fusion::tuning {
 
-// Runs pay in a share of what they take; an explored run takes out what it took beyond the best. One explored
-// run at a time, and only while the budget holds what it is expected to take. So at any moment
-//   sum of excesses <= share * sum of values + the excess of one run.
-// Values are those of the objective, seconds for one. Thread safe; nothing waits.
+// Runs pay in a share of what they take; an explored run takes out what it took beyond what a run with the
+// choice takes at that time, or gives back what it took less. So noise counts on both sides: where all runs
+// take twice as long as was expected, exploring costs nothing for that. One explored run at a time, and only
+// while the budget holds what it is expected to take. At any moment
+//   sum of excesses <= share * sum of values + the excess of one run
+// with those that were explored before anything good was known. Values are those of the objective, seconds
+// for one. Thread safe; nothing waits.
 class ExplorationBudget {
  public:
   // No explored run is expected to cost less than this share of the best.
@@ -20,12 +24,22 @@ class ExplorationBudget {
 
   // A share of what runs took.
   void PayIn(double amount, double best) {
+    best = Bounded(best);
     const double most = std::max(kMostRuns * best, 4 * Expected(best));
-    double budget = budget_.load(std::memory_order_relaxed);
-    while (!budget_.compare_exchange_weak(budget, std::min(budget + amount, std::max(budget, most)),
-                                          std::memory_order_relaxed)) {
-    }
+    Change([&](double budget) { return std::min(budget + Bounded(amount), std::max(budget, most)); });
   }
+  // Before the first run: what exploring cost earlier beyond its share.
+  void Owe(double amount) {
+    Change([&](double budget) { return budget - Bounded(amount); });
+  }
+
+  // Runs with the choice took so many times what was expected of them.
+  void Ran(double times_expected) {
+    const double pace = pace_.load(std::memory_order_relaxed);
+    pace_.store(pace + (std::min(times_expected, kMostPace) - pace) / 8, std::memory_order_relaxed);
+  }
+  // What a run with the choice takes now, of which `best` is expected.
+  double Usual(double best) const { return Bounded(best * pace_.load(std::memory_order_relaxed)); }
 
   // True: the caller may explore one run, and then calls Ended or Cancelled.
   bool TryBegin(double best) {
@@ -37,29 +51,45 @@ class ExplorationBudget {
     return false;
   }
   void Ended(double excess) {
-    Learn(excess);
-    double budget = budget_.load(std::memory_order_relaxed);
-    while (!budget_.compare_exchange_weak(budget, budget - excess, std::memory_order_relaxed)) {
-    }
+    Explored(excess);
     exploring_.store(false, std::memory_order_release);
   }
   void Cancelled() { exploring_.store(false, std::memory_order_release); }
 
-  // Of runs that were explored without limit, before anything good was known.
-  void Learn(double excess) {
+  // A run that was explored without a limit. It is paid for later.
+  void Explored(double excess) {
+    excess = Bounded(excess);
     const double mean = mean_excess_.load(std::memory_order_relaxed);
+    const double deviation = deviation_.load(std::memory_order_relaxed);
     mean_excess_.store(mean + (excess - mean) / 8, std::memory_order_relaxed);
+    deviation_.store(deviation + (std::abs(excess - mean) - deviation) / 8, std::memory_order_relaxed);
+    Owe(excess);
   }
 
  private:
+  // Sums of values near the greatest number stay numbers.
+  static constexpr double kGreatest = 1e300;
+  // A mean of values of which one was near it still comes back.
+  static constexpr double kMostPace = 1e6;
+  static double Bounded(double value) { return std::clamp(value, -kGreatest, kGreatest); }
+
+  template <typename To>
+  void Change(To to) {
+    double budget = budget_.load(std::memory_order_relaxed);
+    while (!budget_.compare_exchange_weak(budget, Bounded(to(budget)), std::memory_order_relaxed)) {
+    }
+  }
   double Expected(double best) const {
-    return std::max(mean_excess_.load(std::memory_order_relaxed), kLeastExcess * best);
+    // A run may cost more than others do: where runs are noisy, the budget is kept ahead of that.
+    return std::max(mean_excess_.load(std::memory_order_relaxed) + deviation_.load(std::memory_order_relaxed),
+                    kLeastExcess * Bounded(best));
   }
   bool Covers(double best) const { return budget_.load(std::memory_order_relaxed) >= Expected(best); }
 
   std::atomic<double> budget_{0};
   // Moving, over about eight runs: what was tried first tells little of what is tried later.
-  std::atomic<double> mean_excess_{0};
+  std::atomic<double> mean_excess_{0}, deviation_{0};
+  std::atomic<double> pace_{1};
   std::atomic<bool> exploring_{false};
 };
 

@@ -39,11 +39,11 @@ extern "C" {
 /* Numbers as of gRPC's and Abseil's status codes. */
 typedef enum fusion_tuner_code {
   FUSION_TUNER_OK = 0,
-  FUSION_TUNER_INVALID_ARGUMENT =
-      3, /* bounds reversed, step zero, a constraint that nothing satisfies, a NaN ... */
-  FUSION_TUNER_DEADLINE_EXCEEDED = 4,  /* fusion_tuner_flush: the server did not answer in time */
-  FUSION_TUNER_NOT_FOUND = 5,          /* no section of this name */
-  FUSION_TUNER_ALREADY_EXISTS = 6,     /* declared before, and differently */
+  FUSION_TUNER_INVALID_ARGUMENT = 3,  /* bounds reversed, step zero, text that is not UTF-8, a constraint that
+                                         nothing satisfies, a NaN ... */
+  FUSION_TUNER_DEADLINE_EXCEEDED = 4, /* fusion_tuner_flush: the server did not answer in time */
+  FUSION_TUNER_NOT_FOUND = 5,         /* no section of this name */
+  FUSION_TUNER_ALREADY_EXISTS = 6,    /* declared before, and differently */
   FUSION_TUNER_RESOURCE_EXHAUSTED = 8, /* 10,000 sections, counted with other sizes */
   FUSION_TUNER_FAILED_PRECONDITION =
       9, /* stop without start, start twice, a section changed after it was declared */
@@ -91,7 +91,8 @@ FUSION_TUNER_API int fusion_tuner_create(const fusion_tuner_options* options, fu
  * call may be in progress. NULL is ignored. */
 FUSION_TUNER_API void fusion_tuner_destroy(fusion_tuner* tuner);
 
-/* Waits until everything reported so far is stored by the server. DEADLINE_EXCEEDED after so many seconds. */
+/* Waits until everything reported so far is stored by the server, or refused by it. DEADLINE_EXCEEDED after
+ * so many seconds. */
 FUSION_TUNER_API int fusion_tuner_flush(fusion_tuner* tuner, double seconds);
 
 typedef struct fusion_tuner_counters_t {
@@ -102,6 +103,7 @@ typedef struct fusion_tuner_counters_t {
   uint64_t explored;     /* runs with proposals instead of the choice in force */
   uint64_t reconnections;
   int connected;
+  uint64_t refused; /* of the reported: the server does not store them, as was said through `notice` */
 } fusion_tuner_counters_t;
 FUSION_TUNER_API int fusion_tuner_counters(fusion_tuner* tuner, fusion_tuner_counters_t* counters);
 

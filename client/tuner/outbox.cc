@@ -1,10 +1,14 @@
 #include "client/tuner/outbox.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace fusion::tuning {
 namespace {
+
+constexpr double kGreatest = std::numeric_limits<double>::max();
 
 uint64_t Runs(const v1::TuningReport& report) { return report.count() + report.failures(); }
 
@@ -14,7 +18,8 @@ void AddValue(v1::TuningReport& report, double value) {
   report.set_count(report.count() + 1);
   const double deviation = value - report.mean();
   report.set_mean(report.mean() + deviation / static_cast<double>(report.count()));
-  report.set_squared_deviations(report.squared_deviations() + deviation * (value - report.mean()));
+  report.set_squared_deviations(
+      std::min(report.squared_deviations() + deviation * (value - report.mean()), kGreatest));
   report.set_minimum(report.count() == 1 ? value : std::min(report.minimum(), value));
 }
 
@@ -48,9 +53,10 @@ void Outbox::AddChoice(uint32_t section, const Configuration* configuration, boo
 }
 
 void Outbox::AddProposal(uint32_t section, uint64_t proposal, const std::vector<double>& point, bool failed,
-                         double value) {
+                         double value, double excess) {
   v1::TuningReport& report = Collect(section);
   report.set_proposal(proposal);
+  if (!std::isnan(excess)) report.set_excess(std::clamp(excess, -kGreatest, kGreatest));
   report.mutable_configuration()->mutable_values()->Assign(point.begin(), point.end());
   if (failed)
     report.set_failures(1);

@@ -22,9 +22,9 @@ class Outbox {
 
   // A run with the choice in force: joined with others of the same configuration.
   void AddChoice(uint32_t section, const Configuration* configuration, bool failed, double value);
-  // A run with a proposal.
+  // A run with a proposal. `excess` as in Sample.
   void AddProposal(uint32_t section, uint64_t proposal, const std::vector<double>& point, bool failed,
-                   double value);
+                   double value, double excess);
   void SetDemand(uint32_t section, uint32_t wanted) { demands_[section] = wanted; }
   // Of a section that the server refused. How many runs.
   uint64_t Discard(uint32_t section);
@@ -69,7 +69,7 @@ class Outbox {
   uint64_t dropped_runs_ = 0;
 };
 
-// Joins one more value: Welford's update.
+// Joins one more value: Welford's update. What would be greater than the greatest number stays that.
 void AddValue(v1::TuningReport& report, double value);
 
 }  // namespace fusion::tuning

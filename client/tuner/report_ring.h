@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 namespace fusion::tuning {
@@ -21,6 +22,8 @@ struct Sample {
   uint64_t proposal = 0;                         // 0: the choice in force
   const Configuration* configuration = nullptr;  // of the choice; lives as long as its section
   double value = 0;
+  // Of a proposal: what the run cost beyond one with the choice; NaN: not known.
+  double excess = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Push in one thread, Drain in one other. Neither waits.

@@ -1,6 +1,8 @@
 #include "client/tuner/section.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "client/tuner/process.h"
@@ -11,6 +13,9 @@ namespace {
 
 // The budget is shared by threads; a run costs less when not every one pays at once.
 constexpr int kRunsBetweenPayments = 8;
+// However little exploring seems to cost, a thread runs the choice so often in between: it is what costs are
+// judged by.
+constexpr uint64_t kRunsBetweenExplored = 4;
 // Records that a thread keeps for its next runs.
 constexpr size_t kSpareRecords = 64;
 
@@ -101,12 +106,16 @@ bool Section::AssignProposal(Runner& runner, Assignment& assignment) {
   if (tuner->forked()) return false;
   const Choice& choice = runner.choice;
   const bool limited = choice.limited && choice.share < 1;
-  if (limited && (choice.share <= 0 || !budget_.TryBegin(choice.expected))) return false;
+  // What exploring costs can be told only where it is known what runs with the choice take.
+  if (limited && (choice.share <= 0 || choice.expected <= 0 || runner.since_explored < kRunsBetweenExplored ||
+                  !budget_.TryBegin(choice.expected)))
+    return false;
   uint64_t generation = 0;
   while (proposals_->Pop(&assignment.proposal, &generation, assignment.values.data())) {
     if (generation >= choice.generation) {
       assignment.configuration = nullptr;
       assignment.limited = limited;
+      runner.since_explored = 0;
       return true;
     }
     // Of before a reset: what it would show counts no more.
@@ -117,35 +126,44 @@ bool Section::AssignProposal(Runner& runner, Assignment& assignment) {
 }
 
 void Section::End(Runner& runner, Assignment& assignment, Sample::Kind kind, double value) {
-  if (kind != Sample::Kind::kReturned && runner.choice.limited) PayIn(runner, value);
+  if (kind != Sample::Kind::kReturned) PayIn(runner, assignment, kind, value);
+  double excess = std::numeric_limits<double>::quiet_NaN();
   if (assignment.proposal != 0) {
     if (kind == Sample::Kind::kReturned) {
       if (assignment.limited) budget_.Cancelled();
     } else {
       Tuner::Increment(runner.channel->explored);
+      const double usual = budget_.Usual(assignment.best);
       // What failed gave nothing for what it took.
-      const double beyond = kind == Sample::Kind::kFailure || assignment.best <= 0 ? value
-                            : maximize_                                            ? assignment.best - value
-                                                                                   : value - assignment.best;
-      const double excess = std::max(beyond, 0.0);
+      if (kind == Sample::Kind::kFailure)
+        excess = value;
+      else if (usual > 0)
+        excess = maximize_ ? usual - value : value - usual;
       if (assignment.limited)
-        budget_.Ended(excess);
-      else if (assignment.best > 0)
-        budget_.Learn(excess);
+        budget_.Ended(std::isnan(excess) ? 0 : excess);
+      else if (!std::isnan(excess))
+        budget_.Explored(excess);
     }
   }
   if (kind != Sample::Kind::kReturned || assignment.proposal != 0)
-    tuner->Report(runner, {id, kind, assignment.proposal, assignment.configuration, value});
+    tuner->Report(runner, {id, kind, assignment.proposal, assignment.configuration, value, excess});
   assignment.proposal = 0;
   assignment.limited = false;
 }
 
-void Section::PayIn(Runner& runner, double value) {
-  runner.unpaid += runner.choice.share * value;
+void Section::PayIn(Runner& runner, const Assignment& assignment, Sample::Kind kind, double value) {
+  const Choice& choice = runner.choice;
+  runner.unpaid += choice.share * value;
+  if (assignment.proposal == 0 && kind == Sample::Kind::kValue && assignment.best > 0) {
+    runner.pace_sum += value / assignment.best;
+    ++runner.pace_runs;
+    ++runner.since_explored;
+  }
   if (++runner.unpaid_runs < kRunsBetweenPayments) return;
-  budget_.PayIn(runner.unpaid, runner.choice.expected);
-  runner.unpaid = 0;
-  runner.unpaid_runs = 0;
+  budget_.PayIn(runner.unpaid, choice.expected);
+  if (runner.pace_runs > 0) budget_.Ran(runner.pace_sum / runner.pace_runs);
+  runner.unpaid = runner.pace_sum = 0;
+  runner.unpaid_runs = runner.pace_runs = 0;
 }
 
 RunRecord* Section::TakeRecord(Runner& runner) {

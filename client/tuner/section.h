@@ -94,7 +94,7 @@ class Section {
  private:
   Runner& Attach(ThreadState& thread);
   bool AssignProposal(Runner& runner, Assignment& assignment);
-  void PayIn(Runner& runner, double value);
+  void PayIn(Runner& runner, const Assignment& assignment, Sample::Kind kind, double value);
 
   // Constant once declared.
   std::shared_ptr<const ParameterSpace> space_;

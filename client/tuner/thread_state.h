@@ -41,8 +41,12 @@ struct Runner {
   uint64_t start_nanoseconds = 0;
   uint64_t version = 0;  // of choice
   Choice choice;
-  double unpaid = 0;  // for the exploration budget, which is shared: paid every few runs
+  // For the exploration budget, which is shared: told every few runs.
+  double unpaid = 0;
   int unpaid_runs = 0;
+  double pace_sum = 0;  // of runs with the choice: what they took over what was expected
+  int pace_runs = 0;
+  uint64_t since_explored = 0;  // runs with the choice
   std::vector<RunRecord*> spare_records;
 };
 

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/tuner/clock.h"
 #include "client/tuner/process.h"
 #include "server/parse/similar_name.h"
 
@@ -113,7 +115,10 @@ absl::StatusOr<Section*> Tuner::NewSection() {
 }
 
 absl::StatusOr<Section*> Tuner::CreateSection(const std::string& name) {
-  if (name.empty()) return absl::InvalidArgumentError("a section needs a name");
+  if (!IsTuningText(name))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the section \"", absl::CHexEscape(name.substr(0, kLongestTuningText)),
+        "\" must have a name of 1 to ", kLongestTuningText, " bytes of UTF-8 without control characters"));
   std::scoped_lock lock(Process::Get().mutex, mutex_);
   if (by_name_.contains(name))
     return absl::AlreadyExistsError(
@@ -125,6 +130,7 @@ absl::StatusOr<Section*> Tuner::CreateSection(const std::string& name) {
   declaration.set_section(name);
   declaration.set_device_class(settings_.device_class);
   declaration.set_strategy(settings_.strategy);
+  declaration.set_clock_seconds(ClockSeconds());
   by_name_[name] = *section;
   return section;
 }
@@ -285,6 +291,7 @@ void Tuner::Counters(fusion_tuner_counters_t& counters) {
     counters.explored += channel->explored.load(std::memory_order_relaxed);
   }
   counters.acknowledged = background_.acknowledged();
+  counters.refused = background_.refused();
   const uint64_t connections = background_.connections();
   counters.reconnections = connections > 0 ? connections - 1 : 0;
   counters.connected = !forked() && background_.connected();

@@ -1,5 +1,6 @@
 #include "server/service/tune_stream.h"
 
+#include <google/protobuf/unknown_field_set.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/identity/method_access.h"
@@ -26,6 +29,27 @@ constexpr char kMethod[] = "/fusion.v1.TunerService/Tune";
 // programs' reports down and costs no memory.
 constexpr uint64_t kMostUnacknowledged = 64;
 constexpr std::chrono::seconds kAuthenticateEvery{1};
+
+// The number of the section that a message declares, if it is one that does but for its text.
+std::optional<uint32_t> DeclaredSection(const grpc::ByteBuffer& bytes) {
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return std::nullopt;
+  std::string text;
+  for (const grpc::Slice& slice : slices)
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  google::protobuf::UnknownFieldSet request, declare;
+  if (!request.ParseFromString(text) || request.field_count() != 1) return std::nullopt;
+  const google::protobuf::UnknownField& field = request.field(0);
+  if (field.number() != v1::TuneRequest::kDeclareFieldNumber ||
+      field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+      !declare.ParseFromString(field.length_delimited()))
+    return std::nullopt;
+  for (int i = 0; i < declare.field_count(); ++i)
+    if (declare.field(i).number() == v1::DeclareSection::kSectionFieldNumber &&
+        declare.field(i).type() == google::protobuf::UnknownField::TYPE_VARINT)
+      return static_cast<uint32_t>(declare.field(i).varint());
+  return std::nullopt;
+}
 
 // Messages are handled one after the other: reports where they are read, which takes microseconds; Hello and
 // declarations, which wait for the disk, on the pool. Reads and writes go on side by side.
@@ -70,8 +94,9 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
       return Handled(absl::ResourceExhaustedError(
           absl::StrCat("the message has ", read_.Length(), " bytes; at most ", largest_)));
     if (absl::Status good = StillGood(); !good.ok()) return Handled(good);
+    const grpc::ByteBuffer bytes = read_;  // the same memory: reading clears the buffer
     if (!grpc::SerializationTraits<v1::TuneRequest>::Deserialize(&read_, &request_).ok())
-      return Handled(absl::InvalidArgumentError("the message cannot be read: its bytes are no TuneRequest"));
+      return Handled(RunCatching([&] { return HandleUnreadable(bytes); }));
     if (request_.has_reports() && program_) {
       {
         std::lock_guard lock(mutex_);
@@ -123,6 +148,17 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     absl::Status good = gate_.Authenticate(shown_).status();
     if (!good.ok()) gate_.RecordEnd(nullptr, shown_, kMethod, "", good);
     return good;
+  }
+
+  // A declaration with text that is not UTF-8 is refused; it does not end the stream, which has other
+  // sections.
+  absl::Status HandleUnreadable(const grpc::ByteBuffer& bytes) {
+    const std::optional<uint32_t> section = program_ ? DeclaredSection(bytes) : std::nullopt;
+    if (!section)
+      return absl::InvalidArgumentError("the message cannot be read: its bytes are no TuneRequest");
+    return tunings_.RefuseDeclaration(
+        *program_, *section,
+        absl::InvalidArgumentError("the declaration cannot be read: names and other text must be UTF-8"));
   }
 
   absl::Status HandleSlowly() {

@@ -34,7 +34,7 @@ LiveTuning::LiveTuning(Parts parts, const LiveTuningOptions& options)
       desk_({.exploration_share = options.exploration_share,
              .provenance_tuning = parts_.provenance_tuning,
              .metrics = parts_.metrics},
-            parts_.search->state()),
+            parts_.search->state(), parts_.cost_before),
       points_(parts_.convergence_points) {
   last_candidate_ = parts_.first_candidate - 1;
   known_ = parts_.search->state();
@@ -64,11 +64,15 @@ void LiveTuning::SetDemand(const TuningMember& member, uint32_t wanted) {
 }
 
 void LiveTuning::Report(const TuningMember& member, std::vector<TuningMeasurement> measured,
-                        std::vector<uint64_t> done) {
+                        std::vector<uint64_t> done, std::vector<uint64_t> refused,
+                        const ExplorationCost& cost) {
   for (const TuningMeasurement& measurement : measured)
     if (measurement.proposal != 0) done.push_back(measurement.proposal);
-  if (!done.empty()) desk_.Done(member, done);
-  Post({.measured = std::move(measured)});
+  // Only what this program was given is forgotten.
+  const std::vector<uint64_t> given = desk_.Done(member, refused);
+  desk_.Done(member, done);
+  desk_.AddCost(cost);
+  Post({.measured = std::move(measured), .forgotten = given});
 }
 
 std::future<uint64_t> LiveTuning::Reset() {
@@ -116,6 +120,7 @@ void LiveTuning::Handle(const Event& event) {
     search.Reset();
     reset_ = true;
     parts_.drifts_before = 0;
+    desk_.ForgetCost();
     dry_ = false;
     Follow();
     event.reset->set_value(search.state().generation);

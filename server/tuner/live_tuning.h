@@ -52,6 +52,7 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
     uint64_t first_candidate = 1;
     // What earlier searches of this generation add to the counts of this one.
     uint64_t evaluations_before = 0, drifts_before = 0;
+    ExplorationCost cost_before;
     size_t convergence_points = 0;
     boost::asio::thread_pool* pool = nullptr;
     std::function<void(TuningProgressUpdate)> store;  // must not block
@@ -74,9 +75,10 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   // How many proposals it wants to have at hand.
   void SetDemand(const TuningMember& member, uint32_t wanted);
   // `measured` in the order of the reports; of proposals that were made in an older generation it is left out
-  // by the caller, who names them in `done`.
-  void Report(const TuningMember& member, std::vector<TuningMeasurement> measured,
-              std::vector<uint64_t> done);
+  // by the caller, who names them in `done`. Proposals of which the program gave nothing that can be believed
+  // are in `refused`: they may be proposed again. `cost` is that of the reports.
+  void Report(const TuningMember& member, std::vector<TuningMeasurement> measured, std::vector<uint64_t> done,
+              std::vector<uint64_t> refused, const ExplorationCost& cost);
   // Forgets what was measured. Ready when the search has begun anew, with the new generation, and that is on
   // its way to the store.
   std::future<uint64_t> Reset();

@@ -48,6 +48,16 @@ void ProgramOutbox::AddChoice(v1::TuningChoice choice) {
   Wake(std::move(lock));
 }
 
+void ProgramOutbox::AddRefused(uint32_t section, const absl::Status& why, uint64_t runs) {
+  std::unique_lock lock(mutex_);
+  v1::ReportRefused& refused = refused_[section];
+  refused.set_section(section);
+  refused.mutable_status()->set_code(static_cast<int>(why.code()));
+  refused.mutable_status()->set_message(std::string(why.message()));
+  refused.set_runs(refused.runs() + runs);
+  Wake(std::move(lock));
+}
+
 void ProgramOutbox::AddAcknowledged(uint64_t sequence) {
   std::unique_lock lock(mutex_);
   acknowledged_ = std::max(acknowledged_.value_or(0), sequence);
@@ -74,6 +84,9 @@ std::optional<v1::TuneResponse> ProgramOutbox::Next() {
   } else if (!declared_.empty()) {
     *response.mutable_declared() = std::move(declared_.front());
     declared_.pop_front();
+  } else if (!refused_.empty()) {
+    *response.mutable_refused() = std::move(refused_.begin()->second);
+    refused_.erase(refused_.begin());
   } else if (acknowledged_) {
     response.mutable_acknowledged()->set_sequence(*std::exchange(acknowledged_, std::nullopt));
   } else if (!choice_order_.empty()) {

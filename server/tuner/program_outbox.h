@@ -26,6 +26,9 @@ class ProgramOutbox {
   void AddDeclared(v1::Declared declared);
   // Merged with a choice of the section that still waits: of one generation the proposals are added.
   void AddChoice(v1::TuningChoice choice);
+  // Of one section runs are added up, and the newest reason counts. It goes out before acknowledgements that
+  // come later.
+  void AddRefused(uint32_t section, const absl::Status& why, uint64_t runs);
   void AddAcknowledged(uint64_t sequence);
   // The stream is to end with this status, before anything else is sent.
   void End(absl::Status status);
@@ -44,6 +47,7 @@ class ProgramOutbox {
   bool awake_ = false;  // wake was called, and Next has not said that there is nothing
   std::optional<uint64_t> welcome_;
   std::deque<v1::Declared> declared_;
+  std::map<uint32_t, v1::ReportRefused> refused_;  // by section
   std::optional<uint64_t> acknowledged_;
   std::map<uint32_t, v1::TuningChoice> choices_;
   std::deque<uint32_t> choice_order_;

@@ -1,6 +1,8 @@
 #include "server/tuner/proposal_desk.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace fusion {
@@ -8,6 +10,7 @@ namespace {
 
 // Programs need the value to judge what a run cost, not its last digits.
 constexpr double kValueChange = 0.02;
+constexpr double kGreatest = std::numeric_limits<double>::max();
 
 bool Differs(const TuningState& told, const TuningState& state) {
   return told.generation != state.generation || told.phase != state.phase ||
@@ -17,7 +20,8 @@ bool Differs(const TuningState& told, const TuningState& state) {
 
 }  // namespace
 
-ProposalDesk::ProposalDesk(Parts parts, const TuningState& state) : parts_(std::move(parts)), state_(state) {}
+ProposalDesk::ProposalDesk(Parts parts, const TuningState& state, const ExplorationCost& cost)
+    : parts_(std::move(parts)), state_(state), cost_(cost) {}
 
 void ProposalDesk::Join(const TuningMember& key, std::shared_ptr<ProgramOutbox> outbox) {
   std::lock_guard lock(mutex_);
@@ -41,12 +45,26 @@ void ProposalDesk::SetDemand(const TuningMember& key, uint32_t wanted) {
   GiveReady(key, found->second);
 }
 
-void ProposalDesk::Done(const TuningMember& key, std::span<const uint64_t> candidates) {
+std::vector<uint64_t> ProposalDesk::Done(const TuningMember& key, std::span<const uint64_t> candidates) {
   std::lock_guard lock(mutex_);
   const auto found = members_.find(key);
-  if (found == members_.end()) return;
-  for (const uint64_t candidate : candidates) found->second.outstanding.erase(candidate);
+  if (found == members_.end()) return {};
+  std::vector<uint64_t> had;
+  for (const uint64_t candidate : candidates)
+    if (found->second.outstanding.erase(candidate) > 0) had.push_back(candidate);
   GiveReady(key, found->second);
+  return had;
+}
+
+void ProposalDesk::AddCost(const ExplorationCost& cost) {
+  std::lock_guard lock(mutex_);
+  cost_.excess = std::clamp(cost_.excess + cost.excess, -kGreatest, kGreatest);
+  cost_.total = std::min(cost_.total + cost.total, kGreatest);
+}
+
+void ProposalDesk::ForgetCost() {
+  std::lock_guard lock(mutex_);
+  cost_ = {};
 }
 
 std::vector<uint64_t> ProposalDesk::Follow(const TuningState& state) {
@@ -121,6 +139,8 @@ void ProposalDesk::Tell(const TuningMember& key, Member& member,
   if (state_.provenance == v1::NEAR || state_.provenance == v1::OTHER_DEVICE)
     choice.set_provenance_tuning(parts_.provenance_tuning);
   choice.set_exploration_share(parts_.exploration_share);
+  choice.set_exploration_excess(cost_.excess);
+  choice.set_total_value(cost_.total);
   for (const TuningCandidate& candidate : proposals) {
     v1::TuningProposal* proposal = choice.add_proposals();
     proposal->set_id(candidate.id);

@@ -25,6 +25,11 @@ struct TuningMember {
   friend auto operator<=>(const TuningMember&, const TuningMember&) = default;
 };
 
+// What exploring cost beyond runs of the choice, of all that runs gave.
+struct ExplorationCost {
+  double excess = 0, total = 0;
+};
+
 // Thread safe. Programs are told in the order of the calls.
 class ProposalDesk {
  public:
@@ -33,7 +38,7 @@ class ProposalDesk {
     std::string provenance_tuning;    // of NEAR and OTHER_DEVICE
     TunerMetrics* metrics = nullptr;  // null: none
   };
-  ProposalDesk(Parts parts, const TuningState& state);
+  ProposalDesk(Parts parts, const TuningState& state, const ExplorationCost& cost = {});
 
   // The program is told what is best, and then of every change.
   void Join(const TuningMember& member, std::shared_ptr<ProgramOutbox> outbox);
@@ -41,8 +46,12 @@ class ProposalDesk {
   std::vector<uint64_t> Leave(const TuningMember& member);
   // How many proposals it wants to have at hand.
   void SetDemand(const TuningMember& member, uint32_t wanted);
-  // It has them no more; others that lie ready take their place at once.
-  void Done(const TuningMember& member, std::span<const uint64_t> candidates);
+  // It has them no more; others that lie ready take their place at once. Those of them that it had.
+  std::vector<uint64_t> Done(const TuningMember& member, std::span<const uint64_t> candidates);
+
+  // Programs are told the sum with what is best: who joins makes up for what was spent beyond the share.
+  void AddCost(const ExplorationCost& cost);
+  void ForgetCost();
 
   // The programs are told what has changed. What was handed out and lay ready is void in a new generation,
   // what lay ready when nothing better is expected: the proposals that nobody will run.
@@ -74,6 +83,7 @@ class ProposalDesk {
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   TuningState state_;
+  ExplorationCost cost_;
   std::map<TuningMember, Member> members_;
   std::deque<TuningCandidate> ready_;
   uint64_t turn_ = 0;

@@ -32,9 +32,9 @@ absl::Status CheckReport(const v1::TuningReport& report, const ParameterSpace& s
     if (!std::isfinite(report.squared_deviations()) || report.squared_deviations() < 0)
       return absl::InvalidArgumentError(absl::StrCat(
           "squared_deviations: must be finite and not negative; it is ", report.squared_deviations()));
-    if (!std::isfinite(report.mean() * static_cast<double>(report.count())))
-      return absl::InvalidArgumentError("mean: the sum over the runs is not finite");
   }
+  if (!std::isfinite(report.excess()))
+    return absl::InvalidArgumentError(absl::StrCat("excess: must be finite; it is ", report.excess()));
   return space.Check(report.configuration().values());
 }
 

@@ -8,7 +8,7 @@
 namespace fusion {
 
 // InvalidArgument: says of no run, has values that are not positive and finite, statistics that contradict
-// each other, or a configuration that is none of the space.
+// each other, or a configuration that is none of the space. Any positive value can be stored.
 absl::Status CheckReport(const v1::TuningReport& report, const ParameterSpace& space);
 
 }  // namespace fusion

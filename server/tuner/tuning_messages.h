@@ -1,6 +1,9 @@
 // Stored tunings, and answers to declarations, as protocol messages.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "db/store/records.h"
 #include "fusion/v1/tuner.pb.h"
@@ -8,9 +11,12 @@
 
 namespace fusion {
 
-// Without what is known of connected programs.
+// Without what is known of connected programs, and of the default.
 v1::Tuning TuningMessage(const TuningRecord& record);
-v1::ConfigurationStatistics StatisticsMessage(const TuningConfigurationRecord& record);
+// Adds the configurations to the details, the best first, by the rule of RunNoise; and says of the tuning
+// what follows from them: the best where one works, what the default gives, whether the best is better.
+void RankConfigurations(const std::vector<TuningConfigurationRecord>& configurations,
+                        const std::string& defaults, v1::TuningDetails& details);
 v1::ConvergencePoint ConvergenceMessage(const TuningConvergenceRecord& record);
 v1::StoredTuningReport ReportMessage(const TuningReportRecord& record);
 // Without the name of its tuning.

@@ -14,21 +14,31 @@ constexpr int kMostListed = 10'000;  // configurations of Details
 
 }  // namespace
 
-v1::Tuning TuningRegistry::ToMessage(const TuningRecord& record) const {
-  v1::Tuning message = TuningMessage(record);
+absl::StatusOr<v1::TuningDetails> TuningRegistry::Ranked(const TuningRecord& record) const {
+  v1::TuningDetails details;
+  *details.mutable_tuning() = TuningMessage(record);
+  absl::StatusOr<std::vector<TuningConfigurationRecord>> configurations =
+      store_.TuningConfigurations(record.number, record.progress.generation,
+                                  details.tuning().declaration().objective().maximize(), kMostListed);
+  if (!configurations.ok()) return configurations.status();
+  RankConfigurations(*configurations, record.defaults, details);
+  details.mutable_tuning()->set_programs(ProgramsOf(record));
+  return details;
+}
+
+uint32_t TuningRegistry::ProgramsOf(const TuningRecord& record) const {
   std::shared_ptr<Slot> slot;
   {
     std::lock_guard lock(mutex_);
     auto found = live_.find(record.id);
-    if (found == live_.end()) return message;
+    if (found == live_.end()) return 0;
     if (auto of_key = slots_.find(record.key); of_key != slots_.end()) slot = of_key->second;
   }
-  if (!slot) return message;
+  if (!slot) return 0;
   std::set<uint64_t> programs;
   std::lock_guard lock(slot->mutex);
   for (const TuningMember& member : slot->members) programs.insert(member.program);
-  message.set_programs(static_cast<uint32_t>(programs.size()));
-  return message;
+  return static_cast<uint32_t>(programs.size());
 }
 
 absl::StatusOr<v1::ListTuningsResponse> TuningRegistry::List(const v1::ListTuningsRequest& request) {
@@ -36,7 +46,11 @@ absl::StatusOr<v1::ListTuningsResponse> TuningRegistry::List(const v1::ListTunin
       store_.ListTunings(request.program(), request.page_size(), request.page_token());
   if (!page.ok()) return page.status();
   v1::ListTuningsResponse response;
-  for (const TuningRecord& record : page->tunings) *response.add_tunings() = ToMessage(record);
+  for (const TuningRecord& record : page->tunings) {
+    absl::StatusOr<v1::TuningDetails> details = Ranked(record);
+    if (!details.ok()) return details.status();
+    *response.add_tunings() = std::move(*details->mutable_tuning());
+  }
   response.set_next_page_token(page->next_page_token);
   return response;
 }
@@ -44,28 +58,25 @@ absl::StatusOr<v1::ListTuningsResponse> TuningRegistry::List(const v1::ListTunin
 absl::StatusOr<v1::Tuning> TuningRegistry::Get(const std::string& name) {
   absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
   if (!record.ok()) return record.status();
-  return ToMessage(*record);
+  absl::StatusOr<v1::TuningDetails> details = Ranked(*record);
+  if (!details.ok()) return details.status();
+  return std::move(*details->mutable_tuning());
 }
 
 absl::StatusOr<v1::TuningDetails> TuningRegistry::Details(const std::string& name) {
   absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
   if (!record.ok()) return record.status();
-  v1::TuningDetails details;
-  *details.mutable_tuning() = ToMessage(*record);
-  const int64_t generation = record->progress.generation;
-  absl::StatusOr<std::vector<TuningConfigurationRecord>> configurations = store_.TuningConfigurations(
-      record->number, generation, details.tuning().declaration().objective().maximize(), kMostListed);
-  if (!configurations.ok()) return configurations.status();
-  for (const TuningConfigurationRecord& configuration : *configurations)
-    *details.add_configurations() = StatisticsMessage(configuration);
+  absl::StatusOr<v1::TuningDetails> details = Ranked(*record);
+  if (!details.ok()) return details;
   absl::StatusOr<std::vector<TuningConvergenceRecord>> points =
-      store_.TuningConvergence(record->number, generation);
+      store_.TuningConvergence(record->number, record->progress.generation);
   if (!points.ok()) return points.status();
-  for (const TuningConvergenceRecord& point : *points) *details.add_convergence() = ConvergenceMessage(point);
+  for (const TuningConvergenceRecord& point : *points)
+    *details->add_convergence() = ConvergenceMessage(point);
   // Where it stands now, so that one sees since when nothing has changed.
   const TuningProgress& progress = record->progress;
   if (progress.best_value > 0 && (points->empty() || progress.evaluations > points->back().evaluations))
-    *details.add_convergence() =
+    *details->add_convergence() =
         ConvergenceMessage({progress.evaluations, progress.best, progress.best_value});
   return details;
 }

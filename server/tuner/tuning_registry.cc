@@ -149,6 +149,14 @@ absl::Status TuningRegistry::Declare(TuningProgram& program, const v1::DeclareSe
   return absl::OkStatus();
 }
 
+absl::Status TuningRegistry::RefuseDeclaration(TuningProgram& program, uint32_t section,
+                                               const absl::Status& why) {
+  std::lock_guard lock(program.mutex_);
+  if (program.detached_) return absl::AbortedError("the process has connected again");
+  Refuse(program, section, why);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TuningProgram::Section> TuningRegistry::Join(TuningProgram& program,
                                                             const v1::SectionDeclaration& declaration,
                                                             uint32_t handle) {
@@ -241,6 +249,7 @@ absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(
   parts.first_candidate = options.first_candidate;
   parts.evaluations_before = static_cast<uint64_t>(record->progress.evaluations);
   parts.drifts_before = static_cast<uint64_t>(record->progress.drifts);
+  parts.cost_before = {record->exploration_excess, record->total_value};
   parts.convergence_points = points->size();
   parts.pool = &pool_;
   parts.store = [this](TuningProgressUpdate update) { committer_->SetProgress(std::move(update)); };

@@ -82,8 +82,10 @@ class TuningRegistry {
   // Answers with Declared and, if it is tuned, a choice. What is wrong with one section is in its Declared
   // alone; an error ends the connection.
   absl::Status Declare(TuningProgram& program, const v1::DeclareSection& declare);
-  // Takes the reports, which count once however often they come, and the demands. Reports that make no sense
-  // are left out, and their section is not tuned from then on (Declared). An error ends the connection:
+  // Answers a declaration that could not be read with Declared, which says why.
+  absl::Status RefuseDeclaration(TuningProgram& program, uint32_t section, const absl::Status& why);
+  // Takes the reports, which count once however often they come, and the demands. Reports that cannot be
+  // stored are left out, and the program is told of them (ReportRefused). An error ends the connection:
   // InvalidArgument: sequences that are not 1, 2, 3 ... .
   absl::Status Report(TuningProgram& program, const v1::ReportBatch& batch);
   // The program has gone: its proposals are forgotten. What it reported stays. Harmless when repeated.
@@ -115,15 +117,18 @@ class TuningRegistry {
   void Release(TuningProgram& program, uint32_t handle, TuningProgram::Section& section);
   absl::StatusOr<std::shared_ptr<Slot>> SlotOf(const TuningKey& key);
   void DropSlotIfUnused(const TuningKey& key);
-  // What a report says of a section makes no sense: none of the program's reports of it is believed any more.
-  void Refuse(TuningProgram& program, uint32_t handle, absl::Status why);
-  // The section of a report that can be true; null, and it is refused.
-  LiveTuning* Believe(TuningProgram& program, const v1::TuningReport& report);
+  // The section is not tuned on this connection.
+  void Refuse(TuningProgram& program, uint32_t handle, const absl::Status& why);
+  // The tuning of a report that can be true.
+  absl::StatusOr<LiveTuning*> Believe(TuningProgram& program, const v1::TuningReport& report);
   // A batch that has not come before: to the disk, and to the searches.
   void Take(TuningProgram& program, const v1::ReportBatch& batch);
   void OnCommitted(const std::vector<TuningBatch>& batches,
                    const std::vector<TuningProgressUpdate>& progress);
-  v1::Tuning ToMessage(const TuningRecord& record) const;
+  // Without convergence.
+  absl::StatusOr<v1::TuningDetails> Ranked(const TuningRecord& record) const;
+  // That tune it now.
+  uint32_t ProgramsOf(const TuningRecord& record) const;
 
   Store& store_;
   boost::asio::thread_pool& pool_;

@@ -18,12 +18,13 @@ struct OfSection {
   size_t configurations = 0;                         // that there may be with those of this batch
   std::vector<TuningMeasurement> measured;
   std::vector<uint64_t> outdated;  // proposals of earlier generations
+  std::vector<uint64_t> refused;   // proposals of which nothing is known now
+  ExplorationCost cost;
 };
 
-TuningMeasurement MeasurementOf(const v1::TuningReport& report) {
-  const auto& values = report.configuration().values();
+TuningMeasurement MeasurementOf(const v1::TuningReport& report, const ParameterSpace& space) {
   return {.proposal = report.proposal(),
-          .point = TuningPoint(values.begin(), values.end()),
+          .point = space.Canonical(report.configuration().values()),
           .count = report.count(),
           .mean = report.count() > 0 ? report.mean() : 0,
           .squared_deviations = report.count() > 0 ? report.squared_deviations() : 0,
@@ -31,8 +32,17 @@ TuningMeasurement MeasurementOf(const v1::TuningReport& report) {
           .failures = report.failures()};
 }
 
-TuningReportRecord RecordOf(const TuningMeasurement& measured, const LiveTuning& live,
-                            const PublishedTuning& published, Timestamp now) {
+// What runs of a proposal cost, as the program judged it; else by what is expected of the best.
+double ExcessOf(const v1::TuningReport& report, const LiveTuning& live, const PublishedTuning& published) {
+  if (report.has_excess()) return report.excess();
+  if (published.state.value <= 0 || report.count() == 0) return 0;
+  const bool maximize = live.space().declaration().objective().maximize();
+  return (maximize ? published.state.value - report.mean() : report.mean() - published.state.value) *
+         static_cast<double>(report.count());
+}
+
+TuningReportRecord RecordOf(const v1::TuningReport& report, const TuningMeasurement& measured,
+                            const LiveTuning& live, const PublishedTuning& published, Timestamp now) {
   TuningReportRecord record;
   record.tuning = live.number();
   record.generation = static_cast<int64_t>(published.state.generation);
@@ -46,17 +56,13 @@ TuningReportRecord RecordOf(const TuningMeasurement& measured, const LiveTuning&
                  static_cast<int64_t>(measured.failures)};
   if (measured.proposal == 0) return record;
   record.generation = static_cast<int64_t>(published.GenerationOf(measured.proposal));
-  const bool maximize = live.space().declaration().objective().maximize();
-  const double worse =
-      maximize ? published.state.value - measured.mean : measured.mean - published.state.value;
-  if (published.state.value > 0 && measured.count > 0)
-    record.exploration_excess = std::max(worse, 0.0) * static_cast<double>(measured.count);
+  record.exploration_excess = ExcessOf(report, live, published);
   return record;
 }
 
 }  // namespace
 
-void TuningRegistry::Refuse(TuningProgram& program, uint32_t handle, absl::Status why) {
+void TuningRegistry::Refuse(TuningProgram& program, uint32_t handle, const absl::Status& why) {
   auto found = program.sections_.find(handle);
   if (found == program.sections_.end()) {
     if (program.sections_.size() >= options_.sections_of_program) return;
@@ -68,18 +74,16 @@ void TuningRegistry::Refuse(TuningProgram& program, uint32_t handle, absl::Statu
   program.outbox().AddDeclared(section.answer);
 }
 
-LiveTuning* TuningRegistry::Believe(TuningProgram& program, const v1::TuningReport& report) {
+absl::StatusOr<LiveTuning*> TuningRegistry::Believe(TuningProgram& program, const v1::TuningReport& report) {
   auto found = program.sections_.find(report.section());
   if (found == program.sections_.end()) {
-    Refuse(program, report.section(), absl::NotFoundError("reported, but not declared on this connection"));
-    return nullptr;
+    absl::Status undeclared = absl::NotFoundError("reported, but not declared on this connection");
+    Refuse(program, report.section(), undeclared);
+    return undeclared;
   }
   LiveTuning* live = found->second.live.get();
-  if (live == nullptr) return nullptr;
-  if (absl::Status status = CheckReport(report, live->space()); !status.ok()) {
-    Refuse(program, report.section(), status);
-    return nullptr;
-  }
+  if (live == nullptr) return absl::FailedPreconditionError("the section is not tuned");
+  if (absl::Status status = CheckReport(report, live->space()); !status.ok()) return status;
   return live;
 }
 
@@ -90,23 +94,36 @@ void TuningRegistry::Take(TuningProgram& program, const v1::ReportBatch& batch) 
   std::map<uint32_t, OfSection> by_section;
   const Timestamp now = TimeOfDay();
   for (const v1::TuningReport& report : batch.reports()) {
-    LiveTuning* live = Believe(program, report);
-    if (live == nullptr) continue;
     OfSection& of_section = by_section[report.section()];
+    const auto refuse = [&](const absl::Status& why) {
+      program.outbox().AddRefused(report.section(), why, report.count() + report.failures());
+      if (report.proposal() != 0) of_section.refused.push_back(report.proposal());
+    };
+    const absl::StatusOr<LiveTuning*> believed = Believe(program, report);
+    if (!believed.ok()) {
+      refuse(believed.status());
+      continue;
+    }
+    LiveTuning* const live = *believed;
     if (!of_section.published) {
       of_section.published = live->published();
       of_section.configurations = live->most_configurations();
     }
     const PublishedTuning& published = *of_section.published;
-    TuningMeasurement measured = MeasurementOf(report);
+    TuningMeasurement measured = MeasurementOf(report, live->space());
     if (measured.proposal == 0) {
       // Nobody may fill the memory with configurations that were never proposed.
       if (of_section.configurations >= options_.live.configurations &&
-          measured.point != published.state.best && measured.point != live->space().defaults())
+          measured.point != published.state.best && measured.point != live->space().defaults()) {
+        refuse(absl::ResourceExhaustedError(absl::StrCat("there are ", of_section.configurations,
+                                                         " configurations, which is as many as may be")));
         continue;
+      }
       ++of_section.configurations;
     }
-    stored.reports.push_back(RecordOf(measured, *live, published, now));
+    stored.reports.push_back(RecordOf(report, measured, *live, published, now));
+    of_section.cost.excess += stored.reports.back().exploration_excess;
+    of_section.cost.total += measured.mean * static_cast<double>(measured.count);
     // Measured of what has changed since: history.
     if (stored.reports.back().generation != static_cast<int64_t>(published.state.generation))
       of_section.outdated.push_back(measured.proposal);
@@ -126,7 +143,8 @@ void TuningRegistry::Take(TuningProgram& program, const v1::ReportBatch& batch) 
   for (auto& [handle, of_section] : by_section)
     if (auto found = program.sections_.find(handle); found != program.sections_.end() && found->second.live)
       found->second.live->Report({program.number_, handle}, std::move(of_section.measured),
-                                 std::move(of_section.outdated));
+                                 std::move(of_section.outdated), std::move(of_section.refused),
+                                 of_section.cost);
 }
 
 absl::Status TuningRegistry::Report(TuningProgram& program, const v1::ReportBatch& batch) {

@@ -212,6 +212,62 @@ TEST_F(TuneCommandsTest, Everything) {
   EXPECT_NE(client_.Run({"tune", "show", gather, "--plot", plots}).exit_code, 0);
 }
 
+// Runs of three configurations, so many each, with the values that repeat.
+std::string MeasureThree(Server& server, const v1::SectionDeclaration& declaration,
+                         const std::vector<std::vector<double>>& values) {
+  TuningConnection program(TuningChannel(server.address()));
+  program.Hello("p-" + declaration.section());
+  program.Declare(declaration);
+  const auto declared = program.Wait(&v1::TuneResponse::has_declared);
+  EXPECT_TRUE(declared);
+  std::vector<v1::TuningReport> reports;
+  for (size_t tile = 0; tile < values.size(); ++tile)
+    for (const double value : values[tile])
+      reports.push_back(TuningRun({std::exp2(static_cast<double>(tile)), 0}, value));
+  program.Report(1, reports);
+  EXPECT_TRUE(program.WaitAcknowledged(1));
+  EXPECT_TRUE(program.Close().ok());
+  return declared->declared().tuning();
+}
+
+TEST_F(TuneCommandsTest, NothingIsCalledBetterThatIsNot) {
+  // The default is tile 1.
+  const std::string alike = MeasureThree(*server_, Section("alike", 1),
+                                         {{1.0, 1.3, 0.8, 1.2, 0.7}, {0.98, 1.31, 0.75, 1.22, 0.72}, {0.9}});
+  const std::string default_best =
+      MeasureThree(*server_, Section("default", 1), {{1.0, 1.01, 0.99}, {2, 2.01}, {3, 3.01}});
+  const std::string short_runs =
+      MeasureThree(*server_, Section("short", 1), {{90e-9, 91e-9, 92e-9}, {30e-9, 31e-9, 32e-9}});
+  const std::string better =
+      MeasureThree(*server_, Section("better", 1), {{2.0, 2.01, 1.99}, {1, 1.01, 0.99}});
+
+  ProcessResult result = client_.Run({"tune", "show", alike});
+  EXPECT_THAT(result.out, HasSubstr("the best is not better by more than both are uncertain by"));
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("better by 0")));
+  // The first row of the table is the best, though another that ran once has a lower mean.
+  Json json = Json::parse(client_.Run({"tune", "show", alike, "--json", "--all"}).out);
+  EXPECT_EQ(json["configurations"][0]["configuration"], json["best"]);
+  EXPECT_EQ(json["configurations"][0]["mean"], json["best_value"]);
+  EXPECT_EQ(json["best"]["tile"], 2);
+  EXPECT_EQ(json["better_than_default"], false);
+  EXPECT_TRUE(json["speedup"].is_null());
+
+  EXPECT_THAT(client_.Run({"tune", "show", default_best}).out, HasSubstr("it is the best that is known"));
+  result = client_.Run({"tune", "show", short_runs});
+  EXPECT_THAT(result.out, HasSubstr("runs are so short that the clock hides which configuration is better"));
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("better by")));
+  EXPECT_THAT(client_.Run({"tune", "show", better}).out, HasSubstr("the best is better by 2.00x"));
+
+  result = client_.Run({"tune", "list"});
+  EXPECT_THAT(result.out, HasSubstr("below clock"));
+  EXPECT_THAT(result.out, HasSubstr("2.00x"));
+  EXPECT_THAT(result.out, HasSubstr("exploring"));
+  for (const Json& tuning : Json::parse(client_.Run({"tune", "list", "--json"}).out)["tunings"]) {
+    EXPECT_EQ(tuning["below_clock"], tuning["tuning"] == short_runs);
+    EXPECT_EQ(tuning["better_than_default"], tuning["tuning"] == better);
+  }
+}
+
 TEST_F(TuneCommandsTest, WatchEndsAtAnInterrupt) {
   const std::string name = Measure(Section("sweep", 1000));
   Process watch("fusion-client", {"tune", "watch", name, "--json"}, client_.environment());

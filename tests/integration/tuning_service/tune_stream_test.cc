@@ -91,6 +91,30 @@ class TuneStreamTest : public ::testing::Test {
   std::unique_ptr<v1::TunerService::Stub> stub_;
 };
 
+// A client written by somebody else, whose protocol does not look at its text.
+TEST_F(TuneStreamTest, ADeclarationThatIsNotUtf8IsRefusedAndTheStreamGoesOn) {
+  TuningConnection program(channel_);
+  const std::string name = Begin(program, "p");
+  for (const char* field : {"section", "value", "constraint"}) {
+    v1::SectionDeclaration broken = Section("constraints: 'tile > 0'");
+    const std::string bad = "caf\xe9";
+    if (field[0] == 's') broken.set_section(bad);
+    if (field[0] == 'v') broken.mutable_parameters(1)->mutable_enumeration()->set_values(0, bad);
+    if (field[0] == 'c') broken.set_constraints(0, bad);
+    const uint32_t section = static_cast<uint32_t>(100 + field[0]);
+    ASSERT_TRUE(program.Declare(broken, section));
+    const auto refused = program.Wait(&v1::TuneResponse::has_declared);
+    ASSERT_TRUE(refused) << field;
+    EXPECT_EQ(refused->declared().section(), section);
+    EXPECT_EQ(refused->declared().status().code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(refused->declared().status().message(), HasSubstr("UTF-8"));
+  }
+  ASSERT_TRUE(program.Report(1, {TuningRun({64, 1}, 1)}));
+  ASSERT_TRUE(program.WaitAcknowledged(1));
+  EXPECT_TRUE(program.Close().ok());
+  EXPECT_EQ(Details(name).tuning().runs(), 1u);
+}
+
 TEST_F(TuneStreamTest, ReportsAreAcknowledgedAndStored) {
   TuningConnection program(channel_);
   const std::string name = Begin(program, "p");

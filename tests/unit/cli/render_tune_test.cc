@@ -24,9 +24,11 @@ v1::TuningDetails Details() {
            }
            generation: 3 phase: CONVERGED provenance: OTHER_DEVICE provenance_tuning: "tunings/2"
            best { values: 0.25 values: 1 } best_value: 300 best_relative_error: 0.02 default_value: 100
+           default_relative_error: 0.05 better_than_default: true
            runs: 1234 failures: 1 configurations: 2 drifts: 2 programs: 1 exploration_excess: 5 total_value: 100
          }
-         configurations { configuration { values: 0.25 values: 1 } count: 4 mean: 300 standard_deviation: 12 minimum: 280 }
+         configurations { configuration { values: 0.25 values: 1 } count: 4 mean: 300 standard_deviation: 12 minimum: 280
+                          expected: 295.5 relative_error: 0.02 }
          configurations { configuration { values: 0.5 values: 0 } count: 1 mean: 100 minimum: 100 }
          configurations { configuration { values: 0.75 values: 0 } failures: 1 }
          convergence { evaluations: 1 best { values: 0.5 values: 0 } value: 100 }
@@ -64,13 +66,55 @@ TEST(RenderTuneTest, Text) {
       text,
       HasSubstr(
           "best: rate=0.25 order=columns, 300 items/s +-2.0 %, of tunings/2, on another class of device"));
-  EXPECT_THAT(text, HasSubstr("default: 100 items/s; the best is better by 3.00x"));
+  EXPECT_THAT(text, HasSubstr("default: 100 items/s +-5.0 %; the best is better by 3.00x"));
   EXPECT_THAT(
       text,
       HasSubstr("1,234 runs, 1 failure, 2 configurations; generation 3, 2 drifts; 1 program connected"));
   EXPECT_THAT(text, HasSubstr("exploring cost 5.0 % of the whole throughput"));
   EXPECT_EQ(TuningLineText(Details().tuning()),
             "CONVERGED  rate=0.25 order=columns  300 items/s +-2.0 %  1,234 runs\n");
+}
+
+TEST(RenderTuneTest, TheTableHasWhatItIsSortedBy) {
+  const std::string text = TuningDetailsText(Details(), {});
+  EXPECT_THAT(text, HasSubstr("+-"));
+  EXPECT_THAT(text, HasSubstr("at worst"));
+  EXPECT_THAT(text, HasSubstr("295.5 items/s"));
+  const Json json = TuningDetailsJson(Details(), "", "");
+  EXPECT_EQ(json["configurations"][0]["expected"], 295.5);
+  EXPECT_EQ(json["configurations"][0]["relative_error"], 0.02);
+  EXPECT_EQ(json["configurations"][2]["relative_error"], Json());
+}
+
+TEST(RenderTuneTest, WhatIsNotBetterIsNotCalledSo) {
+  v1::TuningDetails details = Details();
+  details.mutable_tuning()->set_better_than_default(false);
+  EXPECT_THAT(TuningDetailsText(details, {}),
+              HasSubstr("the best is not better by more than both are uncertain by"));
+  EXPECT_EQ(TuningDetailsJson(details, "", "")["speedup"], Json());
+  v1::ListTuningsResponse list;
+  *list.add_tunings() = details.tuning();
+  EXPECT_THAT(TuningListText(list, {}), HasSubstr("none"));
+  EXPECT_THAT(TuningListText(list, {}), HasSubstr("5.0 %")) << "what exploring cost";
+  details.mutable_tuning()->set_below_clock(true);
+  *list.mutable_tunings(0) = details.tuning();
+  EXPECT_THAT(TuningDetailsText(details, {}), HasSubstr("the clock hides which configuration is better"));
+  EXPECT_THAT(TuningListText(list, {}), HasSubstr("below clock"));
+  // Noise alone may make the sum negative.
+  details.mutable_tuning()->set_exploration_excess(-3);
+  EXPECT_THAT(TuningDetailsText(details, {}), HasSubstr("exploring cost 0 % of the whole throughput"));
+}
+
+TEST(RenderTuneTest, ValuesOfAnySizeAreShort) {
+  v1::TuningDetails details = Details();
+  v1::Tuning& tuning = *details.mutable_tuning();
+  for (const double value : {1.7e308, 5e-324}) {
+    tuning.mutable_declaration()->clear_objective();
+    tuning.set_best_value(value);
+    tuning.set_default_value(1);
+    EXPECT_LT(TuningLineText(tuning).size(), 120u);
+    EXPECT_LT(TuningDetailsText(details, {}).size(), 2000u);
+  }
 }
 
 TEST(RenderTuneTest, ResultsOfAnotherObjectiveAreNoTimes) {

@@ -75,6 +75,27 @@ TEST_F(DeclarationTest, AConstraintThatNothingSatisfies) {
   EXPECT_EQ(fusion_tuner_next(section), nullptr);
 }
 
+TEST_F(DeclarationTest, TextThatIsNotUtf8IsRefusedAtOnce) {
+  fusion_tuner_section* section = nullptr;
+  fusion_tuner_parameter* parameter = nullptr;
+  for (const char* name : {"caf\xe9", "\xff\xfe", "", "tab\t"}) {
+    EXPECT_EQ(fusion_tuner_section_create(tuner_, name, &section), FUSION_TUNER_INVALID_ARGUMENT);
+    EXPECT_THAT(fusion_tuner_message(), HasSubstr("UTF-8"));
+  }
+  EXPECT_EQ(fusion_tuner_section_create(tuner_, std::string(100'000, 'x').c_str(), &section),
+            FUSION_TUNER_INVALID_ARGUMENT);
+  EXPECT_LT(std::string(fusion_tuner_message()).size(), 1000u);
+  const char* const values[] = {"a\xe9", "b"};
+  EXPECT_EQ(fusion_tuner_enumeration(tuner_, "order", values, 2, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
+  EXPECT_EQ(fusion_tuner_integer_range(tuner_, "t\xc3", 1, 2, 1, &parameter), FUSION_TUNER_INVALID_ARGUMENT);
+  section = Section("good \xc3\xa9");
+  EXPECT_EQ(fusion_tuner_section_parameter(section, Range("tile", 0, 9)), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_tuner_section_constraint(section, "tile != '\xe9'"), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_tuner_section_objective(section, "loss", "\xb5m", 0), FUSION_TUNER_OK);
+  EXPECT_EQ(fusion_tuner_section_declare(section), FUSION_TUNER_INVALID_ARGUMENT);
+  EXPECT_THAT(fusion_tuner_message(), HasSubstr("unit of the objective"));
+}
+
 TEST_F(DeclarationTest, WhatIsDeclaredIsNotChanged) {
   fusion_tuner_section* section = TileSection("loop");
   EXPECT_EQ(fusion_tuner_section_declare(section), FUSION_TUNER_FAILED_PRECONDITION);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <random>
 #include <thread>
 #include <vector>
@@ -66,6 +68,64 @@ TEST(ExplorationBudgetTest, ThreadsTogetherKeepTheLimit) {
   EXPECT_GT(explored, 1000);
 }
 
+TEST(ExplorationBudgetTest, NoiseAloneNeitherSpendsTheBudgetNorHidesWhatIsSpent) {
+  // Every run takes one to nine times what it would alone, and all configurations are alike but for `slower`.
+  for (const double slower : {1.0, 1.5}) {
+    ExplorationBudget budget;
+    std::mt19937 random(3);
+    std::uniform_real_distribution<double> noise(1, 9);
+    constexpr double kShare = 0.02;
+    double total = 0, truly = 0;
+    int explored = 0;
+    for (int run = 0; run < 200'000; ++run) {
+      const bool exploring = run % 5 == 4 && budget.TryBegin(1);
+      const double value = noise(random) * (exploring ? slower : 1);
+      total += value;
+      budget.PayIn(kShare * value, 1);
+      if (!exploring) {
+        budget.Ran(value);
+        continue;
+      }
+      ++explored;
+      truly += 5 * (slower - 1);
+      budget.Ended(value - budget.Usual(1));
+    }
+    EXPECT_LE(truly, 1.1 * kShare * total) << slower;
+    // What costs nothing is limited by nothing but the noise of single runs.
+    EXPECT_GT(explored, slower == 1 ? 10'000 : 2000);
+  }
+}
+
+TEST(ExplorationBudgetTest, WhatWasSpentEarlierIsMadeUpFor) {
+  ExplorationBudget budget;
+  budget.Owe(10);
+  for (int run = 0; run < 500; ++run) {
+    EXPECT_FALSE(budget.TryBegin(1)) << run;
+    budget.PayIn(0.02, 1);
+  }
+  budget.PayIn(0.04, 1);
+  EXPECT_TRUE(budget.TryBegin(1));
+  budget.Cancelled();
+  // So is what was tried before anything good was known.
+  budget.Explored(1);
+  EXPECT_FALSE(budget.TryBegin(1));
+}
+
+TEST(ExplorationBudgetTest, GreatestAndLeastNumbersAreNoTrouble) {
+  for (const double value : {std::numeric_limits<double>::max(), std::numeric_limits<double>::denorm_min()}) {
+    ExplorationBudget budget;
+    for (int run = 0; run < 1000; ++run) {
+      budget.PayIn(value, value);
+      budget.Ran(value / std::numeric_limits<double>::denorm_min());
+      if (budget.TryBegin(value)) budget.Ended(run % 2 ? value : -value);
+    }
+    EXPECT_TRUE(std::isfinite(budget.Usual(value)));
+    budget.Owe(std::numeric_limits<double>::max());
+    budget.Owe(std::numeric_limits<double>::max());
+    EXPECT_FALSE(budget.TryBegin(value));
+  }
+}
+
 // Simulated times: nobody waits, runs are reported.
 class BudgetOfRunsTest : public TunerTest, public ::testing::WithParamInterface<double> {};
 
@@ -103,7 +163,7 @@ TEST_P(BudgetOfRunsTest, ExcessIsAtMostTheShareAndOneRun) {
     time += value;
     if (proposal) {
       ++explored;
-      excess += std::max(0.0, value - kBest);
+      excess += value - kBest;
       overshoot = std::max(overshoot, value - kBest);
     }
     ASSERT_LE(excess, share * time + overshoot) << "run " << run;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <thread>
 #include <vector>
@@ -127,8 +128,8 @@ TEST(OutboxTest, RunsOfTheChoiceAreJoinedAndProposalsAreNot) {
   for (double value : {1.0, 2.0, 6.0}) outbox.AddChoice(1, &a, false, value);
   outbox.AddChoice(1, &b, false, 5);
   outbox.AddChoice(1, &a, true, 0);
-  outbox.AddProposal(1, 7, {3}, false, 4);
-  outbox.AddProposal(1, 8, {3}, true, 0);
+  outbox.AddProposal(1, 7, {3}, false, 4, 0.5);
+  outbox.AddProposal(1, 8, {3}, true, 0, 0.5);
   EXPECT_TRUE(outbox.has_proposals());
   ASSERT_TRUE(outbox.Seal());
   EXPECT_FALSE(outbox.has_proposals());
@@ -171,7 +172,7 @@ TEST(OutboxTest, TheOldestAreDroppedWhenTheyBecomeTooMany) {
   Configuration first{{0}, {}};
   outbox.AddChoice(1, &first, false, 1);
   outbox.AddChoice(1, &first, false, 1);
-  for (size_t i = 1; i <= Outbox::kMostReports; ++i) outbox.AddProposal(1, i, {1}, false, 1);
+  for (size_t i = 1; i <= Outbox::kMostReports; ++i) outbox.AddProposal(1, i, {1}, false, 1, 0.5);
   EXPECT_EQ(outbox.dropped_runs(), 2u);
   outbox.AddChoice(1, &first, false, 1);  // drops a proposal, and is one of its own
   EXPECT_EQ(outbox.dropped_runs(), 3u);
@@ -182,12 +183,34 @@ TEST(OutboxTest, TheOldestAreDroppedWhenTheyBecomeTooMany) {
   EXPECT_EQ(outbox.Next()->reports(static_cast<int>(Outbox::kMostReports) - 1).count(), 2u);
 }
 
+TEST(OutboxTest, AnyPositiveValuesAreJoined) {
+  constexpr double kGreatest = std::numeric_limits<double>::max(),
+                   kLeast = std::numeric_limits<double>::denorm_min();
+  for (const std::vector<double>& values :
+       {std::vector<double>{kGreatest, 1, kGreatest}, {1e-300, 1e300}, {kLeast, kLeast, 1e-310}}) {
+    v1::TuningReport report;
+    for (const double value : values) AddValue(report, value);
+    EXPECT_TRUE(std::isfinite(report.mean()) && report.mean() > 0);
+    EXPECT_TRUE(std::isfinite(report.squared_deviations()) && report.squared_deviations() >= 0);
+    EXPECT_LE(report.minimum(), report.mean());
+  }
+}
+
+TEST(OutboxTest, AProposalTellsWhatItCostWhereThatIsKnown) {
+  Outbox outbox;
+  outbox.AddProposal(1, 5, {1}, false, 1, -0.25);
+  outbox.AddProposal(1, 6, {1}, false, 1, std::nan(""));
+  ASSERT_TRUE(outbox.Seal());
+  EXPECT_EQ(outbox.Next()->reports(0).excess(), -0.25);
+  EXPECT_FALSE(outbox.Next()->reports(1).has_excess());
+}
+
 TEST(OutboxTest, WhatARefusedSectionReportedIsDiscarded) {
   Outbox outbox;
   Configuration a{{1}, {}};
   outbox.AddChoice(1, &a, false, 1);
   outbox.AddChoice(2, &a, false, 1);
-  outbox.AddProposal(1, 5, {1}, false, 1);
+  outbox.AddProposal(1, 5, {1}, false, 1, 0.5);
   EXPECT_EQ(outbox.Discard(1), 2u);
   EXPECT_FALSE(outbox.has_proposals());
   outbox.AddChoice(2, &a, false, 1);

@@ -230,6 +230,50 @@ TEST_F(TunerTest, WhatARefusingServerSaysIsTheSectionsStatus) {
   EXPECT_EQ(server_.Runs(), 0u);
 }
 
+TEST_F(TunerTest, RefusedReportsAreSaidOnceAndCounted) {
+  server_.SetOnReport([&](const v1::TuningReport& report) {
+    v1::TuneResponse response;
+    response.mutable_refused()->set_section(report.section());
+    response.mutable_refused()->set_runs(report.count());
+    response.mutable_refused()->mutable_status()->set_code(3);
+    response.mutable_refused()->mutable_status()->set_message("it cannot be true");
+    server_.SendLocked(response);
+  });
+  Create();
+  fusion_tuner_section* section = TileSection();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(fusion_tuner_report(section, 1), FUSION_TUNER_OK);
+    ASSERT_EQ(fusion_tuner_flush(tuner_, 20), FUSION_TUNER_OK) << fusion_tuner_message();
+  }
+  EXPECT_EQ(Counters().reported, 20u);
+  EXPECT_EQ(Counters().refused, 20u);
+  EXPECT_EQ(Counters().acknowledged, 0u);
+  EXPECT_EQ(Counters().dropped, 0u);
+  EXPECT_THAT(Notices(), ::testing::ElementsAre(HasSubstr("it cannot be true")));
+  EXPECT_EQ(fusion_tuner_section_status(section), FUSION_TUNER_OK);
+}
+
+TEST_F(TunerTest, WhatEarlierProgramsExploredTooMuchIsMadeUpFor) {
+  server_.SetChoice([](const v1::DeclareSection&) {
+    v1::TuningChoice choice = ChoiceOf({10}, 1, v1::BOUNDED, 0.1);
+    choice.set_exploration_excess(20);
+    choice.set_total_value(100);
+    for (int i = 1; i <= 40; ++i) AddProposal(choice, static_cast<uint64_t>(i), {20});
+    return choice;
+  });
+  Create();
+  fusion_tuner_section* section = TileSection();
+  ASSERT_TRUE(WaitForBest(section, 10));
+  int first = 0;
+  for (int run = 1; run <= 200 && first == 0; ++run) {
+    if (fusion_tuner_next(section)->integer == 20) first = run;
+    fusion_tuner_report(section, 1);
+  }
+  // A tenth of 100 was allowed, so 10 were too much: a hundred runs.
+  EXPECT_GE(first, 100);
+  EXPECT_LE(first, 120);
+}
+
 TEST_F(TunerTest, ChoicesThatTheParametersCannotHaveAreIgnored) {
   server_.SetChoice([](const v1::DeclareSection&) {
     v1::TuningChoice choice = ChoiceOf({500}, 1, v1::CONVERGED);

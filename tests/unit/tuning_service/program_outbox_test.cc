@@ -62,6 +62,21 @@ TEST(ProgramOutboxTest, EndWakesWhoeverWaits) {
   EXPECT_TRUE(absl::IsAborted(*outbox.ended()));
 }
 
+TEST(ProgramOutboxTest, WhatIsRefusedOfASectionIsOneMessageBeforeItsAcknowledgement) {
+  ProgramOutbox outbox([] {});
+  outbox.AddAcknowledged(1);
+  for (int i = 0; i < 1000; ++i)
+    outbox.AddRefused(3, absl::InvalidArgumentError("reason " + std::to_string(i)), 2);
+  outbox.AddAcknowledged(2);
+  const std::optional<v1::TuneResponse> refused = outbox.Next();
+  ASSERT_TRUE(refused && refused->has_refused());
+  EXPECT_EQ(refused->refused().section(), 3u);
+  EXPECT_EQ(refused->refused().runs(), 2000u);
+  EXPECT_EQ(refused->refused().status().message(), "reason 999");
+  EXPECT_EQ(outbox.Next()->acknowledged().sequence(), 2u);
+  EXPECT_FALSE(outbox.Next().has_value());
+}
+
 TEST(ProgramOutboxTest, AnswersToTheSameSectionAreOne) {
   ProgramOutbox outbox([] {});
   v1::Declared declared;

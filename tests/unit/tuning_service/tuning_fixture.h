@@ -94,6 +94,7 @@ class TestProgram {
     return Run(std::vector<double>(values.begin(), values.end()), value, proposal.id(), handle);
   }
 
+  TuningProgram& program() { return *program_; }
   absl::Status Send(const v1::ReportBatch& batch) { return registry_.Report(*program_, batch); }
   // As the next batch.
   absl::Status Report(const std::vector<v1::TuningReport>& reports, int wanted = -1, uint32_t handle = 1) {

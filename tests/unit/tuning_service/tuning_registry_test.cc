@@ -164,7 +164,7 @@ TEST_F(TuningRegistryTest, SequencesThatAreNone) {
   EXPECT_TRUE(program.Send(batch).ok());
 }
 
-TEST_F(TuningRegistryTest, NonsenseEndsItsSectionAlone) {
+TEST_F(TuningRegistryTest, NonsenseIsRefusedAlone) {
   const double kNan = std::numeric_limits<double>::quiet_NaN(),
                kInfinite = std::numeric_limits<double>::infinity();
   struct Case {
@@ -183,6 +183,7 @@ TEST_F(TuningRegistryTest, NonsenseEndsItsSectionAlone) {
       {"negative deviations", [](auto& r) { r.set_squared_deviations(-1); }, "squared_deviations"},
       {"proposal", [](auto& r) { r.set_proposal(UINT64_MAX); }, "proposal"},
       {"not on the grid", [](auto& r) { r.mutable_configuration()->set_values(0, 8.5); }, "tile"},
+      {"excess", [&](auto& r) { r.set_excess(kNan); }, "excess: must be finite"},
       {"outside", [](auto& r) { r.mutable_configuration()->set_values(0, 65); }, "tile"},
       {"not a number", [&](auto& r) { r.mutable_configuration()->set_values(0, kNan); }, "tile"},
       {"dimensions", [](auto& r) { r.mutable_configuration()->add_values(1); }, ""},
@@ -191,21 +192,189 @@ TEST_F(TuningRegistryTest, NonsenseEndsItsSectionAlone) {
     SCOPED_TRACE(c.name);
     TestProgram program(*registry_, c.name);
     const std::string name = program.Declare(SectionOf(kTile), 1).tuning();
-    program.Declare(SectionOf(kTile, "other"), 2);
+    const std::string other = program.Declare(SectionOf(kTile, "other"), 2).tuning();
     v1::TuningReport bad = TestProgram::Run({8}, 2);
     c.spoil(bad);
-    const uint64_t before = Get(name).runs();
+    const uint64_t before = Get(name).runs(), before_of_other = Get(other).runs();
     ASSERT_TRUE(program.Report({bad, TestProgram::Run({8}, 2), TestProgram::Run({8}, 2, 0, 2)}).ok());
-    const v1::Declared told = program.Expect(&v1::TuneResponse::has_declared).declared();
+    const v1::ReportRefused told = program.Expect(&v1::TuneResponse::has_refused).refused();
     EXPECT_EQ(told.section(), 1u);
     EXPECT_EQ(told.status().code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
     EXPECT_THAT(told.status().message(), HasSubstr(c.said));
+    EXPECT_EQ(told.runs(), bad.count());
     program.ExpectAcknowledged(1);
-    EXPECT_EQ(Get(name).runs(), before);
-    EXPECT_EQ(Get(name).programs(), 0u);
+    EXPECT_EQ(Get(name).runs(), before + 1) << "the other report of the section";
+    EXPECT_EQ(Get(other).runs(), before_of_other + 1);
+    EXPECT_EQ(Get(name).programs(), 1u) << "it is tuned as before";
   }
-  v1::ListTuningsRequest all;
-  EXPECT_EQ(registry_->List(all)->tunings(0).runs(), std::size(cases));  // of the other sections
+}
+
+TEST_F(TuningRegistryTest, AnythingPositiveIsStoredAndKeepsNobodyElseFromTheDisk) {
+  TestProgram absurd(*registry_, "absurd"), other(*registry_, "other");
+  const std::string name = absurd.Declare(SectionOf(kTile)).tuning();
+  const std::string good = other.Declare(SectionOf(kTile, "other")).tuning();
+  constexpr double kGreatest = std::numeric_limits<double>::max(),
+                   kLeast = std::numeric_limits<double>::denorm_min();
+  // Sums, squares and counts of these are all beyond what a row can hold.
+  uint64_t runs = 0;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<v1::TuningReport> reports;
+    for (const double value : {kGreatest, 1e-300, 1e200, kLeast, 1.0}) {
+      v1::TuningReport report = TestProgram::Run({8}, value);
+      report.set_count(uint64_t{1} << 50);
+      report.set_failures(round == 0 ? 1 : 0);
+      report.set_squared_deviations(value == kGreatest ? kGreatest : 0);
+      report.set_excess(value == 1e200 ? -kGreatest : value);
+      reports.push_back(report);
+      reports.push_back(TestProgram::Run({static_cast<double>(9 + round)}, value));
+      runs += report.count() + 1;
+    }
+    ASSERT_TRUE(absurd.Report(reports).ok());
+    ASSERT_TRUE(other.Report({TestProgram::Run({8}, 2)}).ok());
+  }
+  absurd.ExpectAcknowledged(absurd.sequence);
+  other.ExpectAcknowledged(other.sequence);
+  EXPECT_EQ(Get(good).runs(), 3u);
+  const v1::Tuning tuning = Get(name);
+  EXPECT_EQ(tuning.runs(), std::min(runs, uint64_t{1} << 53));
+  EXPECT_EQ(tuning.total_value(), kGreatest);
+  EXPECT_TRUE(std::isfinite(tuning.exploration_excess()));
+  for (const v1::ConfigurationStatistics& statistics : registry_->Details(name)->configurations()) {
+    EXPECT_TRUE(std::isfinite(statistics.mean()) && statistics.mean() > 0) << statistics.ShortDebugString();
+    EXPECT_TRUE(std::isfinite(statistics.standard_deviation()));
+    EXPECT_TRUE(std::isfinite(statistics.expected()));
+    EXPECT_TRUE(std::isfinite(statistics.relative_error()));
+  }
+  // All is read again, and goes on.
+  absurd.Disconnect();
+  other.Disconnect();
+  Restart();
+  TestProgram again(*registry_, "again");
+  EXPECT_EQ(again.Declare(SectionOf(kTile)).status().code(), 0);
+  ASSERT_TRUE(again.Report({TestProgram::Run({8}, kGreatest)}, 1).ok());
+  again.ExpectAcknowledged(1);
+  EXPECT_EQ(again.ExpectProposals(1).size(), 1u);
+}
+
+TEST_F(TuningRegistryTest, AProposalWithoutAUsableReportMakesRoomForTheNext) {
+  TestProgram program(*registry_, "p");
+  program.Declare(SectionOf(kTile));
+  ASSERT_TRUE(program.Report({}, 1).ok());
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<v1::TuningProposal> proposals = program.ExpectProposals(1);
+    ASSERT_EQ(proposals.size(), 1u);
+    ASSERT_TRUE(program.Report({TestProgram::Run(proposals[0], -1)}, 1).ok());
+    EXPECT_EQ(program.Expect(&v1::TuneResponse::has_refused).refused().runs(), 1u);
+  }
+}
+
+TEST_F(TuningRegistryTest, TheBestIsTheFirstOfTheTableByWhatIsKnown) {
+  TestProgram program(*registry_, "p");
+  const std::string name = program.Declare(SectionOf(kTile)).tuning();
+  // 30 was lucky once; 20 is known well, and better than the default.
+  std::vector<v1::TuningReport> reports;
+  for (int i = 0; i < 20; ++i) {
+    reports.push_back(TestProgram::Run({20}, 1 + 0.1 * (i % 3 - 1)));
+    reports.push_back(TestProgram::Run({8}, 2 + 0.2 * (i % 3 - 1)));
+  }
+  reports.push_back(TestProgram::Run({30}, 0.97));
+  ASSERT_TRUE(program.Report(reports).ok());
+  program.ExpectAcknowledged(1);
+  const v1::TuningDetails details = *registry_->Details(name);
+  ASSERT_EQ(details.configurations_size(), 3);
+  EXPECT_EQ(details.configurations(0).configuration().values(0), 20);
+  EXPECT_EQ(details.configurations(1).configuration().values(0), 30) << "its mean is the lowest";
+  for (int i = 1; i < 3; ++i)
+    EXPECT_LE(details.configurations(i - 1).expected(), details.configurations(i).expected());
+  EXPECT_EQ(details.tuning().best().values(0), 20);
+  EXPECT_EQ(details.tuning().best_value(), details.configurations(0).mean());
+  EXPECT_EQ(details.tuning().best_relative_error(), details.configurations(0).relative_error());
+  EXPECT_TRUE(details.tuning().better_than_default());
+  EXPECT_NEAR(details.tuning().default_value(), 2, 0.05);
+  EXPECT_FALSE(details.tuning().below_clock());
+  // The program is told the same one.
+  const v1::TuneResponse told = program.Expect([](const v1::TuneResponse& response) {
+    return response.has_choice() && response.choice().best().values(0) == 20;
+  });
+  EXPECT_NEAR(told.choice().expected_value(), details.tuning().best_value(), 1e-12);
+}
+
+TEST_F(TuningRegistryTest, WhatIsNotToldApartFromTheDefaultIsNotBetter) {
+  TestProgram program(*registry_, "p");
+  const std::string name = program.Declare(SectionOf(kTile)).tuning();
+  std::vector<v1::TuningReport> reports;
+  for (int i = 0; i < 9; ++i) {
+    reports.push_back(TestProgram::Run({20}, 1 + 0.5 * (i % 3 - 1)));
+    reports.push_back(TestProgram::Run({8}, 1.06 + 0.5 * (i % 3 - 1)));
+  }
+  ASSERT_TRUE(program.Report(reports).ok());
+  program.ExpectAcknowledged(1);
+  const v1::Tuning tuning = Get(name);
+  EXPECT_EQ(tuning.best().values(0), 20);
+  EXPECT_FALSE(tuning.better_than_default());
+}
+
+TEST_F(TuningRegistryTest, RunsBelowTheClockAreCalledSo) {
+  TestProgram program(*registry_, "p");
+  v1::SectionDeclaration declaration = SectionOf(kTile);
+  declaration.set_clock_seconds(1e-6);
+  const std::string name = program.Declare(declaration).tuning();
+  std::vector<v1::TuningReport> reports;
+  for (int i = 0; i < 9; ++i) {
+    reports.push_back(TestProgram::Run({20}, 2e-6));
+    reports.push_back(TestProgram::Run({8}, 8e-6));
+  }
+  ASSERT_TRUE(program.Report(reports).ok());
+  program.ExpectAcknowledged(1);
+  EXPECT_TRUE(Get(name).below_clock());
+  EXPECT_FALSE(Get(name).better_than_default());
+  // What is no time is told by no clock.
+  declaration = SectionOf(kTile, "other");
+  declaration.mutable_objective()->set_name("loss");
+  declaration.mutable_objective()->set_unit("1");
+  const std::string loss = program.Declare(declaration, 2).tuning();
+  for (v1::TuningReport& report : reports) report.set_section(2);
+  ASSERT_TRUE(program.Report(reports).ok());
+  program.ExpectAcknowledged(2);
+  EXPECT_FALSE(Get(loss).below_clock());
+  EXPECT_TRUE(Get(loss).better_than_default());
+}
+
+TEST_F(TuningRegistryTest, WhatExploringCostIsWhatTheProgramSaysAndIsToldToLaterOnes) {
+  const auto cost = [&](TestProgram& program) { return program.ExpectChoice(); };
+  {
+    TestProgram program(*registry_, "p");
+    const std::string name = program.Declare(SectionOf(kTile)).tuning();
+    EXPECT_EQ(cost(program).total_value(), 0);
+    ASSERT_TRUE(program.Report({TestProgram::Run({8}, 2)}, 2).ok());
+    const std::vector<v1::TuningProposal> proposals = program.ExpectProposals(2);
+    v1::TuningReport dear = TestProgram::Run(proposals[0], 5), cheap = TestProgram::Run(proposals[1], 2);
+    dear.set_excess(2.5);
+    cheap.set_excess(-0.5);
+    ASSERT_TRUE(program.Report({dear, cheap}).ok());
+    program.ExpectAcknowledged(program.sequence);
+    EXPECT_DOUBLE_EQ(Get(name).exploration_excess(), 2);
+    EXPECT_DOUBLE_EQ(Get(name).total_value(), 9);
+  }
+  TestProgram later(*registry_, "later");
+  later.Declare(SectionOf(kTile));
+  const v1::TuningChoice choice = cost(later);
+  EXPECT_DOUBLE_EQ(choice.exploration_excess(), 2);
+  EXPECT_DOUBLE_EQ(choice.total_value(), 9);
+}
+
+TEST_F(TuningRegistryTest, ADeclarationThatCannotBeReadIsRefusedAlone) {
+  TestProgram program(*registry_, "p");
+  const std::string name = program.Declare(SectionOf(kTile), 1).tuning();
+  ASSERT_TRUE(
+      registry_->RefuseDeclaration(program.program(), 2, absl::InvalidArgumentError("not UTF-8")).ok());
+  const v1::Declared told = program.Expect(&v1::TuneResponse::has_declared).declared();
+  EXPECT_EQ(told.section(), 2u);
+  EXPECT_EQ(told.status().code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
+  ASSERT_TRUE(program.Report({TestProgram::Run({8}, 2), TestProgram::Run({8}, 2, 0, 2)}).ok());
+  EXPECT_EQ(program.Expect(&v1::TuneResponse::has_refused).refused().section(), 2u);
+  program.ExpectAcknowledged(1);
+  EXPECT_EQ(Get(name).runs(), 1u);
 }
 
 TEST_F(TuningRegistryTest, UnknownSectionIsSaid) {
@@ -214,6 +383,9 @@ TEST_F(TuningRegistryTest, UnknownSectionIsSaid) {
   const v1::Declared told = program.Expect(&v1::TuneResponse::has_declared).declared();
   EXPECT_EQ(told.section(), 77u);
   EXPECT_EQ(told.status().code(), static_cast<int>(absl::StatusCode::kNotFound));
+  const v1::ReportRefused refused = program.Expect(&v1::TuneResponse::has_refused).refused();
+  EXPECT_EQ(refused.section(), 77u);
+  EXPECT_EQ(refused.runs(), 2u);
   program.ExpectAcknowledged(1);
   EXPECT_TRUE(program.Received().empty());
 }
