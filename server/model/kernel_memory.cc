@@ -165,9 +165,9 @@ void LearnFromCover(double measured_seconds, double measured_deviation,
   for (const auto& [kernel, count] : times) {
     const double gain = own_variance(*kernel, count) / variance;
     if (gain == 0) continue;
-    // No kernel takes less than a tenth of what was believed: the others were too slow then.
-    kernel->seconds =
-        std::max(kernel->seconds + gain * (measured_seconds - expected) / count, kernel->seconds / 10);
+    // Of several, no kernel takes less than a tenth of what was believed: the others were too slow then.
+    kernel->seconds = std::max(kernel->seconds + gain * (measured_seconds - expected) / count,
+                               shared ? kernel->seconds / 10 : 0);
     kernel->deviation =
         std::max(kernel->deviation * std::sqrt(std::max(1 - gain, 0.0)), shared ? kSharedCoverDeviation : 0);
   }
