@@ -119,7 +119,7 @@ class Submitter:
         """Seconds of each candidate of `choices`, by its key, from one submit that times every candidate of the search, and where one is
         not among these from one that asks for its kernels."""
         found = {}
-        for candidate in self.submit(example, data, "--measure-all", "--candidates", "60")["timed"]:
+        for candidate in self.submit(example, data, "--measure-all")["timed"]:
             found.setdefault(candidate["key"], candidate["seconds"])
         for choice in choices:
             if choice["key"] in found:

@@ -46,10 +46,15 @@ FUSION_HERE_AND_AS_TEXT(
       return (i | n) >> 32 ? i / n : (long long)((unsigned)i / (unsigned)n);
     }
 
+    /* Between two numbers, also where their difference is too large for a number. */
+    inline double Between(double lower, double upper, double share) {
+      return 2 * (lower / 2 + (upper / 2 - lower / 2) * share);
+    }
+
     /* Entry i of an input that has no peak there. */
     inline double PlainEntry(const InputRule& rule, unsigned long long key, long long i) {
       double unit = UnitEntry(key, i, rule.bits);
-      if (rule.kind == 1) return rule.lower + (rule.upper - rule.lower) * unit;
+      if (rule.kind == 1) return Between(rule.lower, rule.upper, unit);
       if (rule.kind == 2) {
         double number = rule.lower + (double)(long long)(unit * (rule.upper - rule.lower + 1));
         return (rule.nonzero && number == 0 ? rule.upper : number) * rule.unit;
@@ -67,7 +72,7 @@ FUSION_HERE_AND_AS_TEXT(
       }
       if (rule.kind == 4) /* one is above 1 / n by as much as the other is below */
         return (alone ? 1.0 : column % 2 ? 1 - 0.9 * of_pair : 1 + 0.9 * of_pair) / n;
-      if (rule.kind == 5) return rule.lower + (rule.upper - rule.lower) * (((double)column + unit) / n);
+      if (rule.kind == 5) return Between(rule.lower, rule.upper, ((double)column + unit) / n);
       if (rule.kind == 6)
         return (long long)(MixBits(key ^ MixBits((unsigned long long)line)) %
                            (unsigned long long)rule.columns) == column
@@ -91,7 +96,7 @@ FUSION_HERE_AND_AS_TEXT(
         peak = rule.peaks == 1 ? column == rule.columns - 1 || (rule.rows > 1 && row == rule.rows - 1)
                                : column == 0 || (rule.rows > 1 && row == 0);
       }
-      return peak ? rule.peak_lower + (rule.peak_upper - rule.peak_lower) * UnitEntry(key, i, rule.bits)
+      return peak ? Between(rule.peak_lower, rule.peak_upper, UnitEntry(key, i, rule.bits))
                   : PlainEntry(rule, key, i);
     }
 

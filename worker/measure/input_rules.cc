@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "worker/measure/host_data.h"
@@ -20,6 +21,14 @@ constexpr int64_t kEntriesOfLane = 8;
 
 // The default ranges are these, or those that the server has found the functions to ask for.
 bool HasRange(const v1::InputValues& values) { return values.upper() > values.lower(); }
+
+// The next number of the type above `number`, or below it.
+double NextAbove(double number, v1::DataType type) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return type == v1::F64 ? std::nextafter(number, kInfinity)
+                         : std::nextafter(static_cast<float>(number), static_cast<float>(kInfinity));
+}
+double NextBelow(double number, v1::DataType type) { return -NextAbove(-number, type); }
 
 // Data without a range of their own: any numbers of the sides of 0 that the domain allows, `size` in
 // magnitude.
@@ -56,10 +65,10 @@ void ApplyWithin(const DataPattern& pattern, InputRule* rule) {
     if (pattern.small) {
       rule->lower = whole ? std::ceil(middle) : middle;
       rule->peak_lower = lower;
-      rule->peak_upper = whole ? lower : lower + (upper - lower) / 16;
+      rule->peak_upper = whole ? lower : lower + (upper / 16 - lower / 16);
     } else {
       rule->upper = whole ? std::floor(middle) : middle;
-      rule->peak_lower = whole ? upper : upper - (upper - lower) / 16;
+      rule->peak_lower = whole ? upper : upper - (upper / 16 - lower / 16);
       rule->peak_upper = upper;
     }
   }
@@ -104,8 +113,10 @@ InputRule RuleOf(const v1::Buffer& input, const DataPattern& pattern) {
       rule.lower = input.domain() == v1::REAL ? -0.5 : 0.25;
       rule.upper = input.domain() == v1::REAL ? 1 : 1.25;
     }
-  } else if (rule.kind == v1::InputValues::SORTED && !HasRange(values)) {
-    rule.upper = 1;
+  } else if (rule.kind == v1::InputValues::UNIFORM || rule.kind == v1::InputValues::SORTED) {
+    // Neither bound is a value.
+    rule.lower = NextAbove(rule.lower, input.data_type());
+    rule.upper = NextBelow(rule.upper, input.data_type());
   } else if (rule.kind == v1::InputValues::UNIT_ROWS) {
     rule.lower = std::sqrt(2.0 / static_cast<double>(rule.columns));
     rule.upper = std::sqrt(1.0 / static_cast<double>(rule.columns));

@@ -13,8 +13,8 @@ class MachineLoad {
   // `root`: where /proc and /sys are found.
   explicit MachineLoad(std::filesystem::path root = "/");
 
-  // Sets processor_mhz (the mean of all processors, now), load (threads that could run when this began and now,
-  // but for the caller, over the processors) and stolen_share (of the processors' time since it began).
+  // Sets processor_mhz (the mean of all processors, now), load (threads that could run when this began and
+  // now, but for the caller, over the processors) and stolen_share (of the processors' time since it began).
   void Describe(v1::MeasurementConditions* conditions) const;
 
  private:

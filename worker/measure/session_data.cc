@@ -57,11 +57,22 @@ int64_t Entries(const v1::Buffer& buffer) {
   return buffer.rows() > 0 && padding > 0 ? buffer.rows() * buffer.columns() : buffer.count();
 }
 
+int64_t EntryBytes(const v1::Buffer& buffer) { return buffer.data_type() == v1::F64 ? 8 : 4; }
+
+// The rows of a file, which has them one right behind the other, as they lie in the buffer; NaN lies between.
+std::string WithPadding(const std::string& rows, const v1::Buffer& buffer) {
+  if (Entries(buffer) == buffer.count()) return rows;
+  std::string padded(buffer.count() * EntryBytes(buffer), '\xff');
+  const int64_t row_bytes = buffer.columns() * EntryBytes(buffer);
+  for (int64_t row = 0; row < buffer.rows(); ++row)
+    padded.replace(row * buffer.row_stride() * EntryBytes(buffer), row_bytes, rows, row * row_bytes,
+                   row_bytes);
+  return padded;
+}
+
 }  // namespace
 
-int64_t BufferBytes(const v1::Buffer& buffer) {
-  return buffer.count() * (buffer.data_type() == v1::F64 ? 8 : 4);
-}
+int64_t BufferBytes(const v1::Buffer& buffer) { return buffer.count() * EntryBytes(buffer); }
 
 std::string SessionData::Key(const v1::Session& session) {
   v1::Session data = session;
@@ -117,11 +128,11 @@ absl::Status SessionData::Build(const BinaryMap& binaries, ActivityPage* activit
     place.key = MixBits(session_.seed()) ^ MixBits(static_cast<uint64_t>(buffer.id()) + 1);
     if (buffer.values().kind() == v1::InputValues::FILE) {
       const auto found = binaries.find(buffer.values().blob());
-      if (found == binaries.end() || static_cast<int64_t>(found->second.size()) != BufferBytes(buffer))
+      const int64_t bytes = Entries(buffer) * EntryBytes(buffer);
+      if (found == binaries.end() || static_cast<int64_t>(found->second.size()) != bytes)
         return absl::InvalidArgumentError(absl::StrCat("the entries of the input ", buffer.name(),
-                                                       " are missing, or not ", BufferBytes(buffer),
-                                                       " bytes"));
-      place.content = found->second;
+                                                       " are missing, or not ", bytes, " bytes"));
+      place.content = WithPadding(found->second, buffer);
     }
     FUSION_RETURN_IF_ERROR(FillInput(&place));
     if (buffer.by_value()) {

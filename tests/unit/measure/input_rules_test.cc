@@ -56,8 +56,9 @@ TEST(RuleOfTest, PositiveDefiniteMatricesAreSymmetricAndDominatedByTheirDiagonal
         EXPECT_LE(a[row * n + row], 2);
       }
     }
-    if (n > 1) EXPECT_NE(std::vector<double>(all.begin(), all.begin() + n * n),
-                         std::vector<double>(all.begin() + n * n, all.begin() + 2 * n * n));
+    if (n > 1)
+      EXPECT_NE(std::vector<double>(all.begin(), all.begin() + n * n),
+                std::vector<double>(all.begin() + n * n, all.begin() + 2 * n * n));
   }
 }
 
@@ -103,7 +104,8 @@ TEST(RuleOfTest, IntegersAreWholeAndHaveBothEnds) {
 TEST(RuleOfTest, WholeNumbersAreNeverZeroAndNegativeOnesAreBelowIt) {
   const std::vector<double> whole = Entries(Matrix(v1::InputValues::DEFAULT, 20, 30), {.kind = Kind::kWhole});
   EXPECT_EQ(std::set<double>(whole.begin(), whole.end()), (std::set<double>{-3, -2, -1, 1, 2, 3}));
-  const std::vector<double> negative = Entries(Matrix(v1::InputValues::DEFAULT, 20, 30), {.kind = Kind::kNegative});
+  const std::vector<double> negative =
+      Entries(Matrix(v1::InputValues::DEFAULT, 20, 30), {.kind = Kind::kNegative});
   EXPECT_EQ(std::set<double>(negative.begin(), negative.end()), (std::set<double>{-3, -2, -1}));
 }
 
@@ -116,6 +118,7 @@ TEST(RuleOfTest, EveryPatternKeepsToTheRangeThatWasAskedFor) {
         for (double entry : Entries(Range(v1::InputValues::UNIFORM, lower, upper), pattern)) {
           EXPECT_GE(entry, lower) << kind;
           EXPECT_LE(entry, upper) << kind;
+          if (kind == 0) EXPECT_TRUE(entry != lower && entry != upper) << "neither bound is a value";
         }
         for (double entry : Entries(Range(v1::InputValues::INTEGERS, -2, 7), pattern)) {
           EXPECT_GE(entry, -2) << kind;
@@ -123,6 +126,14 @@ TEST(RuleOfTest, EveryPatternKeepsToTheRangeThatWasAskedFor) {
           EXPECT_EQ(entry, std::floor(entry)) << kind;
         }
       }
+}
+
+TEST(RuleOfTest, RangesMayBeAsWideAsTheTypeAndAsNarrowAsTwoOfItsSteps) {
+  v1::Buffer wide = Range(v1::InputValues::UNIFORM, -1.7e308, 1.7e308);
+  for (double entry : Entries(wide)) EXPECT_TRUE(std::isfinite(entry));
+  v1::Buffer narrow = Range(v1::InputValues::UNIFORM, 0, 3e-45);  // of f32 there is one number between
+  narrow.set_data_type(v1::F32);
+  for (double entry : Entries(narrow)) EXPECT_EQ(static_cast<float>(entry), 1.4e-45f);
 }
 
 TEST(RuleOfTest, PositiveInputsStayPositiveInEveryPattern) {
@@ -142,7 +153,8 @@ TEST(RuleOfTest, PeaksAreBeyondAllOtherEntries) {
       input.set_domain(domain);
       const std::vector<double> last = Entries(input, {.kind = Kind::kLast, .small = small}),
                                 first = Entries(input, {.kind = Kind::kFirst, .small = small}),
-                                some = Entries(input, {.kind = Kind::kClass, .small = small, .step = 8, .phase = 3});
+                                some = Entries(input,
+                                               {.kind = Kind::kClass, .small = small, .step = 8, .phase = 3});
       std::vector<double> peaks[3], others[3];
       for (int64_t i = 0; i < input.count(); ++i) {
         const int64_t row = i / 30, column = i % 30;

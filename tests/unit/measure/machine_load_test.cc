@@ -30,7 +30,8 @@ TEST_F(MachineLoadTest, SaysWhatWantedToRunAndWhatWasStolenMeanwhile) {
   const MachineLoad load(root_);
   // 1,000 ticks later, of which 250 were stolen; eight threads beside the one that reads.
   Write("proc/stat",
-        "cpu  600 0 100 950 60 0 0 290 9 0\ncpu0 300 0 50 475 30 0 0 145 9 0\ncpu1 300 0 50 475 30 0 0 145 0 0\n"
+        "cpu  600 0 100 950 60 0 0 290 9 0\ncpu0 300 0 50 475 30 0 0 145 9 0\ncpu1 300 0 50 475 30 0 0 145 0 "
+        "0\n"
         "procs_running 9\n");
   v1::MeasurementConditions conditions;
   load.Describe(&conditions);

@@ -1,5 +1,5 @@
-// What verification sees: programs with one fault each, which random data alone do not show, and right programs that
-// rounding keeps far from f64.
+// What verification sees: programs with one fault each, which random data alone do not show, and right
+// programs that rounding keeps far from f64.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,9 +48,11 @@ class VerificationTest : public ::testing::Test {
     SetMatrix(kOutput, name, 0, columns, task_.mutable_session()->add_outputs());
     task_.mutable_session()->add_tolerances(tolerance);
   }
-  // A kernel for each body, one after the other. A body says T for the type of entries, and has a pointer to each input, to
-  // the output and, for what one kernel leaves to the next, to `t`, which is as long as the output.
-  v1::Program Compute(const std::string& name, const std::vector<std::string>& bodies, bool is_reference = false) {
+  // A kernel for each body, one after the other. A body says T for the type of entries, and has a pointer to
+  // each input, to the output and, for what one kernel leaves to the next, to `t`, which is as long as the
+  // output.
+  v1::Program Compute(const std::string& name, const std::vector<std::string>& bodies,
+                      bool is_reference = false) {
     constexpr int kTemporary = 50;
     const v1::Session& session = task_.session();
     v1::Program program;
@@ -62,14 +64,16 @@ class VerificationTest : public ::testing::Test {
     }
     for (size_t k = 0; k < bodies.size(); ++k) {
       const std::string kernel = absl::StrCat(name, k);
-      std::string source = absl::StrCat("#include <cmath>\n#include <limits>\ntypedef ", is_reference ? "double" : "float",
-                                        " T;\nextern \"C\" void ", kernel, "(long long, void* const* a) {\n");
+      std::string source =
+          absl::StrCat("#include <cmath>\n#include <limits>\ntypedef ", is_reference ? "double" : "float",
+                       " T;\nextern \"C\" void ", kernel, "(long long, void* const* a) {\n");
       v1::Launch* launch = program.add_launches();
       launch->set_kernel(kernel);
       launch->set_grid(1);
       launch->set_threads(64);
       const auto add_pointer = [&](int id, const std::string& type, const std::string& variable) {
-        absl::StrAppend(&source, type, "* ", variable, " = *(", type, "**)a[", launch->arguments_size(), "];\n");
+        absl::StrAppend(&source, type, "* ", variable, " = *(", type, "**)a[", launch->arguments_size(),
+                        "];\n");
         launch->add_arguments()->set_buffer(id);
       };
       for (const v1::Buffer& input : session.inputs()) add_pointer(input.id(), "const T", input.name());
@@ -193,12 +197,13 @@ TEST_F(VerificationTest, AZeroThatRoundingKeepsFromF64IsNoError) {
   SetOutput("y", 1000, 1e-6);
   const std::string third = "for (int i = 0; i < 1000; ++i) t[i] = x[i] / 3;\n",
                     times = "for (int i = 0; i < 1000; ++i) y[i] = t[i] * 3 - x[i];\n";
-  const v1::TimeResult result =
-      Measure({third, times}, {"for (int i = 0; i < 1000; ++i) y[i] = 0;\n"});
+  const v1::TimeResult result = Measure({third, times}, {"for (int i = 0; i < 1000; ++i) y[i] = 0;\n"});
   EXPECT_EQ(result.programs(0).outcome(), v1::OK) << result.programs(0).message();
   EXPECT_EQ(result.programs(0).max_relative_error(), 0);
   // As large a value as rounding never gives is an error all the same.
-  EXPECT_EQ(Measure({third, times}, {"for (int i = 0; i < 1000; ++i) y[i] = i == 500 ? 1e-3f : 0;\n"}).programs(0).outcome(),
+  EXPECT_EQ(Measure({third, times}, {"for (int i = 0; i < 1000; ++i) y[i] = i == 500 ? 1e-3f : 0;\n"})
+                .programs(0)
+                .outcome(),
             v1::WRONG_RESULT);
 }
 
@@ -208,11 +213,13 @@ TEST_F(VerificationTest, AnEntryThatF32CannotTellIsExcusedAndRemarkedOn) {
   SetOutput("y", 100003, 1e-6);
   const std::string body = "for (int i = 0; i < 100003; ++i) y[i] = 1 / (a[i] - b[i]);\n";
   // Another order of the same operations: as good, not the same.
-  const std::string other = "for (int i = 0; i < 100003; ++i) { T d = (a[i] + 1) - (b[i] + 1); y[i] = 1 / d; }\n";
+  const std::string other =
+      "for (int i = 0; i < 100003; ++i) { T d = (a[i] + 1) - (b[i] + 1); y[i] = 1 / d; }\n";
   const v1::TimeResult result = Measure({body}, {other});
   EXPECT_EQ(result.programs(0).outcome(), v1::OK) << result.programs(0).message();
   ASSERT_EQ(result.unfused().remarks_size(), 1);
-  EXPECT_THAT(result.unfused().remarks(0), ::testing::HasSubstr("y is ill-conditioned on these data: f32 keeps"));
+  EXPECT_THAT(result.unfused().remarks(0),
+              ::testing::HasSubstr("y is ill-conditioned on these data: f32 keeps"));
   // What is wrong is still caught.
   ExpectCaught(body, "1 / (a[i] - b[i])", "1 / (a[i] - b[i]) * T(1.001)");
 }

@@ -116,9 +116,12 @@ TEST_F(InputFilesTest, StayUntilTheJobHasEnded) {
   ASSERT_TRUE(HoldInputFiles(*store_, job, source, kNow).ok());
   EXPECT_FALSE(Trimmed(kept));
   EXPECT_TRUE(Trimmed(other));
-  JobUpdate end;
-  end.state = JobState::kSucceeded;
-  ASSERT_TRUE(store_->UpdateJob(job, end, kLater).ok());
+  for (const JobState state : {JobState::kRunning, JobState::kSucceeded}) {
+    EXPECT_FALSE(Trimmed(kept));
+    JobUpdate update;
+    update.state = state;
+    ASSERT_TRUE(store_->UpdateJob(job, update, kLater).ok());
+  }
   EXPECT_TRUE(Trimmed(kept));
   EXPECT_TRUE(absl::IsFailedPrecondition(CheckInputFiles(*store_, "eva", source)));
   // Uploaded again they are there again.
