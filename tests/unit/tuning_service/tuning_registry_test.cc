@@ -239,7 +239,8 @@ TEST_F(TuningRegistryTest, AnythingPositiveIsStoredAndKeepsNobodyElseFromTheDisk
   EXPECT_EQ(tuning.runs(), std::min(runs, uint64_t{1} << 53));
   EXPECT_EQ(tuning.total_value(), kGreatest);
   EXPECT_TRUE(std::isfinite(tuning.exploration_excess()));
-  for (const v1::ConfigurationStatistics& statistics : registry_->Details(name)->configurations()) {
+  const v1::TuningDetails details = *registry_->Details(name);
+  for (const v1::ConfigurationStatistics& statistics : details.configurations()) {
     EXPECT_TRUE(std::isfinite(statistics.mean()) && statistics.mean() > 0) << statistics.ShortDebugString();
     EXPECT_TRUE(std::isfinite(statistics.standard_deviation()));
     EXPECT_TRUE(std::isfinite(statistics.expected()));
