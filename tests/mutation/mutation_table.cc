@@ -7,6 +7,9 @@
 //
 // Exit status: 0 all mutants that compute anything else are caught, 1 some are missed, 2 something went
 // wrong, 77 there is no such device (with --build-only no device is needed, and nothing is judged).
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -295,6 +298,12 @@ int Run(const Options& options) {
 }  // namespace fusion::testing
 
 int main(int argc, char** argv) {
+  // Threads of OpenMP that wait shall not keep others from running, in runners neither. It is read when the
+  // program starts.
+  if (getenv("OMP_WAIT_POLICY") == nullptr) {
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    execv("/proc/self/exe", argv);
+  }
   fusion::testing::Options options;
   CLI::App app("Mutation test of the verification");
   app.add_option("--target", options.target, "host or cuda")->check(CLI::IsMember({"host", "cuda"}));

@@ -176,8 +176,11 @@ class Edits {
     for (std::sregex_iterator it(line_.begin(), line_.end(), kDistance), end; it != end; ++it) {
       const size_t at = it->position(1), length = it->length(1);
       const std::string factor = (*it)[1];
-      const bool is_term = is_routine_ && absl::StrContains(line_, " = a") && !absl::StrContains(line_, "[");
-      if (is_term || factor == "FUSION_RESTRICT" || factor == "sizeof" || factor == "const" ||
+      // Products in routines are of data, unless they stand in an index.
+      const auto before = line_.begin() + static_cast<ptrdiff_t>(at);
+      const bool is_index = std::count(line_.begin(), before, '[') > std::count(line_.begin(), before, ']');
+      if ((is_routine_ && !is_index) || factor == "FUSION_RESTRICT" || factor == "sizeof" ||
+          factor == "const" ||
           (at + length < line_.size() && (line_[at + length] == '(' || line_[at + length] == '[')))
         continue;
       Add(MutationKind::kStride, {at, at + length}, absl::StrCat("(", factor, " + 1)"));
