@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -90,18 +91,21 @@ class Timer final : public CandidateTimer {
   }
 
   absl::Status Finish() override {
-    for (int repeat = 0; repeat <= kMostRepeats; ++repeat) {
+    // Until all of the fastest are verified on every kind of data, and it is known which is first or cannot
+    // be known.
+    for (int repeat = 0;; ++repeat) {
       const std::vector<v1::Candidate> before = Candidates();
       const std::vector<int> finalists = ChooseFinalists(before, kFinalists);
-      if (finalists.empty() || (repeat > 0 && IsReliable(before))) break;
-      const std::string remark =
-          repeat == 0 ? "" : absl::StrCat(", repeat ", repeat);  // or the answer is known
-      auto status =
-          TimeAll({MakeTask(finalists, true, remark)}, device_, [&](int, const v1::TimeResult& result, bool) {
-            if (!result.failure().empty()) failure_ = result.failure();
-            TakeResult(result, finalists);
-          });
+      const bool are_verified = std::all_of(finalists.begin(), finalists.end(),
+                                            [&](int position) { return verified_.contains(position); });
+      if (are_verified && (finalists.empty() || IsReliable(before) || repeat > kMostRepeats)) break;
+      auto status = TimeAll({MakeTask(finalists, true, repeat == 0 ? "" : absl::StrCat(", repeat ", repeat))},
+                            device_, [&](int, const v1::TimeResult& result, bool) {
+                              if (!result.failure().empty()) failure_ = result.failure();
+                              TakeResult(result, finalists);
+                            });
       if (!status.ok()) return status;
+      verified_.insert(finalists.begin(), finalists.end());
     }
     if (!have_unfused_ && unfused_outcome_ == v1::WRONG_RESULT) return NothingVerified(unfused_message_);
     if (!have_unfused_)
@@ -129,8 +133,7 @@ class Timer final : public CandidateTimer {
     return absl::FailedPreconditionError(
         absl::StrCat("no code for this graph gives its f64 results on these inputs: ", reason,
                      "; give inputs as you have them (input x in (LOWER, UPPER); or --input x=FILE.npy), or "
-                     "allow larger errors "
-                     "(--tolerance OUTPUT=ERROR)"));
+                     "allow larger errors (--tolerance OUTPUT=ERROR)"));
   }
 
   // An error where nothing of the job's has been right so far and there is no reason to expect that of what
@@ -407,6 +410,7 @@ class Timer final : public CandidateTimer {
   v1::JobResult* const result_;
   const bool warm_;
   v1::Session session_;
+  std::set<int> verified_;  // candidates that were finalists
   bool have_unfused_ = false, steady_unfused_ = false;
   std::string unfused_message_, failure_;
   v1::Outcome unfused_outcome_ = v1::OUTCOME_UNSPECIFIED;  // of the newest timing that gave none
