@@ -28,6 +28,9 @@ constexpr int kTogether = 4;
 
 constexpr double kRunSeconds = 20;
 
+// A steady time that is so many times an earlier one of the same program comes from a busy machine.
+constexpr double kBusyAgain = 1.25;
+
 // Candidates of a round that are all wrong, where none was right before: the job ends.
 constexpr int kFailingAlike = 4;
 
@@ -309,6 +312,12 @@ class Timer final : public CandidateTimer {
     return task;
   }
 
+  // Whether a measurement may take the place of a steady time. The machine may have been busy since: then it
+  // is not steady, or all of its runs were disturbed alike, which looks steady but takes longer.
+  bool IsAsGood(const v1::Statistics& steady, const v1::ProgramMeasurement& measurement) const {
+    return measurement.steady() && Ranking(measurement).median() <= kBusyAgain * steady.median();
+  }
+
   // The times that rank.
   const v1::Statistics& Ranking(const v1::ProgramMeasurement& measurement) const {
     return warm_ ? measurement.warm() : measurement.cold();
@@ -318,7 +327,7 @@ class Timer final : public CandidateTimer {
     if (result.unfused().outcome() == v1::OK) {
       have_unfused_ = true;
       *result_->mutable_conditions() = result.conditions();
-      if (!steady_unfused_ || result.unfused().steady()) {
+      if (!steady_unfused_ || IsAsGood(result_->unfused(), result.unfused())) {
         *result_->mutable_unfused() = Ranking(result.unfused());
         *result_->mutable_unfused_cold() = result.unfused().cold();
         *result_->mutable_unfused_warm() = result.unfused().warm();
@@ -349,8 +358,7 @@ class Timer final : public CandidateTimer {
       candidate.set_max_relative_error(measurement.max_relative_error());
       candidate.set_tolerance(measurement.tolerance());
       if (measurement.outcome() != v1::OK) continue;
-      // A steady time stands until there is another: the machine may have been busy since.
-      if (candidate.steady() && !measurement.steady()) continue;
+      if (candidate.steady() && !IsAsGood(candidate.measured(), measurement)) continue;
       candidate.set_steady(measurement.steady());
       *candidate.mutable_measured() = Ranking(measurement);
       *candidate.mutable_cold() = measurement.cold();

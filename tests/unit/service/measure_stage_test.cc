@@ -356,12 +356,14 @@ class FinalRaceTest : public ConfirmTest {
  protected:
   // Two candidates in a round and the final race, where those are steady of which `steady` says so by the
   // name of their program and whether it is the final race.
-  void Race(std::function<bool(const std::string& name, int timing)> steady) {
+  // All take `slower` times as long from the second timing on.
+  void Race(std::function<bool(const std::string& name, int timing)> steady, double slower = 1) {
     int timings = 0;
     add_lies_ = [&](v1::TimeResult* result) {
-      SetSteady(steady("unfused", timings), 5e-6, result->mutable_unfused());
+      const double factor = timings > 0 ? slower : 1;
+      SetSteady(steady("unfused", timings), 5e-6 * factor, result->mutable_unfused());
       for (v1::ProgramMeasurement& measurement : *result->mutable_programs())
-        SetSteady(steady(measurement.name(), timings), 2e-6, &measurement);
+        SetSteady(steady(measurement.name(), timings), 2e-6 * factor, &measurement);
       ++timings;
     };
     StartWorker(device_, {v1::OK});
@@ -395,6 +397,12 @@ TEST_F(FinalRaceTest, ItEndsWhenTheyDo) {
   Race([](const std::string&, int timing) { return timing >= 2; });
   EXPECT_THAT(Ran("GPU-1"), SizeIs(3));
   EXPECT_EQ(code_.candidates[0].candidate.measured().median(), 2e-6);
+}
+
+TEST_F(FinalRaceTest, ATimeThatIsSteadyButManyTimesAnEarlierOneIsOfABusyMachine) {
+  Race([](const std::string&, int) { return true; }, /*slower=*/80);
+  EXPECT_EQ(code_.candidates[0].candidate.measured().median(), 2e-6);
+  EXPECT_EQ(result_.unfused().median(), 5e-6);
 }
 
 TEST_F(FinalRaceTest, ASteadyTimeIsNotReplacedByOneThatIsNot) {
