@@ -57,7 +57,7 @@ mkdir "$work/bin" "$work/lib"
 
 for program in "${programs[@]}"; do cp "$build/bin/$program" "$work/bin/"; done
 shopt -s nullglob
-for test in "$build"/tests/gpu_*_test "$build"/tests/bench_* "$build"/tests/polybench_tuned "$build"/tests/mutation_table; do
+for test in "$build"/tests/gpu_*_test "$build"/tests/bench_* "$build"/tests/polybench_tuned; do
   if [[ -f $test && -x $test ]]; then
     mkdir -p "$work/tests"
     cp "$test" "$work/tests/"

@@ -28,8 +28,7 @@ Json DeviceJson(const v1::DeviceDescription& device) {
   return {{"name", device.name()},
           {"target", TargetName(device.target())},
           {"arch", device.arch()},
-          {"copy_bytes_per_second", device.copy_bytes_per_second()},
-          {"copy_spread", device.copy_spread()}};
+          {"copy_bytes_per_second", device.copy_bytes_per_second()}};
 }
 
 Json SearchJson(const v1::SearchSummary& search) {
@@ -93,7 +92,6 @@ Json MeasuredCandidateJson(const v1::Candidate& candidate) {
                {"measured_seconds", ok ? StatisticsJson(candidate.measured()) : Json()},
                {"speedup", ok ? Json(candidate.speedup()) : Json()},
                {"tie", candidate.tie()},
-               {"steady", ok ? Json(candidate.steady()) : Json()},
                {"max_relative_error", ok ? Json(candidate.max_relative_error()) : Json()},
                {"kernels", KernelsJson(candidate)},
                {"warm_seconds", ok && candidate.has_warm() ? StatisticsJson(candidate.warm()) : Json()},
@@ -101,7 +99,8 @@ Json MeasuredCandidateJson(const v1::Candidate& candidate) {
                {"tolerance", candidate.tolerance()},
                {"below_floor", candidate.below_floor()},
                {"key", candidate.key()},
-               {"description", candidate.description()}};
+               {"description", candidate.description()},
+               {"steady", ok ? Json(candidate.steady()) : Json()}};
   if (!candidate.message().empty()) json["message"] = candidate.message();
   return json;
 }
@@ -117,6 +116,7 @@ Json StatusJson(const absl::Status& status) {
 
 void AddResult(const v1::JobResult& result, Json* json) {
   (*json)["device"] = DeviceJson(result.device());
+  (*json)["device"]["copy_spread"] = result.device().copy_spread();
   (*json)["graph"] = GraphJson(result.graph());
   (*json)["search"] = SearchJson(result.search());
   (*json)["floor"] = {{"bytes", result.floor_bytes()}, {"seconds", result.floor_seconds()}};
@@ -124,9 +124,6 @@ void AddResult(const v1::JobResult& result, Json* json) {
       {"measured_seconds", StatisticsJson(result.unfused())},
       {"warm_seconds", result.has_unfused_warm() ? StatisticsJson(result.unfused_warm()) : Json()},
       {"cold_seconds", result.has_unfused_cold() ? StatisticsJson(result.unfused_cold()) : Json()}};
-  (*json)["unreliable"] = result.unreliable();
-  (*json)["remarks"] = Json::array();
-  for (const std::string& remark : result.remarks()) (*json)["remarks"].push_back(remark);
   (*json)["candidates"] = Json::array();
   for (const v1::Candidate& candidate : result.candidates())
     (*json)["candidates"].push_back(MeasuredCandidateJson(candidate));
@@ -151,6 +148,9 @@ void AddRun(const v1::JobResult& result, Json* json) {
                            {"processor_mhz", conditions.processor_mhz()},
                            {"load", conditions.load()},
                            {"stolen_share", conditions.stolen_share()}};
+  (*json)["unreliable"] = result.unreliable();
+  (*json)["remarks"] = Json::array();
+  for (const std::string& remark : result.remarks()) (*json)["remarks"].push_back(remark);
 }
 
 Json JobHeader(const v1::Job& job) {

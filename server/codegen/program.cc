@@ -13,10 +13,17 @@ namespace {
 constexpr int64_t kAlignment = 256;
 int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Whether rounding can change what the launch writes.
-bool IsRounded(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  return value.producer && graph.node(*value.producer).overload->rounding != v1::NEVER_ROUNDS;
+// What the code computes that rounding can change.
+std::set<int> RoundedResults(const Graph& graph, const FusionCode& code) {
+  std::set<int> results;
+  for (const KernelLaunch& launch : code.launches)
+    for (const KernelArgument& argument : launch.arguments) {
+      if (argument.kind != KernelArgument::Kind::kPointer || !argument.is_output) continue;
+      const Value& value = graph.value(argument.value);
+      if (value.producer && graph.node(*value.producer).overload->rounding != v1::NEVER_ROUNDS)
+        results.insert(argument.value.value);
+    }
+  return results;
 }
 
 }  // namespace
@@ -37,6 +44,7 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
       offset += Align(WorkspaceBytes(slot, grids, sizes, options.multiprocessors));
     }
     workspace = std::max(workspace, offset);
+    const std::set<int> results = options.force_f64 ? RoundedResults(graph, *fusion.code) : std::set<int>();
     for (const KernelLaunch& launch : fusion.code->launches) {
       v1::Launch* out = program.add_launches();
       out->set_binary(fusion.binary);
@@ -46,6 +54,7 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
       out->set_shared_bytes(SharedBytes(launch.shared, sizes));
       out->set_cooperative(launch.kernel.cooperative());
       out->set_programmatic(options.programmatic);
+      out->mutable_results()->Add(results.begin(), results.end());
       for (const KernelArgument& argument : launch.arguments) {
         v1::LaunchArgument* to = out->add_arguments();
         switch (argument.kind) {
@@ -53,8 +62,6 @@ v1::Program BuildProgram(const Graph& graph, const SizeValues& sizes,
             to->set_buffer(argument.value.value);
             const Value& value = graph.value(argument.value);
             if (value.producer && !value.is_output) temporaries.insert(argument.value);
-            if (options.force_f64 && argument.is_output && IsRounded(graph, argument.value))
-              out->add_results(argument.value.value);
             break;
           }
           case KernelArgument::Kind::kScalar:

@@ -9,16 +9,17 @@
 
 namespace fusion {
 
-// A buffer of a session or program for a value, with the rows and columns of it or of each small element, in f64 where that is forced.
+// A buffer of a session or program for a value, with the rows and columns of it or of each small element, in
+// f64 where that is forced.
 v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, bool force_f64);
 
-// Fills in the inputs and outputs of a session, with their rows, columns and values, and what verifying needs to know of them: choosing_entries
-// and whole_outputs.
+// Fills in the inputs and outputs of a session, with their rows, columns and values, and what verifying needs
+// to know of them: choosing_entries and whole_outputs.
 //
-// Inputs have the values that the graph says. Else, what a function asks of an operand (v1::ValueDomain) it asks of what the operand is computed from,
-// backwards to the inputs: numbers above 0 where a value on the way must be above 0 or not 0, symmetric
-// positive definite matrices where one is inverted, and numbers so small that exponents stay about 1,
-// whatever the lengths of the sums between.
+// Inputs have the values that the graph says. Else, what a function asks of an operand (v1::ValueDomain) it
+// asks of what the operand is computed from, backwards to the inputs: numbers above 0 where a value on the
+// way must be above 0 or not 0, symmetric positive definite matrices where one is inverted, and numbers so
+// small that exponents stay about 1, whatever the lengths of the sums between.
 void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
 
 // Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the

@@ -24,7 +24,7 @@ namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test
 // notices.
-inline constexpr int kCostModelVersion = 15;
+inline constexpr int kCostModelVersion = 16;
 
 inline constexpr int kResidualFeatures = 70;
 using ResidualFeatures = std::array<double, kResidualFeatures>;

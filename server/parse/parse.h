@@ -44,7 +44,8 @@ absl::StatusOr<SizeValues> ResolveSizes(const Graph& graph,
 bool HasInlineFunctions(const Graph& graph);
 
 // The graph as .fuse text, in a fixed layout. Reading it back and printing again gives the same text, unless
-// HasInlineFunctions: of those only the calls are printed. Of inputs that are read from a file it has the names.
+// HasInlineFunctions: of those only the calls are printed. Of inputs that are read from a file it has the
+// names.
 std::string PrintFuse(const Graph& graph);
 
 // The graph in the language of Graphviz dot: inputs and outputs as boxes, calls as ellipses, edges labelled

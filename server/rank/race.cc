@@ -90,7 +90,8 @@ void Race::Ended(int position, double measured_seconds, bool steady) {
   ++timed_;
   best_ = std::min(best_, measured_seconds);
   const double error = std::log(measured_seconds / candidates_[position].predicted_seconds);
-  if (steady && std::isfinite(error)) errors_.insert(std::upper_bound(errors_.begin(), errors_.end(), error), error);
+  if (steady && std::isfinite(error))
+    errors_.insert(std::upper_bound(errors_.begin(), errors_.end(), error), error);
 }
 
 double Race::LeastLeft() const {

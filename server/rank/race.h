@@ -46,8 +46,8 @@ class Race {
   // Positions of the next round, those that may be fastest first; empty: the race is over. Each position is
   // given once; Ended is to be called for it before the next round.
   std::vector<int> Next();
-  // measured_seconds: 0 for a candidate that failed. A time that is not steady is an upper bound, and says nothing
-  // of how predictions err.
+  // measured_seconds: 0 for a candidate that failed. A time that is not steady is an upper bound, and says
+  // nothing of how predictions err.
   void Ended(int position, double measured_seconds, bool steady = true);
 
   // What no candidate that is left is taken to beat, seconds; infinite: none is left. Says the same of covers

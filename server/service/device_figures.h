@@ -9,8 +9,8 @@
 
 namespace fusion {
 
-// Whether the rate of its copies is known to a fifth. Devices that do not say how far their copies differed are
-// believed.
+// Whether the rate of its copies is known to a fifth. Devices that do not say how far their copies differed
+// are believed.
 bool HasSteadyBandwidth(const DeviceDescription& device);
 
 // Whether a program with such times, of which nothing was in the caches, was faster than moving so many bytes

@@ -39,7 +39,8 @@ std::string SpreadText(const v1::JobResult& result) {
 std::string LoadText(const v1::MeasurementConditions& conditions) {
   std::string text;
   if (conditions.load() > kUsualLoad)
-    text = absl::StrFormat("%.1f threads wanted to run for each processor beside the timing", conditions.load());
+    text =
+        absl::StrFormat("%.1f threads wanted to run for each processor beside the timing", conditions.load());
   if (conditions.stolen_share() > kUsualStolen)
     absl::StrAppend(&text, text.empty() ? "" : "; ",
                     absl::StrFormat("%.0f %% of the processors' time was stolen by the hypervisor",
@@ -51,26 +52,27 @@ std::string LoadText(const v1::MeasurementConditions& conditions) {
 
 void DescribeReliability(v1::JobResult* result) {
   const std::vector<v1::Candidate> candidates(result->candidates().begin(), result->candidates().end());
-  const auto unsteady = std::count_if(candidates.begin(), candidates.end(), [](const v1::Candidate& candidate) {
-    return candidate.outcome() == v1::OK && !candidate.steady();
-  });
+  const auto unsteady = std::count_if(
+      candidates.begin(), candidates.end(),
+      [](const v1::Candidate& candidate) { return candidate.outcome() == v1::OK && !candidate.steady(); });
   result->set_unreliable(!IsReliable(candidates));
   if (result->unreliable())
-    result->add_remarks(
-        absl::StrCat("unreliable: too few runs went undisturbed to tell which candidate is the fastest, also when "
-                     "the race was repeated; the times of ",
-                     unsteady, unsteady == 1 ? " candidate" : " candidates",
-                     " are not steady, and nothing was learned from them"));
+    result->add_remarks(absl::StrCat(
+        "unreliable: too few runs went undisturbed to tell which candidate is the fastest, also when "
+        "the race was repeated; the times of ",
+        unsteady, unsteady == 1 ? " candidate" : " candidates",
+        " are not steady, and nothing was learned from them"));
   else if (unsteady > 0)
-    result->add_remarks(absl::StrCat("the times of ", unsteady, unsteady == 1 ? " candidate" : " candidates",
-                                     ", none of which may be the fastest, are not steady; nothing was learned "
-                                     "from them"));
+    result->add_remarks(
+        absl::StrCat("the times of ", unsteady, unsteady == 1 ? " candidate" : " candidates",
+                     ", none of which may be the fastest, are not steady; nothing was learned "
+                     "from them"));
   for (const std::string& text : {SpreadText(*result), LoadText(result->conditions())})
     if (!text.empty()) result->add_remarks(text);
   if (!HasSteadyBandwidth(result->device()))
-    result->add_remarks(absl::StrFormat(
-        "the floor is a rough one: copies of this device spread %s when it was described",
-        Fold(result->device().copy_spread())));
+    result->add_remarks(
+        absl::StrFormat("the floor is a rough one: copies of this device spread %s when it was described",
+                        Fold(result->device().copy_spread())));
 }
 
 }  // namespace fusion

@@ -5,9 +5,9 @@
 
 namespace fusion {
 
-// Sets `unreliable` and adds remarks: by the ranked candidates, the conditions and the device of the result, whether
-// the times tell the order, how far samples spread and how many were left out, what else the machine did, and
-// whether the floor is known. A quiet machine gives rise to none.
+// Sets `unreliable` and adds remarks: by the ranked candidates, the conditions and the device of the result,
+// whether the times tell the order, how far samples spread and how many were left out, what else the machine
+// did, and whether the floor is known. A quiet machine gives rise to none.
 void DescribeReliability(v1::JobResult* result);
 
 }  // namespace fusion

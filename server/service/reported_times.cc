@@ -43,6 +43,10 @@ void Check(bool warm, const v1::Program& program, v1::ProgramMeasurement* measur
     wrong = measurement->binaries().empty()
                 ? "a time without the code that ran, as workers of earlier versions do: upgrade it"
                 : "that other code ran than that of the program";
+  // Workers that give no low quantile cannot tell either; simulated ones do not.
+  if (wrong.empty() && measurement->outcome() == v1::OK &&
+      (warm ? measurement->warm() : measurement->cold()).quick() == 0)
+    measurement->set_steady(true);
   if (wrong.empty()) return;
   if (metrics != nullptr) metrics->refused_measurements->Add();
   v1::ProgramMeasurement refused;

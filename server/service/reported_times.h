@@ -11,7 +11,8 @@ namespace fusion {
 // task's method; a median above 0, of one sample or more), or that names other binaries than those of the
 // program's launches (or none, where it says OK), says WORKER_LOST and why instead: it is the worker that is
 // wrong, not the program. Each such is counted in `metrics`, which may be null. Seconds, as in
-// v1::Statistics.
+// v1::Statistics. Times without a low quantile are of a worker that cannot say whether they are steady: they
+// count as that.
 v1::TimeResult ReportedTimes(v1::TimeResult result, const v1::TimeTask& task, ServerMetrics* metrics);
 
 }  // namespace fusion

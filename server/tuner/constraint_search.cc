@@ -105,9 +105,9 @@ bool ConstraintSearch::Propagate(Box& box) const {
         const Range before = box[i];
         if (!Restrict(i, bounds[i].lower, bounds[i].upper, &box[i])) return false;
         const double width = before.upper - before.lower;
-        changed = changed || (space_.axis(i).count > 0
-                                  ? box[i].last - box[i].first < before.last - before.first
-                                  : width - (box[i].upper - box[i].lower) > kShrunk * width);
+        changed =
+            changed || (space_.axis(i).count > 0 ? box[i].last - box[i].first < before.last - before.first
+                                                 : width - (box[i].upper - box[i].lower) > kShrunk * width);
       }
     }
     if (!changed) return true;
@@ -238,8 +238,7 @@ ConstraintSearch::Found ConstraintSearch::Look(const std::vector<double>& units,
     waiting.pop_back();
     if (!Propagate(box)) continue;
     TuningPoint corner(box.size());
-    for (size_t i = 0; i < box.size(); ++i)
-      corner[i] = std::clamp(wanted[i], box[i].lower, box[i].upper);
+    for (size_t i = 0; i < box.size(); ++i) corner[i] = std::clamp(wanted[i], box[i].lower, box[i].upper);
     if (distance_to(corner) >= nearest) continue;
     const TuningPoint point = PointIn(box, wanted);
     const bool here = Satisfies(point);

@@ -195,8 +195,9 @@ class ExpressionBounds {
                                                  Magnitude(a.value)};
     } else {  // log2
       node.nan |= a.value.lower < 0;
-      node.value = a.value.upper < 0 ? kNone
-                                     : Bounds{std::log2(std::max(a.value.lower, 0.0)), std::log2(a.value.upper)};
+      node.value = a.value.upper < 0
+                       ? kNone
+                       : Bounds{std::log2(std::max(a.value.lower, 0.0)), std::log2(a.value.upper)};
       // The library rounds its results, but need not keep their order.
       if (!IsPoint(a.value) && !node.value.empty()) node.value = Wider(node.value);
     }

@@ -24,8 +24,7 @@ double Freedom(const RunStatistics& runs) {
   return runs.count < 2 ? 0 : std::min(static_cast<double>(runs.count - 1), kMostFreedom);
 }
 double Sum(const RunStatistics& runs) {
-  return runs.count < 2 ? 0
-                        : runs.relative_squares / static_cast<double>(runs.count - 1) * Freedom(runs);
+  return runs.count < 2 ? 0 : runs.relative_squares / static_cast<double>(runs.count - 1) * Freedom(runs);
 }
 // Positive numbers cannot deviate more.
 double Possible(double relative_squares, uint64_t count) {

@@ -7,11 +7,11 @@
 
 namespace fusion {
 
-// Runs with one configuration. Of any positive numbers, from the least to the greatest that there are: deviations
-// are kept as shares of the mean, so that nothing overflows.
+// Runs with one configuration. Of any positive numbers, from the least to the greatest that there are:
+// deviations are kept as shares of the mean, so that nothing overflows.
 struct RunStatistics {
-  uint64_t count = 0;  // of runs that succeeded
-  double mean = 0;     // of their values
+  uint64_t count = 0;           // of runs that succeeded
+  double mean = 0;              // of their values
   double relative_squares = 0;  // sum of squared deviations from the mean, over its square
   double minimum = std::numeric_limits<double>::infinity();
   uint64_t failures = 0;
@@ -46,15 +46,15 @@ class RunNoise {
   // independent.
   double RelativeError(const RunStatistics& runs) const;
   // The rule: what is known badly counts as worse, as of many that ran once the lowest was lucky. It is the
-  // cost and 0.75 relative errors on top, 2.5 of a single run. The best configuration has the lowest of these;
-  // among equal ones it is the first in the order of values.
+  // cost and 0.75 relative errors on top, 2.5 of a single run. The best configuration has the lowest of
+  // these; among equal ones it is the first in the order of values.
   double Believed(const RunStatistics& runs, bool maximize) const;
   // As a value: at most the greatest number.
   double Expected(const RunStatistics& runs, bool maximize) const;
 
  private:
-  // Over configurations with several runs: squared relative deviations of a run, and how many that is the mean
-  // of.
+  // Over configurations with several runs: squared relative deviations of a run, and how many that is the
+  // mean of.
   double sum_ = 0, freedom_ = 0;
 };
 

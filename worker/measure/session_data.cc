@@ -259,13 +259,28 @@ absl::Status SessionData::ComputeReference(const BinaryMap& binaries, ActivityPa
       return backend_->Perturb(found->second.address, found->second.bytes / 8, most,
                                MixBits(session_.seed() + trial) ^ MixBits(id + 1));
     };
-    for (const Place& input : inputs_) FUSION_RETURN_IF_ERROR(change(input.buffer.id()));
     for (int i = 0; i < program.launches_size(); ++i) {
+      const v1::Launch& launch = program.launches(i);
+      std::vector<const Place*> changed;
+      for (const Place& input : inputs_) {
+        const auto reads = [&](const v1::LaunchArgument& argument) {
+          return argument.has_buffer() && argument.buffer() == input.buffer.id();
+        };
+        if (launch.results().empty() ||
+            std::none_of(launch.arguments().begin(), launch.arguments().end(), reads))
+          continue;
+        FUSION_RETURN_IF_ERROR(change(input.buffer.id()));
+        changed.push_back(&input);
+      }
       std::vector<PreparedLaunch> one;
       one.push_back(std::move(prepared.launches[i]));
       FUSION_RETURN_IF_ERROR(backend_->Run(one, options).status());
       options.poison = {};
-      for (int id : program.launches(i).results()) FUSION_RETURN_IF_ERROR(change(id));
+      for (int id : launch.results()) FUSION_RETURN_IF_ERROR(change(id));
+      // Functions that do not round have the inputs as they are.
+      for (const Place* input : changed)
+        FUSION_RETURN_IF_ERROR(backend_->Widen(ranges.at(input->buffer.id()).address, input->range.address,
+                                               input->buffer.data_type(), input->buffer.count()));
     }
   }
   activity->Set(Activity::kSetUp);

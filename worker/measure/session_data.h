@@ -110,13 +110,13 @@ class SessionData {
     uint64_t excused_hash = 0;
     bool is_exact = false;  // the unfused program has these whole numbers exactly
   };
-  // The f64 results of the reference, in `results` by output. `trial` above 0: with inputs and intermediate
-  // results that are changed by a little each, in another way for each trial.
+  // The f64 results of the reference, in `results` by output. `trial` above 0: what functions that round read
+  // of the inputs, and what they compute, is changed by a little, in another way for each trial.
   absl::Status ComputeReference(const BinaryMap& binaries, ActivityPage* activity, GuardedMemory* results,
                                 int trial);
-  // Monte Carlo arithmetic (Parker, 1997): how far results of the reference move when its inputs and each of
-  // its functions' results are changed by a few units in the last place of the data type. Sets excused_, and
-  // remarks on outputs of which that leaves few digits. Not where there is no memory for it.
+  // Monte Carlo arithmetic (Parker, 1997): how far results of the reference move when what its functions read
+  // and compute is changed by a few units in the last place of the data type. Sets excused_, and remarks on
+  // outputs of which that leaves few digits. Not where there is no memory for it.
   absl::Status EstimateRounding(ActivityPage* activity);
 
   SessionData(ExecutionBackend* backend, const v1::Session& session, PhaseTimes* phases)
@@ -124,7 +124,7 @@ class SessionData {
   absl::Status Build(const BinaryMap& binaries, ActivityPage* activity);
   absl::Status FillInput(Place* place);
   DeviceAddress Excused(size_t output) const {
-    return excused_ == nullptr ? 0 : excused_->buffers()[output].range.address;
+    return excused_ == nullptr || outputs_[output].is_exact ? 0 : excused_->buffers()[output].range.address;
   }
   double Tolerance(size_t output) const;
   void Remark(std::string remark);

@@ -355,7 +355,9 @@ const Options kFewLaneOptions = {"row_panel direct few lanes", "row_panel map ve
 const Options kHostMatrixOptions = {"row_panel map", "row_panel rows", "row_panel sums",
                                     "row_panel maprowssums"};
 
-bool HasTiles(const FusionImplementation& implementation) { return implementation.parameters.tile_rows > 0; }
+bool HasTilesOfRows(const FusionImplementation& implementation) {
+  return implementation.parameters.tile_rows > 0;
+}
 bool HasFewLanes(const FusionImplementation& implementation) {
   const SkeletonParameters& p = implementation.parameters;
   return p.threads_per_row > 0 && p.threads_per_row < 32;
@@ -431,7 +433,7 @@ std::vector<OptionCase> Cases() {
                        .f64 = f64,
                        .padded = padded,
                        .planned = Shapes({{3, 1000003}, {100, 20480}}),
-                       .wanted = HasTiles,
+                       .wanted = HasTilesOfRows,
                        .sizes = Shapes({{0, 33}, {3, 0}, {1, 1}, {31, 33}, {33, 31}, {31, 8192}}),
                        .large = largest ? Shapes({{1, 1000003}, {4093, 1}, {4093, 5001}})
                                         : Shapes({{1, 1000003}, {4093, 1}}),

@@ -1,5 +1,5 @@
-// Points found by propagation against a look at all points of small spaces, and expressions with bounds against
-// their values.
+// Points found by propagation against a look at all points of small spaces, and expressions with bounds
+// against their values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ std::string RandomDecision(std::mt19937_64& random, int variables, int depth) {
   if (depth > 0 && random() % 4 == 0) {
     const std::string a = RandomDecision(random, variables, depth - 1);
     if (random() % 3 == 0) return absl::StrCat("!(", a, ")");
-    return absl::StrCat("(", a, random() % 2 ? " && " : " || ", RandomDecision(random, variables, depth - 1), ")");
+    return absl::StrCat("(", a, random() % 2 ? " && " : " || ", RandomDecision(random, variables, depth - 1),
+                        ")");
   }
   return absl::StrCat(RandomOperand(random, variables, depth), " ", comparisons[random() % 6], " ",
                       RandomOperand(random, variables, depth));
@@ -75,7 +76,8 @@ TEST(ExpressionBoundsProperty, NoPointIsLostAndWhatIsCertainIsTrue) {
           const std::vector<double> point = {a, b, c};
           const bool holds = expression->Holds(point);
           if (truth != Expression::Truth::kSometimes) {
-            ASSERT_EQ(holds, truth == Expression::Truth::kAlways) << text << " at " << a << " " << b << " " << c;
+            ASSERT_EQ(holds, truth == Expression::Truth::kAlways)
+                << text << " at " << a << " " << b << " " << c;
           }
           if (!holds) continue;
           ASSERT_TRUE(possible) << text << " at " << a << " " << b << " " << c;
@@ -107,7 +109,8 @@ v1::SectionDeclaration RandomSpace(std::mt19937_64& random) {
         break;
       default:
         parameter->mutable_integer()->set_lower(static_cast<int64_t>(random() % 20) - 10);
-        parameter->mutable_integer()->set_upper(parameter->integer().lower() + static_cast<int64_t>(random() % 20));
+        parameter->mutable_integer()->set_upper(parameter->integer().lower() +
+                                                static_cast<int64_t>(random() % 20));
         parameter->mutable_integer()->set_step(1 + static_cast<int64_t>(random() % 3));
     }
     if (i > 0 && random() % 4 == 0) parameter->set_condition(absl::StrCat("p0 != ", random() % 3));
@@ -128,7 +131,8 @@ TEST(ConstraintSearchProperty, FindsWhatALookAtAllPointsFinds) {
     ASSERT_TRUE(all.ok()) << all.status();
     // By hand, of the space as it is without constraints.
     Expression::Names names;
-    for (const v1::TuningParameter& parameter : declaration.parameters()) names.variables.push_back(parameter.name());
+    for (const v1::TuningParameter& parameter : declaration.parameters())
+      names.variables.push_back(parameter.name());
     std::vector<Expression> constraints;
     for (const std::string& text : declaration.constraints())
       constraints.push_back(*Expression::Parse(text, names));

@@ -132,7 +132,7 @@ void ExpectEntriesOnce(const std::string& type, const std::string& column_sum, b
     for (const v1::ArtifactFile& file : folder.files()) {
       if (file.path() != "fused.cu") continue;
       EXPECT_THAT(file.content(),
-                  HasSubstr(absl::StrCat("scratch += Align((size_t)(",
+                  HasSubstr(absl::StrCat("scratch += FusedAlign((size_t)(",
                                          atomic ? "n_n" : "layout.grid_0_0 * 1 * n_n", ") * ", bytes, ");")));
     }
   }

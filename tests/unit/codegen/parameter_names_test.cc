@@ -55,8 +55,8 @@ TEST(LoweringContext, NoIdentifierOfAValueEndsAsARoutineDoes) {
     auto code = LowerFusion(**graph, implementation, {.cuda = true});
     ASSERT_TRUE(code.ok()) << code.status();
     const std::string text = PrintSource(*code, Language::kCuda, false);
-    EXPECT_NE(text.find(" e_map__ = scal_map<float>(float(2), r_x"), std::string::npos) << text;
-    EXPECT_NE(text.find(" e_map_ = scal_map<float>(float(3), e_map__)"), std::string::npos) << text;
+    EXPECT_NE(text.find(" e_map__ = scal_map<float>(float(2.0), r_x"), std::string::npos) << text;
+    EXPECT_NE(text.find(" e_map_ = scal_map<float>(float(3.0), e_map__)"), std::string::npos) << text;
   }
   EXPECT_GT(whole, 0);
 }

@@ -123,9 +123,11 @@ class TimeTaskTest : public ::testing::TestWithParam<v1::Target> {
   static void ExpectGood(const v1::ProgramMeasurement& measurement) {
     EXPECT_EQ(measurement.outcome(), v1::OK) << measurement.name() << ": " << measurement.message();
     EXPECT_LE(measurement.max_relative_error(), measurement.tolerance());
-    EXPECT_GE(measurement.cold().samples(), 6);
-    EXPECT_EQ(measurement.cold().samples(), measurement.cold_samples_size());
-    EXPECT_EQ(measurement.warm().samples(), measurement.warm_samples_size());
+    EXPECT_GE(measurement.cold_samples_size(), 6);
+    // Those that other processes disturbed do not count.
+    EXPECT_GE(measurement.cold().samples(), 1);
+    EXPECT_LE(measurement.cold().samples(), measurement.cold_samples_size());
+    EXPECT_LE(measurement.warm().samples(), measurement.warm_samples_size());
     for (const v1::Statistics& statistics : {measurement.cold(), measurement.warm()}) {
       EXPECT_GT(statistics.low(), 0);
       EXPECT_LE(statistics.low(), statistics.median());

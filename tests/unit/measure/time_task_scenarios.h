@@ -2,6 +2,7 @@
 // and by that of a GPU, which instantiate TimeTaskTest with their target.
 #pragma once
 
+#include "library/catalog/sha256.h"
 #include "tests/unit/measure/time_task_fixture.h"
 
 namespace fusion {
@@ -20,10 +21,13 @@ TEST_P(TimeTaskTest, AGoodProgramIsMeasuredAndPairedWithTheUnfused) {
   ASSERT_EQ(result->programs(0).kernels_size(), 1);
   EXPECT_EQ(result->programs(0).kernels(0).kernel(), "kernel_good");
   // Each pair is from one round, so the speed-up is the quotient of samples, not of medians.
-  EXPECT_EQ(result->programs(0).paired_speedup().samples(), result->programs(0).cold().samples());
+  // Pairs that other processes disturbed may not count.
+  EXPECT_GE(result->programs(0).paired_speedup().samples(), 1);
+  EXPECT_LE(result->programs(0).paired_speedup().samples(), result->programs(0).cold_samples_size());
   EXPECT_GT(result->programs(0).paired_speedup().median(), 0);
   EXPECT_EQ(result->unfused().paired_speedup().median(), 1);
-  EXPECT_EQ(result->programs(0).paired_warm_speedup().samples(), result->programs(0).warm().samples());
+  EXPECT_GE(result->programs(0).paired_warm_speedup().samples(), 1);
+  EXPECT_LE(result->programs(0).paired_warm_speedup().samples(), result->programs(0).warm_samples_size());
   EXPECT_GT(result->programs(0).paired_warm_speedup().median(), 0);
   EXPECT_EQ(result->unfused().paired_warm_speedup().median(), 1);
   EXPECT_NE(result->conditions().driver_version(), "");
@@ -83,7 +87,9 @@ TEST_P(TimeTaskTest, WarmTimesCanEndSampling) {
   ASSERT_TRUE(result.ok()) << result.status();
   for (const v1::ProgramMeasurement& program : {result->unfused(), result->programs(0)}) {
     ExpectGood(program);
-    EXPECT_EQ(program.warm_samples_size(), 6);
+    // On a busy machine sampling goes on until times are steady.
+    EXPECT_GE(program.warm_samples_size(), 6);
+    EXPECT_LE(program.warm_samples_size(), program.cold_samples_size());
   }
 }
 
@@ -174,8 +180,9 @@ TEST_P(TimeTaskTest, AMissingKernelOrArgumentIsALaunchError) {
   AddProgram("broken", kAdd);
   task_.mutable_programs(0)->mutable_launches(0)->set_kernel("no_such_kernel");
   task_.mutable_programs(1)->mutable_launches(0)->mutable_arguments(0)->set_buffer(99);
-  task_.mutable_programs(2)->mutable_launches(0)->set_binary("sha256:broken");
-  binaries_["sha256:broken"] = "not device code";
+  const std::string broken = "not device code", digest = "sha256:" + Sha256Hex(broken);
+  task_.mutable_programs(2)->mutable_launches(0)->set_binary(digest);
+  binaries_[digest] = broken;
   absl::StatusOr<v1::TimeResult> result = Execute();
   ASSERT_TRUE(result.ok()) << result.status();
   for (const v1::ProgramMeasurement& measurement : result->programs()) {

@@ -49,7 +49,7 @@ double PredictedOfAll(const std::string& example, int64_t size) {
 TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   constexpr char kAdvice[] =
       "predictions have changed: raise kCostModelVersion, then put the new figures here";
-  EXPECT_EQ(kCostModelVersion, 15) << "put the new figures here";
+  EXPECT_EQ(kCostModelVersion, 16) << "put the new figures here";
   const auto expect_of = [&](const std::string& example, const CostModel& model, double unfused, double fused,
                              int64_t size) {
     const auto [now_unfused, now_fused] = Predicted(example, model, size);
@@ -63,14 +63,14 @@ TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   };
   expect("axpydot", 0, 8.566739e-06, 3.14640e-06);
   expect("function1", 0, 2.104740e-05, 4.152635e-06);
-  expect("atax", 0, 1.8493e-05, 1.04562e-05);
+  expect("atax", 0, 1.961776e-05, 1.158098e-05);
   expect("softmax", 0, 5.72508e-05, 1.36848e-05);
-  expect("gemver", 0, 4.58763e-05, 1.83512e-05);
+  expect("gemver", 0, 4.700104e-05, 1.919898e-05);
   expect("cg_step", 34e6, 2.788167e-05, 1.285740e-05);
-  expect("atax", 0, 2.3080455e-05, 1.3120586e-05, 2047);  // loaded entry by entry
-  expect("sgemvt", 0, 1.8833863e-4, 1.7529261e-4, 8192);  // a matrix larger than the L2 cache
+  expect("atax", 0, 2.415056e-05, 1.418576e-05, 2047);  // loaded entry by entry
+  expect("sgemvt", 0, 1.901386e-4, 1.770926e-4, 8192);  // a matrix larger than the L2 cache
   for (const auto& [example, size, seconds] :
-       {std::tuple{"atax", 4095, 0.0494251819}, {"softmax", 8192, 0.342036005}, {"bicgk", 8192, 0.109876020}})
+       {std::tuple{"atax", 4095, 0.0499835026}, {"softmax", 8192, 0.342036005}, {"bicgk", 8192, 0.110415755}})
     EXPECT_NEAR(PredictedOfAll(example, size) / seconds, 1, 1e-4)
         << example << ": " << PredictedOfAll(example, size) << "; " << kAdvice;
   const CostModel host(DescribedDevice(v1::HOST));

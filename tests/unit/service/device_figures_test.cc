@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "tests/unit/store/store_fixture.h"
 
 namespace fusion {

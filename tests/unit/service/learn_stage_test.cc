@@ -44,8 +44,8 @@ class LearnTest : public DispatchTest {
     EXPECT_TRUE(plans.ok()) << plans.status();
     return *std::move(plans);
   }
-  // A job that times what it predicts best: `factor` gives times over those that the model knew nothing of, for
-  // each kernel that is, or is not, the fusion of all.
+  // A job that times what it predicts best: `factor` gives times over those that the model knew nothing of,
+  // for each kernel that is, or is not, the fusion of all.
   void Job(bool steady, double factor_of_fused, double factor_of_others = 1) {
     const CostModel model = Model();
     const Plans plans = Plan(model);
@@ -102,20 +102,6 @@ TEST_F(LearnTest, AFusedKernelThatOneBadJobBuriedComesBackByItself) {
     Job(/*steady=*/true, 1);
     EXPECT_TRUE(PredictsFused()) << factor;
   }
-}
-
-TEST_F(LearnTest, WhatTwoJobsFoundSlowIsBelieved) {
-  const auto slow = [&] {
-    const Plans plans = Plan(Model());
-    return std::count_if(plans.space.implementations.begin(), plans.space.implementations.end(),
-                         [](const FusionImplementation& kernel) {
-                           return kernel.estimate.measured && std::abs(kernel.estimate.correction - 3) < 0.1;
-                         });
-  };
-  Job(/*steady=*/true, 3);
-  EXPECT_EQ(slow(), 0);
-  Job(/*steady=*/true, 3);
-  EXPECT_GT(slow(), 0);
 }
 
 TEST_F(LearnTest, ExplainSaysFromHowManyJobsAndWhen) {

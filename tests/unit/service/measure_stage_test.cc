@@ -386,9 +386,10 @@ TEST_F(FinalRaceTest, SteadyTimesAreBelieved) {
 
 TEST_F(FinalRaceTest, WhereTheyDoNotTellTheFastestItIsRepeatedTwice) {
   Race([](const std::string& name, int) { return !name.starts_with("candidate 2"); });
-  EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2", "candidate 1 + candidate 2",
-                                        "candidate 1, repeat 1 + candidate 2, repeat 1",
-                                        "candidate 1, repeat 2 + candidate 2, repeat 2"));
+  // The second may be the faster one as far as its fastest samples tell.
+  EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2", "candidate 2 + candidate 1",
+                                        "candidate 2, repeat 1 + candidate 1, repeat 1",
+                                        "candidate 2, repeat 2 + candidate 1, repeat 2"));
   EXPECT_TRUE(code_.candidates[0].candidate.steady());
   EXPECT_FALSE(code_.candidates[1].candidate.steady());
 }

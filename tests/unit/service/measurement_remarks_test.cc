@@ -57,8 +57,9 @@ TEST(Remarks, ARaceThatTellsNotWhichIsTheFastestIsCalledUnreliable) {
   Add(false, 0.9, 5, 0.9, &result);
   DescribeReliability(&result);
   EXPECT_TRUE(result.unreliable());
-  EXPECT_THAT(result.remarks(), ElementsAre(AllOf(HasSubstr("unreliable"), HasSubstr("of 1 candidate are not"),
-                                                  HasSubstr("nothing was learned"))));
+  EXPECT_THAT(result.remarks(),
+              ElementsAre(AllOf(HasSubstr("unreliable"), HasSubstr("of 1 candidate are not"),
+                                HasSubstr("nothing was learned"))));
 }
 
 TEST(Remarks, WhatCannotBeTheFastestDoesNotMakeARaceUnreliable) {

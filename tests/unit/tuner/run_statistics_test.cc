@@ -9,7 +9,8 @@
 namespace fusion {
 namespace {
 
-constexpr double kGreatest = std::numeric_limits<double>::max(), kLeast = std::numeric_limits<double>::denorm_min();
+constexpr double kGreatest = std::numeric_limits<double>::max(),
+                 kLeast = std::numeric_limits<double>::denorm_min();
 
 RunStatistics Of(const std::vector<double>& values) {
   RunStatistics runs;
