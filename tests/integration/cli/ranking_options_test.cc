@@ -49,8 +49,9 @@ TEST_F(RankingOptionsTest, WarmDataArePredictedToComeFromTheCacheAsFarAsTheyFit)
     return double(explained["candidates"][0]["predicted_seconds"]);
   };
   EXPECT_LT(predicted("1048576", "warm"), predicted("1048576", "cold"));
-  // But for the first accesses.
-  EXPECT_NEAR(predicted("1073741824", "warm") / predicted("1073741824", "cold"), 1, 2e-3);
+  // But for the first accesses, and since no cold time is predicted below what its bytes take at the rate of
+  // a copy, which kernels that mostly read exceed by less than 1 %.
+  EXPECT_NEAR(predicted("1073741824", "warm") / predicted("1073741824", "cold"), 1, 1e-2);
 }
 
 TEST_F(RankingOptionsTest, WarmTimesRankASubmission) {
