@@ -75,7 +75,7 @@ absl::Status CheckLog(const std::string& path) {
     sum = stored;  // of a damaged frame too: those behind it were made to follow what it was
     if (whole && follows) continue;
     if (whole) first_damaged = number;
-    // What was left there by earlier logs, or by transactions that were undone, follows nothing.
+    // Frames that earlier logs or undone transactions left there follow no valid frame.
     commits = (follows ? commits : 0) + (of_this_log && commits_here ? 1 : 0);
     whole = false;
     if (commits == 2)

@@ -165,7 +165,7 @@ void LearnFromCover(double measured_seconds, double measured_deviation,
   for (const auto& [kernel, count] : times) {
     const double gain = own_variance(*kernel, count) / variance;
     if (gain == 0) continue;
-    // Of several, no kernel takes less than a tenth of what was believed: the others were too slow then.
+    // A cover of several kernels takes none of them below a tenth of its belief: the others were too slow.
     kernel->seconds = std::max(kernel->seconds + gain * (measured_seconds - expected) / count,
                                shared ? kernel->seconds / 10 : 0);
     kernel->deviation =

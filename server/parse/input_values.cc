@@ -201,7 +201,7 @@ class Check {
 
   void CheckType(const Kind& kind) {
     if (type_ == nullptr || kind.fits == Fits::kAll) return;
-    // Of the variable, or of each element of it.
+    // The shape of the variable, or of each of its elements.
     const bool element = type_->mapped;
     const size_t extents = element ? type_->element_shape.size() : type_->extents.size();
     const std::string word = Shown(written_.word);

@@ -100,7 +100,7 @@ bool ConstraintSearch::Propagate(Box& box) const {
           if (bounds[i].empty()) return false;
           continue;
         }
-        // What may have no meaning may be at its default, too.
+        // Fields that may have no meaning may be at their defaults, too.
         if (!free[i]) continue;
         const Range before = box[i];
         if (!Restrict(i, bounds[i].lower, bounds[i].upper, &box[i])) return false;

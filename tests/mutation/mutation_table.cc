@@ -82,7 +82,7 @@ std::vector<std::vector<Mutation>> Choose(const std::vector<const Subject*>& sub
           if (mutation.kind != kind) continue;
           MutableCode mutant = Unchanged(subjects[s]->code);
           mutation.apply(&mutant);
-          // What is changed may stand in a version that these sizes do not launch.
+          // The change may stand in a version that these sizes do not launch.
           if (!seen[s].insert(text_of(*subjects[s], std::move(mutant))).second) continue;
           chosen[s].push_back(mutation);
           ++next[s];

@@ -89,7 +89,7 @@ const char* NameOf(DataPattern::Kind kind) {
     case DataPattern::Kind::kFirst:
       return "data whose first entries dominate";
     case DataPattern::Kind::kClass:
-      return "data in which every so manieth entry dominates";
+      return "data in which entries at a fixed distance dominate";
   }
   return "";
 }

@@ -124,7 +124,7 @@ TEST_F(DeviceCompileTest, EveryRoutineIsDeviceCodeThatIsNotContracted) {
       for (const char* type : {"f32", "f64"}) {
         rounded += absl::StrContains(line, absl::StrCat("\t", operation, ".rn.", type, " "));
         if (!absl::StrContains(line, absl::StrCat("\t", operation, ".", type, " "))) continue;
-        // What is inside of these is the CUDA library's own.
+        // The code inside of these is the CUDA library's own.
         const std::string& source = program.functions().at(kernel)->source;
         const bool library = absl::StrContains(source, "fu_exp(") || absl::StrContains(source, "fu_log(") ||
                              absl::StrContains(source, "fu_tanh(") || absl::StrContains(source, "fu_erf(");

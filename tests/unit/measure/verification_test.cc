@@ -87,7 +87,7 @@ class VerificationTest : public ::testing::Test {
       build.set_target(v1::HOST);
       build.set_arch(HostArch());
       build.set_source(source);
-      // What is right is built once for all that is wrong.
+      // A source is built once, however many tests' programs use it.
       const auto [built, is_new] = outputs_.try_emplace(source);
       if (is_new) built->second = builder_->Build(build);
       const BuildOutput& output = built->second;

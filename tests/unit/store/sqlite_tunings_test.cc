@@ -126,7 +126,7 @@ TEST_F(SqliteTuningsTest, SumsStayWithinWhatARowHolds) {
     huge.runs.squared_deviations = kGreatest;
     huge.runs.failures = kMany;
     huge.exploration_excess = kGreatest;
-    // Of one group: what cannot be added up for the one is no trouble for the other.
+    // Both are in one commit: a sum that overflows for one of them is no trouble for the other.
     ASSERT_TRUE(store_
                     ->CommitTunings({{"absurd", sequence, {huge, huge, tiny}},
                                      {"other", sequence, {Report(other, 8, 2)}}},

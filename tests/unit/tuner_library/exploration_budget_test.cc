@@ -91,7 +91,7 @@ TEST(ExplorationBudgetTest, NoiseAloneNeitherSpendsTheBudgetNorHidesWhatIsSpent)
       budget.Ended(value - budget.Usual(1));
     }
     EXPECT_LE(truly, 1.1 * kShare * total) << slower;
-    // What costs nothing is limited by nothing but the noise of single runs.
+    // Exploring that costs nothing is limited by the noise of single runs alone.
     EXPECT_GT(explored, slower == 1 ? 10'000 : 2000);
   }
 }
