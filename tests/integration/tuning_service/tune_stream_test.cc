@@ -251,10 +251,18 @@ TEST_F(TuneStreamTest, WrongSectionLeavesTheStream) {
   ASSERT_TRUE(program.WaitAcknowledged(1));
   EXPECT_EQ(Details(name).tuning().runs(), 1u);
   ASSERT_TRUE(program.Report(2, {TuningRun({2, 0}, std::nan(""), 0, 2)}));
-  declared = program.Wait(&v1::TuneResponse::has_declared);
-  ASSERT_TRUE(declared);
-  EXPECT_EQ(declared->declared().section(), 2u);
-  EXPECT_EQ(declared->declared().status().code(), grpc::StatusCode::INVALID_ARGUMENT);
+  for (const auto& [section, code] : std::vector<std::pair<uint32_t, int>>{
+           {1, grpc::StatusCode::FAILED_PRECONDITION}, {3, grpc::StatusCode::NOT_FOUND}}) {
+    const auto of_first = program.Wait(&v1::TuneResponse::has_refused);
+    ASSERT_TRUE(of_first);
+    EXPECT_EQ(of_first->refused().section(), section);
+    EXPECT_EQ(of_first->refused().status().code(), code);
+  }
+  const auto refused = program.Wait(&v1::TuneResponse::has_refused);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->refused().section(), 2u);
+  EXPECT_EQ(refused->refused().status().code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused->refused().runs(), 1u);
   EXPECT_TRUE(program.WaitAcknowledged(2));
 }
 
