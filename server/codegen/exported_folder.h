@@ -18,12 +18,11 @@ struct ExportRequest {
   std::vector<const FusionCode*> reference;  // unfused, f64, lowered for the host; in schedule order
   SizeValues sizes;                          // defaults of the example
   std::vector<double> tolerances;            // one per output
-  std::vector<bool> positive_inputs;         // one per input: the example draws it from (0.25, 1.25)
   std::string description;                   // for the comment at the top
 };
 
-// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc, example.cu (or
-// example.cc), CMakeLists.txt, README.md, graph.fuse or graph.json is added by the caller. Deterministic.
+// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc, verification.h, example.cu (or
+// example.cc), CMakeLists.txt, README.md; graph.fuse or graph.json is added by the caller. Deterministic.
 v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request);
 
 }  // namespace fusion

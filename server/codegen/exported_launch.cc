@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "server/codegen/kernel_versions.h"
+#include "server/codegen/verification.h"
 #include "server/plan/grid.h"
 
 namespace fusion {
@@ -16,10 +17,6 @@ namespace {
 
 // The name of an input or output in a definition. None of ours begins so, nor do words and macros of C++.
 std::string DefinedName(const Value& value) { return "v_" + value.name; }
-
-std::string ExtentText(const Extent& extent) {
-  return extent.name.empty() ? absl::StrCat("INT64_C(", extent.constant, ")") : "n_" + extent.name;
-}
 
 // Which names inputs and outputs have as parameters: those for people, or those of definitions.
 enum class Names { kDeclared, kDefined };
@@ -158,11 +155,7 @@ class LaunchPrinter {
                           kMaxGridBlocks, ")");
     return grid.cluster_blocks > 1 ? absl::StrCat(grid.cluster_blocks) : "";
   }
-  std::string SizeParameters() const {
-    std::string text;
-    for (const Size& size : graph_.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
-    return TrimComma(std::move(text));
-  }
+  std::string SizeParameters() const { return SizeList(graph_, "int64_t "); }
   std::string SizeArguments() const {
     std::string text;
     for (const Size& size : graph_.sizes()) absl::StrAppend(&text, ", n_", size.name);
@@ -175,7 +168,7 @@ class LaunchPrinter {
   void PrintReference() {
     Text(absl::StrCat("int fused_reference(", ReferenceParameters(graph_), ") {"));
     Text(absl::StrCat("  const FusedLayout layout = FusedMakeLayout(64", SizeArguments(), ");"));
-    Text("  std::vector<double> memory(layout.bytes / sizeof(double) + 32);");
+    Text("  (void)trial;\n  std::vector<double> memory(layout.bytes / sizeof(double) + 32);");
     Text(
         "  char* const workspace = (char*)(((uintptr_t)memory.data() + 255) / 256 * 256);\n  "
         "(void)workspace;");
@@ -376,8 +369,27 @@ class LaunchPrinter {
         } else {
           Text(absl::StrCat("    ", kernel, "(layout.grid_", f, "_", k, ", arguments);"));
         }
+        if (options_.reference) PrintChanges(launch);
         Text("  }");
       }
+  }
+
+  // ", 3, true": behind the trial, what tells values apart, and how far rounding changes them.
+  std::string ChangeText(ValueId id) const {
+    const bool any_f32 = std::any_of(graph_.outputs().begin(), graph_.outputs().end(), [&](ValueId output) {
+      return graph_.value(output).type.data_type == v1::F32;
+    });
+    return absl::StrCat(", ", id.value, ", ", any_f32 ? "true" : "false");
+  }
+  // Of the reference: results that rounding can change are, in trials.
+  void PrintChanges(const KernelLaunch& launch) {
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      const KernelArgument& argument = launch.arguments[i];
+      if (!IsRoundedResult(graph_, argument)) continue;
+      Text(absl::StrCat("    fusion::ChangeEntries(argument_", i, ", ",
+                        EntriesText(graph_.value(argument.value)), ", trial", ChangeText(argument.value),
+                        ");"));
+    }
   }
 
   // The kernel that serves, behind the values of its arguments.
@@ -414,10 +426,21 @@ class LaunchPrinter {
 
   // `arguments`: the addresses of the values of the kernel's parameters.
   void PrintArguments(const KernelLaunch& launch, const std::vector<std::string>& values) {
+    const bool changes = options_.reference &&
+                         std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                                     [&](const KernelArgument& of) { return IsRoundedResult(graph_, of); });
+    if (changes) Text("    std::vector<std::vector<double>> copies;");
     std::vector<std::string> addresses;
     for (size_t i = 0; i < values.size(); ++i) {
-      const absl::string_view type = absl::StripSuffix(launch.arguments[i].c_type, " FUSION_RESTRICT");
-      Text(absl::StrCat("    ", type, " argument_", i, " = ", values[i], ";"));
+      const KernelArgument& argument = launch.arguments[i];
+      const absl::string_view type = absl::StripSuffix(argument.c_type, " FUSION_RESTRICT");
+      const bool is_changed =
+          changes && argument.kind == KernelArgument::Kind::kPointer && graph_.value(argument.value).is_input;
+      const std::string value = is_changed ? absl::StrCat("fusion::ChangedInput(", values[i], ", ",
+                                                          EntriesText(graph_.value(argument.value)),
+                                                          ", trial", ChangeText(argument.value), ", &copies)")
+                                           : values[i];
+      Text(absl::StrCat("    ", type, " argument_", i, " = ", value, ";"));
       addresses.push_back(absl::StrCat("(void*)&argument_", i));
     }
     Text(absl::StrCat("    void*", options_.cuda ? "" : " const", " arguments[] = {",
@@ -436,6 +459,16 @@ class LaunchPrinter {
 std::string TrimComma(std::string text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.pop_back();
   return text;
+}
+
+std::string ExtentText(const Extent& extent) {
+  return extent.name.empty() ? absl::StrCat("INT64_C(", extent.constant, ")") : "n_" + extent.name;
+}
+
+std::string SizeList(const Graph& graph, const std::string& before) {
+  return absl::StrJoin(graph.sizes(), ", ", [&](std::string* out, const Size& size) {
+    absl::StrAppend(out, before, "n_", size.name);
+  });
 }
 
 std::string ParameterName(const Value& value) {
@@ -498,7 +531,7 @@ std::string GraphParameters(const Graph& graph) {
   return GraphParametersBehind(LaunchParameters(graph, false));
 }
 std::string ReferenceParameters(const Graph& graph) {
-  return TrimComma(Parameters(graph, true, Names::kDefined));
+  return absl::StrCat(Parameters(graph, true, Names::kDefined), "int trial");
 }
 
 std::string PrintLaunchCode(const Graph& graph, const std::vector<const FusionCode*>& fusions,

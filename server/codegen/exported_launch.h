@@ -26,12 +26,17 @@ std::string LaunchParameters(const Graph& graph, bool cuda);
 // Of fused_graph: those of fused_launch, but "int repetitions, cudaGraphExec_t* graph_exec" instead of the
 // stream.
 std::string GraphParameters(const Graph& graph);
+// Of fused_reference: in f64, and the trial (library/verification/exported_checks.h).
 std::string ReferenceParameters(const Graph& graph);
+// "int64_t n_m, int64_t n_n" where `before` each is "int64_t ".
+std::string SizeList(const Graph& graph, const std::string& before = "");
 // The name of an input or output as a parameter that is declared in fused.h: with an underscore behind it
 // where C, C++ or a macro has a meaning for it or another parameter is called so. Definitions have parameters
 // of other names, all of which begin with v_, n_ or another prefix of their kind, so that nothing that a
 // person calls something hides a name that the code needs.
 std::string ParameterName(const Value& value);
+// "n_m", or a constant.
+std::string ExtentText(const Extent& extent);
 // Entries of a value as text over n_<size>: "n_m * n_n", "n_elements * 9", "1".
 std::string EntriesText(const Value& value);
 // Of leading dimensions that may be too small: "n_lda < n_n", each once.

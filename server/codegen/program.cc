@@ -17,12 +17,8 @@ int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 std::set<int> RoundedResults(const Graph& graph, const FusionCode& code) {
   std::set<int> results;
   for (const KernelLaunch& launch : code.launches)
-    for (const KernelArgument& argument : launch.arguments) {
-      if (argument.kind != KernelArgument::Kind::kPointer || !argument.is_output) continue;
-      const Value& value = graph.value(argument.value);
-      if (value.producer && graph.node(*value.producer).overload->rounding != v1::NEVER_ROUNDS)
-        results.insert(argument.value.value);
-    }
+    for (const KernelArgument& argument : launch.arguments)
+      if (IsRoundedResult(graph, argument)) results.insert(argument.value.value);
   return results;
 }
 

@@ -79,7 +79,7 @@ void SetValues(const Value& value, const Request& request, v1::Buffer* input) {
 }
 
 // Values that are whole multiples of a half where the inputs are whole numbers: input scalars are halves then
-// (worker/measure/input_rules.h).
+// (library/verification/input_rules.h).
 std::vector<bool> WholeValues(const Graph& graph, const v1::Session& session) {
   std::vector<bool> whole(graph.values().size(), false);
   for (const Value& value : graph.values())
@@ -132,6 +132,12 @@ void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* s
     const int64_t fewest = session->choosing_entries();
     session->set_choosing_entries(fewest == 0 ? entries : std::min(fewest, entries));
   }
+}
+
+bool IsRoundedResult(const Graph& graph, const KernelArgument& argument) {
+  if (argument.kind != KernelArgument::Kind::kPointer || !argument.is_output) return false;
+  const Value& value = graph.value(argument.value);
+  return value.producer && graph.node(*value.producer).overload->rounding != v1::NEVER_ROUNDS;
 }
 
 std::vector<double> OutputTolerances(const Graph& graph, const SizeValues& sizes) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fusion/v1/program.pb.h"
+#include "server/codegen/fusion_code.h"
 #include "server/graph/graph.h"
 
 namespace fusion {
@@ -21,6 +22,9 @@ v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, b
 // way must be above 0 or not 0, symmetric positive definite matrices where one is inverted, and numbers so
 // small that exponents stay about 1, whatever the lengths of the sums between.
 void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
+
+// Whether a kernel's argument is a result of it that rounding can change.
+bool IsRoundedResult(const Graph& graph, const KernelArgument& argument);
 
 // Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the
 // number of operations on the longest path. Sums of f32 have the same bound at any length, since they are

@@ -5,7 +5,6 @@
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
-#include "server/codegen/verification.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
@@ -23,7 +22,6 @@ absl::StatusOr<CoverExporter> CoverExporter::Create(const CheckedSource& submiss
     exporter.reference_.push_back(*std::move(code));
   }
   NumberEqualNames(&exporter.reference_);
-  DescribeBuffers(graph, submission.sizes, &exporter.buffers_);
   return exporter;
 }
 
@@ -46,8 +44,6 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& devi
                         .description = description};
   for (const FusionCode& code : codes) request.fusions.push_back(&code);
   for (const FusionCode& code : reference_) request.reference.push_back(&code);
-  for (const v1::Buffer& input : buffers_.inputs())
-    request.positive_inputs.push_back(input.domain() != v1::REAL);
   v1::Artifact artifact = ExportFolder(graph, request);
   v1::ArtifactFile* file = artifact.add_files();
   // In the form that comes back with all that it needs.

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/artifact.pb.h"
 #include "fusion/v1/device.pb.h"
-#include "fusion/v1/program.pb.h"
 #include "server/codegen/fusion_code.h"
 #include "server/model/device_description.h"
 #include "server/plan/plan.h"
@@ -35,7 +34,6 @@ class CoverExporter {
   const CheckedSource* submission_;
   // The graph unfused, in f64; runs on the host, whatever the target is.
   std::vector<FusionCode> reference_;
-  v1::Session buffers_;
 };
 
 }  // namespace fusion

@@ -88,9 +88,10 @@ bool IsExact(const v1::Session& session, int output, const DataPattern& pattern,
              const std::vector<double>& entries) {
   if (output < session.tolerances_size() && session.tolerances(output) == 0) return true;
   // Where inputs are asked to be in a range, no pattern makes whole numbers of them.
-  const bool is_whole = range.kind == v1::InputValues::INTEGERS ||
-                        (range.kind == v1::InputValues::DEFAULT && (pattern.kind == DataPattern::Kind::kWhole ||
-                                                                    pattern.kind == DataPattern::Kind::kNegative));
+  const bool is_whole =
+      range.kind == v1::InputValues::INTEGERS ||
+      (range.kind == v1::InputValues::DEFAULT &&
+       (pattern.kind == DataPattern::Kind::kWhole || pattern.kind == DataPattern::Kind::kNegative));
   const double most = session.outputs(output).data_type() == v1::F64 ? kMostWholeF64 : kMostWholeF32;
   return is_whole && output < session.whole_outputs_size() && session.whole_outputs(output) &&
          std::all_of(entries.begin(), entries.end(), [&](double entry) { return !(std::abs(entry) > most); });

@@ -48,11 +48,12 @@ struct Options {
   unsigned seed = 1;
   unsigned parallel = std::max(1u, std::thread::hardware_concurrency());
   int together = 16, data_sets = 270;
-  bool build_only = false, list = false;
+  bool build_only = false, list = false, examples = false;
 };
 
 struct Counts {
   int made = 0, caught = 0, same = 0, rounding = 0, missed = 0, not_judged = 0, not_built = 0;
+  int by_example = 0, harmless = 0, missed_by_example = 0;  // of those caught
 };
 
 // Of a row: mutations of each of its subjects, so many of each kind altogether, in turn from each subject.
@@ -124,10 +125,15 @@ class Table {
           ++counts.not_judged;
           break;
       }
+      const ExampleFate of_example = trial.example_fates()[i];
+      counts.by_example += of_example == ExampleFate::kCaught;
+      counts.harmless += of_example == ExampleFate::kHarmless;
+      counts.missed_by_example += of_example == ExampleFate::kMissed;
       const std::string graph = trial.subject().implementation.Describe(*trial.subject().graph);
       const std::string sizes = absl::StrJoin(trial.subject().sizes, ",", absl::PairFormatter("="));
       static constexpr const char* kFates[] = {"not built", "caught", "same",
                                                "rounding",  "missed", "not judged"};
+      static constexpr const char* kExampleFates[] = {"not tried", "caught", "harmless", "missed"};
       mutants_.push_back({{"row", trial.subject().row},
                           {"printer", printer_},
                           {"kind", NameOf(mutation.kind)},
@@ -135,7 +141,12 @@ class Table {
                           {"sizes", sizes},
                           {"change", mutation.what},
                           {"fate", kFates[static_cast<int>(judgement.fate)]},
-                          {"message", judgement.message}});
+                          {"message", judgement.message},
+                          {"example", kExampleFates[static_cast<int>(of_example)]}});
+      if (of_example == ExampleFate::kMissed)
+        std::cout << "MISSED BY THE EXAMPLE " << trial.subject().row << ", " << NameOf(mutation.kind) << ", "
+                  << graph << " at " << sizes << "\n  " << mutation.what << "\n  " << judgement.message
+                  << std::endl;
       if (judgement.fate == Fate::kMissed ||
           (judgement.fate == Fate::kNotJudged && !judgement.message.empty()))
         std::cout << (judgement.fate == Fate::kMissed ? "MISSED " : "NOT JUDGED ") << trial.subject().row
@@ -145,8 +156,9 @@ class Table {
   }
 
   void Print() const {
-    std::cout << absl::StrFormat("%-24s %-6s %-8s %6s %6s %10s %6s\n", "skeleton", "print", "kind", "made",
-                                 "caught", "equivalent", "missed");
+    std::cout << absl::StrFormat("%-24s %-6s %-8s %6s %6s %10s %6s %10s %8s %6s\n", "skeleton", "print",
+                                 "kind", "made", "caught", "equivalent", "missed", "by example", "harmless",
+                                 "missed");
     Counts all;
     std::set<MutationKind> equivalent;
     int rounding = 0;
@@ -156,8 +168,9 @@ class Table {
         if (found == counts_.end()) continue;
         const Counts& counts = found->second;
         std::cout << absl::StrFormat(
-            "%-24s %-6s %-8s %6d %6d %10d %6d%s\n", row, printer_, NameOf(kind), counts.made, counts.caught,
-            counts.same + counts.rounding, counts.missed,
+            "%-24s %-6s %-8s %6d %6d %10d %6d %10d %8d %6d%s\n", row, printer_, NameOf(kind), counts.made,
+            counts.caught, counts.same + counts.rounding, counts.missed, counts.by_example, counts.harmless,
+            counts.missed_by_example,
             counts.not_judged > 0 ? absl::StrCat("  not judged ", counts.not_judged) : "");
         all.made += counts.made;
         all.caught += counts.caught;
@@ -166,11 +179,15 @@ class Table {
         all.missed += counts.missed;
         all.not_judged += counts.not_judged;
         all.not_built += counts.not_built;
+        all.by_example += counts.by_example;
+        all.harmless += counts.harmless;
+        all.missed_by_example += counts.missed_by_example;
         if (counts.same > 0) equivalent.insert(kind);
         rounding += counts.rounding;
       }
-    std::cout << absl::StrFormat("%-24s %-6s %-8s %6d %6d %10d %6d\n", "all", printer_, "", all.made,
-                                 all.caught, all.same + all.rounding, all.missed);
+    std::cout << absl::StrFormat("%-24s %-6s %-8s %6d %6d %10d %6d %10d %8d %6d\n", "all", printer_, "",
+                                 all.made, all.caught, all.same + all.rounding, all.missed, all.by_example,
+                                 all.harmless, all.missed_by_example);
     std::cout << all.not_built << " did not compile and are not counted, " << all.not_judged
               << " could not be judged\n";
     for (const MutationKind kind : equivalent)
@@ -182,8 +199,9 @@ class Table {
 
   void WriteJson(const std::string& path) const { std::ofstream(path) << mutants_.dump(1) << "\n"; }
   bool misses() const {
-    return std::any_of(counts_.begin(), counts_.end(),
-                       [](const auto& entry) { return entry.second.missed > 0; });
+    return std::any_of(counts_.begin(), counts_.end(), [](const auto& entry) {
+      return entry.second.missed > 0 || entry.second.missed_by_example > 0;
+    });
   }
   bool is_complete() const {
     return std::none_of(counts_.begin(), counts_.end(),
@@ -236,9 +254,10 @@ int Run(const Options& options) {
   }
   TrialOptions trial_options{.device = *device,
                              .builder = builder->get(),
-                             .builds_at_once = options.parallel,
+                             .at_once = options.parallel,
                              .together = options.together,
                              .data_sets = options.data_sets,
+                             .examples = options.examples,
                              .compare_seconds = language == Language::kCuda ? 60.0 : 300.0,
                              .seed = options.seed};
   std::vector<std::unique_ptr<Trial>> trials;
@@ -273,6 +292,7 @@ int Run(const Options& options) {
     if (t + 1 < trials.size()) built = build(t + 1);
     if (status.ok() && !options.build_only) status = trials[t]->Verify(&runner);
     if (status.ok() && !options.build_only) status = trials[t]->Compare();
+    if (status.ok() && !options.build_only) status = trials[t]->TryExamples();
     const Subject& subject = trials[t]->subject();
     std::cerr << absl::StrFormat(
                      "%4.0f s  %d of %d  %s  %s",
@@ -313,9 +333,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of the choice and of the data");
   app.add_option("--together", options.together, "mutants that are compiled and verified together");
   app.add_option("--data-sets", options.data_sets, "on which those that pass are compared with the original");
-  app.add_option("--parallel", options.parallel, "builds at once");
+  app.add_option("--parallel", options.parallel, "builds, comparisons and examples at once");
   app.add_option("--json", options.json, "file for each mutant and what became of it");
   app.add_flag("--build-only", options.build_only, "only compile them; CUDA: for sm_90, without a device");
+  app.add_flag("--examples", options.examples,
+               "what the worker refuses must be refused by the examples of exported folders too");
   app.add_flag("--list", options.list, "only say what is made");
   CLI11_PARSE(app, argc, argv);
   return fusion::testing::Run(options);

@@ -18,6 +18,7 @@
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
 #include "tests/mutation/comparison.h"
+#include "tests/mutation/exported_examples.h"
 #include "worker/measure/time_task.h"
 
 namespace fusion::testing {
@@ -33,12 +34,11 @@ ProgramOptions OptionsOf(const v1::DeviceDescription& device, const std::string&
           .programmatic = ComputeCapability(device) >= 90};
 }
 
-// The fusions of a program, in an order in which they can run: `code` computes its nodes, and each other node
-// has a kernel of its own.
-std::vector<CompiledFusion> InOrder(const Graph& graph, const FusionImplementation& implementation,
-                                    const CompiledFusion& fused, const std::vector<FusionCode>& unfused,
-                                    const std::string& unfused_binary) {
-  std::vector<CompiledFusion> fusions;
+// The code of a program, in an order in which it can run: `fused` computes its nodes, and each other node has
+// a kernel of its own.
+std::vector<const FusionCode*> InOrder(const Graph& graph, const FusionImplementation& implementation,
+                                       const FusionCode* fused, const std::vector<FusionCode>& unfused) {
+  std::vector<const FusionCode*> fusions;
   std::set<int> done;
   const auto is_fused = [&](int node) { return implementation.fusion.nodes.Contains(node); };
   const auto is_ready = [&](const Node& node) {
@@ -53,7 +53,7 @@ std::vector<CompiledFusion> InOrder(const Graph& graph, const FusionImplementati
     before = done.size() + 1;
     for (const Node& node : graph.nodes())
       if (!is_fused(node.id.value) && !done.count(node.id.value) && is_ready(node)) {
-        fusions.push_back({&unfused[node.id.value], unfused_binary});
+        fusions.push_back(&unfused[node.id.value]);
         done.insert(node.id.value);
       }
     if (!has_fused && std::all_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
@@ -106,7 +106,7 @@ absl::StatusOr<std::string> Trial::Compile(const std::string& source, std::strin
 absl::Status Trial::BuildSession() {
   const Graph& graph = *subject_.graph;
   const bool cuda = language() == Language::kCuda;
-  const CostModel model(DescribedDevice(options_.device.target()));
+  const CostModel model(DescribedDevice(options_.device.target())), host(DescribedDevice(v1::HOST));
   SearchOptions options;
   options.max_fusion_nodes = 1;
   auto space = SearchFusions(graph, subject_.sizes, model, options);
@@ -125,6 +125,11 @@ absl::Status Trial::BuildSession() {
                               {.force_f64 = true, .cuda = cuda});
     if (!unfused.ok()) return unfused.status();
     if (!in_f64.ok()) return in_f64.status();
+    plain_unfused_.push_back(*unfused);
+    auto on_host = LowerFusion(graph, ReferenceImplementation(graph, node.id, subject_.sizes, host),
+                               {.force_f64 = true, .cuda = false});
+    if (!on_host.ok()) return on_host.status();
+    host_reference_.push_back(*std::move(on_host));
     print(absl::StrCat("unfused_", node.id.value), *unfused, &unfused_);
     print(absl::StrCat("reference_", node.id.value), *in_f64, &reference);
   }
@@ -150,10 +155,10 @@ absl::Status Trial::BuildSession() {
 
 v1::Program Trial::ProgramWith(const FusionCode& code, const std::string& binary,
                                const std::string& name) const {
-  return BuildProgram(
-      *subject_.graph, subject_.sizes,
-      InOrder(*subject_.graph, subject_.implementation, {&code, binary}, unfused_, session_binary_),
-      OptionsOf(options_.device, name, false));
+  std::vector<CompiledFusion> fusions;
+  for (const FusionCode* part : InOrder(*subject_.graph, subject_.implementation, &code, unfused_))
+    fusions.push_back({part, part == &code ? binary : session_binary_});
+  return BuildProgram(*subject_.graph, subject_.sizes, fusions, OptionsOf(options_.device, name, false));
 }
 
 absl::Status Trial::BuildBatch(std::vector<size_t> members, Batch* batch) {
@@ -204,7 +209,7 @@ absl::Status Trial::Build() {
   std::atomic<size_t> next = 0;
   {
     std::vector<std::jthread> builders;
-    for (unsigned i = 0; i < options_.builds_at_once; ++i)
+    for (unsigned i = 0; i < options_.at_once; ++i)
       builders.emplace_back([&] {
         for (size_t part = next++; part < parts.size(); part = next++)
           built[part] = BuildBatch(parts[part], &batches_[part]);
@@ -279,29 +284,74 @@ absl::Status Trial::Verify(RunnerProcess* runner) {
   return absl::OkStatus();
 }
 
+Difference Trial::Compared(const Batch& batch, size_t member) const {
+  return CompareOnManyData(session_, batch.original, batch.programs[member], binaries_, options_.device,
+                           options_.data_sets, options_.compare_seconds);
+}
+
+namespace {
+
+// Calls `work` with numbers below `count`, on so many threads.
+void InParallel(unsigned threads, size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  std::vector<std::jthread> workers;
+  for (unsigned i = 0; i < threads; ++i)
+    workers.emplace_back([&] {
+      for (size_t number = next++; number < count; number = next++) work(number);
+    });
+}
+
+Judgement JudgementOf(const Difference& difference, Fate same) {
+  switch (difference.kind) {
+    case Difference::Kind::kNone:
+      return {same, difference.message};
+    case Difference::Kind::kRounding:
+      return {Fate::kRounding, difference.message};
+    case Difference::Kind::kReal:
+      return {Fate::kMissed, difference.message};
+    case Difference::Kind::kUnknown:
+      break;
+  }
+  return {Fate::kNotJudged, difference.message};
+}
+
+}  // namespace
+
 absl::Status Trial::Compare() {
+  std::vector<std::pair<const Batch*, size_t>> passed;
   for (const Batch& batch : batches_)
-    for (size_t i = 0; i < batch.members.size(); ++i) {
-      Judgement& judgement = judgements_[batch.members[i]];
-      if (judgement.fate != Fate::kSame) continue;
-      const Difference difference =
-          CompareOnManyData(session_, batch.original, batch.programs[i], binaries_, options_.device,
-                            options_.data_sets, options_.compare_seconds);
-      switch (difference.kind) {
-        case Difference::Kind::kNone:
-          judgement.message = difference.message;
-          break;
-        case Difference::Kind::kRounding:
-          judgement = {Fate::kRounding, difference.message};
-          break;
-        case Difference::Kind::kReal:
-          judgement = {Fate::kMissed, difference.message};
-          break;
-        case Difference::Kind::kUnknown:
-          judgement = {Fate::kNotJudged, difference.message};
-          break;
-      }
-    }
+    for (size_t i = 0; i < batch.members.size(); ++i)
+      if (judgements_[batch.members[i]].fate == Fate::kSame) passed.emplace_back(&batch, i);
+  InParallel(options_.at_once, passed.size(), [&](size_t number) {
+    const auto [batch, i] = passed[number];
+    judgements_[batch->members[i]] = JudgementOf(Compared(*batch, i), Fate::kSame);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Trial::TryExamples() {
+  if (!options_.examples) return absl::OkStatus();
+  auto examples = ExportedExamples::Create(
+      subject_, options_.device,
+      InOrder(*subject_.graph, subject_.implementation, &subject_.code, plain_unfused_), host_reference_);
+  if (!examples.ok()) return examples.status();
+  std::vector<std::pair<const Batch*, size_t>> caught;
+  for (const Batch& batch : batches_)
+    for (size_t i = 0; i < batch.members.size(); ++i)
+      if (judgements_[batch.members[i]].fate == Fate::kCaught) caught.emplace_back(&batch, i);
+  std::vector<absl::Status> tried(caught.size());
+  InParallel(options_.at_once, caught.size(), [&](size_t number) {
+    const auto [batch, i] = caught[number];
+    const size_t member = batch->members[i];
+    const absl::StatusOr<bool> passes = (*examples)->Passes(mutations_[member]);
+    tried[number] = passes.status();
+    if (!passes.ok()) return;
+    example_fates_[member] = !*passes                                              ? ExampleFate::kCaught
+                             : Compared(*batch, i).kind == Difference::Kind::kReal ? ExampleFate::kMissed
+                                                                                   : ExampleFate::kHarmless;
+  });
+  for (const absl::Status& status : tried)
+    if (!status.ok()) return status;
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/program.pb.h"
 #include "fusion/v1/worker.pb.h"
+#include "tests/mutation/comparison.h"
 #include "tests/mutation/mutants.h"
 #include "tests/mutation/subjects.h"
 #include "worker/build/builder.h"
@@ -31,14 +32,23 @@ struct Judgement {
   Fate fate = Fate::kNotJudged;
   std::string message;  // of the verification; of a missed one the data and the entry; of others the reason
 };
+// What the example of the exported folder says of a mutant that the verification refuses.
+enum class ExampleFate {
+  kNotTried,
+  kCaught,
+  kHarmless,  // it passes, and so it may: outputs differ on no data (the worker saw a write behind the end,
+              // say)
+  kMissed,
+};
 
 struct TrialOptions {
   v1::DeviceDescription device;
   Builder* builder = nullptr;
-  unsigned builds_at_once = 2;
+  unsigned at_once = 2;         // builds, comparisons and examples
   int together = 16;            // mutants that are compiled and verified together
   int data_sets = 270;          // on which those that pass are compared with the original, about
   double run_seconds = 2;       // that a run may take
+  bool examples = false;        // those that are caught are tried in exported folders too
   double compare_seconds = 60;  // that comparing one may take
   uint64_t seed = 1;            // of the data
 };
@@ -50,6 +60,7 @@ class Trial {
   Trial(const Subject& subject, std::vector<Mutation> mutations, const TrialOptions& options)
       : subject_(subject), mutations_(std::move(mutations)), options_(options) {
     judgements_.resize(mutations_.size());
+    example_fates_.assign(mutations_.size(), ExampleFate::kNotTried);
   }
 
   // Compiles all. An error: what is right does not compile either.
@@ -59,10 +70,13 @@ class Trial {
   absl::Status Verify(RunnerProcess* runner);
   // Compares those that passed with the original, in processes of their own.
   absl::Status Compare();
+  // Has the examples of exported folders run what was caught, if that is asked for.
+  absl::Status TryExamples();
 
   const Subject& subject() const { return subject_; }
   const std::vector<Mutation>& mutations() const { return mutations_; }
   const std::vector<Judgement>& judgements() const { return judgements_; }
+  const std::vector<ExampleFate>& example_fates() const { return example_fates_; }
 
  private:
   struct Batch {
@@ -77,7 +91,7 @@ class Trial {
   v1::Program ProgramWith(const FusionCode& code, const std::string& binary, const std::string& name) const;
   v1::TimeTask TaskOf(const std::vector<const v1::Program*>& programs) const;
   absl::StatusOr<v1::TimeResult> Execute(RunnerProcess* runner, const v1::TimeTask& task) const;
-  Judgement CompareOne(const Batch& batch, const v1::Program& mutant) const;
+  Difference Compared(const Batch& batch, size_t member) const;
 
   const Subject& subject_;
   const std::vector<Mutation> mutations_;
@@ -85,12 +99,14 @@ class Trial {
   Language language() const {
     return options_.device.target() == v1::CUDA ? Language::kCuda : Language::kHost;
   }
-  std::vector<FusionCode> unfused_;  // by node
-  std::string session_binary_;       // digest of the code of the reference and the unfused kernels
+  std::vector<FusionCode> unfused_;                         // by node, with names of their own
+  std::vector<FusionCode> plain_unfused_, host_reference_;  // by node, as exported
+  std::string session_binary_;  // digest of the code of the reference and the unfused kernels
   v1::Session session_;
   std::vector<Batch> batches_;
   std::map<std::string, std::string> binaries_;
   std::vector<Judgement> judgements_;
+  std::vector<ExampleFate> example_fates_;
 };
 
 }  // namespace fusion::testing

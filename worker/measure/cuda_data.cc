@@ -8,7 +8,7 @@
 
 #include "worker/measure/cuda_backend.h"
 #include "worker/measure/host_data.h"
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 #include "worker/measure/status_macros.h"
 
 namespace fusion {

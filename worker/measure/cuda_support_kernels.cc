@@ -1,7 +1,7 @@
 #include "worker/measure/cuda_support_kernels.h"
 
 #include "absl/strings/str_cat.h"
-#include "worker/measure/entry_operations.h"
+#include "library/catalog/embedded_files.h"
 
 namespace fusion {
 
@@ -194,7 +194,8 @@ extern "C" __global__ void fusion_excuse(double* excused, const double* referenc
 }  // namespace
 
 std::string SupportKernelsSource() {
-  return absl::StrCat(kEntryOperationsSource, "\n#define FUSION_TABLE_ENTRIES ", kInspectionTableEntries,
+  return absl::StrCat(EmbeddedFiles().at("verification/entry_operations.h"),
+                      "\nusing namespace fusion;\n#define FUSION_TABLE_ENTRIES ", kInspectionTableEntries,
                       "\n", kKernels);
 }
 

@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/program.pb.h"
-#include "worker/measure/entry_operations.h"
+#include "library/verification/entry_operations.h"
 
 namespace fusion {
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/measure/host_data.h"
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 #include "worker/measure/parallel.h"
 
 namespace fusion {

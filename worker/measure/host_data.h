@@ -32,7 +32,4 @@ void PerturbEntries(double* entries, int64_t count, double most, uint64_t key);
 void ExcuseEntries(double* excused, const double* reference, const double* other, v1::DataType type,
                    int64_t count, double factor, bool is_first);
 
-// Bits of randomness in inputs of a type (InputEntry).
-inline int InputBits(v1::DataType type) { return type == v1::F64 ? 51 : 23; }
-
 }  // namespace fusion

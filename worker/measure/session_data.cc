@@ -14,11 +14,6 @@
 namespace fusion {
 namespace {
 
-// Trials of EstimateRounding. Each changes values by up to so many times the unit roundoff of their type,
-// which is more than rounding does, so that few trials show what it can do; kExcused times what they show is
-// excused.
-constexpr int kRoundingTrials = 4;
-constexpr double kChangedUnits = 16, kExcused = 4;
 // Outputs of which rounding leaves fewer digits are remarked on.
 constexpr double kFewDigits = 4.5;
 

@@ -13,7 +13,7 @@
 #include "worker/measure/activity.h"
 #include "worker/measure/execution_backend.h"
 #include "worker/measure/guarded_memory.h"
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 #include "worker/measure/phase_times.h"
 
 namespace fusion {

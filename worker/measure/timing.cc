@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 #include "worker/measure/statistics.h"
 #include "worker/measure/status_macros.h"
 

@@ -6,7 +6,7 @@
 
 #include "tests/gpu/first_cuda_device.h"
 #include "worker/measure/host_data.h"
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 
 namespace fusion {
 namespace {

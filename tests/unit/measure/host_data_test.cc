@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 
 namespace fusion {
 namespace {

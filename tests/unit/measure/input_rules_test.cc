@@ -1,4 +1,4 @@
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 
 #include <gtest/gtest.h>
 

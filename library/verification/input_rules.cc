@@ -1,11 +1,9 @@
-#include "worker/measure/input_rules.h"
+#include "library/verification/input_rules.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
-
-#include "worker/measure/host_data.h"
 
 namespace fusion {
 namespace {
@@ -13,6 +11,8 @@ namespace {
 // Peaks are from kLowPeak to kHighPeak, all other entries then whole multiples of kBackground up to
 // kMostWhole times it.
 constexpr double kMostWhole = 3, kBackground = 1.0 / 64, kLowPeak = 8, kHighPeak = 16;
+// Bits of randomness in inputs of a type (InputEntry).
+int InputBits(v1::DataType type) { return type == v1::F64 ? 51 : 23; }
 // A lane reads up to so many entries at once.
 constexpr int64_t kEntriesAtOnce = 4;
 // Entries of a result for each lane that, over all runs on random data, miss none: (1 - 1 / lanes)^(8 *

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fusion/v1/program.pb.h"
-#include "worker/measure/entry_operations.h"
+#include "library/verification/entry_operations.h"
 
 namespace fusion {
 

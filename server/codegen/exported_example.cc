@@ -1,0 +1,342 @@
+#include "server/codegen/exported_example.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "library/verification/input_rules.h"
+#include "server/codegen/exported_launch.h"
+#include "server/codegen/verification.h"
+
+namespace fusion {
+namespace {
+
+constexpr double kDefaultTolerance = 1e-4;
+// That the data of one lane after the other may take.
+constexpr double kClassSeconds = 2;
+
+class ExamplePrinter {
+ public:
+  ExamplePrinter(const Graph& graph, const ExportRequest& request)
+      : graph_(graph), request_(request), cuda_(request.language == Language::kCuda) {
+    DescribeBuffers(graph, request.sizes, &session_);
+  }
+
+  std::string Print() {
+    PrintHead();
+    PrintArguments();
+    PrintBuffers();
+    PrintData();
+    PrintChecks();
+    cuda_ ? PrintRunsOnDevice() : PrintRunsOnHost();
+    PrintOtherData();
+    if (cuda_) Text("  CHECK(cudaGraphExecDestroy(graph_exec));");
+    Text("  return good ? 0 : 1;\n}");
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Parts>
+  void Text(const Parts&... parts) {
+    absl::StrAppend(&out_, parts..., "\n");
+  }
+  std::string TypeOf(ValueId id) const { return DataTypeCName(graph_.value(id).type.data_type); }
+  const std::string& NameOf(ValueId id) const { return graph_.value(id).name; }
+  // By value, so that there is one entry on the host alone.
+  bool IsScalar(ValueId id) const { return graph_.value(id).is_input && graph_.value(id).type.is_scalar(); }
+  std::vector<ValueId> Arrays() const {
+    std::vector<ValueId> arrays;
+    for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
+      for (ValueId id : *list)
+        if (!IsScalar(id)) arrays.push_back(id);
+    return arrays;
+  }
+  std::string BytesOf(ValueId id) const {
+    return absl::StrCat("h_", NameOf(id), ".size() * sizeof(", TypeOf(id), ")");
+  }
+  // Of fused_launch and fused_graph, up to the workspace.
+  std::string Arguments() const {
+    std::vector<std::string> arguments;
+    for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
+      for (ValueId id : *list)
+        arguments.push_back(IsScalar(id) ? absl::StrCat("h_", NameOf(id), "[0]")
+                            : cuda_      ? absl::StrCat("g_", NameOf(id))
+                                         : absl::StrCat("h_", NameOf(id), ".data()"));
+    arguments.push_back(SizeList(graph_));
+    arguments.push_back("workspace, workspace_bytes");
+    return absl::StrJoin(arguments, ", ");
+  }
+
+  void PrintHead() {
+    Text(
+        "// Runs the fused code on several kinds of data, compares it with the f64 reference, and times "
+        "it.\n",
+        "// Usage: example [size=value]... [--once]", cuda_ ? " [--misaligned]" : "",
+        "   --once: no more calls than verification needs",
+        cuda_ ? "; --misaligned: pointers one entry behind those of cudaMalloc" : "",
+        "; sizes: ", absl::StrJoin(graph_.sizes(), ", ", [&](std::string* out, const Size& size) {
+          absl::StrAppend(out, size.name, "=", request_.sizes.at(size.name));
+        }));
+    Text(
+        "#include <algorithm>\n#include <chrono>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n"
+        "#include <cstring>\n#include <vector>\n\n#include \"fused.h\"\n#include \"verification.h\"\n");
+    if (cuda_)
+      Text(
+          "#include <cuda_runtime.h>\n#define CHECK(call)                                        \\\n"
+          "  do {                                                     \\\n"
+          "    cudaError_t e = (call);                                \\\n"
+          "    if (e != cudaSuccess) {                                \\\n"
+          "      std::fprintf(stderr, \"%s\\n\", cudaGetErrorString(e)); \\\n"
+          "      return 1;                                            \\\n"
+          "    }                                                      \\\n"
+          "  } while (0)\n");
+    Text("int fused_reference(", ReferenceParameters(graph_), ");\n");
+    Text(
+        "// False: no whole number from 0.\n"
+        "inline bool ParseSize(const char* text, int64_t* size) {\n  char* end = nullptr;\n"
+        "  *size = std::strtoll(text, &end, 10);\n  return end != text && *end == 0 && *size >= 0;\n}\n");
+  }
+
+  void PrintArguments() {
+    Text("int main(int argc, char** argv) {");
+    for (const Size& size : graph_.sizes())
+      Text("  int64_t n_", size.name, " = ", request_.sizes.at(size.name), ";");
+    if (cuda_) Text("  size_t shift = 0;");
+    Text(
+        "  int runs = 10;\n  for (int i = 1; i < argc; ++i) {\n"
+        "    const char* equals = std::strchr(argv[i], '=');\n"
+        "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n"
+        "    bool known = !std::strcmp(argv[i], \"--once\");\n    if (known) runs = 1;");
+    if (cuda_) Text("    if (!std::strcmp(argv[i], \"--misaligned\")) known = true, shift = 1;");
+    for (const Size& size : graph_.sizes())
+      Text("    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"", size.name,
+           "\", length)) known = ParseSize(equals + 1, &n_", size.name, ");");
+    Text("    if (!known) {\n      std::fprintf(stderr, \"argument %s: unknown, or no size; usage: %s ",
+         absl::StrJoin(
+             graph_.sizes(), " ",
+             [](std::string* out, const Size& size) { absl::StrAppend(out, "[", size.name, "=SIZE]"); }),
+         " [--once]", cuda_ ? " [--misaligned]" : "",
+         "\\n\", argv[i], argv[0]);\n      return 2;\n    }\n  }");
+    for (const std::string& condition : ShortRows(graph_))
+      Text("  if (", condition, ") {\n    std::fprintf(stderr, \"", condition,
+           ": a leading dimension must not be smaller than its rows are long\\n\");\n    return 2;\n  }");
+  }
+
+  void PrintBuffers() {
+    for (ValueId id : graph_.inputs())
+      Text("  std::vector<", TypeOf(id), "> h_", NameOf(id), "(", EntriesText(graph_.value(id)),
+           ");\n  std::vector<double> d_", NameOf(id), ";");
+    for (ValueId id : graph_.outputs())
+      Text("  std::vector<", TypeOf(id), "> h_", NameOf(id), "(", EntriesText(graph_.value(id)), ");");
+    Text("  const size_t workspace_bytes = fused_workspace_bytes(", SizeList(graph_), ");");
+    if (!cuda_) {
+      Text(
+          "  std::vector<char> workspace_memory(workspace_bytes + 256);\n"
+          "  void* workspace = (void*)(((uintptr_t)workspace_memory.data() + 255) / 256 * 256);");
+      return;
+    }
+    for (ValueId id : Arrays())
+      Text("  ", TypeOf(id), "* g_", NameOf(id), ";\n  CHECK(cudaMalloc((void**)&g_", NameOf(id),
+           ", std::max<size_t>((h_", NameOf(id), ".size() + shift) * sizeof(", TypeOf(id), "), 16)));\n  g_",
+           NameOf(id), " += shift;");
+    Text("  void* workspace;\n  CHECK(cudaMalloc(&workspace, std::max<size_t>(workspace_bytes, 16)));");
+  }
+
+  // Rows, columns and entries from one row to the next, as MakeBuffer and RuleOf have them.
+  std::string ShapeText(ValueId id) const {
+    const Value& value = graph_.value(id);
+    std::vector<std::string> shape;
+    for (int extent : value.type.element_shape) shape.push_back(absl::StrCat(extent));
+    if (!value.type.mapped)
+      for (const Extent& extent : value.type.extents) shape.push_back(ExtentText(extent));
+    if (shape.empty()) shape.push_back(EntriesText(value));
+    const std::string stride =
+        shape.size() > 1 && value.leading_dimension ? ExtentText(*value.leading_dimension) : shape.back();
+    return absl::StrCat("{", shape.size() > 1 ? shape[0] : "1", ", ", shape.back(), ", ", stride, "}");
+  }
+
+  static std::string Number(double number) { return absl::StrFormat("%.17g", number); }
+
+  // An initialiser of InputRule; `phase`: its last member.
+  std::string RuleText(size_t input, const DataPattern& pattern, const std::string& phase) const {
+    const InputRule rule = RuleOf(session_.inputs(static_cast<int>(input)), pattern);
+    const std::string shape = absl::StrCat("shapes[", input, "]");
+    // Roots of parts of the columns, whose number is known at run time.
+    const bool of_columns = rule.kind == v1::InputValues::UNIT_ROWS;
+    const auto bound = [&](double number, const char* of_one) {
+      return of_columns ? absl::StrCat("std::sqrt(", of_one, " / (double)", shape, "[1])") : Number(number);
+    };
+    return absl::StrCat("{", rule.kind, ", ", rule.bits, ", ", bound(rule.lower, "2.0"), ", ",
+                        bound(rule.upper, "1.0"), ", ", Number(rule.unit), ", ", rule.nonzero, ", ", shape,
+                        "[0], ", shape, "[1], ", shape, "[2], ", rule.peaks, ", ", Number(rule.peak_lower),
+                        ", ", Number(rule.peak_upper), ", ", rule.step, ", ", phase, "}");
+  }
+  std::string DataText(const DataPattern& pattern, const std::string& phase) const {
+    const bool whole =
+        pattern.kind == DataPattern::Kind::kWhole || pattern.kind == DataPattern::Kind::kNegative;
+    std::vector<std::string> rules;
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) rules.push_back(RuleText(i, pattern, phase));
+    return absl::StrCat("{\"", fusion::NameOf(pattern.kind), pattern.small ? ", far below 0" : "", "\", ",
+                        whole ? "true" : "false", ", {", absl::StrJoin(rules, ",\n         "), "}}");
+  }
+
+  void PrintData() {
+    std::vector<std::string> shapes;
+    for (ValueId id : graph_.inputs()) shapes.push_back(ShapeText(id));
+    Text("\n  // Of each input: rows, columns, entries from one row to the next.\n  int64_t shapes[][3] = {",
+         absl::StrJoin(shapes, ", "), "};");
+    Text(
+        "  for (auto& shape : shapes)\n    for (int64_t& extent : shape) extent = std::max<int64_t>(extent, "
+        "1);");
+    Text(
+        "  // The first is what is timed. Numbers are those of InputRule, by input.\n"
+        "  const std::vector<fusion::ExampleData> kinds = {");
+    std::vector<DataPattern> patterns = {{}};
+    for (const DataPattern& pattern : PatternsOf(session_)) patterns.push_back(pattern);
+    for (const DataPattern& pattern : patterns) Text("      ", DataText(pattern, "0"), ",");
+    Text("  };");
+  }
+
+  void PrintChecks() {
+    Text("\n  uint64_t key = 0;");
+    for (size_t i = 0; i < graph_.inputs().size(); ++i)
+      if (const ValueId id = graph_.inputs()[i]; IsScalar(id))
+        Text("  fusion::FillInput(kinds[0].rules[", i, "], ", i, ", &h_", NameOf(id), ", &d_", NameOf(id),
+             ");");
+    Text("  const auto fill = [&](const fusion::ExampleData& data) {\n    ++key;\n    (void)data;");
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const ValueId id = graph_.inputs()[i];
+      if (IsScalar(id)) continue;
+      Text("    fusion::FillInput(data.rules[", i, "], 1000 * key + ", i, ", &h_", NameOf(id), ", &d_",
+           NameOf(id), ");");
+      if (cuda_)
+        Text("    CHECK(cudaMemcpy(g_", NameOf(id), ", h_", NameOf(id), ".data(), ", BytesOf(id),
+             ", cudaMemcpyHostToDevice));");
+    }
+    Text("    return 0;\n  };");
+    Text(
+        "  // All outputs are NaN before: one that is not written cannot pass.\n  const auto poison = [&] {");
+    for (ValueId id : graph_.outputs())
+      cuda_ ? Text("    CHECK(cudaMemset(g_", NameOf(id), ", 0xFF, ", BytesOf(id), "));")
+            : Text("    std::fill(h_", NameOf(id), ".begin(), h_", NameOf(id), ".end(), (", TypeOf(id),
+                   ")NAN);");
+    Text("    return 0;\n  };");
+    PrintReference();
+    Text("  bool good = true;\n  const auto judge = [&](const fusion::ExampleData& data, bool quiet) {");
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const std::string& name = NameOf(graph_.outputs()[i]);
+      if (cuda_)
+        Text("    CHECK(cudaMemcpy(h_", name, ".data(), g_", name, ", ", BytesOf(graph_.outputs()[i]),
+             ", cudaMemcpyDeviceToHost));");
+      Text("    good = reference.Judge(", i, ", h_", name, ", data, quiet) && good;");
+    }
+    Text("    return 0;\n  };");
+    Text(
+        "  const auto begin = [&](const fusion::ExampleData& data) {\n"
+        "    if (fill(data) != 0 || poison() != 0) return 1;\n    if (reference.Renew(data)) return 0;\n"
+        "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  };");
+    Text("  const auto launch = [&] {\n    const int code = fused_launch(", Arguments(),
+         cuda_ ? ", (cudaStream_t)0" : "",
+         ");\n    if (code != FUSED_OK) std::fprintf(stderr, \"fused_launch: %s\\n\", "
+         "fused_error_string(code));\n"
+         "    return code;\n  };");
+    Text("  if (begin(kinds[0]) != 0) return 1;");
+  }
+
+  void PrintReference() {
+    std::vector<std::string> outputs, arguments;
+    for (ValueId id : graph_.inputs())
+      arguments.push_back(absl::StrCat("d_", NameOf(id), IsScalar(id) ? "[0]" : ".data()"));
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const Value& value = graph_.value(graph_.outputs()[i]);
+      const double tolerance = i < request_.tolerances.size() ? request_.tolerances[i] : kDefaultTolerance;
+      outputs.push_back(absl::StrCat("{\"", value.name, "\", ", EntriesText(value), ", ",
+                                     value.type.data_type == v1::F64 ? "false" : "true", ", ",
+                                     absl::StrFormat("%.3g", tolerance), ", ",
+                                     session_.whole_outputs(static_cast<int>(i)) ? "true" : "false", "}"));
+      arguments.push_back(absl::StrCat("(*results)[", i, "].data()"));
+    }
+    arguments.push_back(SizeList(graph_));
+    arguments.push_back("trial");
+    Text(
+        "  // Name, entries, whether in f32, tolerance, whether whole where the inputs are.\n"
+        "  fusion::ExampleReference reference(\n      {",
+        absl::StrJoin(outputs, ",\n       "),
+        "},\n      [&](int trial, fusion::ExampleReference::Results* results) {\n        return "
+        "fused_reference(",
+        absl::StrJoin(arguments, ", "), ") == 0;\n      });");
+  }
+
+  void PrintRunsOnHost() {
+    Text(
+        "  double best = INFINITY;\n  for (int run = 0; run < runs; ++run) {\n"
+        "    const auto start = std::chrono::steady_clock::now();\n    if (launch() != FUSED_OK) return 1;\n"
+        "    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;\n"
+        "    best = std::min(best, time.count());\n  }\n  judge(kinds[0], false);\n"
+        "  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * 1e6);");
+  }
+
+  // The same twice: calls of fused_launch, and as many in one CUDA graph.
+  void PrintRunsOnDevice() {
+    Text("  const int calls = 2 * runs;\n  cudaGraphExec_t graph_exec;\n  const int captured = fused_graph(",
+         Arguments(),
+         ", calls, &graph_exec);\n  if (captured != FUSED_OK) {\n"
+         "    std::fprintf(stderr, \"fused_graph: %s\\n\", fused_error_string(captured));\n    return 1;\n  "
+         "}\n"
+         "  cudaEvent_t start, stop;\n  CHECK(cudaEventCreate(&start));\n  CHECK(cudaEventCreate(&stop));\n"
+         "  for (const bool as_graph : {false, true}) {\n    if (poison() != 0) return 1;\n"
+         "    float best = INFINITY;\n    for (int run = 0; run < runs; ++run) {\n"
+         "      CHECK(cudaEventRecord(start));\n"
+         "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
+         "      for (int call = 0; call < calls && !as_graph; ++call)\n        if (launch() != FUSED_OK) "
+         "return 1;\n"
+         "      CHECK(cudaEventRecord(stop));\n      CHECK(cudaEventSynchronize(stop));\n      float ms;\n"
+         "      CHECK(cudaEventElapsedTime(&ms, start, stop));\n      best = std::min(best, ms);\n    }\n"
+         "    std::printf(\"%d %s, best of %d runs: %.3f us a call\\n\", calls,\n"
+         "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / "
+         "calls);\n"
+         "    if (judge(kinds[0], false) != 0) return 1;\n  }");
+  }
+
+  void PrintOtherData() {
+    Text(
+        "  // Data in which each part of the computation shows: a tolerance cannot hide it.\n"
+        "  const auto run_on = [&](const fusion::ExampleData& data) {\n"
+        "    return begin(data) == 0 && launch() == FUSED_OK && judge(data, true) == 0;\n  };\n"
+        "  for (size_t kind = 1; kind < kinds.size(); ++kind)\n    if (!run_on(kinds[kind])) return 1;\n"
+        "  std::printf(\"%d other kinds of data: %s\\n\", (int)kinds.size() - 1, good ? \"OK\" : "
+        "\"WRONG\");");
+    int64_t lanes = 0;
+    for (const FusionCode* code : request_.fusions)
+      for (const KernelLaunch& launch : code->launches)
+        lanes = std::max<int64_t>(lanes, launch.kernel.threads);
+    const std::vector<DataPattern> classes = ClassPatterns(session_, lanes);
+    if (classes.empty()) return;
+    const size_t runs = classes.size() / 2;  // with large entries, and with small ones
+    Text(
+        "  // Where results are chosen among many entries: those of one lane after the other dominate.\n"
+        "  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(",
+        static_cast<int>(kClassSeconds * 1000), ");\n  for (int64_t run = 0; run < ", runs,
+        " && std::chrono::steady_clock::now() < until; ++run) {\n    const int64_t phase = run * ",
+        runs > 1 ? classes[1].phase : 0, " % ", classes[0].step,
+        ";\n    for (const fusion::ExampleData& data :\n         std::vector<fusion::ExampleData>{",
+        DataText(classes[0], "phase"), ",\n             ", DataText(classes[runs], "phase"),
+        "})\n      if (!run_on(data)) return 1;\n  }");
+  }
+
+  const Graph& graph_;
+  const ExportRequest& request_;
+  const bool cuda_;
+  v1::Session session_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string PrintExample(const Graph& graph, const ExportRequest& request) {
+  return ExamplePrinter(graph, request).Print();
+}
+
+}  // namespace fusion

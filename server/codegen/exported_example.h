@@ -1,0 +1,15 @@
+// The example of an exported folder: runs the fused code on the kinds of data on which the worker verifies it, compares
+// it with the f64 reference, and times it. Internal to server/codegen.
+#pragma once
+
+#include <string>
+
+#include "server/codegen/exported_folder.h"
+#include "server/graph/graph.h"
+
+namespace fusion {
+
+// example.cu or example.cc.
+std::string PrintExample(const Graph& graph, const ExportRequest& request);
+
+}  // namespace fusion
