@@ -103,8 +103,8 @@ inline double PerturbedEntry(double entry, double most, unsigned long long key, 
 // computed so often again with what its functions read and compute changed by up to so many units in the last
 // place, which is more than rounding does, so that few trials show what it can do; so many times what they
 // show is excused.
-constexpr int kRoundingTrials = 4;
-constexpr double kChangedUnits = 16, kExcused = 4;
+inline constexpr int kRoundingTrials = 4;
+inline constexpr double kChangedUnits = 16, kExcused = 4;
 
 // Contribution of word i to a hash; contributions are added.
 inline unsigned long long HashWord(unsigned long long word, long long i) {

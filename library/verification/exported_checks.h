@@ -37,7 +37,7 @@ void FillInput(const InputRule& rule, unsigned long long key, std::vector<T>* en
 // How the reference is computed beside as it is (0): in trials above 0 what functions that round read and
 // compute is changed by a few units in the last place, in another way for each; in this one results are
 // shortened, so that those which come out the same are whole numbers with room to spare.
-constexpr int kShortened = -1;
+inline constexpr int kShortened = -1;
 
 inline void ChangeEntries(double* entries, int64_t count, int trial, int value, bool is_f32) {
   if (trial == 0) return;

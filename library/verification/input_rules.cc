@@ -165,8 +165,8 @@ std::vector<DataPattern> ClassPatterns(const v1::Session& session, int64_t lanes
   // Far apart, one after the other, so that also the first few show lanes of every warp.
   int64_t stride = classes * 5 / 8 | 1;
   while (std::gcd(stride, classes) != 1) stride += 2;
-  for (const bool small : {false, true})
-    for (int64_t run = 0; run < runs; ++run)
+  for (int64_t run = 0; run < runs; ++run)
+    for (const bool small : {false, true})
       patterns.push_back({.kind = DataPattern::Kind::kClass,
                           .small = small,
                           .step = classes,

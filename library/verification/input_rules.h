@@ -42,8 +42,9 @@ InputRule RuleOf(const v1::Buffer& input, const DataPattern& pattern);
 std::vector<DataPattern> PatternsOf(const v1::Session& session);
 
 // Patterns of kClass that show of each of `lanes` lanes, in turn, that what they read counts, for results
-// that are chosen among many entries: as many as it takes beside results of choosing_entries entries; none
-// where there are enough of them. A lane reads up to four entries at once.
+// that are chosen among many entries; each with large peaks and then with small ones: as many as it takes
+// beside results of choosing_entries entries; none where there are enough of them. A lane reads up to four
+// entries at once.
 std::vector<DataPattern> ClassPatterns(const v1::Session& session, int64_t lanes);
 
 // Of numbers from -0.5 to 1 in f32: what probes of devices fill.

@@ -314,15 +314,15 @@ class ExamplePrinter {
         lanes = std::max<int64_t>(lanes, launch.kernel.threads);
     const std::vector<DataPattern> classes = ClassPatterns(session_, lanes);
     if (classes.empty()) return;
-    const size_t runs = classes.size() / 2;  // with large entries, and with small ones
+    const size_t runs = classes.size() / 2;  // each with large entries and with small ones
     Text(
         "  // Where results are chosen among many entries: those of one lane after the other dominate.\n"
         "  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(",
         static_cast<int>(kClassSeconds * 1000), ");\n  for (int64_t run = 0; run < ", runs,
         " && std::chrono::steady_clock::now() < until; ++run) {\n    const int64_t phase = run * ",
-        runs > 1 ? classes[1].phase : 0, " % ", classes[0].step,
+        runs > 1 ? classes[2].phase : 0, " % ", classes[0].step,
         ";\n    for (const fusion::ExampleData& data :\n         std::vector<fusion::ExampleData>{",
-        DataText(classes[0], "phase"), ",\n             ", DataText(classes[runs], "phase"),
+        DataText(classes[0], "phase"), ",\n             ", DataText(classes[1], "phase"),
         "})\n      if (!run_on(data)) return 1;\n  }");
   }
 

@@ -344,7 +344,7 @@ class LaunchPrinter {
         for (const KernelArgument& argument : launch.arguments)
           arguments.push_back(ArgumentText(f, argument));
         Text("  {");
-        PrintArguments(launch, arguments);
+        PrintArguments(launch, arguments, options_.reference && Rounds(*fusions_[f]));
         const std::string kernel = KernelText(launch);
         if (options_.cuda) {
           Text(absl::StrCat("    const void* const kernel = (const void*)", kernel, ";"));
@@ -380,6 +380,13 @@ class LaunchPrinter {
       return graph_.value(output).type.data_type == v1::F32;
     });
     return absl::StrCat(", ", id.value, ", ", any_f32 ? "true" : "false");
+  }
+  // Whether rounding can change anything that the code computes.
+  bool Rounds(const FusionCode& code) const {
+    return std::any_of(code.launches.begin(), code.launches.end(), [&](const KernelLaunch& launch) {
+      return std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                         [&](const KernelArgument& of) { return IsRoundedResult(graph_, of); });
+    });
   }
   // Of the reference: results that rounding can change are, in trials.
   void PrintChanges(const KernelLaunch& launch) {
@@ -420,15 +427,14 @@ class LaunchPrinter {
       if (argument.kind == KernelArgument::Kind::kPointer && Contains(launch.whole->aligned, argument.value))
         conditions.push_back(absl::StrCat("(uintptr_t)argument_", i, " % ", kPointerAlignment, " == 0"));
     }
+    if (conditions.empty()) return LaunchedName(launch, true);
     return absl::StrCat("(", absl::StrJoin(conditions, " && "), " ? ", LaunchedName(launch, true), " : ", any,
                         ")");
   }
 
-  // `arguments`: the addresses of the values of the kernel's parameters.
-  void PrintArguments(const KernelLaunch& launch, const std::vector<std::string>& values) {
-    const bool changes = options_.reference &&
-                         std::any_of(launch.arguments.begin(), launch.arguments.end(),
-                                     [&](const KernelArgument& of) { return IsRoundedResult(graph_, of); });
+  // `arguments`: the addresses of the values of the kernel's parameters. `changes`: in trials, inputs are
+  // changed.
+  void PrintArguments(const KernelLaunch& launch, const std::vector<std::string>& values, bool changes) {
     if (changes) Text("    std::vector<std::vector<double>> copies;");
     std::vector<std::string> addresses;
     for (size_t i = 0; i < values.size(); ++i) {

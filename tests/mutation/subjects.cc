@@ -36,6 +36,30 @@ length = nrm2(x);
 all = sum(z);
 return big, small, at, length, all;
 )";
+constexpr char kVectorSums[] = R"(
+size n;
+vector[n] x, z, u, v;  scalar a, b, c, d, e, f;
+input x, z, a;
+u = vmul(x, z);
+v = axpby(a, u, a, z);
+b = sum(u);
+c = asum(v);
+d = dot(v, x);
+e = nrm2(u);
+f = vmin(v);
+return v, b, c, d, e, f;
+)";
+constexpr char kVectorSteps[] = R"(
+size n;
+vector[n] x, z, u, v, w;  scalar b, c;
+input x, z;
+u = vsub(x, z);
+b = dot(u, z);
+v = scal(b, u);
+c = vmax(v);
+w = scale(c, v);
+return u, b, v, c, w;
+)";
 constexpr char kProducts[] = R"(
 size m, n;
 matrix[m,n] A, B;  vector[m] u, q, t;  vector[n] v, p, s;
@@ -123,7 +147,7 @@ SizeValues Count(int64_t elements) { return {{kElementsSize, elements}}; }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const char* text : {kVectors, kVectorChoices}) {
+  for (const char* text : {kVectors, kVectorChoices, kVectorSums, kVectorSteps}) {
     cases.push_back({text, N(1 << 24), N(30011)});
     cases.push_back({text, N(6000), N(5003)});
   }

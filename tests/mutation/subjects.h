@@ -13,6 +13,10 @@
 
 namespace fusion::testing {
 
+// Of the device that kernels are launched for: few, so that groups have several tiles or rows each at small
+// sizes.
+inline constexpr int kMultiprocessors = 3;
+
 // A right kernel.
 struct Subject {
   std::string row;  // of the table: "row_panel warp"

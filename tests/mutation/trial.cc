@@ -24,9 +24,6 @@
 namespace fusion::testing {
 namespace {
 
-// Few, so that groups have several tiles or rows each at small sizes.
-constexpr int kMultiprocessors = 3;
-
 ProgramOptions OptionsOf(const v1::DeviceDescription& device, const std::string& name, bool force_f64) {
   return {.name = name,
           .multiprocessors = kMultiprocessors,

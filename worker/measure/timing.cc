@@ -54,6 +54,10 @@ constexpr double kDearRun = 100e-3;
 
 // Of a thorough verification, on data in which one entry after the other is the largest.
 constexpr double kMostClassSeconds = 1;
+// Of a thorough verification: runs on the same data, and what they may take. Lanes that do not wait for each
+// other give a wrong result now and then alone.
+constexpr int kRepeatedRuns = 64;
+constexpr double kMostRepeatedSeconds = 0.5;
 
 // A program while it is measured.
 struct Subject {
@@ -342,7 +346,11 @@ class ProtocolRun {
   absl::Status JudgeOnOtherData(const BinaryMap& binaries) {
     std::vector<DataPattern> patterns = PatternsOf(session_->session());
     if (!method_.thorough()) patterns.resize(1);
-    for (const DataPattern& pattern : patterns) FUSION_RETURN_IF_ERROR(JudgeOnPattern(binaries, pattern));
+    for (const DataPattern& pattern : patterns) {
+      FUSION_RETURN_IF_ERROR(JudgeOnPattern(binaries, pattern));
+      if (method_.thorough() && pattern.kind == DataPattern::Kind::kWhole)
+        FUSION_RETURN_IF_ERROR(JudgeRepeatedRuns());
+    }
     if (!method_.thorough()) return absl::OkStatus();
     int64_t lanes = 0;
     for (const Subject& subject : subjects_)
@@ -354,6 +362,22 @@ class ProtocolRun {
       if (std::chrono::duration<double>(Clock::now() - start).count() > kMostClassSeconds) break;
       FUSION_RETURN_IF_ERROR(JudgeOnPattern(binaries, pattern));
     }
+    return absl::OkStatus();
+  }
+
+  // Runs on the data there are, again and again.
+  absl::Status JudgeRepeatedRuns() {
+    const auto start = Clock::now();
+    for (int run = 0; run < kRepeatedRuns; ++run)
+      for (Subject& subject : subjects_) {
+        if (std::chrono::duration<double>(Clock::now() - start).count() > kMostRepeatedSeconds)
+          return absl::OkStatus();
+        if (subject.prepared == nullptr || subject.number == kUnfusedProgram) continue;
+        const InPhase cold(phases_, v1::TIMING_COLD);
+        double seconds = 0;
+        FUSION_RETURN_IF_ERROR(
+            RunAndJudge(&subject, "one of many runs on the same data", &seconds, false).status());
+      }
     return absl::OkStatus();
   }
 

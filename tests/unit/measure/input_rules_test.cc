@@ -56,9 +56,10 @@ TEST(RuleOfTest, PositiveDefiniteMatricesAreSymmetricAndDominatedByTheirDiagonal
         EXPECT_LE(a[row * n + row], 2);
       }
     }
-    if (n > 1)
+    if (n > 1) {
       EXPECT_NE(std::vector<double>(all.begin(), all.begin() + n * n),
                 std::vector<double>(all.begin() + n * n, all.begin() + 2 * n * n));
+    }
   }
 }
 
@@ -118,7 +119,9 @@ TEST(RuleOfTest, EveryPatternKeepsToTheRangeThatWasAskedFor) {
         for (double entry : Entries(Range(v1::InputValues::UNIFORM, lower, upper), pattern)) {
           EXPECT_GE(entry, lower) << kind;
           EXPECT_LE(entry, upper) << kind;
-          if (kind == 0) EXPECT_TRUE(entry != lower && entry != upper) << "neither bound is a value";
+          if (kind == 0) {
+            EXPECT_TRUE(entry != lower && entry != upper) << "neither bound is a value";
+          }
         }
         for (double entry : Entries(Range(v1::InputValues::INTEGERS, -2, 7), pattern)) {
           EXPECT_GE(entry, -2) << kind;
@@ -184,7 +187,9 @@ TEST(RuleOfTest, ScalarsAreHalvesThatAreNeitherZeroNorOne) {
       input.set_domain(domain);
       const double scalar = InputEntry(RuleOf(input, {.kind = Kind::kWhole}), key, 0);
       EXPECT_EQ(std::abs(std::fmod(scalar, 1)), 0.5);
-      if (domain == v1::POSITIVE) EXPECT_GT(scalar, 0);
+      if (domain == v1::POSITIVE) {
+        EXPECT_GT(scalar, 0);
+      }
     }
 }
 

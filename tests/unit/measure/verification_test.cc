@@ -150,6 +150,15 @@ TEST_F(VerificationTest, ALongDotProductThatLosesItsTailIsCaught) {
   ExpectCaught(kDot, "lane < 64", "lane < 63");
 }
 
+TEST_F(VerificationTest, AResultThatIsWrongNowAndThenIsCaught) {
+  AddInput("x", 0, 1000);
+  SetOutput("s", 1, 1e-3);
+  const std::string right = "T sum = 0; for (int i = 0; i < 1000; ++i) sum += x[i]; s[0] = sum;\n";
+  const v1::TimeResult result =
+      Measure({right}, {right + "static int calls = 0; if (++calls % 40 == 0) s[0] = sum - x[7];\n"});
+  EXPECT_EQ(result.programs(0).outcome(), v1::WRONG_RESULT);
+}
+
 constexpr char kArgmax[] =
     "int best = 0; for (int i = 1; i < 100003; ++i) if (x[i] > x[best]) best = i; s[0] = best;\n";
 
