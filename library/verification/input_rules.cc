@@ -162,8 +162,9 @@ std::vector<DataPattern> ClassPatterns(const v1::Session& session, int64_t lanes
   if (entries <= 0 || lanes <= 0) return patterns;
   const int64_t classes = kEntriesAtOnce * lanes;
   const int64_t runs = std::min(classes, kEntriesOfLane * classes / entries);
-  // Far apart, one after the other, so that also the first few show lanes of every warp.
-  int64_t stride = classes * 5 / 8 | 1;
+  // Far apart, one after the other, also modulo parts of the classes, so that the first few show lanes of
+  // every warp of every smaller group: the golden section.
+  int64_t stride = static_cast<int64_t>(static_cast<double>(classes) * 0.6180339887) | 1;
   while (std::gcd(stride, classes) != 1) stride += 2;
   for (int64_t run = 0; run < runs; ++run)
     for (const bool small : {false, true})

@@ -1,5 +1,6 @@
 // Timing and verifying the candidates.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -99,16 +100,21 @@ class Timer final : public CandidateTimer {
     for (int repeat = 0;; ++repeat) {
       const std::vector<v1::Candidate> before = Candidates();
       const std::vector<int> finalists = ChooseFinalists(before, kFinalists);
-      const bool are_verified = std::all_of(finalists.begin(), finalists.end(),
-                                            [&](int position) { return verified_.contains(position); });
-      if (are_verified && (finalists.empty() || IsReliable(before) || repeat > kMostRepeats)) break;
-      auto status = TimeAll({MakeTask(finalists, true, repeat == 0 ? "" : absl::StrCat(", repeat ", repeat))},
-                            device_, [&](int, const v1::TimeResult& result, bool) {
-                              if (!result.failure().empty()) failure_ = result.failure();
-                              TakeResult(result, finalists);
-                            });
+      std::vector<int> unverified;
+      std::copy_if(finalists.begin(), finalists.end(), std::back_inserter(unverified),
+                   [&](int position) { return !verified_.contains(position); });
+      const bool is_open = !finalists.empty() && !IsReliable(before) && repeat <= kMostRepeats;
+      if (unverified.empty() && !is_open) break;
+      // What has been verified is timed again only where it is not known which is first.
+      const std::vector<int> members = repeat == 0 || is_open ? finalists : unverified;
+      v1::TimeTask task = MakeTask(members, true, repeat == 0 ? "" : absl::StrCat(", repeat ", repeat));
+      task.mutable_method()->set_thorough(!unverified.empty());
+      auto status = TimeAll({task}, device_, [&](int, const v1::TimeResult& result, bool) {
+        if (!result.failure().empty()) failure_ = result.failure();
+        TakeResult(result, members);
+      });
       if (!status.ok()) return status;
-      verified_.insert(finalists.begin(), finalists.end());
+      verified_.insert(members.begin(), members.end());
     }
     if (!have_unfused_ && unfused_outcome_ == v1::WRONG_RESULT) return NothingVerified(unfused_message_);
     if (!have_unfused_)

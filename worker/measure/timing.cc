@@ -56,7 +56,7 @@ constexpr double kDearRun = 100e-3;
 constexpr double kMostClassSeconds = 1;
 // Of a thorough verification: runs on the same data, and what they may take. Lanes that do not wait for each
 // other give a wrong result now and then alone.
-constexpr int kRepeatedRuns = 64;
+constexpr int kRepeatedRuns = 16;
 constexpr double kMostRepeatedSeconds = 0.5;
 
 // A program while it is measured.

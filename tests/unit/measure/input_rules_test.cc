@@ -210,5 +210,19 @@ TEST(ClassPatternsTest, ShowEachLaneOfAResultOfOneEntryAndNoneWhereThereAreManyE
   EXPECT_TRUE(ClassPatterns(session, 256).empty());
 }
 
+TEST(ClassPatternsTest, TheFirstFewShowLanesOfEveryPartOfGroupsOfAnySize) {
+  v1::Session session;
+  session.set_choosing_entries(1);
+  for (int64_t lanes : {128, 256, 512, 1024}) {
+    const std::vector<DataPattern> patterns = ClassPatterns(session, lanes);
+    for (int64_t tile = 64; tile <= 4 * lanes; tile *= 2) {
+      std::set<int64_t> eighths;
+      for (size_t i = 0; i < 128 && i < patterns.size(); ++i)
+        if (!patterns[i].small) eighths.insert(patterns[i].phase % tile * 8 / tile);
+      EXPECT_EQ(eighths.size(), 8u) << lanes << " lanes, tiles of " << tile;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fusion

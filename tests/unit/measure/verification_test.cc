@@ -155,7 +155,7 @@ TEST_F(VerificationTest, AResultThatIsWrongNowAndThenIsCaught) {
   SetOutput("s", 1, 1e-3);
   const std::string right = "T sum = 0; for (int i = 0; i < 1000; ++i) sum += x[i]; s[0] = sum;\n";
   const v1::TimeResult result =
-      Measure({right}, {right + "static int calls = 0; if (++calls % 40 == 0) s[0] = sum - x[7];\n"});
+      Measure({right}, {right + "static int calls = 0; if (++calls % 20 == 0) s[0] = sum - x[7];\n"});
   EXPECT_EQ(result.programs(0).outcome(), v1::WRONG_RESULT);
 }
 
