@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fusion {
 namespace {
@@ -112,6 +113,17 @@ v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, b
   buffer.set_rows(shape[0]);
   buffer.set_row_stride(value.leading_dimension ? value.leading_dimension->Size(sizes) : shape[1]);
   return buffer;
+}
+
+v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, v1::Program reference,
+                        v1::Program unfused, const std::vector<double>& tolerances) {
+  v1::Session session;
+  DescribeBuffers(graph, sizes, &session);
+  *session.mutable_reference() = std::move(reference);
+  *session.mutable_unfused() = std::move(unfused);
+  session.set_floor_bytes(static_cast<double>(graph.FloorBytes(sizes)));
+  session.mutable_tolerances()->Add(tolerances.begin(), tolerances.end());
+  return session;
 }
 
 void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session) {

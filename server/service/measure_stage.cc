@@ -437,12 +437,8 @@ class Timer final : public CandidateTimer {
 
 v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::Program unfused,
                       const std::string& job) {
-  v1::Session session;
-  DescribeBuffers(*submission.graph, submission.sizes, &session);
-  *session.mutable_reference() = std::move(reference);
-  *session.mutable_unfused() = std::move(unfused);
-  session.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
-  for (double tolerance : TolerancesOf(submission)) session.add_tolerances(tolerance);
+  v1::Session session = MakeSession(*submission.graph, submission.sizes, std::move(reference),
+                                    std::move(unfused), TolerancesOf(submission));
   const std::string digest = Sha256Hex(session.SerializeAsString());
   // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets
   // its candidates share the reference.
