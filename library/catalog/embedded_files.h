@@ -1,4 +1,5 @@
-// Files of library/functions, library/device and library/verification as they were at build time, so that programs can be moved.
+// Files of library/functions, library/device and library/verification as they were at build time, so that
+// programs can be moved.
 #pragma once
 
 #include <map>

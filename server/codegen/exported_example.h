@@ -1,5 +1,5 @@
-// The example of an exported folder: runs the fused code on the kinds of data on which the worker verifies it, compares
-// it with the f64 reference, and times it. Internal to server/codegen.
+// The example of an exported folder: runs the fused code on the kinds of data on which the worker verifies
+// it, compares it with the f64 reference, and times it. Internal to server/codegen.
 #pragma once
 
 #include <string>

@@ -166,8 +166,8 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
              "./example\n",
       "\nor `cmake -B build && cmake --build build && build/example`. `NAME=SIZE` sets a size (",
       absl::StrJoin(graph.sizes(), ", ", [](std::string* out, const Size& size) { out->append(size.name); }),
-      "), `--once` runs once", cuda ? ", `--misaligned` from addresses that are no multiples of 16" : "",
-      ".\n");
+      "), `--once` runs once, `--random` on random data alone",
+      cuda ? ", `--misaligned` from addresses that are no multiples of 16" : "", ".\n");
 }
 
 }  // namespace

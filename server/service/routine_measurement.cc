@@ -135,8 +135,9 @@ class RoutineMeasurement {
           absl::StrFormat("%d of %d benchmark programs of routines were not built", failed, tried_.size()));
     if (!failure_.empty()) notes->push_back(absl::StrCat("routines: ", failure_));
     if (wrong_ > 0)
-      notes->push_back(
-          absl::StrCat(wrong_, " benchmark programs of routines gave wrong results and count for nothing"));
+      notes->push_back(absl::StrCat(
+          wrong_, " benchmark programs of routines gave wrong results and count for nothing; the first: ",
+          first_wrong_));
     return Tables(notes);
   }
 
@@ -356,7 +357,8 @@ class RoutineMeasurement {
           for (int i = 0; i < result.programs_size(); ++i) {
             const v1::ProgramMeasurement& measurement = result.programs(i);
             const Trial& trial = part.trials[i];
-            if (measurement.outcome() == v1::WRONG_RESULT) ++wrong_;
+            if (measurement.outcome() == v1::WRONG_RESULT && ++wrong_ == 1)
+              first_wrong_ = measurement.message();
             if (measurement.outcome() == v1::WORKER_LOST) left_out_.insert(trial.variant->kernel.routine);
             if (measurement.outcome() != v1::OK) continue;
             // A table is kept for good, so its routine waits for a quieter machine.
@@ -458,6 +460,7 @@ class RoutineMeasurement {
   v1::TimeProgress timings_;
   std::string failure_;  // the last
   int wrong_ = 0;        // results
+  std::string first_wrong_;
 };
 
 }  // namespace

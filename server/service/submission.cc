@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "library/catalog/sha256.h"
 #include "server/codegen/verification.h"
 #include "server/model/architecture.h"
@@ -76,8 +75,9 @@ absl::StatusOr<CheckedSource> CheckSubmission(const v1::SubmitRequest& request,
   ErrorList errors(request.source().file_name());
   for (const auto& [name, tolerance] : checked->tolerances) {
     if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) {
-      errors.Add(Location{}, absl::StrCat("tolerances: the graph has no output ", Shown(name), " (it returns ",
-                                          absl::StrJoin(outputs, ", "), ")"));
+      const std::string similar = errors.MaySuggest() ? SimilarName(name, outputs) : "";
+      errors.Add(Location{},
+                 absl::StrCat("tolerances: the graph has no output ", Shown(name), DidYouMean(similar)));
     } else if (!std::isfinite(tolerance) || tolerance <= 0) {
       errors.Add(Location{}, absl::StrCat("tolerances: that of ", Shown(name),
                                           " must be a finite number greater than 0, but is ", tolerance));

@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
+#include "library/verification/input_rules.h"
 #include "worker/measure/cuda_backend.h"
 #include "worker/measure/host_data.h"
-#include "library/verification/input_rules.h"
 #include "worker/measure/status_macros.h"
 
 namespace fusion {

@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "worker/measure/host_data.h"
 #include "library/verification/input_rules.h"
+#include "worker/measure/host_data.h"
 #include "worker/measure/parallel.h"
 
 namespace fusion {

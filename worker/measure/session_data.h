@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "fusion/v1/program.pb.h"
+#include "library/verification/input_rules.h"
 #include "worker/measure/activity.h"
 #include "worker/measure/execution_backend.h"
 #include "worker/measure/guarded_memory.h"
-#include "library/verification/input_rules.h"
 #include "worker/measure/phase_times.h"
 
 namespace fusion {

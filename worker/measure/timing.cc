@@ -206,9 +206,11 @@ class ProtocolRun {
                             session_->Judge(subject->number == kUnfusedProgram, activity_));
     activity_->Set(Activity::kSetUp);
     v1::ProgramMeasurement* measurement = subject->measurement;
+    // The tolerance that goes with the largest error: on other data results may have to be exact.
+    if (measurement->tolerance() == 0 || verdict.max_relative_error > measurement->max_relative_error())
+      measurement->set_tolerance(verdict.tolerance);
     measurement->set_max_relative_error(
         std::max(measurement->max_relative_error(), verdict.max_relative_error));
-    measurement->set_tolerance(verdict.tolerance);
     if (verdict.outcome == v1::OK) return true;
     Drop(subject, verdict.outcome, absl::StrFormat("%s: %s", which, verdict.message));
     return false;

@@ -49,7 +49,7 @@ def profile(folder):
     # These alone: each kernel runs again for every few metrics, with its memory as it was.
     metrics = ",".join(metric for _, metric, _, _ in COLUMNS)
     text = run(["ncu", "--section", "LaunchStats", "--section", "WarpStateStats", "--metrics", metrics, "--clock-control", "none",
-                "--page", "raw", "--csv", "./example", "--once"], folder)
+                "--page", "raw", "--csv", "./example", "--once", "--random"], folder)
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:

@@ -4,9 +4,9 @@
 #include <limits>
 #include <vector>
 
+#include "library/verification/input_rules.h"
 #include "tests/gpu/first_cuda_device.h"
 #include "worker/measure/host_data.h"
-#include "library/verification/input_rules.h"
 
 namespace fusion {
 namespace {

@@ -131,8 +131,8 @@ TEST_F(ModelReportTest, OfTwoJobs) {
   EXPECT_EQ(plotted["measured_plot"], folder + "/predicted_vs_measured.svg");
   EXPECT_EQ(plotted["convergence_plot"], folder + "/convergence.svg");
   for (const char* name : {"/predicted_vs_measured.svg", "/convergence.svg"})
-    EXPECT_THAT(Content(folder + name), AllOf(StartsWith("<svg"), EndsWith("</svg>\n"), HasSubstr("two_calls, warm"),
-                                              HasSubstr("two_calls, cold")))
+    EXPECT_THAT(Content(folder + name), AllOf(StartsWith("<svg"), EndsWith("</svg>\n"),
+                                              HasSubstr("two_calls, warm"), HasSubstr("two_calls, cold")))
         << name;
 
   // Again: what was written by the first is replaced; what was not is not.

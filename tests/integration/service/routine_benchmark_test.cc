@@ -74,7 +74,8 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
       EXPECT_LT(point.seconds(), 1) << table.routine();
     }
   }
-  // A load from memory is never lost in the noise; it may be left out where other work disturbs it, which is said.
+  // A load from memory is never lost in the noise; it may be left out where other work disturbs it, which is
+  // said.
   if (first.notes().empty()) {
     EXPECT_TRUE(routines.count("load f32[1] registers")) << first.ShortDebugString();
   }
@@ -123,8 +124,9 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
   explain.set_target(v1::HOST);
   absl::StatusOr<v1::ExplainResponse> explained = client_->Explain(explain);
   ASSERT_TRUE(explained.ok()) << explained.status();
-  EXPECT_THAT(explained->search().notes(),
-              Contains(HasSubstr(absl::StrCat("stored tables of routine times: ", is_mended ? 1 : 2, " of "))));
+  EXPECT_THAT(
+      explained->search().notes(),
+      Contains(HasSubstr(absl::StrCat("stored tables of routine times: ", is_mended ? 1 : 2, " of "))));
   if (is_mended) {
     EXPECT_THAT(explained->search().notes(),
                 Contains(HasSubstr("it says that it is of another routine, device")));

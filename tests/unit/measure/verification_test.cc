@@ -210,6 +210,20 @@ TEST_F(VerificationTest, SumsOfWholeNumbersAreExact) {
   ExpectCaught(sum, "s[0] = sum", "s[0] = sum + x[500] * x[500]");
 }
 
+TEST_F(VerificationTest, TheToleranceThatIsToldGoesWithTheLargestError) {
+  AddInput("x", 0, 1000);
+  AddInput("y", 0, 1000);
+  SetOutput("s", 1, 1e-3);
+  task_.mutable_session()->add_whole_outputs(true);
+  const std::string right = "T sum = 0; for (int i = 0; i < 1000; ++i) sum += x[i] * y[i]; s[0] = sum;\n";
+  for (const bool thorough : {false, true}) {
+    task_.mutable_method()->set_thorough(thorough);
+    const v1::TimeResult result = Measure({right}, {right});
+    EXPECT_GT(result.programs(0).max_relative_error(), 0);
+    EXPECT_EQ(result.programs(0).tolerance(), 1e-3) << "and not that of whole numbers, which are exact";
+  }
+}
+
 TEST_F(VerificationTest, AZeroThatRoundingKeepsFromF64IsNoError) {
   AddInput("x", 0, 1000);
   SetOutput("y", 1000, 1e-6);
