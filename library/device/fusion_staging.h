@@ -185,6 +185,15 @@ FUSION_FN void fu_disturb(T (&values)[N], const T (&by)[M]) {
   FUSION_UNROLL
   for (int k = 0; k < (N > M ? N : M); ++k) values[k % N] += by[k % M];
 }
+// The number, of which a compiler knows nothing.
+FUSION_FN fu_index fu_unknown(fu_index number) {
+#if FUSION_CUDA
+  asm volatile("" : "+l"(number));
+#else
+  asm volatile("" : "+r"(number));
+#endif
+  return number;
+}
 FUSION_FN void fu_forget_memory() { asm volatile("" : : : "memory"); }
 
 // ---- Windows: bulk copies to shared memory (sm_90), plain ones elsewhere ---------------------------------------------

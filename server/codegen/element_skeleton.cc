@@ -350,6 +350,10 @@ class ElementLowering {
           absl::StrCat("const int element = fu_exchanged_element<", exchanged_units_, ">(lane);"));
     std::set<ValueId> loaded;
     const bool load_again = parameters_.load_repeats > 1, compute_again = parameters_.compute_repeats > 1;
+    // More than there are repeats, as no compiler knows.
+    if (load_again || compute_again)
+      lines.push_back(absl::StrCat("const fu_index never = fu_unknown(count) + ",
+                                   std::max(parameters_.load_repeats, parameters_.compute_repeats), ";"));
     for (size_t position : phase.positions) {
       const Node& node = graph_.node(implementation_.order[position]);
       std::vector<ValueId> in_registers;  // of the operands
@@ -370,7 +374,7 @@ class ElementLowering {
         EmitLoad(value, &lines);
         if (load_again) {
           lines.push_back(
-              absl::StrCat("if (again > count) fu_disturb(", spoil, ", r_", context_.Name(value), ");"));
+              absl::StrCat("if (again > never) fu_disturb(", spoil, ", r_", context_.Name(value), ");"));
           lines.push_back("}");
           lines.push_back(
               absl::StrCat("if (", spoil, "[0] != 0) r_", context_.Name(value), "[0] = ", spoil, "[0];"));
@@ -403,7 +407,7 @@ class ElementLowering {
         if (!Shared(result))
           for (ValueId value : in_registers)
             lines.push_back(
-                absl::StrCat("if (again > count) fu_disturb(r_", context_.Name(value), ", ", target, ");"));
+                absl::StrCat("if (again > never) fu_disturb(r_", context_.Name(value), ", ", target, ");"));
         lines.push_back("}");
       }
       if (context_.Stored(result) && !Shared(result)) EmitStore(result, target, &lines);

@@ -24,10 +24,12 @@ void CheckSourceOf(const RoutineSource& source, bool cuda) {
   std::vector<FusionCode> codes;
   std::vector<std::string> names;
   for (const RoutineKernel& kernel : RoutineKernels(graph, sizes, model, source.transfers))
-    for (bool again : {false, true}) {
+    // Also more often than there are elements.
+    for (int repeats : {1, 3, 2500}) {
+      const bool again = repeats > 1;
       FusionImplementation implementation = kernel.implementation;
       SkeletonParameters& parameters = implementation.parameters;
-      if (again) (source.transfers ? parameters.load_repeats : parameters.compute_repeats) = 3;
+      if (again) (source.transfers ? parameters.load_repeats : parameters.compute_repeats) = repeats;
       auto code = LowerFusion(graph, implementation, {.cuda = cuda});
       ASSERT_TRUE(code.ok()) << code.status();
       EXPECT_EQ(PrintSource(*code, Language::kCuda, false).find("again") != std::string::npos, again)
