@@ -388,7 +388,7 @@ class LaunchPrinter {
                          [&](const KernelArgument& of) { return IsRoundedResult(graph_, of); });
     });
   }
-  // Of the reference: results that rounding can change are, in trials.
+  // In trials the reference changes those of its results that rounding can change.
   void PrintChanges(const KernelLaunch& launch) {
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
       const KernelArgument& argument = launch.arguments[i];
@@ -461,11 +461,6 @@ class LaunchPrinter {
 };
 
 }  // namespace
-
-std::string TrimComma(std::string text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.pop_back();
-  return text;
-}
 
 std::string ExtentText(const Extent& extent) {
   return extent.name.empty() ? absl::StrCat("INT64_C(", extent.constant, ")") : "n_" + extent.name;

@@ -41,6 +41,5 @@ std::string ExtentText(const Extent& extent);
 std::string EntriesText(const Value& value);
 // Of leading dimensions that may be too small: "n_lda < n_n", each once.
 std::vector<std::string> ShortRows(const Graph& graph);
-std::string TrimComma(std::string text);
 
 }  // namespace fusion

@@ -80,6 +80,16 @@ std::set<size_t> Refused(const std::string& log) {
   return refused;
 }
 
+// Calls `work` with numbers below `count`, on so many threads.
+void InParallel(unsigned threads, size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  std::vector<std::jthread> workers;
+  for (unsigned i = 0; i < threads; ++i)
+    workers.emplace_back([&] {
+      for (size_t number = next++; number < count; number = next++) work(number);
+    });
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> Trial::Compile(const std::string& source, std::string* log) {
@@ -200,15 +210,8 @@ absl::Status Trial::Build() {
   }
   batches_.resize(parts.size());
   std::vector<absl::Status> built(parts.size());
-  std::atomic<size_t> next = 0;
-  {
-    std::vector<std::jthread> builders;
-    for (unsigned i = 0; i < options_.at_once; ++i)
-      builders.emplace_back([&] {
-        for (size_t part = next++; part < parts.size(); part = next++)
-          built[part] = BuildBatch(parts[part], &batches_[part]);
-      });
-  }
+  InParallel(options_.at_once, parts.size(),
+             [&](size_t part) { built[part] = BuildBatch(parts[part], &batches_[part]); });
   for (const absl::Status& status : built)
     if (!status.ok()) return status;
   return absl::OkStatus();
@@ -284,16 +287,6 @@ Difference Trial::Compared(const Batch& batch, size_t member) const {
 }
 
 namespace {
-
-// Calls `work` with numbers below `count`, on so many threads.
-void InParallel(unsigned threads, size_t count, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next = 0;
-  std::vector<std::jthread> workers;
-  for (unsigned i = 0; i < threads; ++i)
-    workers.emplace_back([&] {
-      for (size_t number = next++; number < count; number = next++) work(number);
-    });
-}
 
 Judgement JudgementOf(const Difference& difference, Fate same) {
   switch (difference.kind) {

@@ -54,8 +54,8 @@ constexpr double kDearRun = 100e-3;
 
 // Of a thorough verification, on data in which one entry after the other is the largest.
 constexpr double kMostClassSeconds = 1;
-// Of a thorough verification: runs on the same data, and what they may take. Lanes that do not wait for each
-// other give a wrong result now and then alone.
+// A thorough verification runs so often on the same data, for so long at most: lanes that do not wait for
+// each other give a wrong result only now and then.
 constexpr int kRepeatedRuns = 16;
 constexpr double kMostRepeatedSeconds = 0.5;
 

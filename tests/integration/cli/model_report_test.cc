@@ -27,7 +27,7 @@ constexpr char kReportedSource[] =
 
 class ModelReportTest : public ::testing::Test {
  protected:
-  // Of a job in which at least two times are steady: beside other work it may take more than one.
+  // Submits until a job has at least two times that are steady: beside other work the first may have none.
   json Submit(const std::string& cache) {
     const std::string file = client_.Write("two_calls.fuse", kReportedSource);
     json submitted;
