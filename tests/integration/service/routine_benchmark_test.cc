@@ -151,7 +151,7 @@ TEST_F(RoutineBenchmarkTest, PredictionsUseTables) {
   {
     auto store = OpenSqliteStore(folder_ + "/fusion.db");
     ASSERT_TRUE(store.ok()) << store.status();
-    // For every implementation: what was learned from times of a busy machine may leave any of them.
+    // For every implementation and tile: what was learned from times of a busy machine may leave any of them.
     std::set<std::string> routines;
     for (const LoadPath path : {LoadPath::kDirect, LoadPath::kStaged}) {
       routines.insert({LoadRoutine(value, path), StoreRoutine(value, path)});
@@ -166,7 +166,7 @@ TEST_F(RoutineBenchmarkTest, PredictionsUseTables) {
       table.set_library_hash(key_.library_hash);
       table.set_toolkit(key_.toolkit);
       table.set_routine(routine);
-      for (int tile : {32, 128, 512}) {
+      for (int tile = 1; tile <= 4096; tile *= 2) {
         v1::RoutineTable::Point* point = table.add_points();
         point->set_threads(tile);
         point->set_elements(tile);
