@@ -241,7 +241,8 @@ FUSION_FN typename M::Acc fu_lanes_reduce(typename M::Acc* lanes, int count) {
   }
   return lanes[0];
 }
-// The shared memory of a block on the host: one buffer per OpenMP thread, kept between calls.
+// The shared memory of a block on the host: one buffer per OpenMP thread, kept between calls. At first it is
+// full of NaN, so that a kernel that reads what it never wrote gives no right result by luck.
 static inline void* fu_host_shared(unsigned long long bytes) {
   struct Buffer {
     void* data = nullptr;
@@ -254,6 +255,7 @@ static inline void* fu_host_shared(unsigned long long bytes) {
     buffer.size = (bytes + 4095) / 4096 * 4096;
     buffer.data = std::aligned_alloc(64, buffer.size);
     if (!buffer.data) std::abort();
+    std::memset(buffer.data, 0xff, buffer.size);
   }
   return buffer.data;
 }
