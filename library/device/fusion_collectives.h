@@ -241,8 +241,10 @@ FUSION_FN typename M::Acc fu_lanes_reduce(typename M::Acc* lanes, int count) {
   }
   return lanes[0];
 }
-// The shared memory of a block on the host: one buffer per OpenMP thread, kept between calls. At first it is
-// full of NaN, so that a kernel that reads what it never wrote gives no right result by luck.
+// The shared memory of a block on the host: one buffer per OpenMP thread and place in the source (LINE), kept
+// between calls. At first it is full of NaN, so that a kernel that reads what it never wrote gives no right result
+// by luck.
+template <int LINE>
 static inline void* fu_host_shared(unsigned long long bytes) {
   struct Buffer {
     void* data = nullptr;

@@ -31,7 +31,7 @@ class HostPrinter {
         absl::StrAppend(&block_bytes, " + (", kernel_.threads * variable.entries, " * sizeof(", variable.type,
                         ") + 63) / 64 * 64");
       Line(1, absl::StrCat("const fu_index block_bytes = ", block_bytes, ";"));
-      Line(1, "char* const all_blocks = (char*)fu_host_shared(grid * block_bytes);");
+      Line(1, "char* const all_blocks = (char*)fu_host_shared<__LINE__>(grid * block_bytes);");
     }
     PrintZeros();
     for (const ir::Section& section : kernel_.sections) Print(section);
@@ -89,7 +89,7 @@ class HostPrinter {
       Line(2, kernel_.cooperative()
                   ? absl::StrCat("char* const shared = all_blocks + block * block_bytes + ",
                                  kernel_.kept_bytes, ";")
-                  : absl::StrCat("char* const shared = (char*)fu_host_shared(",
+                  : absl::StrCat("char* const shared = (char*)fu_host_shared<__LINE__>(",
                                  cluster > 1 ? absl::StrCat(cluster, " * (", kernel_.shared_bytes, ")")
                                              : kernel_.shared_bytes,
                                  ");"));
