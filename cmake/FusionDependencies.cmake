@@ -11,7 +11,6 @@ find_package(Boost 1.74 CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
-pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
 find_program(FUSION_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
 # lp_solve ships no CMake or pkg-config file. Debian's static library needs its own dependencies named.

@@ -4,6 +4,7 @@
 # reaches no network and returns at once. It reaches nothing but the distribution's package archive.
 #
 #   deploy/install-deps.sh            install what is missing
+#   deploy/install-deps.sh --tests    and what only tests/run.sh needs (HAProxy)
 #   deploy/install-deps.sh --check    only say what is missing; exit 1 if anything is
 #   deploy/install-deps.sh --list     print the package names, one a line
 #
@@ -12,7 +13,7 @@ set -euo pipefail
 
 compiler_packages=(build-essential g++ cmake ninja-build ccache pkg-config git ca-certificates python3 patchelf)
 service_packages=(bubblewrap libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev
-  libabsl-dev libre2-dev libc-ares-dev libnghttp2-dev libssl-dev openssl zlib1g-dev libboost-dev libspdlog-dev libcli11-dev
+  libabsl-dev libre2-dev libc-ares-dev libssl-dev openssl zlib1g-dev libboost-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libsqlite3-dev)
 solver_packages=(liblpsolve55-dev lp-solve libsuitesparse-dev)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev)
@@ -21,12 +22,13 @@ if grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then test_packages+=(c
 packages=("${compiler_packages[@]}" "${service_packages[@]}" "${solver_packages[@]}" "${test_packages[@]}")
 
 usage() {
-  sed -n '2,10s/^# \{0,1\}//p' "$0"
+  sed -n '2,11s/^# \{0,1\}//p' "$0"
 }
 
 mode=install
 case "${1:-}" in
   "") ;;
+  --tests) packages+=(haproxy) ;;
   --check) mode=check ;;
   --list) printf '%s\n' "${packages[@]}"; exit 0 ;;
   -h | --help) usage; exit 0 ;;

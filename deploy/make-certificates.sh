@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the certificates of a small farm: an authority, and one certificate for each server, worker and person.
 #
-#   deploy/make-certificates.sh DIR [--server HOST]... [--worker NAME]... [--admin NAME]... [--user NAME]...
+#   deploy/make-certificates.sh DIR [--server HOST]... [--worker NAME]... [--admin NAME]... [--user NAME]... [--proxy NAME]...
 #   deploy/make-certificates.sh DIR --renew CERTIFICATE...     new certificates with the keys they have
 #   deploy/make-certificates.sh DIR --revoke CERTIFICATE...    writes their fingerprints into DIR/revoked.txt
 #
@@ -10,7 +10,7 @@
 #     HOST          a name or an address at which clients reach the server; "a,b" is one server with two, in
 #                   the files server-a
 #     NAME          letters, digits and . _ @ -; a worker's is what it calls itself (fusion-worker --name)
-#     CERTIFICATE   server-HOST, worker-NAME, admin-NAME or user-NAME, as its file is called
+#     CERTIFICATE   server-HOST, worker-NAME, admin-NAME, user-NAME or proxy-NAME, as its file is called
 #     --days N      days that new certificates are good for (default 365; the authority: 3650)
 #
 # What is there already stays as it is, so that the script may be run again to add more. A certificate that is
@@ -49,7 +49,7 @@ renewed=()
 revoked=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
-    --server | --worker | --admin | --user | --days)
+    --server | --worker | --admin | --user | --proxy | --days)
       if [[ $# -lt 2 ]]; then fail_usage "$1 needs a value"; fi
       if [[ $1 == --days ]]; then days=$2; else wanted+=("${1#--} $2"); fi
       shift 2
@@ -153,8 +153,8 @@ fingerprint_of() {
 }
 
 kind_of() {
-  [[ $1 =~ ^(server|worker|admin|user)-(.+)$ ]] ||
-    fail_usage "$1: must be server-HOST, worker-NAME, admin-NAME or user-NAME"
+  [[ $1 =~ ^(server|worker|admin|user|proxy)-(.+)$ ]] ||
+    fail_usage "$1: must be server-HOST, worker-NAME, admin-NAME, user-NAME or proxy-NAME"
   [[ -e $1.pem && -e $1.key ]] || fail "there is no certificate $1 in $directory"
 }
 

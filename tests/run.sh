@@ -55,7 +55,7 @@ run_tests() {
 }
 
 step_count=4
-step "Install what is missing" deploy/install-deps.sh
+step "Install what is missing" deploy/install-deps.sh --tests
 step "Configure build/$preset with tests" configure "$preset" -DFUSION_BUILD_TESTS=ON
 step "Build" build "$preset"
 step "Run the tests${label:+ labelled $label}" run_tests

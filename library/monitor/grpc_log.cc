@@ -20,10 +20,17 @@ constexpr size_t kMostCharacters = 400;
 struct GrpcLines {
   std::shared_ptr<spdlog::logger> logger;
   LineLimiter limiter;
+  std::function<void(const std::string&)> listener_ended;
 };
 GrpcLines* g_lines = nullptr;
 
+// What gRPC's tcp_server_posix.cc says right before it listens no more.
+constexpr std::string_view kListenerEnded = "Failed accept4: ";
+
 void WriteLine(gpr_log_func_args* line) {
+  if (std::string_view message = line->message;
+      g_lines->listener_ended && message.starts_with(kListenerEnded))
+    g_lines->listener_ended(std::string(message.substr(kListenerEnded.size())));
   const auto level = line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
   if (!g_lines->logger->should_log(level)) return;
   const auto [write, left_out] = g_lines->limiter.Take(std::chrono::steady_clock::now());
@@ -36,9 +43,10 @@ void WriteLine(gpr_log_func_args* line) {
 
 }  // namespace
 
-void RouteGrpcLog() {
+void RouteGrpcLog(std::function<void(const std::string& error)> listener_ended) {
   static GrpcLines* const lines = new GrpcLines;
   lines->logger = spdlog::default_logger();
+  lines->listener_ended = std::move(listener_ended);
   g_lines = lines;
   gpr_set_log_function(WriteLine);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -12,7 +13,10 @@ namespace fusion {
 // making, less important ones at debug (shown when gRPC is asked for them, $GRPC_VERBOSITY). What a caller
 // sent stands in some, so bytes that are no printable ASCII are escaped, long lines are cut, and of many only
 // some are written (LineLimiter). Call after SetUpLogging, once.
-void RouteGrpcLog();
+//
+// gRPC 1.51 listens no more after the first error of accept(2), such as no free file descriptor, and says so
+// in its log alone: `listener_ended` is called with the error then, on one of gRPC's threads.
+void RouteGrpcLog(std::function<void(const std::string& error)> listener_ended = nullptr);
 
 // A line as it is written: escaped, at most 400 characters.
 std::string PrintableLine(std::string_view text);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/identity/listening.h"
 #include "server/identity/method_access.h"
+#include "server/identity/x509.h"
 #include "server/service/status_conversion.h"
 
 namespace fusion {
@@ -23,22 +24,20 @@ std::string KeyOf(const Principal& principal) {
 }
 
 bool FromNetwork(const std::string& peer) {
-  return absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") || absl::StartsWith(peer, "unix");
+  return absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ||
+         absl::StartsWith(peer, "unix:");
 }
 
 }  // namespace
 
 AccessGate::AccessGate(TokenRegistry& tokens, RevokedCertificates& revoked, AuditLog& audit,
                        AccessOptions options)
-    : tokens_(tokens),
-      revoked_(revoked),
-      audit_(audit),
-      options_(std::move(options)),
-      answers_(options_.answers) {}
+    : tokens_(tokens), revoked_(revoked), audit_(audit), options_(std::move(options)) {}
 
 Timestamp AccessGate::Now() const { return options_.now ? options_.now() : TimeOfDay(); }
 
 absl::StatusOr<Principal> AccessGate::Authenticate(const ShownCredentials& shown) {
+  if (!shown.refusal.empty()) return absl::UnauthenticatedError(shown.refusal);
   // There is no listener without TLS beside the one with it; should there ever be one, it opens nothing.
   if (options_.tls && !shown.tls && FromNetwork(shown.peer))
     return absl::UnauthenticatedError("this server takes calls over TLS alone");
@@ -69,6 +68,45 @@ absl::StatusOr<Principal> AccessGate::AuthenticateToken(const ShownCredentials& 
 }
 
 absl::StatusOr<Principal> AccessGate::AuthenticateCertificate(const std::string& pem) {
+  absl::StatusOr<CertificateIdentity> identity = GoodIdentityOf(pem);
+  if (!identity.ok()) return identity.status();
+  if (!identity->principal)
+    return absl::UnauthenticatedError(
+        absl::StrCat("the certificate of the proxy ", identity->proxy,
+                     " makes no calls of its own; calls that it passes on say who calls "
+                     "(deploy/proxy/haproxy.cfg)"));
+  return *identity->principal;
+}
+
+ShownCredentials AccessGate::Believe(ShownCredentials of_connection, const ForwardedCaller& forwarded) {
+  const auto refuse = [&](std::string why) {
+    of_connection.refusal = std::move(why);
+    return of_connection;
+  };
+  absl::StatusOr<CertificateIdentity> proxy = absl::UnauthenticatedError("");
+  if (of_connection.tls && !of_connection.certificate.empty())
+    proxy = GoodIdentityOf(of_connection.certificate);
+  if (!proxy.ok() || proxy->principal || proxy->proxy != options_.proxy)
+    return refuse(
+        "the call says for whom it is passed on, and does not come from the proxy that the server believes "
+        "(--proxy-identity)");
+  if (!forwarded.certificate || !forwarded.address)
+    return refuse(
+        "the proxy says only one of the caller's certificate and address; see "
+        "deploy/proxy/haproxy.cfg");
+  const std::string peer = PeerOfAddress(*forwarded.address);
+  if (peer.empty()) return refuse("the proxy gives an address of the caller that is none");
+  of_connection.peer = peer;
+  of_connection.certificate.clear();
+  if (!forwarded.certificate->empty()) {
+    of_connection.certificate = PemOfBase64(*forwarded.certificate);
+    if (of_connection.certificate.empty())
+      return refuse("the proxy gives a certificate of the caller that cannot be read");
+  }
+  return of_connection;
+}
+
+absl::StatusOr<CertificateIdentity> AccessGate::GoodIdentityOf(const std::string& pem) {
   absl::StatusOr<CertificateIdentity> identity = IdentityOf(pem);
   if (!identity.ok()) return identity.status();
   // TLS looked when the connection was made; since then the time may have ended.
@@ -78,7 +116,7 @@ absl::StatusOr<Principal> AccessGate::AuthenticateCertificate(const std::string&
   if (now < identity->not_before) return absl::UnauthenticatedError("the client certificate is not good yet");
   if (revoked_.Contains(identity->fingerprint))
     return absl::UnauthenticatedError("the client certificate is revoked");
-  return identity->principal;
+  return identity;
 }
 
 absl::StatusOr<CertificateIdentity> AccessGate::IdentityOf(const std::string& pem) {
@@ -128,12 +166,6 @@ absl::StatusOr<Principal> AccessGate::Admit(const ShownCredentials& shown, std::
                      " requests a second; try again in ", std::ceil(delay.count() * 1000), " ms"),
         delay);
   return principal;
-}
-
-absl::Status AccessGate::AdmitAnswer(const std::string& peer, std::string_view method) {
-  const MethodAccess* row = FindMethodAccess(method);
-  if (row != nullptr && row->always_answered) return absl::OkStatus();
-  return answers_.Admit(peer, std::chrono::steady_clock::now());
 }
 
 absl::StatusOr<std::shared_ptr<void>> AccessGate::AdmitStream(const Principal& principal) {

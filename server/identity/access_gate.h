@@ -1,11 +1,12 @@
-// Who may come in: every call passes here, at the door of the TLS listener (server/connection) before
-// its message is read, and again in the adapter, which needs to know who calls.
+// Who may come in: every call over TLS passes here before its message is read (tls_server_credentials.h), and
+// every call passes again in the adapter, which needs to know who calls.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,29 +16,34 @@
 #include "server/identity/certificate.h"
 #include "server/identity/principal.h"
 #include "server/identity/rate_limiter.h"
-#include "server/identity/tls_connections.h"
 #include "server/identity/tls_files.h"
 #include "server/identity/token_registry.h"
-#include "server/identity/waiting_answers.h"
 
 namespace fusion {
 
 // What a caller shows.
 struct ShownCredentials {
-  bool tls = false;           // it came over the TLS listener
+  bool tls = false;           // it came over TLS
   std::string certificate;    // PEM; TLS has checked who signed it. Empty: none
   std::string authorization;  // of the metadata: "Bearer fus_..."; empty: none
   std::string peer;           // "ipv4:10.0.0.7:51234"; empty: not known
+  std::string refusal;        // why none of it counts; empty: it does
+};
+
+// What a proxy says of the caller whose call it passes on. A header that is missing is no value.
+struct ForwardedCaller {
+  std::optional<std::string> certificate;  // DER in base64, checked by the proxy; "": the caller showed none
+  std::optional<std::string> address;      // "10.0.0.7:51234", "::1:51234"
 };
 
 struct AccessOptions {
-  bool tls = false;  // the server listens with TLS: only its own process calls without
+  bool tls = false;   // the server listens with TLS: only its own process calls without
+  std::string proxy;  // the name of the proxy whose word about callers is believed; "": no proxy's is
   RateLimit user_requests{200, 400};
   RateLimit worker_requests{1000, 2000};
   RateLimit admin_requests{200, 400};
-  int watched_jobs = 64;       // streams of one principal at a time
-  int tuning_programs = 1024;  // of one principal that tune at a time
-  AnswerLimits answers;
+  int watched_jobs = 64;           // streams of one principal at a time
+  int tuning_programs = 1024;      // of one principal that tune at a time
   std::function<Timestamp()> now;  // null: the system's clock
 };
 
@@ -52,6 +58,10 @@ class AccessGate {
   // another machine in clear text.
   absl::StatusOr<Principal> Authenticate(const ShownCredentials& shown);
 
+  // Puts the caller that a proxy names in the place of the proxy, if the connection showed the certificate of
+  // the proxy that is believed. Whoever else names a caller is refused when it calls.
+  ShownCredentials Believe(ShownCredentials of_connection, const ForwardedCaller& forwarded);
+
   // Authenticate, and whether he may call the method at all. Refusals are recorded. Open methods: nobody is
   // asked, and the principal has no meaning.
   absl::StatusOr<Principal> CheckAtDoor(const ShownCredentials& shown, std::string_view method);
@@ -59,9 +69,6 @@ class AccessGate {
   // it: ResourceExhausted with google.rpc.RetryInfo. The operator has no limits.
   absl::StatusOr<Principal> Admit(const ShownCredentials& shown, std::string_view method,
                                   size_t request_bytes);
-  // Whether an answer may be made for the peer (WaitingAnswers::Admit). Always by the methods of which the
-  // table says so: a worker's leases do not wait for what it downloads.
-  absl::Status AdmitAnswer(const std::string& peer, std::string_view method);
   // For as long as the result lives one more stream of the principal. ResourceExhausted.
   absl::StatusOr<std::shared_ptr<void>> AdmitStream(const Principal& principal);
   // The same for a program that tunes: there are many, and they stay.
@@ -72,12 +79,12 @@ class AccessGate {
   void RecordEnd(const Principal* principal, const ShownCredentials& shown, std::string_view method,
                  const std::string& subject, const absl::Status& status);
   AuditLog& audit() { return audit_; }
-  TlsConnections& connections() { return connections_; }
-  WaitingAnswers& answers() { return answers_; }
 
  private:
   absl::StatusOr<Principal> AuthenticateToken(const ShownCredentials& shown);
   absl::StatusOr<Principal> AuthenticateCertificate(const std::string& pem);
+  // What the certificate says, if it is good now.
+  absl::StatusOr<CertificateIdentity> GoodIdentityOf(const std::string& pem);
   absl::StatusOr<CertificateIdentity> IdentityOf(const std::string& pem);
   Timestamp Now() const;
 
@@ -87,8 +94,6 @@ class AccessGate {
   const AccessOptions options_;
   RateLimiter rates_;
   ConcurrencyLimiter streams_;
-  TlsConnections connections_;
-  WaitingAnswers answers_;
 
   std::mutex mutex_;
   std::map<std::string, CertificateIdentity> identities_;  // guarded by mutex_; read already, by PEM

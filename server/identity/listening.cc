@@ -39,6 +39,19 @@ bool IsLoopbackPeer(const std::string& peer) {
   return IsLoopbackAddress(absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}));
 }
 
+std::string PeerOfAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos || !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) ||
+      port < 0 || port > 65535)
+    return "";
+  const std::string host = address.substr(0, colon);
+  in_addr four{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return absl::StrCat("ipv4:", host, ":", port);
+  in6_addr six{};
+  return inet_pton(AF_INET6, host.c_str(), &six) == 1 ? absl::StrCat("ipv6:[", host, "]:", port) : "";
+}
+
 absl::Status CheckServerAddress(const std::string& address) {
   for (const char* scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:"})
     if (absl::StartsWith(address, scheme)) return absl::OkStatus();

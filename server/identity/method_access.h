@@ -15,7 +15,6 @@ struct MethodAccess {
   bool user, worker, admin;
   bool open;                     // to everybody, without any credential
   bool audited;                  // changes something that a person answers for
-  bool always_answered;          // also who has not taken what he asked for before: leases are renewed so
   size_t maximum_request_bytes;  // of one message
   Scope scope;                   // that a token which is limited must have
 };

@@ -3,11 +3,27 @@
 
 #include <grpcpp/server_context.h>
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "server/identity/access_gate.h"
-#include "server/identity/tls_connections.h"
 
 namespace fusion {
 
-ShownCredentials ShownBy(const grpc::CallbackServerContext& call, const TlsConnections& connections);
+// The headers of one call that say who calls.
+class ShownHeaders {
+ public:
+  // Takes a header of the call; most are none of these and are ignored.
+  void Add(std::string_view name, std::string_view value);
+  // Adds what the headers say to what the connection showed.
+  ShownCredentials Complete(ShownCredentials of_connection, AccessGate& gate) const;
+
+ private:
+  std::string authorization_;
+  std::optional<ForwardedCaller> forwarded_;
+};
+
+ShownCredentials ShownBy(const grpc::CallbackServerContext& call, AccessGate& gate);
 
 }  // namespace fusion

@@ -30,6 +30,19 @@ std::vector<CertificatePointer> ReadCertificates(const std::string& pem) {
   return certificates;
 }
 
+std::string PemOfBase64(const std::string& base64) {
+  std::string der;
+  if (!absl::Base64Unescape(base64, &der)) return "";
+  const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
+  const CertificatePointer certificate(d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
+  const std::unique_ptr<BIO, X509Deleter> text(BIO_new(BIO_s_mem()));
+  const bool printed = certificate && PEM_write_bio_X509(text.get(), certificate.get()) == 1;
+  ERR_clear_error();
+  char* begin = nullptr;
+  const long size = BIO_get_mem_data(text.get(), &begin);
+  return printed ? std::string(begin, static_cast<size_t>(size)) : "";
+}
+
 KeyPointer ReadPrivateKey(const std::string& pem) {
   auto bio = BioOf(pem);
   KeyPointer key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));

@@ -24,6 +24,8 @@ using KeyPointer = std::unique_ptr<EVP_PKEY, X509Deleter>;
 
 // Empty: there is none, or one cannot be read.
 std::vector<CertificatePointer> ReadCertificates(const std::string& pem);
+// The certificate in PEM whose DER is this in base64. "": it is none.
+std::string PemOfBase64(const std::string& base64);
 // Null: there is none, it cannot be read, or it is encrypted.
 KeyPointer ReadPrivateKey(const std::string& pem);
 // 64 hex digits.

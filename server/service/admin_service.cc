@@ -57,7 +57,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::CreateToken(grpc::CallbackServerCont
                                                         v1::CreateTokenResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/CreateToken", *request};
   return RunOnPool(
-      context_.requests, context_.gate, incoming, response,
+      context_.requests, context_.gate, incoming,
       [this, request, response](AdmittedCall& admitted) -> absl::Status {
         const std::optional<Role> role = ParseRole(v1::Role_Name(request->role()));
         if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
@@ -84,7 +84,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ListTokens(grpc::CallbackServerConte
                                                        const v1::ListTokensRequest* request,
                                                        v1::ListTokensResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListTokens", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, response](AdmittedCall&) -> absl::Status {
                      absl::StatusOr<std::vector<TokenRecord>> tokens = tokens_.List();
                      if (!tokens.ok()) return tokens.status();
@@ -97,7 +97,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::RevokeToken(grpc::CallbackServerCont
                                                         const v1::RevokeTokenRequest* request,
                                                         v1::Token* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/RevokeToken", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->name();
                      absl::StatusOr<TokenRecord> token = tokens_.Revoke(request->name(), TimeOfDay());
@@ -111,7 +111,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ListAuditEntries(grpc::CallbackServe
                                                              const v1::ListAuditEntriesRequest* request,
                                                              v1::ListAuditEntriesResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListAuditEntries", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall&) -> absl::Status {
                      context_.gate.audit().Flush();
                      absl::StatusOr<AuditPage> page =
@@ -129,7 +129,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* 
                                                    v1::BackUpResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/BackUp", *request};
   // On the pool for longer work: a large database takes a while.
-  return RunOnPool(context_.searches, context_.gate, incoming, response,
+  return RunOnPool(context_.searches, context_.gate, incoming,
                    [this, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<v1::BackUpResponse> written =
                          BackUpStore(context_.store, data_directory_, TimeOfDay());
@@ -144,7 +144,7 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ResetModel(grpc::CallbackServerConte
                                                        const v1::ResetModelRequest* request,
                                                        v1::ResetModelResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/ResetModel", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->all() ? "all devices" : request->device();
                      absl::StatusOr<v1::ResetModelResponse> forgotten =

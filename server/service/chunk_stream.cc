@@ -19,17 +19,16 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
  public:
   SendReactor(boost::asio::thread_pool& pool, AccessGate& gate, const IncomingCall& incoming,
               std::function<absl::StatusOr<Blob>(AdmittedCall&)> load) {
-    ShownCredentials shown = ShownBy(incoming.context, gate.connections());
+    ShownCredentials shown = ShownBy(incoming.context, gate);
     absl::StatusOr<Principal> caller = gate.Admit(shown, incoming.method, incoming.request.ByteSizeLong());
     if (!caller.ok()) {
       Finish(ToGrpcStatus(caller.status()));
       return;
     }
-    boost::asio::post(pool, [this, &gate, &context = incoming.context, caller = *std::move(caller),
-                             shown = std::move(shown), method = incoming.method, load = std::move(load)] {
+    boost::asio::post(pool, [this, &gate, caller = *std::move(caller), shown = std::move(shown),
+                             method = incoming.method, load = std::move(load)] {
       AdmittedCall call{caller, token_, "", false};
       absl::Status status = RunCatching([&]() -> absl::Status {
-        if (absl::Status may = gate.AdmitAnswer(shown.peer, method); !may.ok()) return may;
         absl::StatusOr<Blob> blob = load(call);
         if (!blob.ok()) {
           // Whoever reads may tell nobody, and only the first one is told.
@@ -37,9 +36,6 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
             spdlog::error("{}: {}", method, std::string(blob.status().message()));
           return blob.status();
         }
-        // The blob, and a chunk of it as a message and as it is sent.
-        const size_t bytes = blob->bytes.size(), chunk = std::min<size_t>(bytes, kChunkBytes);
-        answer_ = HoldAnswer(gate, shown.peer, context, bytes + 2 * chunk);
         splitter_ = std::make_unique<ChunkSplitter>(std::move(blob->digest), std::move(blob->bytes));
         return absl::OkStatus();
       });
@@ -71,7 +67,6 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
   }
 
   CancellationToken token_;
-  std::shared_ptr<void> answer_;  // the blob, as long as it is here
   std::unique_ptr<ChunkSplitter> splitter_;
   v1::Chunk chunk_;
 };
@@ -79,15 +74,13 @@ class SendReactor : public grpc::ServerWriteReactor<v1::Chunk> {
 class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
  public:
   ReceiveReactor(boost::asio::thread_pool& pool, AccessGate& gate, const IncomingCall& incoming,
-                 v1::WriteBlobResponse* response, ReceivedBlobStore store, bool counted)
+                 v1::WriteBlobResponse* response, ReceivedBlobStore store)
       : pool_(pool),
         gate_(gate),
-        context_(incoming.context),
         method_(incoming.method),
-        shown_(ShownBy(incoming.context, gate.connections())),
+        shown_(ShownBy(incoming.context, gate)),
         response_(response),
-        store_(std::move(store)),
-        counted_(counted) {
+        store_(std::move(store)) {
     absl::StatusOr<Principal> caller = gate.Admit(shown_, incoming.method, 0);
     if (caller.ok()) {
       caller_ = *std::move(caller);
@@ -98,8 +91,7 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
   }
   void OnReadDone(bool ok) override {
     if (ok) {
-      absl::Status status = assembler_.Add(chunk_);
-      if (status.ok() && chunk_.offset() == 0) status = AdmitBytes(chunk_.total_bytes());
+      const absl::Status status = assembler_.Add(chunk_);
       if (status.ok()) {
         StartRead(&chunk_);
       } else {
@@ -111,7 +103,6 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
       AdmittedCall call{caller_, token_, "", false};
       const absl::Status status = RunCatching([&] { return Store(call); });
       gate_.RecordEnd(&caller_, shown_, method_, call.subject, status);
-      memory_.reset();  // before the caller knows, who may ask for more at once
       Finish(ToGrpcStatus(status));
     });
   }
@@ -119,15 +110,6 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
   void OnDone() override { delete this; }
 
  private:
-  // The first chunk says how many there will be.
-  absl::Status AdmitBytes(int64_t bytes) {
-    if (!counted_ || memory_ != nullptr) return absl::OkStatus();
-    if (absl::Status may = gate_.AdmitAnswer(shown_.peer, method_); !may.ok()) return may;
-    // While a string grows, and while it is handed to the store, there are two.
-    memory_ = HoldAnswer(gate_, shown_.peer, context_, 2 * static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-
   absl::Status Store(AdmittedCall& call) {
     Blob blob;
     blob.digest = assembler_.digest();
@@ -140,15 +122,12 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
 
   boost::asio::thread_pool& pool_;
   AccessGate& gate_;
-  const grpc::CallbackServerContext& context_;
   const char* const method_;
   const ShownCredentials shown_;
   v1::WriteBlobResponse* response_;
   const ReceivedBlobStore store_;
-  const bool counted_;
   Principal caller_;
   CancellationToken token_;
-  std::shared_ptr<void> memory_;
   ChunkAssembler assembler_;
   v1::Chunk chunk_;
 };
@@ -163,8 +142,8 @@ grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool, Ac
 
 grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, AccessGate& gate,
                                                 const IncomingCall& incoming, v1::WriteBlobResponse* response,
-                                                ReceivedBlobStore store, bool counted) {
-  return new ReceiveReactor(pool, gate, incoming, response, std::move(store), counted);
+                                                ReceivedBlobStore store) {
+  return new ReceiveReactor(pool, gate, incoming, response, std::move(store));
 }
 
 }  // namespace fusion

@@ -27,11 +27,9 @@ grpc::ServerWriteReactor<v1::Chunk>* SendBlob(boost::asio::thread_pool& pool, Ac
 using ReceivedBlobStore = std::function<absl::Status(AdmittedCall&, const Blob&)>;
 
 // Asks the gate, receives chunks, checks the digest, then calls `store` on the pool; answers with the digest.
-// The request of `incoming` is ignored: there is none before the first chunk. `counted`: what comes in counts
-// among the answers that wait for the caller, since it is memory that he costs, so that one who has too much
-// here is refused and one who is too slow is given up.
+// The request of `incoming` is ignored: there is none before the first chunk.
 grpc::ServerReadReactor<v1::Chunk>* ReceiveBlob(boost::asio::thread_pool& pool, AccessGate& gate,
                                                 const IncomingCall& incoming, v1::WriteBlobResponse* response,
-                                                ReceivedBlobStore store, bool counted);
+                                                ReceivedBlobStore store);
 
 }  // namespace fusion

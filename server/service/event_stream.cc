@@ -29,7 +29,7 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
         pool_(parts.pool),
         gate_(parts.gate),
         method_(incoming.method),
-        shown_(ShownBy(incoming.context, parts.gate.connections())),
+        shown_(ShownBy(incoming.context, parts.gate)),
         begin_(std::move(begin)),
         job_(std::move(job)),
         sequence_(after),

@@ -13,7 +13,7 @@ grpc::ServerUnaryReactor* FleetServiceImpl::ListWorkers(grpc::CallbackServerCont
                                                         const v1::ListWorkersRequest* request,
                                                         v1::ListWorkersResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.FleetService/ListWorkers", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, response](AdmittedCall&) -> absl::Status {
                      for (v1::Worker& worker : context_.dispatcher.Workers())
                        *response->add_workers() = std::move(worker);
@@ -25,7 +25,7 @@ grpc::ServerUnaryReactor* FleetServiceImpl::DrainWorker(grpc::CallbackServerCont
                                                         const v1::DrainWorkerRequest* request,
                                                         v1::Worker* response) {
   const IncomingCall incoming{*call, "/fusion.v1.FleetService/DrainWorker", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->name();
                      absl::StatusOr<v1::Worker> worker = context_.dispatcher.Drain(request->name());

@@ -1,13 +1,14 @@
-// What a gRPC connection may do: limits of streams, headers, messages and time. How many there may be is
-// server/connection's, and what their frames may ask for.
+// The port that gRPC listens on, and what a connection to it may do: limits of streams, headers, messages and
+// time.
 #pragma once
 
 #include <grpcpp/server_builder.h>
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
-#include "server/connection/tls_stream.h"
+#include "server/identity/access_gate.h"
 #include "server/identity/tls_files.h"
 
 namespace fusion {
@@ -15,7 +16,13 @@ namespace fusion {
 // What holds for all callers, whoever they are.
 void SetConnectionLimits(grpc::ServerBuilder& builder, bool tls);
 
-// Null when no files are named. Errors as TlsServer::Make, and InvalidArgument when only some are.
-absl::StatusOr<std::unique_ptr<TlsServer>> ListeningTls(const TlsFiles& files);
+// Those of a port without TLS when no files are named. Errors as MakeTlsServerCredentials, and
+// InvalidArgument when only some are.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(const TlsFiles& files,
+                                                                              AccessGate& gate);
+
+// Whether a server can listen at HOST:PORT; gRPC would only say that it cannot. Unavailable: it is no address
+// of this machine, or is taken; the message says which.
+absl::Status CheckPortIsFree(const std::string& address);
 
 }  // namespace fusion

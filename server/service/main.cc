@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdint>
@@ -59,12 +60,10 @@ int main(int argc, char** argv) {
                  "File of revoked certificates, a SHA-256 fingerprint a line; read again when it changes");
   app.add_flag("--insecure-any-address", options.insecure_any_address,
                "Listen without TLS where other machines reach the server: everybody may do everything");
-  app.add_option("--max-connections", options.connections.most,
-                 "Open connections of clients and workers (default: 65536, or by the limit of open files)")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--max-connections-per-address", options.connections.most_of_address,
-                 "Of these, those of one address (default: half)")
-      ->check(CLI::Range(1, 1 << 20));
+  app.add_option(
+      "--proxy-identity", options.gate.proxy,
+      "Name of the proxy (its certificate has URI:fusion://proxy/NAME) that is believed when it says "
+      "who calls; see deploy/proxy");
   app.add_option("--job-threads", options.runner.threads,
                  "Jobs that run at once; those that wait for a device do not count, nor do a quarter as many "
                  "of users who have fewer running than their share (default: as many as processors, at least "
@@ -98,7 +97,6 @@ int main(int argc, char** argv) {
   options.build_cache.max_bytes = static_cast<int64_t>(cache_bytes);
   fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
                        "fusion-server");
-  fusion::RouteGrpcLog();
   if (options.address.empty()) {
     spdlog::error("--listen: must be HOST:PORT");
     return 2;
@@ -107,6 +105,13 @@ int main(int argc, char** argv) {
   RaiseFileLimit();
   boost::asio::io_context io;
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
+  std::string listener_error;
+  fusion::RouteGrpcLog([&](const std::string& error) {
+    boost::asio::post(io, [&, error] {
+      listener_error = error;
+      signals.cancel();
+    });
+  });
   absl::StatusOr<std::unique_ptr<fusion::Server>> server = fusion::Server::Start(options);
   if (!server.ok()) {
     spdlog::error("{}", std::string(server.status().message()));
@@ -127,8 +132,12 @@ int main(int argc, char** argv) {
       spdlog::warn("{}", std::string(told.message()));
   };
   tell_service_manager("READY=1");
-  signals.async_wait([](const boost::system::error_code&, int signal) {
-    spdlog::info("{} received; stopping", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+  signals.async_wait([&](const boost::system::error_code& error, int signal) {
+    if (error)
+      spdlog::error("connections can be taken no more: {}; stopping, so that the server is started again",
+                    listener_error);
+    else
+      spdlog::info("{} received; stopping", signal == SIGTERM ? "SIGTERM" : "SIGINT");
   });
   io.run();
   // A second signal ends the process at once.
@@ -137,5 +146,5 @@ int main(int argc, char** argv) {
   tell_service_manager("STOPPING=1");
   (*server)->Shutdown();
   spdlog::info("stopped; unfinished jobs go on at the next start");
-  return 0;
+  return listener_error.empty() ? 0 : 1;
 }

@@ -74,7 +74,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                                                        const v1::SubmitRequest* request, v1::Job* response) {
   call->AddInitialMetadata(kSubmissionFieldsHeader, KnownSubmissionFields());
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Submit", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
                      const LogScope trace_scope("trace_id", trace.trace_id);
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
@@ -110,18 +110,17 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
 grpc::ServerReadReactor<v1::Chunk>* OptimizerServiceImpl::UploadInput(grpc::CallbackServerContext* call,
                                                                       v1::WriteBlobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/UploadInput", *response};
-  return ReceiveBlob(
-      context_.requests, context_.gate, incoming, response,
-      [this](AdmittedCall& admitted, const Blob& blob) -> absl::Status {
-        return StoreInputFile(context_.store, admitted.caller.name, blob.bytes, blob.digest, TimeOfDay());
-      },
-      /*counted=*/true);
+  return ReceiveBlob(context_.requests, context_.gate, incoming, response,
+                     [this](AdmittedCall& admitted, const Blob& blob) -> absl::Status {
+                       return StoreInputFile(context_.store, admitted.caller.name, blob.bytes, blob.digest,
+                                             TimeOfDay());
+                     });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerContext* call,
                                                        const v1::GetJobRequest* request, v1::Job* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/GetJob", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<JobRecord> job = GetJobFor(admitted, context_.store, request->name());
                      if (!job.ok()) return job.status();
@@ -135,7 +134,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListJobs(grpc::CallbackServerCon
                                                          const v1::ListJobsRequest* request,
                                                          v1::ListJobsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ListJobs", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      const Principal& caller = admitted.caller;
                      absl::StatusOr<JobPage> page =
@@ -158,7 +157,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::CancelJob(grpc::CallbackServerCo
                                                           const v1::CancelJobRequest* request,
                                                           v1::Job* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/CancelJob", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      if (auto mine = GetJobFor(admitted, context_.store, request->name()); !mine.ok())
                        return mine.status();
@@ -183,7 +182,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
                                                       const v1::CheckRequest* request,
                                                       v1::CheckResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Check", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
                      if (!source.ok()) return source.status();
@@ -201,7 +200,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerCont
                                                         v1::ExplainResponse* response) {
   call->AddInitialMetadata(kExplanationFieldsHeader, KnownExplanationFields());
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Explain", *request};
-  return RunOnPool(context_.searches, context_.gate, incoming, response,
+  return RunOnPool(context_.searches, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
                      PipelineContext pipeline{
@@ -238,7 +237,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListFunctions(grpc::CallbackServ
                                                               const v1::ListFunctionsRequest* request,
                                                               v1::ListFunctionsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ListFunctions", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      response->set_library_hash(context_.catalog->hash());
                      for (const v1::FunctionDefinition& function : context_.catalog->definitions())
@@ -256,7 +255,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ReportModel(grpc::CallbackServer
                                                             const v1::ReportModelRequest* request,
                                                             v1::ReportModelResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ReportModel", *request};
-  return RunOnPool(context_.searches, context_.gate, incoming, response,
+  return RunOnPool(context_.searches, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      absl::StatusOr<v1::ReportModelResponse> report =
                          fusion::ReportModel(*request, context_.store, admitted.caller, admitted.token);
@@ -271,7 +270,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::TraceJob(grpc::CallbackServerCon
                                                          v1::TraceJobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/TraceJob", *request};
   return RunOnPool(
-      context_.requests, context_.gate, incoming, response,
+      context_.requests, context_.gate, incoming,
       [this, request, response](AdmittedCall& admitted) -> absl::Status {
         // Others' jobs are not there.
         if (absl::Status known = GetJobFor(admitted, context_.store, request->name()).status(); !known.ok())

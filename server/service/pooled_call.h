@@ -39,19 +39,10 @@ struct AdmittedCall {
   bool refused = false;
 };
 
-// Asks the gate, runs `work` on the pool, ends the call with its status, and has the end recorded. `work`
-// fills `response`, which counts among the answers that wait until the caller has taken it. The pool must be
-// joined only after the gRPC server has been shut down; the gate outlives the call.
+// Asks the gate, runs `work` on the pool, ends the call with its status, and has the end recorded. The pool
+// must be joined only after the gRPC server has been shut down; the gate outlives the call.
 grpc::ServerUnaryReactor* RunOnPool(boost::asio::thread_pool& pool, AccessGate& gate,
                                     const IncomingCall& incoming,
-                                    const google::protobuf::MessageLite* response,
                                     std::function<absl::Status(AdmittedCall&)> work);
-
-// An answer that begins its way to the caller now, and takes so many bytes of memory, is held while the
-// result lives.
-std::shared_ptr<void> HoldAnswer(AccessGate& gate, const std::string& peer,
-                                 const grpc::CallbackServerContext& call, size_t bytes);
-// Of a message, that is and as it is sent.
-size_t MemoryOf(const google::protobuf::MessageLite& answer);
 
 }  // namespace fusion

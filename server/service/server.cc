@@ -20,7 +20,6 @@
 #include "absl/synchronization/mutex.h"
 #include "db/store/database_file.h"
 #include "library/monitor/monitor.h"
-#include "server/connection/connection_acceptor.h"
 #include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/identity/listening.h"
@@ -87,7 +86,6 @@ struct Server::Parts {
   std::unique_ptr<CheckpointKeeper> checkpoints;
   std::unique_ptr<JobRunner> runner;
   TunerMetrics tuner_metrics{metrics.registry};
-  ConnectionMetrics connection_metrics{metrics.registry};
   std::unique_ptr<TuningRegistry> tunings;
   std::unique_ptr<AdminServiceImpl> admin;
   std::unique_ptr<OptimizerServiceImpl> optimizer;
@@ -95,7 +93,6 @@ struct Server::Parts {
   std::unique_ptr<WorkerServiceImpl> worker;
   std::unique_ptr<TunerServiceImpl> tuner;
   std::unique_ptr<grpc::Server> grpc_server;
-  std::unique_ptr<ConnectionAcceptor> acceptor;  // null: in this process alone
   std::string address;
   std::atomic<bool> serving{false};
   std::unique_ptr<HttpServer> monitor;  // null: no metrics' pages
@@ -161,8 +158,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   }
 
   if (absl::Status status = parts->MakeGate(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<TlsServer>> listening_tls = ListeningTls(options.tls);
-  if (!listening_tls.ok()) return listening_tls.status();
+  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials =
+      ListeningCredentials(options.tls, *parts->gate);
+  if (!credentials.ok()) return credentials.status();
+  if (!options.address.empty()) {
+    if (absl::Status status = CheckPortIsFree(options.address); !status.ok()) return status;
+  }
 
   DispatcherOptions dispatching = options.dispatcher;
   dispatching.resume_tasks = options.resume_jobs;
@@ -192,45 +193,31 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       [built](const std::string& tuning) { built->watchers.Notify(tuning); });
   parts->tuner = std::make_unique<TunerServiceImpl>(context, *parts->tunings);
 
+  // Callers find all jobs of before.
+  std::unique_ptr<Server> server(new Server(std::move(parts)));
+  Parts* const running = server->parts_.get();
+  if (options.resume_jobs) {
+    if (absl::Status status = running->runner->ResumeAll(); !status.ok()) return status;
+  }
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
-  if (!options.address.empty()) {
-    absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> acceptor =
-        ConnectionAcceptor::Listen(options.address, options.connections, &parts->connection_metrics);
-    if (!acceptor.ok()) return acceptor.status();
-    parts->acceptor = *std::move(acceptor);
-    parts->address = WithPort(options.address, parts->acceptor->port());
-    connections = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        grpc::InsecureServerCredentials());
-  }
+  int port = 0;
+  if (!options.address.empty()) builder.AddListeningPort(options.address, *std::move(credentials), &port);
   SetConnectionLimits(builder, tls);
-  builder.RegisterService(parts->admin.get());
-  builder.RegisterService(parts->optimizer.get());
-  builder.RegisterService(parts->fleet.get());
-  builder.RegisterService(parts->worker.get());
-  builder.RegisterService(parts->tuner.get());
+  builder.RegisterService(running->admin.get());
+  builder.RegisterService(running->optimizer.get());
+  builder.RegisterService(running->fleet.get());
+  builder.RegisterService(running->worker.get());
+  builder.RegisterService(running->tuner.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(parts->metrics.MakeRpcTimer());
+  interceptors.push_back(running->metrics.MakeRpcTimer());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
-  parts->grpc_server = builder.BuildAndStart();
-  if (!parts->grpc_server) return absl::InternalError("the gRPC server does not start; its log says why");
+  running->grpc_server = builder.BuildAndStart();
+  if (!running->grpc_server) return absl::InternalError("the gRPC server does not start; its log says why");
+  if (!options.address.empty()) running->address = WithPort(options.address, port);
   for (const char* name : {"fusion.v1.OptimizerService", "fusion.v1.FleetService", "fusion.v1.WorkerService",
                            "fusion.v1.AdminService", "fusion.v1.TunerService"})
-    parts->grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
-
-  std::unique_ptr<Server> server(new Server(std::move(parts)));
-  if (options.resume_jobs) {
-    if (absl::Status status = server->parts_->runner->ResumeAll(); !status.ok()) return status;
-  }
-  Parts* running = server->parts_.get();
-  if (running->acceptor)
-    running->acceptor->Start(std::move(connections), *std::move(listening_tls), *running->gate,
-                             {.began = [worker = running->worker.get()](
-                                           const std::string& name) { worker->ConnectionBegan(name); },
-                              .ended = [worker = running->worker.get()](
-                                           const std::string& name) { worker->ConnectionEnded(name); }});
+    running->grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
   running->serving = true;
   if (!options.metrics_address.empty()) {
     MonitorOptions monitor;
@@ -268,17 +255,17 @@ void Server::Shutdown() {
   if (parts_->shut_down) return;
   parts_->shut_down = true;
   parts_->serving = false;
-  if (parts_->acceptor) parts_->acceptor->StopListening();
-  parts_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
+  if (parts_->grpc_server) parts_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   // Calls that wait for something end first, so that the gRPC server need not wait for them.
   parts_->watchers.Close();
   parts_->tunings->Stop();
   parts_->runner->Stop();
   parts_->build_cache->Stop();
   parts_->checkpoints->Stop();
-  parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
-  parts_->grpc_server->Wait();
-  if (parts_->acceptor) parts_->acceptor->Stop();
+  if (parts_->grpc_server) {
+    parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownTime);
+    parts_->grpc_server->Wait();
+  }
   for (boost::asio::thread_pool* pool :
        {&parts_->requests, &parts_->workers, &parts_->searches, &parts_->tuners, &parts_->timers}) {
     pool->stop();

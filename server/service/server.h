@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "library/catalog/catalog.h"
-#include "server/connection/connection_table.h"
 #include "server/dispatch/dispatcher_options.h"
 #include "server/identity/access_gate.h"
 #include "server/identity/audit_log.h"
@@ -27,8 +26,7 @@ struct ServerOptions {
   std::string metrics_address;  // of /metrics, /healthz and /readyz (library/monitor/http_server.h); "": none
   TlsFiles tls;                 // all "": without TLS
   bool insecure_any_address = false;  // without TLS at addresses that other machines reach, too
-  ConnectionLimits connections;
-  AccessOptions gate;  // `tls` is set by the server
+  AccessOptions gate;                 // `tls` is set by the server
   AuditOptions audit;
   DispatcherOptions dispatcher;
   BuildCacheOptions build_cache;

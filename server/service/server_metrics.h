@@ -37,7 +37,6 @@ class ServerMetrics {
   // From now on collections also tell of tasks, workers, devices and the store; attempts of before are not
   // counted. Both must outlive collections. Call once.
   absl::Status Watch(Store& store, const Dispatcher& dispatcher);
-
   // Times the calls of a gRPC server into rpc_seconds.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeRpcTimer();
 

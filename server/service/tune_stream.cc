@@ -60,7 +60,7 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
       : tunings_(tunings),
         pool_(pool),
         gate_(gate),
-        shown_(ShownBy(call, gate.connections())),
+        shown_(ShownBy(call, gate)),
         largest_(FindMethodAccess(kMethod)->maximum_request_bytes),
         link_(std::make_shared<Link>()),
         outbox_(std::make_shared<ProgramOutbox>([link = link_] {

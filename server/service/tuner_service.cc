@@ -39,26 +39,25 @@ grpc::ServerUnaryReactor* TunerServiceImpl::ListTunings(grpc::CallbackServerCont
                                                         const v1::ListTuningsRequest* request,
                                                         v1::ListTuningsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/ListTunings", *request};
-  return RunOnPool(
-      context_.requests, context_.gate, incoming, response,
-      [this, request, response](AdmittedCall&) { return Answer(tunings_.List(*request), response); });
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall&) {
+    return Answer(tunings_.List(*request), response);
+  });
 }
 
 grpc::ServerUnaryReactor* TunerServiceImpl::GetTuning(grpc::CallbackServerContext* call,
                                                       const v1::GetTuningRequest* request,
                                                       v1::TuningDetails* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/GetTuning", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
-                   [this, request, response](AdmittedCall&) {
-                     return Answer(tunings_.Details(request->name()), response);
-                   });
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall&) {
+    return Answer(tunings_.Details(request->name()), response);
+  });
 }
 
 grpc::ServerUnaryReactor* TunerServiceImpl::ResetTuning(grpc::CallbackServerContext* call,
                                                         const v1::ResetTuningRequest* request,
                                                         v1::Tuning* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/ResetTuning", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming, response,
+  return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) {
                      admitted.subject = request->name();
                      return Answer(tunings_.Reset(request->name()), response);
@@ -69,9 +68,9 @@ grpc::ServerUnaryReactor* TunerServiceImpl::ListTuningReports(grpc::CallbackServ
                                                               const v1::ListTuningReportsRequest* request,
                                                               v1::ListTuningReportsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.TunerService/ListTuningReports", *request};
-  return RunOnPool(
-      context_.requests, context_.gate, incoming, response,
-      [this, request, response](AdmittedCall&) { return Answer(tunings_.Reports(*request), response); });
+  return RunOnPool(context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall&) {
+    return Answer(tunings_.Reports(*request), response);
+  });
 }
 
 }  // namespace fusion

@@ -28,7 +28,7 @@ class TuningWatch : public grpc::ServerWriteReactor<v1::Tuning> {
         pool_(pool),
         gate_(gate),
         method_(incoming.method),
-        shown_(ShownBy(incoming.context, gate.connections())),
+        shown_(ShownBy(incoming.context, gate)),
         tuning_(std::move(tuning)),
         pause_(pool),
         link_(std::make_shared<Link>()) {

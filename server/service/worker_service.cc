@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/identity/peer_name.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/pooled_call.h"
@@ -23,7 +22,6 @@ class SynchronizeReactor : public grpc::ServerUnaryReactor {
   SynchronizeReactor(Dispatcher& dispatcher, std::string worker)
       : dispatcher_(dispatcher), worker_(std::move(worker)) {}
   void set_call(int64_t call) { call_ = call; }
-  void set_answer(std::shared_ptr<void> answer) { answer_ = std::move(answer); }
   void OnCancel() override {
     if (const int64_t call = call_; call != 0) dispatcher_.CallBroke(worker_, call);
   }
@@ -33,7 +31,6 @@ class SynchronizeReactor : public grpc::ServerUnaryReactor {
   Dispatcher& dispatcher_;
   const std::string worker_;
   std::atomic<int64_t> call_ = 0;
-  std::shared_ptr<void> answer_;
 };
 
 }  // namespace
@@ -51,7 +48,7 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
     return reactor;
   }
   const char* method = "/fusion.v1.WorkerService/Synchronize";
-  const ShownCredentials shown = ShownBy(*call, context_.gate.connections());
+  const ShownCredentials shown = ShownBy(*call, context_.gate);
   absl::StatusOr<Principal> caller = context_.gate.Admit(shown, method, request->ByteSizeLong());
   if (caller.ok() && !MayActAsWorker(*caller, request->worker())) {
     const absl::Status refused = absl::PermissionDeniedError(
@@ -64,50 +61,19 @@ grpc::ServerUnaryReactor* WorkerServiceImpl::Synchronize(grpc::CallbackServerCon
     reactor->Finish(ToGrpcStatus(caller.status()));
     return reactor;
   }
-  // On the pool, because results are written to the disk before the answer.
-  int64_t number = 0;
-  bool ended = false;  // its connection
-  {
-    const std::string connection = SocketOfName(call->peer());  // "": there is none
-    std::lock_guard lock(mutex_);
-    number = ++calls_;
-    const auto found = connections_.find(connection);
-    if (found != connections_.end())
-      found->second[request->worker()] = number;
-    else
-      ended = !connection.empty();
-  }
+  const int64_t number = ++calls_;
   reactor->set_call(number);
-  boost::asio::post(context_.workers, [this, reactor, call, response, request, number, ended,
-                                       worker = request->worker(), peer = shown.peer] {
+  // On the pool, because results are written to the disk before the answer.
+  boost::asio::post(context_.workers, [this, reactor, response, request, number] {
     context_.dispatcher.Synchronize(
         *request,
-        [reactor, call, response, peer, &gate = context_.gate](v1::SynchronizeResponse answer) {
+        [reactor, response](v1::SynchronizeResponse answer) {
           *response = std::move(answer);
-          reactor->set_answer(HoldAnswer(gate, peer, *call, MemoryOf(*response)));
           reactor->Finish(grpc::Status::OK);
         },
         number);
-    if (ended) context_.dispatcher.CallBroke(worker, number);
   });
   return reactor;
-}
-
-void WorkerServiceImpl::ConnectionBegan(const std::string& socket_name) {
-  std::lock_guard lock(mutex_);
-  connections_.try_emplace(socket_name);
-}
-
-void WorkerServiceImpl::ConnectionEnded(const std::string& socket_name) {
-  std::map<std::string, int64_t> last_calls;
-  {
-    std::lock_guard lock(mutex_);
-    const auto found = connections_.find(socket_name);
-    if (found == connections_.end()) return;
-    last_calls = std::move(found->second);
-    connections_.erase(found);
-  }
-  for (const auto& [worker, call] : last_calls) context_.dispatcher.CallBroke(worker, call);
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackServerContext* call,
@@ -124,12 +90,10 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackS
 grpc::ServerReadReactor<v1::Chunk>* WorkerServiceImpl::WriteBlob(grpc::CallbackServerContext* call,
                                                                  v1::WriteBlobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.WorkerService/WriteBlob", *response};
-  return ReceiveBlob(
-      context_.workers, context_.gate, incoming, response,
-      [this](AdmittedCall&, const Blob& blob) -> absl::Status {
-        return context_.store.PutBlob(blob.bytes, blob.digest, TimeOfDay()).status();
-      },
-      /*counted=*/false);
+  return ReceiveBlob(context_.workers, context_.gate, incoming, response,
+                     [this](AdmittedCall&, const Blob& blob) -> absl::Status {
+                       return context_.store.PutBlob(blob.bytes, blob.digest, TimeOfDay()).status();
+                     });
 }
 
 }  // namespace fusion

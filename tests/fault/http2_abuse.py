@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Abuse of HTTP/2 against a fusion-server process, while an honest caller asks for health, functions and a job.
+"""Abuse of HTTP/2 against a fusion-server behind a proxy, while an honest caller asks for health, functions and a job.
 
-    tests/fault/http2_abuse.py BIN_DIRECTORY [--tls] [--judge] [--only NAME] [--connections N] [--seconds N]
+    tests/fault/http2_abuse.py BIN_DIRECTORY [--front proxy|tls] [--judge] [--only NAME] [--connections N] [--seconds N]
 
-With --tls the server takes TLS alone: the honest caller shows a certificate, attackers show none. The server must live, answer all the honest calls, and take new connections afterwards. Their times are printed; --judge fails when the p99 under an attack is
-more than twice that without one (for a machine with nothing else to do: attackers and server share its cores). With
-FUSION_LONG_TESTS=1 10,000 connections are held and each attack lasts longer.
+--front: what the callers reach. proxy: HAProxy with deploy/proxy/haproxy.cfg, which the server believes; tls: the server itself. The honest
+caller shows a certificate; attackers show none and come from an address of their own. The server must live, answer all the honest calls, and
+take new connections afterwards. Their times are printed; --judge fails when the p99 under an attack is more than twice that without one (for a
+machine with nothing else to do: attackers, proxy and server share its cores). With FUSION_LONG_TESTS=1 more connections are held and each
+attack lasts longer. At the end a server runs out of descriptors, and must end.
 """
 import argparse
 import multiprocessing
@@ -30,6 +32,7 @@ HEALTH = b"/grpc.health.v1.Health/Check"
 FUNCTIONS = b"/fusion.v1.OptimizerService/ListFunctions"
 SUBMIT = b"/fusion.v1.OptimizerService/Submit"
 GET_JOB = b"/fusion.v1.OptimizerService/GetJob"
+HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 MOST_MEGABYTES = 250  # of the server's memory, under attack
 LONG = os.environ.get("FUSION_LONG_TESTS") == "1"
@@ -195,35 +198,55 @@ ATTACKS = [rapid_reset, reset_before_data, header_flood, header_bomb, continuati
 
 def attacker(attack, port, end, tls, results):
     Connection.tls = tls
+    Connection.source = "127.0.0.2"
     results.put(attack(port, end))
 
 
 # ---- The server and its honest caller ----
 
-class Server:
-    """`files`: how many descriptors it may have."""
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
-    def __init__(self, binaries, *options, files=None, tls=False):
+
+class Server:
+    """What is behind `port`: a server, or a proxy and the server behind it. `front` None: a server without TLS. `files`: how many descriptors the server may have."""
+
+    def __init__(self, binaries, front, files=None):
         self.folder = tempfile.mkdtemp(prefix="fusion-abuse-")
-        if tls:
-            subprocess.run([REPOSITORY / "deploy/make-certificates.sh", self.file(""), "--server", "localhost", "--user", "eva"],
-                           check=True, stdout=subprocess.DEVNULL)
-            options += ("--tls-cert", self.file("server-localhost.pem"), "--tls-key", self.file("server-localhost.key"),
-                        "--tls-ca", self.file("ca.pem"))
         self.log = open(os.path.join(self.folder, "log"), "wb")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.process = subprocess.Popen(
-            [os.path.join(binaries, "fusion-server"), "--listen", f"127.0.0.1:{self.port}", "--data",
-             os.path.join(self.folder, "data"), "--log-level", "error", *options], stdout=self.log, stderr=self.log,
-            preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
+        self.proxy = None
+        options = []
+        if front:
+            subprocess.run([REPOSITORY / "deploy/make-certificates.sh", self.file(""), "--server", "localhost", "--user", "eva", "--proxy", "edge"],
+                           check=True, stdout=subprocess.DEVNULL)
+            options = ["--tls-cert", self.file("server-localhost.pem"), "--tls-key", self.file("server-localhost.key"),
+                       "--tls-ca", self.file("ca.pem"), "--proxy-identity", "edge"]
+        self.port = free_port()
+        limit = files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
+        self.process = self.start([os.path.join(binaries, "fusion-server"), "--listen", f"127.0.0.1:{self.port}", "--data",
+                                   os.path.join(self.folder, "data"), "--log-level", "error", *options], preexec_fn=limit)
+        if front == "proxy":
+            self.put_proxy_in_front()
+
+    def start(self, command, **how):
+        process = subprocess.Popen(command, stdout=self.log, stderr=self.log, **how)
         for _ in range(300):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+                    return process
             time.sleep(0.1)
-        raise RuntimeError("the server does not listen")
+        raise RuntimeError(f"{command[0]} does not listen")
+
+    def put_proxy_in_front(self):
+        for certificate, name in (("server-localhost", "front"), ("proxy-edge", "proxy")):
+            with open(self.file(name + ".pem"), "wb") as both:
+                both.write(b"".join(pathlib.Path(self.file(certificate + end)).read_bytes() for end in (".pem", ".key")))
+        server, self.port = self.port, free_port()
+        settings = {"FUSION_PROXY_LISTEN": f"127.0.0.1:{self.port}", "FUSION_SERVER": f"127.0.0.1:{server}", "FUSION_SERVER_NAME": "localhost",
+                    "FUSION_PROXY_FILES": self.file("")}
+        self.proxy = self.start([HAPROXY, "-db", "-f", REPOSITORY / "deploy/proxy/haproxy.cfg"], env={**os.environ, **settings})
 
     def file(self, name):
         return os.path.join(self.folder, "certificates", name)
@@ -236,16 +259,26 @@ class Server:
             context.load_cert_chain(self.file(f"user-{user}.pem"), self.file(f"user-{user}.key"))
         return context
 
+    def processes(self):
+        return [process for process in (self.proxy, self.process) if process]
+
     def megabytes(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
-            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) // 1024
+        """Of the server; and of the proxy."""
+        sizes = []
+        for process in (self.process, self.proxy):
+            if process:
+                with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+                    sizes.append(int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) // 1024)
+        return sizes
 
     def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        """Of what the callers are connected to."""
+        return len(os.listdir(f"/proc/{self.processes()[0].pid}/fd"))
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        for process in self.processes():
+            process.kill()
+            process.wait()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -269,7 +302,7 @@ class HonestCaller:
                 if expected not in answer:
                     raise RuntimeError(f"{path!r} was not answered: {answer[:100]!r}")
             # A user with a certificate has 200 calls a second.
-            time.sleep(0.02 if Connection.tls else 0.002)
+            time.sleep(0.02)
         return sorted(seconds)
 
 
@@ -278,36 +311,31 @@ def p99(seconds):
 
 
 def hold_idle(server, wanted):
-    """Connections that say nothing, or only that they are HTTP/2; as many as the limit of open files permits."""
-    held = []
+    """Connections that say nothing, or only that they are HTTP/2, from several addresses; as many as the limit of open files permits."""
+    held, ours = [], Connection.source
     for i in range(wanted):
+        Connection.source = f"127.0.1.{1 + i % 4}"
         try:
             held.append(Connection(server.port, PREFACE + settings() if i % 2 else b""))
         except OSError as error:
             print(f"connection {i}: {error}")
             break
+    Connection.source = ours
     return held
 
 
-def exhaust_descriptors(binaries, seconds):
-    """More connections than a server has descriptors; when they have gone it must take new ones."""
-    server = Server(binaries, "--max-connections", "100000", "--max-connections-per-address", "100000", files=100)
+def exhaust_descriptors(binaries):
+    """More connections than a server has descriptors: gRPC takes none from then on, so the server must end, for its unit to start it again."""
+    server = Server(binaries, front=None, files=100)
     try:
-        honest = Connection(server.port, timeout=60.0)
-        honest.ask(HEALTH)
-        held = hold_idle(server, 300)
-        end, during = time.monotonic() + seconds, 0
-        while time.monotonic() < end:
-            if b"vadd" not in honest.ask(FUNCTIONS, field(1, b"vadd")):
-                raise RuntimeError("an old connection was not answered while there were no descriptors")
-            during += 1
-            time.sleep(0.002)
-        for connection in held:
-            connection.close()
-        begin = time.monotonic()
         Connection(server.port, timeout=60.0).ask(HEALTH)
-        print(f"{'few descriptors':22} {during:5} calls; {len(held)} connections for 100 descriptors; a new one was "
-              f"answered {time.monotonic() - begin:.2f} s after they had gone", flush=True)
+        begin = time.monotonic()
+        held = hold_idle(server, 300)
+        status = server.process.wait(timeout=60)
+        said = pathlib.Path(server.log.name).read_text(encoding="utf-8")
+        if status != 1 or "connections can be taken no more: Too many open files" not in said:
+            raise RuntimeError(f"without descriptors the server ended with {status} and said: {said}")
+        print(f"{'few descriptors':22} {len(held)} connections for 100 descriptors; the server ended after {time.monotonic() - begin:.2f} s", flush=True)
     finally:
         server.close()
 
@@ -316,7 +344,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binaries")
     parser.add_argument("--judge", action="store_true")
-    parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--front", choices=["proxy", "tls"], default="proxy")
     parser.add_argument("--only")
     parser.add_argument("--connections", type=int, default=10000 if LONG else 2000)
     parser.add_argument("--seconds", type=float, default=10 if LONG else 2)
@@ -325,10 +353,11 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     # The server has two descriptors for each, and as many as we may have.
     connections = arguments.connections if most == resource.RLIM_INFINITY else min(arguments.connections, (most - 400) // 2)
+    if arguments.front == "proxy" and not HAPROXY:
+        sys.exit("HAProxy is not there; deploy/install-deps.sh --tests installs it")
     slower, ratios = [], []
-    server = Server(arguments.binaries, "--max-connections", "20000", "--max-connections-per-address", "20000", tls=arguments.tls)
-    stranger = server.tls_context() if arguments.tls else None
-    Connection.tls = server.tls_context("eva") if arguments.tls else None
+    server = Server(arguments.binaries, arguments.front)
+    stranger, Connection.tls = server.tls_context(), server.tls_context("eva")
     try:
         honest = HonestCaller(server.port)
         honest.call_until(time.monotonic() + 1)
@@ -342,12 +371,12 @@ def main():
         def judge(name, during, what):
             ratio = p99(during) / p99(quiet)
             print(f"{name:22} {len(during):5} calls, median {during[len(during) // 2] * 1e3:6.2f} ms, p99 {p99(during) * 1e3:7.2f} ms "
-                  f"({ratio:4.1f} x), longest {during[-1] * 1e3:5.0f} ms; server {server.megabytes()} MB; {what}", flush=True)
+                  f"({ratio:4.1f} x), longest {during[-1] * 1e3:5.0f} ms; server {' and proxy '.join(map(str, server.megabytes()))} MB; {what}", flush=True)
             ratios.append(ratio)
             if ratio > 2:
                 slower.append(name)
-            if server.process.poll() is not None:
-                raise RuntimeError(f"{name}: the server ended with {server.process.returncode}")
+            if ended := [process for process in server.processes() if process.poll() is not None]:
+                raise RuntimeError(f"{name}: {ended[0].args[0]} ended with {ended[0].returncode}")
             Connection(server.port, timeout=60.0).ask(HEALTH)
 
         for attack in ATTACKS:
@@ -362,9 +391,8 @@ def main():
             count, closed = results.get(timeout=60)
             process.join()
             judge(attack.__name__, during, f"sent {count}, closed {closed}")
-            # What may wait for an address to take it has 80 MB.
-            if server.megabytes() > MOST_MEGABYTES:
-                raise RuntimeError(f"{attack.__name__}: the server has {server.megabytes()} MB, not {MOST_MEGABYTES} at most")
+            if server.megabytes()[0] > MOST_MEGABYTES:
+                raise RuntimeError(f"{attack.__name__}: the server has {server.megabytes()[0]} MB, not {MOST_MEGABYTES} at most")
             # What is closed within its first burst is not counted as one.
             if count + closed == 0:
                 raise RuntimeError(f"{attack.__name__}: nothing was sent")
@@ -394,7 +422,7 @@ def main():
         server.close()
     Connection.tls = None
     if not arguments.only or arguments.only == "descriptors":
-        exhaust_descriptors(arguments.binaries, arguments.seconds / 2)
+        exhaust_descriptors(arguments.binaries)
     if slower:
         print("p99 more than doubled under:", ", ".join(slower))
     return 1 if arguments.judge and slower else 0

@@ -60,10 +60,12 @@ def call(stream, path, message=b"", end=True):
 class Connection:
     """A socket that sends bytes and may read frames; over TLS where `tls` is a context."""
 
-    tls = None  # of all that are made from then on
+    # Of all that are made from then on:
+    tls = None
+    source = "127.0.0.1"
 
     def __init__(self, port, begin=PREFACE + settings(), timeout=10.0):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout, source_address=(self.source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.tls:
             self.socket = self.tls.wrap_socket(self.socket, server_hostname="localhost")

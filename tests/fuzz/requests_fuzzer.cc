@@ -94,8 +94,10 @@ class Farm {
 
 void Certificate(const std::string& pem) {
   const auto identity = ReadCertificateIdentity(pem);
-  Require(identity.ok() ? IsPrincipalName(identity->principal.name) && identity->fingerprint.size() == 64
-                        : absl::IsUnauthenticated(identity.status()),
+  Require(identity.ok()
+              ? IsPrincipalName(identity->principal ? identity->principal->name : identity->proxy) &&
+                    identity->fingerprint.size() == 64
+              : absl::IsUnauthenticated(identity.status()),
           "a certificate of nobody");
 }
 

@@ -18,7 +18,7 @@ mkdir -p "$build/found"
 status=0
 # Undefined behaviour ends the program like everything else that is found. Stacks of allocations are recorded with every allocation.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=malloc_context_size=4
-for name in parse submit synchronize worker_sequences service_calls stored_rows tuner http2_guard device_code runner_replies requests; do
+for name in parse submit synchronize worker_sequences service_calls stored_rows tuner device_code runner_replies requests; do
   options=-max_len=16384 runs=$limit
   # A source reaches tens of thousands of features of the parser. Weighing inputs by them takes libFuzzer longer than running these, so
   # edges alone count here; what is wrong with a long source is wrong with a short one, as limits on lengths have tests of their own.

@@ -84,8 +84,7 @@ class Agent {
   std::mutex mutex_;
   std::condition_variable_any woken_;
   // Under way, or answered and not taken, in order; guarded by mutex_, as all below. The server ends a call
-  // that it holds when the next one comes: cancelling it would be one of the resets that are counted
-  // (server/connection).
+  // that it holds when the next one comes, so none is cancelled.
   std::deque<std::shared_ptr<Call>> calls_;
   int calls_under_way_ = 0;  // with those that were cancelled
   bool news_ = false;        // since the state was last sent

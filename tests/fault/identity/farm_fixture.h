@@ -150,8 +150,6 @@ class FarmTest : public ::testing::Test {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 1 << 20);
-    // Else windows grow with the speed of the connection, and gRPC may take a whole answer that nobody reads.
-    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     return grpc::CreateCustomChannel(Address(host), *made, arguments);
   }
   std::shared_ptr<grpc::Channel> ChannelOf(const std::string& name) {

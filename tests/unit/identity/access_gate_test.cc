@@ -168,16 +168,5 @@ TEST_F(AccessGateTest, HealthIsOpen) {
       absl::IsUnauthenticated(gate.CheckAtDoor({.tls = true}, "/grpc.health.v1.Health/Checks").status()));
 }
 
-TEST_F(AccessGateTest, WorkersAndHealthAreAnsweredThoughAnAddressTakesNothing) {
-  AccessGate& gate = Gate({});
-  const std::string peer = "ipv4:10.0.0.7:1";
-  const auto held = gate.answers().Hold(peer, 1 << 30, std::chrono::steady_clock::now(), [] {});
-  EXPECT_TRUE(absl::IsResourceExhausted(gate.AdmitAnswer(peer, kListJobs)));
-  EXPECT_TRUE(absl::IsResourceExhausted(gate.AdmitAnswer(peer, "/no.such.Service/Method")));
-  EXPECT_TRUE(gate.AdmitAnswer(peer, "/fusion.v1.WorkerService/Synchronize").ok());
-  EXPECT_TRUE(gate.AdmitAnswer(peer, "/grpc.health.v1.Health/Check").ok());
-  EXPECT_TRUE(gate.AdmitAnswer("inproc", kListJobs).ok());
-}
-
 }  // namespace
 }  // namespace fusion

@@ -1,2 +1,0 @@
-set(DEPS fusion_connection)
-set(COMPILED_TOGETHER 3)
