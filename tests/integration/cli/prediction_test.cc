@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/process.h"
@@ -33,16 +34,20 @@ class PredictionTest : public ::testing::Test {
 TEST_F(PredictionTest, JobsTeachTheNextOnes) {
   const json first = Submit({"--measure-all", "--candidates", "6"});
   EXPECT_EQ(first["search"]["prediction"]["jobs"], 0);
-  const int64_t timed = first["search"]["timed"];
-  EXPECT_GE(timed, 2);
+  EXPECT_GE(first["search"]["timed"], 2);
+  // A busy machine may leave some times, or all, unsteady: nothing is learned from these.
+  const auto steady = std::count_if(first["candidates"].begin(), first["candidates"].end(),
+                                    [](const json& candidate) { return candidate["steady"] == true; });
   const json second = Submit({"--candidates", "2"});
-  EXPECT_EQ(second["search"]["prediction"]["jobs"], 1);
-  EXPECT_EQ(second["search"]["prediction"]["candidates"], timed);
+  EXPECT_EQ(second["search"]["prediction"]["jobs"], steady > 0 ? 1 : 0);
+  EXPECT_EQ(second["search"]["prediction"]["candidates"], steady);
   // Warm times are another matter.
   EXPECT_EQ(Submit({"--candidates", "2", "--cache", "warm"})["search"]["prediction"]["jobs"], 0);
   ProcessResult shown = client_.Run({"jobs", "show", second["job"]});
   EXPECT_THAT(shown.out, HasSubstr(" timed; "));
-  EXPECT_THAT(shown.out, HasSubstr("learned from 1 job"));
+  if (steady > 0) {
+    EXPECT_THAT(shown.out, HasSubstr("learned from 1 job"));
+  }
 }
 
 TEST_F(PredictionTest, AllCandidatesAreTimedOnRequestElseThoseThatMayWin) {
