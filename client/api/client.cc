@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "server/service/chunks.h"
-#include "server/service/status_conversion.h"
+#include "base/rpc/chunks.h"
+#include "base/rpc/status_conversion.h"
 #include "server/service/submission_fields.h"
 
 namespace fusion {

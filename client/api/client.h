@@ -14,13 +14,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/monitor/trace_context.h"
+#include "base/rpc/channel_credentials.h"
+#include "base/rpc/chunks.h"
 #include "client/api/embedded.h"
 #include "fusion/v1/admin.grpc.pb.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "fusion/v1/tuner.grpc.pb.h"
-#include "library/monitor/trace_context.h"
-#include "server/identity/channel_credentials.h"
-#include "server/service/chunks.h"
 
 namespace fusion {
 

@@ -5,22 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_directory.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "worker/agent/agent.h"
-#include "worker/sandbox/machine_offer.h"
+#include "worker/agent/local_machine.h"
 
 namespace fusion {
-
-namespace {
-
-bool HostCodeIsConfined(std::string* why_not) {
-  SandboxPolicy policy;
-  policy.kind = SandboxKind::kHostCode;
-  return ConfinesHostCode(policy, MachineOffer::Get(), why_not);
-}
-
-}  // namespace
 
 // In the order of construction; destroyed the other way round.
 struct EmbeddedBackend::Parts {
@@ -107,5 +98,9 @@ std::shared_ptr<grpc::Channel> EmbeddedBackend::channel() const { return parts_-
 const std::string& EmbeddedBackend::data_directory() const { return parts_->data_directory; }
 
 bool EmbeddedBackend::temporary() const { return parts_->temporary != nullptr; }
+
+std::string EmbeddedDataDirectory() { return DefaultDataDirectory(); }
+
+absl::Status PrepareEmbeddedData(const std::string& directory) { return PrepareDataDirectory(directory); }
 
 }  // namespace fusion

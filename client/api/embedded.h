@@ -12,8 +12,13 @@
 
 namespace fusion {
 
+// Where embedded servers keep their data unless they are told otherwise, and servers that are programs too.
+std::string EmbeddedDataDirectory();
+// Creates the folder when it is absent. Unavailable when that fails; the message says how to choose another.
+absl::Status PrepareEmbeddedData(const std::string& directory);
+
 struct EmbeddedOptions {
-  // Database and exported folders; "" is DefaultDataDirectory() (server/service/data_directory.h).
+  // Database and exported folders; "" is EmbeddedDataDirectory().
   std::string data_directory;
   // Work in a temporary folder, which is removed at the end; data_directory is not touched.
   bool ephemeral = false;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
 #include "client/cli/write_file.h"
-#include "library/catalog/sha256.h"
 
 namespace fusion {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/similar_name.h"
 #include "client/cli/invocation.h"
 #include "client/cli/render.h"
-#include "server/parse/similar_name.h"
 
 namespace fusion {
 namespace {

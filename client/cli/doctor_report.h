@@ -4,18 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "client/api/local_machine.h"
 #include "client/cli/render.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/optimizer.pb.h"
 
 namespace fusion {
-
-struct Finding {
-  std::string name;  // "host compiler"
-  bool present = false;
-  std::string detail;  // version or path; when absent, where it was looked for
-  std::string cost;    // what is lost without it
-};
 
 struct DoctorReport {
   bool server_is_away = false;  // the one that is configured: every command that needs one fails

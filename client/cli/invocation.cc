@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/service/status_conversion.h"
+#include "base/rpc/status_conversion.h"
 
 namespace fusion {
 namespace {

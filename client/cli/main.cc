@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/rpc/channel_credentials.h"
 #include "client/cli/command_line.h"
-#include "server/identity/channel_credentials.h"
 
 int main(int argc, char** argv) {
   fusion::KeepOpenSslToTheEnd();

@@ -8,9 +8,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/similar_name.h"
+#include "base/utf8.h"
 #include "client/cli/npy_file.h"
-#include "server/parse/lexer.h"
-#include "server/parse/similar_name.h"
 
 namespace fusion {
 namespace {

@@ -1,7 +1,7 @@
 #include <string>
 
+#include "base/rpc/status_conversion.h"
 #include "client/cli/render.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

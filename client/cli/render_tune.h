@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "client/cli/render.h"
+#include "client/cli/tuning_plots.h"
 #include "fusion/v1/tuner.pb.h"
-#include "server/accuracy/tuning_plots.h"
 
 namespace fusion {
 

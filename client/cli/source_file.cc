@@ -16,9 +16,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "server/parse/error_list.h"
-#include "server/parse/lexer.h"
-#include "server/parse/proto_reader.h"
+#include "base/utf8.h"
+#include "client/api/graph_json.h"
 
 namespace fusion {
 namespace {
@@ -69,9 +68,9 @@ absl::Status AddSizes(const std::vector<std::string>& sizes, v1::GraphSource* so
 }
 
 absl::Status NotUtf8(const std::string& shown, const BadByte& bad) {
-  ErrorList errors(shown);
-  errors.Add({bad.position}, absl::StrFormat("byte 0x%02x is not UTF-8; save the file as UTF-8", bad.byte));
-  return errors.ToStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s:%d:%d: error: byte 0x%02x is not UTF-8; save the file as UTF-8", shown,
+                      bad.position.line, bad.position.column, bad.byte));
 }
 
 // Bytes of the character at the start of `text`.
@@ -135,8 +134,8 @@ absl::StatusOr<SourceFile> ReadSource(const std::string& path, const std::vector
   if (std::optional<BadByte> bad = FindBadByte(*bytes)) return NotUtf8(shown, *bad);
   if (extension == ".json") {
     file.text = *bytes;
-    ErrorList errors(shown);
-    if (!ReadJson(file.text, file.source.mutable_graph(), &errors)) return errors.ToStatus();
+    if (absl::Status status = ReadGraphJson(file.text, shown, file.source.mutable_graph()); !status.ok())
+      return status;
     return file;
   }
   file.text = *bytes;

@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/parse/similar_name.h"
-#include "server/service/status_conversion.h"
+#include "base/rpc/status_conversion.h"
+#include "base/similar_name.h"
 
 namespace fusion {
 

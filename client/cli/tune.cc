@@ -10,8 +10,8 @@
 #include "client/cli/option_checks.h"
 #include "client/cli/plot_files.h"
 #include "client/cli/render_tune.h"
+#include "client/cli/tuning_plots.h"
 #include "client/cli/write_file.h"
-#include "server/accuracy/tuning_plots.h"
 
 namespace fusion {
 namespace {

@@ -12,10 +12,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/rpc/status_conversion.h"
+#include "client/api/embedded.h"
 #include "client/cli/artifact_folder.h"
 #include "client/cli/progress.h"
-#include "server/service/data_directory.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {
@@ -52,7 +52,7 @@ std::string InterruptedText(const Invocation& invocation, const Client& client, 
 std::string DefaultFolder(const v1::Job& job) {
   std::string graph;
   for (char c : job.result().graph().name()) graph += absl::ascii_isalnum(c) || c == '_' ? c : '_';
-  return absl::StrCat(DefaultDataDirectory(), "/artifacts/", graph.empty() ? "graph" : graph, "-",
+  return absl::StrCat(EmbeddedDataDirectory(), "/artifacts/", graph.empty() ? "graph" : graph, "-",
                       absl::StripPrefix(job.name(), "jobs/"));
 }
 

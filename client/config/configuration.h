@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/identity/channel_credentials.h"
+#include "base/rpc/channel_credentials.h"
 
 namespace fusion {
 

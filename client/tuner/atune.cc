@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/similar_name.h"
 #include "client/tuner/fusion_tuner.h"
 #include "client/tuner/handles.h"
 #include "client/tuner/message.h"
 #include "client/tuner/process.h"
 #include "client/tuner/thread_state.h"
-#include "server/parse/similar_name.h"
 
 using namespace fusion::tuning;  // NOLINT: these functions are the C face of that namespace
 namespace v1 = fusion::v1;

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/rpc/channel_credentials.h"
 #include "client/tuner/tune_link.h"
-#include "server/identity/channel_credentials.h"
 
 namespace fusion::tuning {
 

@@ -8,9 +8,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/similar_name.h"
 #include "client/tuner/clock.h"
 #include "client/tuner/process.h"
-#include "server/parse/similar_name.h"
 
 namespace fusion::tuning {
 namespace {

@@ -9,14 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace fusion {
+#include "base/clock.h"
 
-// Time of day, UTC, to the microsecond.
-using Timestamp = std::chrono::sys_time<std::chrono::microseconds>;
-// What the system's clock says.
-inline Timestamp TimeOfDay() {
-  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
+namespace fusion {
 
 // Numbers equal those of v1::JobState.
 enum class JobState { kQueued = 1, kRunning = 2, kSucceeded = 3, kFailed = 4, kCancelled = 5 };

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
 #include "db/store/sqlite_store.h"
-#include "library/catalog/sha256.h"
 
 namespace fusion {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
 #include "library/catalog/definition_check.h"
 #include "library/catalog/function_files.h"
-#include "library/catalog/sha256.h"
 
 namespace fusion {
 namespace {

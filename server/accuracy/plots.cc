@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "server/accuracy/axis.h"
-#include "server/accuracy/svg.h"
+#include "base/plots/axis.h"
+#include "base/plots/svg.h"
 
 namespace fusion {
 namespace {

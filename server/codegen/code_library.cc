@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 
 namespace fusion {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/plan/node_set.h"
+#include "server/graph/node_set.h"
 
 namespace fusion {
 

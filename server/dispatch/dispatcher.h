@@ -20,12 +20,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "db/store/store.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "fusion/v1/worker.pb.h"
 #include "server/dispatch/cancellation.h"
-#include "server/dispatch/clock.h"
 #include "server/dispatch/completion_board.h"
 #include "server/dispatch/device_jobs.h"
 #include "server/dispatch/dispatcher_options.h"

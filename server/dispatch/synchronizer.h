@@ -6,9 +6,9 @@
 #include <mutex>
 #include <string>
 
+#include "base/clock.h"
 #include "db/store/store.h"
 #include "fusion/v1/worker.pb.h"
-#include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher_options.h"
 #include "server/dispatch/long_poll.h"
 #include "server/dispatch/task_queue.h"

@@ -10,11 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "db/store/store.h"
 #include "fusion/v1/worker.pb.h"
 #include "server/dispatch/capabilities.h"
 #include "server/dispatch/claim_book.h"
-#include "server/dispatch/clock.h"
 #include "server/dispatch/completion_board.h"
 #include "server/dispatch/ready_queue.h"
 

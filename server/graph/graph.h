@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/utf8.h"
 #include "fusion/v1/program.pb.h"
 #include "library/catalog/catalog.h"
 #include "library/catalog/elementary_function.h"
@@ -31,12 +32,6 @@ struct ValueId {
 inline bool Contains(const std::vector<ValueId>& values, ValueId value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
-
-// Line and column from 1; 0 where there is none (protobuf).
-struct SourcePosition {
-  int line = 0;
-  int column = 0;
-};
 
 // Something that nodes read: an input, the result of a node, or a literal.
 struct Value {

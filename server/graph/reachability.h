@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "server/graph/graph.h"
-#include "server/plan/node_set.h"
+#include "server/graph/node_set.h"
 
 namespace fusion {
 

@@ -8,10 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/identity/listening.h"
+#include "base/rpc/address.h"
+#include "base/rpc/status_conversion.h"
+#include "base/rpc/x509.h"
 #include "server/identity/method_access.h"
-#include "server/identity/x509.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

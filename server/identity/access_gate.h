@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/rpc/tls_files.h"
 #include "server/identity/audit_log.h"
 #include "server/identity/certificate.h"
 #include "server/identity/principal.h"
 #include "server/identity/rate_limiter.h"
-#include "server/identity/tls_files.h"
 #include "server/identity/token_registry.h"
 
 namespace fusion {

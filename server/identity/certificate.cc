@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/strings/ascii.h"
-#include "server/identity/x509.h"
+#include "base/rpc/x509.h"
 
 namespace fusion {
 namespace {

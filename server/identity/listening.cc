@@ -1,76 +1,10 @@
 #include "server/identity/listening.h"
 
-#include <arpa/inet.h>
-
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
+#include "base/rpc/address.h"
 
 namespace fusion {
-namespace {
-
-bool IsLoopbackHost(const std::string& host) {
-  if (host == "localhost") return true;
-  in_addr four{};
-  // Whole addresses alone: "127.1" and "127.0.0.1.example.org" are names.
-  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
-  in6_addr six{};
-  if (inet_pton(AF_INET6, host.c_str(), &six) != 1) return false;
-  if (IN6_IS_ADDR_V4MAPPED(&six)) return six.s6_addr[12] == 127;
-  return IN6_IS_ADDR_LOOPBACK(&six);
-}
-
-}  // namespace
-
-bool IsLoopbackAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return false;
-  absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) return false;
-  return IsLoopbackHost(std::string(host));
-}
-
-bool IsLoopbackPeer(const std::string& peer) {
-  absl::string_view address = peer;
-  if (!absl::ConsumePrefix(&address, "ipv4:") && !absl::ConsumePrefix(&address, "ipv6:"))
-    return absl::StartsWith(peer, "unix:");
-  return IsLoopbackAddress(absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}));
-}
-
-std::string PeerOfAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) ||
-      port < 0 || port > 65535)
-    return "";
-  const std::string host = address.substr(0, colon);
-  in_addr four{};
-  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return absl::StrCat("ipv4:", host, ":", port);
-  in6_addr six{};
-  return inet_pton(AF_INET6, host.c_str(), &six) == 1 ? absl::StrCat("ipv6:[", host, "]:", port) : "";
-}
-
-absl::Status CheckServerAddress(const std::string& address) {
-  for (const char* scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:"})
-    if (absl::StartsWith(address, scheme)) return absl::OkStatus();
-  const auto wrong = [&](const char* what) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is no address of a server: ", what,
-                                                   "; write HOST:PORT, such as 127.0.0.1:50051"));
-  };
-  if (absl::StrContains(address, "://")) return wrong("an address has no scheme");
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return wrong("the port is missing");
-  const absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (host.empty()) return wrong("the host is missing");
-  if (absl::StrContains(host, ":") && !(absl::StartsWith(host, "[") && absl::EndsWith(host, "]")))
-    return wrong("an IPv6 address stands in brackets, [::1]:50051");
-  int port = 0;
-  if (!absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) || port < 1 || port > 65535)
-    return wrong("the port is a number from 1 to 65535");
-  return absl::OkStatus();
-}
 
 absl::Status CheckListening(const std::string& address, bool tls, bool any_address) {
   if (!address.empty() && !absl::StrContains(address, ":"))

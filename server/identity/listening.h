@@ -1,4 +1,4 @@
-// Addresses: where a server may listen, what may be a server's, and how gRPC names a caller's.
+// Where a server may listen.
 #pragma once
 
 #include <string>
@@ -6,18 +6,6 @@
 #include "absl/status/status.h"
 
 namespace fusion {
-
-// Whether only this machine reaches "HOST:PORT": localhost, 127.x.x.x, [::1].
-bool IsLoopbackAddress(const std::string& address);
-// The same of gRPC's name of a peer: "ipv4:127.0.0.1:51234", "ipv6:[::1]:51234", "ipv6:%5B::1%5D:51234".
-bool IsLoopbackPeer(const std::string& peer);
-
-// How gRPC names the peer at "10.0.0.7:51234" or "::1:51234"; "" of what is no address with a port.
-std::string PeerOfAddress(const std::string& address);
-
-// InvalidArgument, which says how one is written, unless it is HOST:PORT with a port from 1 to 65535, or one
-// of gRPC's own names (unix:, dns:, ipv4:, ipv6:), which are left to gRPC.
-absl::Status CheckServerAddress(const std::string& address);
 
 // FailedPrecondition, which says what to do: without TLS a server listens on loopback addresses alone,
 // because everybody who reaches it may do everything, unless `any_address` was asked for. InvalidArgument: a

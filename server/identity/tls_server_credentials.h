@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "base/rpc/tls_files.h"
 #include "server/identity/access_gate.h"
-#include "server/identity/tls_files.h"
 
 namespace fusion {
 

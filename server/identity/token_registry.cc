@@ -6,8 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/rpc/token_secret.h"
 #include "server/identity/method_access.h"
-#include "server/identity/token_secret.h"
 
 namespace fusion {
 namespace {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/similar_name.h"
 #include "library/catalog/resolve.h"
 #include "server/parse/graph_builder.h"
 #include "server/parse/input_values.h"
 #include "server/parse/recursion.h"
-#include "server/parse/similar_name.h"
 #include "server/parse/symbol_table.h"
 
 namespace fusion {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/similar_name.h"
 #include "server/parse/number.h"
-#include "server/parse/similar_name.h"
 
 namespace fusion {
 namespace {

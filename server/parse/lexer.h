@@ -24,14 +24,6 @@ struct Token {
   SourcePosition position;
 };
 
-// Position of the first byte that is no UTF-8 (RFC 3629: no overlong forms, no surrogates), if any. Columns
-// count characters, from 1.
-struct BadByte {
-  SourcePosition position;
-  unsigned char byte = 0;
-};
-std::optional<BadByte> FindBadByte(absl::string_view text);
-
 // One pass over a text that is valid UTF-8. Comments ("//" to the end of the line, "/* */") are skipped.
 // Characters that begin no token are reported, a run of them once, and skipped. Not thread safe; `text` must
 // outlive the tokens.

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "server/parse/similar_name.h"
+#include "base/similar_name.h"
 
 namespace fusion {
 namespace {

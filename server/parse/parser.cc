@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/similar_name.h"
 #include "server/parse/lexer.h"
 #include "server/parse/number.h"
-#include "server/parse/similar_name.h"
 #include "server/parse/type_name.h"
 
 namespace fusion {

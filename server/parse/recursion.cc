@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "server/parse/similar_name.h"
+#include "base/similar_name.h"
 
 namespace fusion {
 

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/similar_name.h"
 #include "server/parse/error_list.h"
 #include "server/parse/parse.h"
-#include "server/parse/similar_name.h"
 #include "server/parse/size_limits.h"
 
 namespace fusion {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/parse/similar_name.h"
+#include "base/similar_name.h"
 #include "server/parse/size_limits.h"
 #include "server/parse/type_name.h"
 

@@ -6,9 +6,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/similar_name.h"
 #include "library/catalog/type.h"
 #include "library/catalog/type_pattern.h"
-#include "server/parse/similar_name.h"
 
 namespace fusion {
 namespace {

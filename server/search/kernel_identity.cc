@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "server/search/skeleton_rules.h"
 
 namespace fusion {

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/rpc/status_conversion.h"
 #include "server/service/backup.h"
 #include "server/service/job_messages.h"
 #include "server/service/model_reset.h"
 #include "server/service/pooled_call.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

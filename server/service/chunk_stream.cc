@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/rpc/chunks.h"
+#include "base/rpc/status_conversion.h"
 #include "server/identity/shown_credentials.h"
-#include "server/service/chunks.h"
 #include "server/service/pooled_call.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

@@ -59,21 +59,4 @@ absl::Status PrepareDumpDirectory(const std::string& directory) {
 
 std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/fusion.db"); }
 
-absl::StatusOr<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Create() {
-  std::error_code error;
-  std::filesystem::path base = std::filesystem::temp_directory_path(error);
-  std::string path = absl::StrCat(error ? "/tmp" : base.string(), "/fusion-XXXXXX");
-  if (mkdtemp(path.data()) == nullptr)
-    return absl::UnavailableError(
-        absl::StrCat("cannot create a temporary folder ", path, ": ", std::strerror(errno)));
-  return std::unique_ptr<TemporaryDirectory>(new TemporaryDirectory(path));
-}
-
-TemporaryDirectory::TemporaryDirectory(std::string path) : path_(std::move(path)) {}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-}
-
 }  // namespace fusion

@@ -1,10 +1,9 @@
 // The folder in which a server keeps its database, and exported folders are put.
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 
 namespace fusion {
 
@@ -23,19 +22,5 @@ absl::Status PrepareDumpDirectory(const std::string& directory);
 // The database in a data directory. Opening it locks it (db/store/store.h), so one server uses a data
 // directory.
 std::string DatabasePath(const std::string& directory);
-
-// A new folder for temporary files that is removed with everything in it by the destructor.
-class TemporaryDirectory {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryDirectory>> Create();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryDirectory(std::string path);
-  const std::string path_;
-};
 
 }  // namespace fusion

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/rpc/status_conversion.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/job_access.h"
 #include "server/service/job_messages.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "server/service/status_conversion.h"
+#include "base/rpc/status_conversion.h"
 
 namespace fusion {
 namespace {

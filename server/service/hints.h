@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "server/graph/graph.h"
-#include "server/plan/node_set.h"
+#include "server/graph/node_set.h"
 #include "server/plan/plan.h"
 
 namespace fusion {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/service/chunks.h"
-#include "server/service/status_conversion.h"
+#include "base/rpc/chunks.h"
+#include "base/rpc/status_conversion.h"
 
 namespace fusion {
 namespace {

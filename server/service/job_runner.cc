@@ -16,11 +16,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "library/monitor/log.h"
-#include "library/monitor/trace_context.h"
+#include "base/monitor/log.h"
+#include "base/monitor/trace_context.h"
+#include "base/rpc/status_conversion.h"
 #include "server/service/job_messages.h"
 #include "server/service/server_metrics.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "library/monitor/trace_context.h"
+#include "base/monitor/trace_context.h"
 
 namespace fusion {
 namespace {

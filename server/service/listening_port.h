@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/rpc/tls_files.h"
 #include "server/identity/access_gate.h"
-#include "server/identity/tls_files.h"
 
 namespace fusion {
 

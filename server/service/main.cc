@@ -12,11 +12,11 @@
 #include <memory>
 #include <string>
 
-#include "library/monitor/grpc_log.h"
-#include "library/monitor/log.h"
-#include "library/monitor/service_manager.h"
-#include "server/identity/channel_credentials.h"
-#include "server/identity/listening.h"
+#include "base/monitor/grpc_log.h"
+#include "base/monitor/log.h"
+#include "base/monitor/service_manager.h"
+#include "base/rpc/address.h"
+#include "base/rpc/channel_credentials.h"
 #include "server/service/data_directory.h"
 #include "server/service/maintenance.h"
 #include "server/service/server.h"

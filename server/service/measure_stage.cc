@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "server/codegen/program.h"
 #include "server/codegen/verification.h"
 #include "server/rank/rank.h"

@@ -12,10 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/rpc/status_conversion.h"
 #include "server/accuracy/accuracy.h"
 #include "server/accuracy/plots.h"
 #include "server/service/job_stages.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

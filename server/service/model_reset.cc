@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/service/status_conversion.h"
+#include "base/rpc/status_conversion.h"
 
 namespace fusion {
 

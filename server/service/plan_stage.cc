@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "library/catalog/sha256.h"
+#include "base/rpc/status_conversion.h"
+#include "base/sha256.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/service/job_stages.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

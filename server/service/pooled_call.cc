@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/rpc/status_conversion.h"
 #include "server/identity/shown_credentials.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

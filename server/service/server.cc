@@ -18,9 +18,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/monitor/monitor.h"
+#include "base/rpc/status_conversion.h"
 #include "db/store/database_file.h"
-#include "library/monitor/monitor.h"
-#include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/identity/listening.h"
 #include "server/service/admin_service.h"
@@ -32,7 +33,6 @@
 #include "server/service/listening_port.h"
 #include "server/service/optimizer_service.h"
 #include "server/service/server_metrics.h"
-#include "server/service/status_conversion.h"
 #include "server/service/tuner_service.h"
 #include "server/service/worker_service.h"
 

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/rpc/tls_files.h"
 #include "library/catalog/catalog.h"
 #include "server/dispatch/dispatcher_options.h"
 #include "server/identity/access_gate.h"
 #include "server/identity/audit_log.h"
-#include "server/identity/tls_files.h"
 #include "server/service/build_cache_keeper.h"
 #include "server/service/job_runner.h"
 #include "server/tuner/tuning_registry.h"
@@ -23,7 +23,7 @@ struct ServerOptions {
   std::string data_directory;              // created when absent
   std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
   bool resume_jobs = true;      // take up unfinished jobs at once; otherwise each when it is watched
-  std::string metrics_address;  // of /metrics, /healthz and /readyz (library/monitor/http_server.h); "": none
+  std::string metrics_address;  // of /metrics, /healthz and /readyz (base/monitor/http_server.h); "": none
   TlsFiles tls;                 // all "": without TLS
   bool insecure_any_address = false;  // without TLS at addresses that other machines reach, too
   AccessOptions gate;                 // `tls` is set by the server

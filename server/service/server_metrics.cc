@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "library/monitor/process_metrics.h"
+#include "base/monitor/process_metrics.h"
 
 #ifndef FUSION_VERSION
 #define FUSION_VERSION "unknown"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/monitor/metrics.h"
 #include "db/store/store.h"
-#include "library/monitor/metrics.h"
 #include "server/dispatch/dispatcher.h"
 
 namespace fusion {

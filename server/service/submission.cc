@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "library/catalog/sha256.h"
+#include "base/rpc/status_conversion.h"
+#include "base/sha256.h"
+#include "base/similar_name.h"
 #include "server/codegen/verification.h"
 #include "server/model/architecture.h"
 #include "server/parse/error_list.h"
 #include "server/parse/input_values.h"
 #include "server/parse/parse.h"
-#include "server/parse/similar_name.h"
 #include "server/search/search.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

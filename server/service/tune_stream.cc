@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/rpc/status_conversion.h"
 #include "server/identity/method_access.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/pooled_call.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

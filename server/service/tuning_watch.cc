@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/rpc/status_conversion.h"
 #include "server/identity/shown_credentials.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/rpc/status_conversion.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/pooled_call.h"
-#include "server/service/status_conversion.h"
 
 namespace fusion {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/parse/lexer.h"
+#include "base/utf8.h"
 #include "server/tuner/constraint_search.h"
 
 namespace fusion {

@@ -1,7 +1,7 @@
 // What the tuning service counts.
 #pragma once
 
-#include "library/monitor/metrics.h"
+#include "base/monitor/metrics.h"
 
 namespace fusion {
 

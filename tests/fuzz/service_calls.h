@@ -17,11 +17,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/rpc/chunks.h"
+#include "base/temporary_directory.h"
 #include "fusion/v1/admin.pb.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "fusion/v1/tuner.pb.h"
 #include "fusion/v1/worker.pb.h"
-#include "server/service/chunks.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "tests/fuzz/message_input.h"

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "library/monitor/log.h"
-#include "library/monitor/trace_context.h"
+#include "base/monitor/log.h"
+#include "base/monitor/trace_context.h"
 
 namespace fusion {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "worker/agent/retry.h"
 
 namespace fusion {

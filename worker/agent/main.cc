@@ -13,10 +13,10 @@
 #include <string>
 #include <thread>
 
-#include "library/monitor/grpc_log.h"
-#include "library/monitor/log.h"
-#include "library/monitor/monitor.h"
-#include "server/identity/channel_credentials.h"
+#include "base/monitor/grpc_log.h"
+#include "base/monitor/log.h"
+#include "base/monitor/monitor.h"
+#include "base/rpc/channel_credentials.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/server_channel.h"
 #include "worker/agent/simulated_workplace.h"

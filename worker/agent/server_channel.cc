@@ -3,7 +3,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include "server/identity/channel_credentials.h"
+#include "base/rpc/channel_credentials.h"
 
 namespace fusion {
 

@@ -1,6 +1,6 @@
 #include "worker/agent/worker_metrics.h"
 
-#include "library/monitor/process_metrics.h"
+#include "base/monitor/process_metrics.h"
 
 #ifndef FUSION_VERSION
 #define FUSION_VERSION "unknown"

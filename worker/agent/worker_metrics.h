@@ -4,8 +4,8 @@
 #include <chrono>
 #include <string>
 
+#include "base/monitor/metrics.h"
 #include "fusion/v1/worker.pb.h"
-#include "library/monitor/metrics.h"
 
 namespace fusion {
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "worker/build/build_options.h"
 #include "worker/build/child_process.h"
 #include "worker/build/compiler_end.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "worker/build/build_options.h"
 #include "worker/build/child_process.h"
 

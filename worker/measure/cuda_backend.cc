@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "worker/build/nvrtc_builder.h"
 #include "worker/measure/cuda_support_kernels.h"
 #include "worker/measure/device_code.h"
 #include "worker/measure/host_data.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

@@ -6,10 +6,10 @@
 #include <limits>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "library/verification/input_rules.h"
 #include "worker/measure/cuda_backend.h"
 #include "worker/measure/host_data.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

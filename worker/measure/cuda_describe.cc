@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "worker/build/builder.h"
 #include "worker/measure/cuda_backend.h"
 #include "worker/measure/statistics.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "worker/measure/cuda_backend.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <limits>
 
-#include "worker/measure/status_macros.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 

@@ -4,7 +4,7 @@
 #include <cassert>
 
 #include "absl/strings/str_cat.h"
-#include "worker/measure/status_macros.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {

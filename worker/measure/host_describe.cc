@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "worker/build/host_builder.h"
 #include "worker/measure/host_backend.h"
 #include "worker/measure/parallel.h"

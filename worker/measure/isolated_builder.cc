@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "worker/build/child_process.h"
 #include "worker/build/compiler_end.h"
 #include "worker/measure/runner_process.h"
-#include "worker/measure/status_macros.h"
 #include "worker/sandbox/machine_offer.h"
 #include "worker/sandbox/resource_limits.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "worker/measure/status_macros.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "worker/build/host_arch.h"
 #include "worker/measure/message_pipe.h"
 #include "worker/measure/runner_options.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

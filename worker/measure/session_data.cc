@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 #include "worker/measure/host_data.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "worker/measure/session_data.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

@@ -3,8 +3,8 @@
 #include <numeric>
 #include <set>
 
+#include "base/status_macros.h"
 #include "worker/measure/activity.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "library/verification/input_rules.h"
 #include "worker/measure/statistics.h"
-#include "worker/measure/status_macros.h"
 
 namespace fusion {
 namespace {

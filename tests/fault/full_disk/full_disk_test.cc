@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_directory.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
-#include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/simulated_workplace.h"

@@ -15,14 +15,14 @@
 #include <sstream>
 #include <string>
 
+#include "base/rpc/channel_credentials.h"
+#include "base/rpc/status_conversion.h"
+#include "base/temporary_directory.h"
 #include "client/api/client.h"
 #include "fusion/v1/admin.grpc.pb.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "fusion/v1/worker.grpc.pb.h"
-#include "server/identity/channel_credentials.h"
-#include "server/service/data_directory.h"
 #include "server/service/server.h"
-#include "server/service/status_conversion.h"
 #include "tests/folders.h"
 
 namespace fusion::testing {

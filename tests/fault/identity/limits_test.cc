@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/rpc/chunks.h"
 #include "google/rpc/error_details.pb.h"
-#include "server/service/chunks.h"
 #include "server/service/server_metrics.h"
 #include "tests/fault/identity/farm_fixture.h"
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/temporary_directory.h"
 #include "client/tuner/fusion_tuner.h"
 #include "tests/fault/identity/farm_fixture.h"
 

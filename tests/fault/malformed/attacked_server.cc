@@ -8,7 +8,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "server/service/chunks.h"
+#include "base/rpc/chunks.h"
+#include "base/temporary_directory.h"
+#include "server/service/data_directory.h"
 #include "tests/fault/long_form.h"
 #include "tests/generic_call.h"
 

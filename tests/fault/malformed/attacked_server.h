@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_directory.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "fusion/v1/worker.pb.h"
-#include "server/service/data_directory.h"
 #include "server/service/server.h"
 
 namespace fusion {

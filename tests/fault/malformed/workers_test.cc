@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "server/service/chunks.h"
+#include "base/rpc/chunks.h"
 #include "tests/fault/long_form.h"
 #include "tests/fault/malformed/attacked_server.h"
 #include "tests/fault/malformed/mutation.h"

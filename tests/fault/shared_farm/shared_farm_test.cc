@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_directory.h"
 #include "tests/fault/identity/farm_fixture.h"
 #include "tests/fault/long_form.h"
 #include "worker/agent/agent.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "server/dispatch/clock.h"
+#include "base/clock.h"
 
 namespace fusion {
 

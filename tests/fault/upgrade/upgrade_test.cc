@@ -16,12 +16,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/rpc/status_conversion.h"
+#include "base/sha256.h"
+#include "base/temporary_directory.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "fusion/v1/worker.grpc.pb.h"
-#include "library/catalog/sha256.h"
-#include "server/service/data_directory.h"
 #include "server/service/server.h"
-#include "server/service/status_conversion.h"
 #include "worker/agent/agent.h"
 
 namespace fusion {

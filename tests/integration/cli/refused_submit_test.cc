@@ -6,8 +6,8 @@
 
 #include <atomic>
 
+#include "base/rpc/status_conversion.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
-#include "server/service/status_conversion.h"
 #include "tests/folders.h"
 #include "tests/integration/process.h"
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_directory.h"
 #include "client/cli/artifact_folder.h"
 #include "server/service/cover_export.h"
-#include "server/service/data_directory.h"
 #include "server/service/job_stages.h"
 #include "tests/integration/export/examples.h"
 #include "tests/integration/exported_folder_build.h"

@@ -1,5 +1,5 @@
 // The HTTP server over real sockets: what it answers, and that no client can hurt the others.
-#include "library/monitor/http_server.h"
+#include "base/monitor/http_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "library/monitor/monitor.h"
+#include "base/monitor/monitor.h"
 #include "tests/integration/http_connection.h"
 
 namespace fusion {

@@ -13,8 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "base/temporary_directory.h"
 #include "client/tuner/fusion_tuner.h"
-#include "server/service/data_directory.h"
 
 namespace fusion::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "server/service/data_directory.h"
+#include "base/temporary_directory.h"
 #include "server/service/server.h"
 #include "tests/integration/process.h"
 #include "tests/tuning_connection.h"

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/temporary_directory.h"
 #include "client/api/client.h"
-#include "server/service/data_directory.h"
 #include "server/service/server.h"
 #include "server/service/server_metrics.h"
 #include "tests/tuning_connection.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "tests/unit/agent/fake_server.h"
 
 namespace fusion {

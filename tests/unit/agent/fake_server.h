@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
 #include "fusion/v1/worker.grpc.pb.h"
-#include "library/catalog/sha256.h"
 
 namespace fusion {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 
 namespace fusion {
 namespace {

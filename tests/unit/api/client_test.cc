@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/service/chunks.h"
-#include "server/service/status_conversion.h"
+#include "base/rpc/chunks.h"
+#include "base/rpc/status_conversion.h"
 
 namespace fusion {
 namespace {

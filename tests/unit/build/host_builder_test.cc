@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "worker/build/child_process.h"
 
 namespace fusion {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "worker/build/compiler_end.h"
 
 namespace fusion {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/rpc/status_conversion.h"
 #include "client/cli/render.h"
-#include "server/service/status_conversion.h"
 #include "tests/unit/cli/sample_messages.h"
 
 namespace fusion {

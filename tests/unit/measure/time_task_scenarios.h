@@ -2,7 +2,7 @@
 // and by that of a GPU, which instantiate TimeTaskTest with their target.
 #pragma once
 
-#include "library/catalog/sha256.h"
+#include "base/sha256.h"
 #include "tests/unit/measure/time_task_fixture.h"
 
 namespace fusion {

@@ -1,4 +1,4 @@
-#include "library/monitor/grpc_log.h"
+#include "base/monitor/grpc_log.h"
 
 #include <gmock/gmock.h>
 #include <grpc/support/log.h>

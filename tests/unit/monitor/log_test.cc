@@ -1,4 +1,4 @@
-#include "library/monitor/log.h"
+#include "base/monitor/log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "library/monitor/metrics.h"
+#include "base/monitor/metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <thread>
 
-#include "library/monitor/process_metrics.h"
+#include "base/monitor/process_metrics.h"
 
 namespace fusion {
 namespace {

@@ -1,4 +1,4 @@
-#include "library/monitor/service_manager.h"
+#include "base/monitor/service_manager.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

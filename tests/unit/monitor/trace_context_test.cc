@@ -1,4 +1,4 @@
-#include "library/monitor/trace_context.h"
+#include "base/monitor/trace_context.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

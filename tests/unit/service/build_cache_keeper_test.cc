@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/temporary_directory.h"
 #include "server/service/data_directory.h"
 #include "server/service/server_metrics.h"
 

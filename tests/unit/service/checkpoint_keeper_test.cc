@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "server/service/data_directory.h"
+#include "base/temporary_directory.h"
 
 namespace fusion {
 namespace {

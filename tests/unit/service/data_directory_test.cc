@@ -48,17 +48,5 @@ TEST(DataDirectoryTest, ADumpDirectoryThatCannotBeWrittenIsSaid) {
   std::filesystem::remove_all(base);
 }
 
-TEST(DataDirectoryTest, TemporaryDirectoryGoesWithItsContents) {
-  std::string path;
-  {
-    auto directory = TemporaryDirectory::Create();
-    ASSERT_TRUE(directory.ok());
-    path = (*directory)->path();
-    std::filesystem::create_directories(path + "/a/b");
-    EXPECT_TRUE(std::filesystem::is_directory(path));
-  }
-  EXPECT_FALSE(std::filesystem::exists(path));
-}
-
 }  // namespace
 }  // namespace fusion

@@ -6,7 +6,8 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "server/service/chunks.h"
+#include "base/rpc/chunks.h"
+#include "base/temporary_directory.h"
 #include "server/service/data_directory.h"
 #include "tests/unit/service/server_fixture.h"
 

@@ -15,8 +15,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/temporary_directory.h"
 #include "db/store/store.h"
-#include "server/dispatch/clock.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/service/data_directory.h"
 #include "server/service/job_runner.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/service/data_directory.h"
+#include "base/temporary_directory.h"
 #include "server/service/server.h"
 
 namespace fusion {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/service/status_conversion.h"
+#include "base/rpc/status_conversion.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace fusion {

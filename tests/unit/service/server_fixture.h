@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "base/rpc/status_conversion.h"
+#include "base/temporary_directory.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "fusion/v1/worker.grpc.pb.h"
-#include "server/service/data_directory.h"
 #include "server/service/server.h"
-#include "server/service/status_conversion.h"
 #include "tests/unit/service/barrier.h"
 
 namespace fusion {

@@ -9,10 +9,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/rpc/chunks.h"
+#include "base/temporary_directory.h"
 #include "db/store/database_file.h"
 #include "server/model/architecture.h"
 #include "server/service/backup.h"
-#include "server/service/chunks.h"
+#include "server/service/data_directory.h"
 #include "tests/unit/service/server_fixture.h"
 
 namespace fusion {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/service/status_conversion.h"
+#include "base/rpc/status_conversion.h"
 
 namespace fusion {
 namespace {

@@ -6,8 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "base/rpc/status_conversion.h"
 #include "db/store/sqlite_database.h"
-#include "server/service/status_conversion.h"
+#include "server/service/data_directory.h"
 #include "tests/unit/service/job_runner_fixture.h"
 
 namespace fusion {

@@ -1,0 +1,35 @@
+#include "base/rpc/channel_credentials.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "base/sha256.h"
+
+namespace fusion {
+namespace {
+
+void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
+
+// As a thread of gRPC does that tries to reach a server again: looks algorithms up.
+void UseOpenSsl() {
+  for (;;) EXPECT_EQ(Sha256Hex("").substr(0, 8), "e3b0c442");
+}
+
+[[noreturn]] void EndWhileOthersUseIt() {
+  std::atexit(Pause);  // runs after OpenSSL's own, were there one
+  KeepOpenSslToTheEnd();
+  for (int i = 0; i < 4; ++i) std::thread(UseOpenSsl).detach();
+  Pause();
+  std::exit(0);
+}
+
+TEST(KeepOpenSslToTheEndDeathTest, ThreadsMayUseItUntilTheProcessIsGone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, where nothing has used it yet
+  EXPECT_EXIT(EndWhileOthersUseIt(), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace fusion
