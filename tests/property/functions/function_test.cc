@@ -391,8 +391,9 @@ void ExpectScaledInverses(int n, int far) {
     mdet(0, {scaled.data()}, &of_scaled);
     const T expected = std::ldexp(determinant, sum);
     if (n > 4) {  // elimination has other pivots
-      if (of_scaled != expected)
+      if (of_scaled != expected) {
         EXPECT_NEAR(of_scaled / expected, 1, 64 * std::numeric_limits<T>::epsilon()) << n;
+      }
       continue;
     }
     EXPECT_EQ(of_scaled, expected) << n;
