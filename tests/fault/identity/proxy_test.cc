@@ -51,11 +51,13 @@ class ProxyTest : public FarmTest {
       if (entry.outcome() == outcome) peers.push_back(entry.principal() + " " + entry.peer());
     return peers;
   }
-  static constexpr char kCertificate[] = "x-fusion-client-certificate", kAddress[] = "x-fusion-client-address";
+  static constexpr char kCertificate[] = "x-fusion-client-certificate",
+                        kAddress[] = "x-fusion-client-address";
 };
 
 TEST_F(ProxyTest, ACallIsOfWhomTheProxyNames) {
-  EXPECT_TRUE(ListJobs("proxy-edge", {{kCertificate, Forwarded("user-eva")}, {kAddress, "192.0.2.7:4711"}}).ok());
+  EXPECT_TRUE(
+      ListJobs("proxy-edge", {{kCertificate, Forwarded("user-eva")}, {kAddress, "192.0.2.7:4711"}}).ok());
   // What eva may not do is refused, and the audit log knows from where.
   grpc::ClientContext context;
   context.AddMetadata(kCertificate, Forwarded("user-eva"));
