@@ -7,7 +7,7 @@ namespace fusion {
 
 // Time of day, UTC, to the microsecond.
 using Timestamp = std::chrono::sys_time<std::chrono::microseconds>;
-// What the system's clock says.
+// Reads the system's clock.
 inline Timestamp TimeOfDay() {
   return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
 }

@@ -1,4 +1,4 @@
-// Early return of an error.
+// Macros that return an error early.
 #pragma once
 
 #include "absl/status/status.h"

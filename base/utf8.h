@@ -1,4 +1,4 @@
-// What of a text is no UTF-8.
+// Finds bytes of a text that are no UTF-8.
 #pragma once
 
 #include <optional>

@@ -24,7 +24,7 @@ struct GrpcLines {
 };
 GrpcLines* g_lines = nullptr;
 
-// What gRPC's tcp_server_posix.cc says right before it listens no more.
+// gRPC's tcp_server_posix.cc begins a line with this right before it listens no more.
 constexpr std::string_view kListenerEnded = "Failed accept4: ";
 
 void WriteLine(gpr_log_func_args* line) {

@@ -1,4 +1,4 @@
-// Graphs in files of JSON (server/service/graph_json.h).
+// Clients read graphs from files of JSON as the server does.
 #pragma once
 
 #include "server/service/graph_json.h"

@@ -1,4 +1,4 @@
-// What this machine offers to an embedded worker (worker/agent/local_machine.h).
+// Clients ask here what this machine offers to an embedded worker.
 #pragma once
 
 #include "worker/agent/local_machine.h"

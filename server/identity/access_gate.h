@@ -30,7 +30,7 @@ struct ShownCredentials {
   std::string refusal;        // why none of it counts; empty: it does
 };
 
-// What a proxy says of the caller whose call it passes on. A header that is missing is no value.
+// A proxy says this of the caller whose call it passes on. No value: the header is missing.
 struct ForwardedCaller {
   std::optional<std::string> certificate;  // DER in base64, checked by the proxy; "": the caller showed none
   std::optional<std::string> address;      // "10.0.0.7:51234", "::1:51234"
@@ -83,7 +83,7 @@ class AccessGate {
  private:
   absl::StatusOr<Principal> AuthenticateToken(const ShownCredentials& shown);
   absl::StatusOr<Principal> AuthenticateCertificate(const std::string& pem);
-  // What the certificate says, if it is good now.
+  // Reads the certificate. Unauthenticated also when it is not good now.
   absl::StatusOr<CertificateIdentity> GoodIdentityOf(const std::string& pem);
   absl::StatusOr<CertificateIdentity> IdentityOf(const std::string& pem);
   Timestamp Now() const;

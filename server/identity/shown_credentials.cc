@@ -14,7 +14,7 @@ constexpr std::string_view kAuthorization = "authorization";
 constexpr std::string_view kForwardedCertificate = "x-fusion-client-certificate";
 constexpr std::string_view kForwardedAddress = "x-fusion-client-address";
 
-// Of two headers of one name none counts: a proxy and the server could each believe another one.
+// Two headers of one name count as none: a proxy and the server could each believe another one.
 constexpr char kTwo[] = "two headers";
 
 std::string Property(const grpc::AuthContext& context, const char* name) {

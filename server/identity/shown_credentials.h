@@ -24,6 +24,7 @@ class ShownHeaders {
   std::optional<ForwardedCaller> forwarded_;
 };
 
+// Collects what the caller shows, by the connection and by headers.
 ShownCredentials ShownBy(const grpc::CallbackServerContext& call, AccessGate& gate);
 
 }  // namespace fusion

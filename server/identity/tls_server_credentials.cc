@@ -25,7 +25,7 @@ std::string_view View(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
 }
 
-// What gRPC's callbacks need; gRPC destroys it with the credentials.
+// gRPC's callbacks get this; gRPC destroys it with the credentials.
 struct Door {
   TlsMaterialSource source;
   AccessGate& gate;

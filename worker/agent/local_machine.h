@@ -1,4 +1,4 @@
-// What a worker on this machine would find: compilers, devices, and what confines code.
+// Finds what a worker would have on this machine: compilers, devices, and means to confine code.
 #pragma once
 
 #include <string>

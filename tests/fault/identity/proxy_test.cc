@@ -1,4 +1,4 @@
-// Calls that a proxy passes on, and calls that only say so.
+// A proxy passes calls on; other callers only say so.
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,14 +25,14 @@ class ProxyTest : public FarmTest {
     options_.gate.proxy = "edge";
     Start();
   }
-  // The value that HAProxy's ssl_c_der,base64 gives.
+  // Gives the value of HAProxy's ssl_c_der,base64.
   static std::string Forwarded(const std::string& name, const Certificates& from = Own()) {
     std::string pem = ReadText(from.File(name + ".pem"));
     for (const char* line : {"-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----", "\n"})
       pem = absl::StrReplaceAll(pem, {{line, ""}});
     return pem;
   }
-  // How a call ends that is made over a connection with the certificate `through`, with these headers.
+  // Makes a call over a connection with the certificate `through`, with these headers.
   absl::Status ListJobs(const std::string& through,
                         const std::vector<std::pair<std::string, std::string>>& headers) {
     grpc::ClientContext context;
@@ -58,7 +58,7 @@ class ProxyTest : public FarmTest {
 TEST_F(ProxyTest, ACallIsOfWhomTheProxyNames) {
   EXPECT_TRUE(
       ListJobs("proxy-edge", {{kCertificate, Forwarded("user-eva")}, {kAddress, "192.0.2.7:4711"}}).ok());
-  // What eva may not do is refused, and the audit log knows from where.
+  // Eva is refused what she may not do, and the audit log knows from where.
   grpc::ClientContext context;
   context.AddMetadata(kCertificate, Forwarded("user-eva"));
   context.AddMetadata(kAddress, "2001:db8::7:4711");

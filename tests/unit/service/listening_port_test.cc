@@ -1,4 +1,4 @@
-// Where a whole server listens.
+// A whole server listens at the addresses that it is given.
 #include "server/service/listening_port.h"
 
 #include <gmock/gmock.h>
