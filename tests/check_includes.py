@@ -18,6 +18,7 @@ MODULES = {
     "base/monitor": [],
     "base/plots": [],
     "base/rpc": [],
+    "base/sandbox": [],
     "library/catalog": [],
     "library/device": [],
     "library/verification": [],
@@ -35,13 +36,14 @@ MODULES = {
     "server/accuracy": ["base/plots"],
     "server/tuner": ["db/store", "base/monitor"],
     "server/identity": ["base/rpc", "db/store"],
-    "server/service": ["library/catalog", "db/store", "server/identity", "server/graph", "server/plan", "server/parse", "server/model",
+    "server/optimize": ["library/catalog", "base/rpc", "base/sandbox", "server/graph", "server/plan", "server/parse", "server/model",
+                        "server/search", "server/cover", "server/codegen"],
+    "server/service": ["library/catalog", "server/optimize", "db/store", "server/identity", "server/graph", "server/plan", "server/parse", "server/model",
                        "server/search", "server/cover", "server/codegen", "server/dispatch", "server/rank",
                        "server/accuracy", "server/tuner", "base/monitor", "base/rpc"],
-    "worker/sandbox": [],
-    "worker/build": ["worker/sandbox"],
-    "worker/measure": ["library/catalog", "library/verification", "worker/build", "worker/sandbox"],
-    "worker/agent": ["base/monitor", "base/rpc", "worker/build", "worker/measure", "worker/sandbox"],
+    "worker/build": ["base/sandbox"],
+    "worker/measure": ["library/catalog", "library/verification", "worker/build", "base/sandbox"],
+    "worker/agent": ["base/monitor", "base/rpc", "worker/build", "worker/measure", "base/sandbox"],
     # The client has the server and a worker in its own process when it runs without a server.
     "client/api": ["server/service", "worker/agent", "base/monitor", "base/rpc"],
     # Both find the server in the same way.
@@ -69,7 +71,7 @@ CONFINED = [
 
 # Modules that see no protocol message, so that they can be used and tested as plain values and algorithms.
 WITHOUT_PROTOCOL = ["base/monitor", "base/plots", "db/store", "server/cover", "server/accuracy", "library/device", "library/functions",
-                    "worker/sandbox"]
+                    "base/sandbox"]
 
 # What code of a module does not say (outside comments and strings): (pattern, modules, rule). These are lines of the modules' READMEs.
 COMPILER = ["server/graph", "server/parse", "server/plan", "server/model", "server/search", "server/cover", "server/codegen", "server/rank",

@@ -4,22 +4,12 @@
 
 #include <grpcpp/support/status.h>
 
-#include <chrono>
-#include <string>
-#include <vector>
+#include <cstddef>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
+#include "base/rpc/status_details.h"
 
 namespace fusion {
-
-// The type URL under which an absl::Status carries a serialised google.rpc.BadRequest.
-inline constexpr absl::string_view kBadRequestTypeUrl = "type.googleapis.com/google.rpc.BadRequest";
-
-// And a serialised google.rpc.RetryInfo.
-inline constexpr absl::string_view kRetryInfoTypeUrl = "type.googleapis.com/google.rpc.RetryInfo";
 
 // The status travels in HTTP/2 trailers, of which clients accept 8 KiB unless they say more. A client that
 // takes more sends this header with the number of bytes (decimal) it accepts for message and details
@@ -33,20 +23,5 @@ inline constexpr size_t kMaximumErrorBytes = 512 * 1024;
 // end until the details fit the rest.
 grpc::Status ToGrpcStatus(const absl::Status& status, size_t error_bytes = kDefaultErrorBytes);
 absl::Status FromGrpcStatus(const grpc::Status& status);
-
-// google.rpc.Status as stored with a failed job; nothing is cut.
-google::rpc::Status ToRpcStatus(const absl::Status& status);
-absl::Status FromRpcStatus(const google::rpc::Status& status);
-
-// The violations that a status carries, in order; empty when it carries none.
-std::vector<google::rpc::BadRequest::FieldViolation> FieldViolations(const absl::Status& status);
-
-// A ResourceExhausted with a google.rpc.RetryInfo: there is no room now, but there may be after the delay.
-absl::Status RetryLater(absl::string_view message, std::chrono::duration<double> delay);
-// The seconds of the RetryInfo that a status carries; 0: none.
-double RetrySeconds(const absl::Status& status);
-
-// An InvalidArgument about one field of a request.
-absl::Status InvalidField(absl::string_view field, absl::string_view description);
 
 }  // namespace fusion

@@ -134,23 +134,6 @@ absl::StatusOr<JobPage> PageOfJobs(Database& database, const std::string* user, 
   return page;
 }
 
-// Tasks of the job ?1 that have ended.
-constexpr char kEndedTasks[] =
-    "(SELECT count(*) FROM job_tasks JOIN tasks ON tasks.number = job_tasks.task "
-    "WHERE job_tasks.job = ?1 AND tasks.state IN ('DONE', 'FAILED'))";
-
-int64_t Number(int value) { return value; }
-int64_t Number(std::chrono::microseconds value) { return value.count(); }
-
-// A statement for each job (?1) and its value (?2).
-template <class Value>
-absl::Status RunForEach(Database& database, const std::map<std::string, Value>& values,
-                        const std::string& sql) {
-  for (const auto& [job, value] : values)
-    if (absl::Status run = database.Query(sql, job, Number(value)).Run(); !run.ok()) return run;
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestamp now) {
@@ -270,10 +253,17 @@ absl::StatusOr<std::vector<JobRecord>> SqliteStore::UnfinishedJobs() {
 
 absl::Status SqliteStore::PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) {
   return Write([&](Database& database) {
-    return RunForEach(database, used,
-                      "INSERT INTO job_times (job, used_micros) SELECT id, ?2 FROM jobs WHERE id = ?1 "
-                      "AND state IN ('QUEUED', 'RUNNING') "
-                      "ON CONFLICT (job) DO UPDATE SET used_micros = excluded.used_micros");
+    for (const auto& [job, time] : used) {
+      absl::Status put =
+          database
+              .Query("INSERT INTO job_times (job, used_micros) SELECT id, ?2 FROM jobs WHERE id = ?1 "
+                     "AND state IN ('QUEUED', 'RUNNING') "
+                     "ON CONFLICT (job) DO UPDATE SET used_micros = excluded.used_micros",
+                     job, static_cast<int64_t>(time.count()))
+              .Run();
+      if (!put.ok()) return put;
+    }
+    return absl::OkStatus();
   });
 }
 
@@ -283,50 +273,6 @@ absl::StatusOr<std::chrono::microseconds> SqliteStore::TimeUsed(const std::strin
   absl::StatusOr<bool> row = query.Step();
   if (!row.ok()) return row.status();
   return std::chrono::microseconds(*row ? query.Int(0) : 0);
-}
-
-absl::Status SqliteStore::PutStarts(const std::map<std::string, int>& starts) {
-  return Write([&](Database& database) {
-    return RunForEach(database, starts,
-                      absl::StrCat("INSERT INTO job_times (job, used_micros, starts, starts_ended_tasks) "
-                                   "SELECT id, 0, ?2, ",
-                                   kEndedTasks,
-                                   " FROM jobs WHERE id = ?1 AND state IN ('QUEUED', 'RUNNING') "
-                                   "ON CONFLICT (job) DO UPDATE SET starts = excluded.starts, "
-                                   "outlived_micros = CASE WHEN excluded.starts_ended_tasks > "
-                                   "starts_ended_tasks THEN 0 ELSE outlived_micros END, "
-                                   "starts_ended_tasks = excluded.starts_ended_tasks"));
-  });
-}
-
-absl::StatusOr<int> SqliteStore::Starts(const std::string& job) {
-  absl::StatusOr<int64_t> starts = SinceATaskEnded(job, "starts");
-  if (!starts.ok()) return starts.status();
-  return static_cast<int>(*starts);
-}
-
-absl::Status SqliteStore::PutOutlived(const std::map<std::string, std::chrono::microseconds>& outlived) {
-  return Write([&](Database& database) {
-    return RunForEach(database, outlived,
-                      "UPDATE job_times SET outlived_micros = max(outlived_micros, ?2) WHERE job = ?1");
-  });
-}
-
-absl::StatusOr<std::chrono::microseconds> SqliteStore::Outlived(const std::string& job) {
-  absl::StatusOr<int64_t> outlived = SinceATaskEnded(job, "outlived_micros");
-  if (!outlived.ok()) return outlived.status();
-  return std::chrono::microseconds(*outlived);
-}
-
-absl::StatusOr<int64_t> SqliteStore::SinceATaskEnded(const std::string& job, const char* column) {
-  Reader reader(*this);
-  Statement query =
-      reader->Query(absl::StrCat("SELECT CASE WHEN ", kEndedTasks, " > starts_ended_tasks THEN 0 ELSE ",
-                                 column, " END FROM job_times WHERE job = ?1"),
-                    job);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  return *row ? query.Int(0) : 0;
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendEvent(const std::string& job, const std::string& event,

@@ -38,10 +38,6 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() override;
   absl::Status PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) override;
   absl::StatusOr<std::chrono::microseconds> TimeUsed(const std::string& job) override;
-  absl::Status PutStarts(const std::map<std::string, int>& starts) override;
-  absl::StatusOr<int> Starts(const std::string& job) override;
-  absl::Status PutOutlived(const std::map<std::string, std::chrono::microseconds>& outlived) override;
-  absl::StatusOr<std::chrono::microseconds> Outlived(const std::string& job) override;
   absl::StatusOr<int64_t> AppendEvent(const std::string& job, const std::string& event,
                                       Timestamp now) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(const std::string& job, int64_t sequence,
@@ -194,8 +190,6 @@ class SqliteStore final : public Store {
   // Of an open database, after an end that was not in order: whether its pages are what they should be.
   absl::Status QuickCheck();
 
-  // A column of job_times that begins anew when a task of the job ends.
-  absl::StatusOr<int64_t> SinceATaskEnded(const std::string& job, const char* column);
 
   // Blobs that were found damaged and have not been stored anew, and how many there were.
   std::mutex damage_mutex_;

@@ -60,14 +60,6 @@ class Store {
   virtual absl::Status PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) = 0;
   // As was put last; 0: nothing was.
   virtual absl::StatusOr<std::chrono::microseconds> TimeUsed(const std::string& job) = 0;
-  // How often servers have begun the job without outliving it; those that have ended or are not known are
-  // left out. As was put last; 0: nothing was, or a task of the job has ended since.
-  virtual absl::Status PutStarts(const std::map<std::string, int>& starts) = 0;
-  virtual absl::StatusOr<int> Starts(const std::string& job) = 0;
-  // For how long, at least, a process ran a job that PutStarts knows; others are left out. The most that was
-  // put; 0: nothing was, or a task of the job has ended since the last PutStarts.
-  virtual absl::Status PutOutlived(const std::map<std::string, std::chrono::microseconds>& outlived) = 0;
-  virtual absl::StatusOr<std::chrono::microseconds> Outlived(const std::string& job) = 0;
 
   // Returns the event's sequence: 1 for the first of the job, then one more each time. NOT_FOUND: no such
   // job.

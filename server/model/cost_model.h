@@ -64,6 +64,7 @@ class CostModel {
   explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {},
                      RoutineTables routines = {}, std::shared_ptr<const KernelMemory> memory = nullptr)
       : device_(WithDefaults(std::move(device))),
+        warm_bytes_(warm_bytes),
         cold_(warm_bytes <= 0),
         warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
         residual_(std::move(residual)),
@@ -94,6 +95,7 @@ class CostModel {
   }
   // Whether kernels run back to back, and may find in the L2 cache what the run before left there.
   bool back_to_back() const { return !cold_; }
+  double warm_bytes() const { return warm_bytes_; }  // of the constructor
   const DeviceDescription& device() const { return device_; }
   const Residual& residual() const { return residual_; }
   const RoutineTables& routines() const { return *routines_; }
@@ -103,6 +105,7 @@ class CostModel {
   void Multiply(double correction, RunTimeEstimate* estimate) const;
 
   DeviceDescription device_;
+  double warm_bytes_;
   bool cold_, warm_;
   Residual residual_;
   std::shared_ptr<const RoutineTables> routines_;

@@ -200,6 +200,30 @@ Residual::Residual(const v1::ResidualStatistics& statistics, v1::Target target) 
   if (!sensible) *this = Residual();
 }
 
+absl::StatusOr<Residual> Residual::FromMessage(const v1::Corrections& message) {
+  if (message.coefficients_size() != kSize)
+    return absl::DataLossError(absl::StrFormat("%d coefficients", message.coefficients_size()));
+  Residual residual;
+  residual.jobs_ = message.jobs();
+  residual.candidates_ = message.candidates();
+  residual.learned_micros_ = message.learned_micros();
+  residual.own_ = message.own_deviation();
+  residual.graph_ = message.graph_deviation();
+  std::copy(message.coefficients().begin(), message.coefficients().end(), residual.coefficients_.begin());
+  return residual;
+}
+
+v1::Corrections Residual::ToMessage() const {
+  v1::Corrections message;
+  message.set_jobs(jobs_);
+  message.set_candidates(candidates_);
+  message.set_learned_micros(learned_micros_);
+  message.set_own_deviation(own_);
+  message.set_graph_deviation(graph_);
+  message.mutable_coefficients()->Add(coefficients_.begin(), coefficients_.end());
+  return message;
+}
+
 double Residual::Correction(const FusionImplementation& kernel) const {
   return jobs_ == 0 ? 1 : Correction(FeaturesOf(kernel));
 }

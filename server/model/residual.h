@@ -16,8 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/model.pb.h"
+#include "fusion/v1/search.pb.h"
 #include "server/plan/plan.h"
 
 namespace fusion {
@@ -61,6 +63,10 @@ class Residual {
   Residual();
   // Solves for the coefficients, which takes a time that does not depend on how much was measured.
   Residual(const v1::ResidualStatistics& statistics, v1::Target target);
+
+  // That of a message which ToMessage made; DataLoss: it has another number of coefficients.
+  static absl::StatusOr<Residual> FromMessage(const v1::Corrections& message);
+  v1::Corrections ToMessage() const;
 
   // What to multiply the predicted time of the kernel with: within 1/3 and 3.
   double Correction(const FusionImplementation& kernel) const;

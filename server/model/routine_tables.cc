@@ -56,6 +56,25 @@ absl::Status RoutineTables::Add(const v1::RoutineTable& table) {
   return absl::OkStatus();
 }
 
+std::vector<v1::RoutineTable> RoutineTables::ToMessages() const {
+  std::vector<v1::RoutineTable> tables;
+  for (const auto& [routine, by_threads] : tables_) {
+    v1::RoutineTable& table = tables.emplace_back();
+    table.set_version(kRoutineTableVersion);
+    table.set_routine(routine);
+    for (const auto& [threads, by_elements] : by_threads)
+      for (const auto& [elements, curve] : by_elements)
+        for (const auto& [resident_blocks, seconds] : curve) {
+          v1::RoutineTable::Point* point = table.add_points();
+          point->set_threads(threads);
+          point->set_elements(elements);
+          point->set_resident_blocks(static_cast<int>(resident_blocks));
+          point->set_seconds(seconds);
+        }
+  }
+  return tables;
+}
+
 std::optional<RoutineTime> RoutineTables::Time(const std::string& routine, int threads, int elements,
                                                double resident_blocks) const {
   const auto table = tables_.find(routine);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "fusion/v1/model.pb.h"
@@ -26,6 +27,9 @@ class RoutineTables {
   // InvalidArgument, and nothing added: another version, no name, no points, a point twice, counts below 1,
   // or times that are not positive or more than an hour. A table of the same routine is replaced.
   absl::Status Add(const v1::RoutineTable& table);
+
+  // Tables that Add takes, by routine, with what Time goes by: not what they say of where they were measured.
+  std::vector<v1::RoutineTable> ToMessages() const;
 
   bool Has(const std::string& routine) const { return tables_.count(routine) > 0; }
   bool empty() const { return tables_.empty(); }

@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-absl::StatusOr<CoverExporter> CoverExporter::Create(const CheckedSource& submission) {
+absl::StatusOr<CoverExporter> CoverExporter::Create(const Submission& submission) {
   CoverExporter exporter(submission);
   const Graph& graph = *submission.graph;
   const CostModel host(DescribedDevice(v1::HOST));

@@ -10,7 +10,7 @@
 #include "server/codegen/fusion_code.h"
 #include "server/model/device_description.h"
 #include "server/plan/plan.h"
-#include "server/service/submission.h"
+#include "server/optimize/submission.h"
 
 namespace fusion {
 
@@ -18,7 +18,7 @@ namespace fusion {
 class CoverExporter {
  public:
   // The submission must outlive the exporter.
-  static absl::StatusOr<CoverExporter> Create(const CheckedSource& submission);
+  static absl::StatusOr<CoverExporter> Create(const Submission& submission);
 
   // Sources for the device's target, and how to build them for its architecture; an example that verifies
   // them and runs at the submission's sizes unless told otherwise, and graph.fuse, or graph.json where the
@@ -29,9 +29,9 @@ class CoverExporter {
                                       const std::string& description) const;
 
  private:
-  explicit CoverExporter(const CheckedSource& submission) : submission_(&submission) {}
+  explicit CoverExporter(const Submission& submission) : submission_(&submission) {}
 
-  const CheckedSource* submission_;
+  const Submission* submission_;
   // The graph unfused, in f64; runs on the host, whatever the target is.
   std::vector<FusionCode> reference_;
 };

@@ -21,7 +21,7 @@ struct InputFile {
   std::string key;
 };
 
-std::vector<InputFile> InputFilesOf(const std::string& user, const CheckedSource& source) {
+std::vector<InputFile> InputFilesOf(const std::string& user, const Submission& source) {
   std::vector<InputFile> files;
   for (ValueId id : source.graph->inputs()) {
     const Value& input = source.graph->value(id);
@@ -61,7 +61,7 @@ absl::Status StoreInputFile(Store& store, const std::string& user, const std::st
                          .created = now});
 }
 
-absl::Status CheckInputFiles(Store& store, const std::string& user, const CheckedSource& source) {
+absl::Status CheckInputFiles(Store& store, const std::string& user, const Submission& source) {
   const std::vector<InputFile> files = InputFilesOf(user, source);
   if (files.empty()) return absl::OkStatus();
   // Not as one sum, which could be beyond 64 bits.
@@ -77,7 +77,7 @@ absl::Status CheckInputFiles(Store& store, const std::string& user, const Checke
   return AllThere(files, store.FindBuilds(KeysOf(files)));
 }
 
-absl::Status HoldInputFiles(Store& store, const std::string& job, const CheckedSource& source,
+absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source,
                             Timestamp now) {
   if (InputFilesOf("", source).empty()) return absl::OkStatus();
   absl::StatusOr<JobRecord> record = store.GetJob(job);

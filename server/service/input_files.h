@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "db/store/store.h"
-#include "server/service/submission.h"
+#include "server/optimize/submission.h"
 
 namespace fusion {
 
@@ -19,9 +19,9 @@ absl::Status StoreInputFile(Store& store, const std::string& user, const std::st
 // Whether the user has uploaded what inputs of the graph are to be read from, with as many bytes as they have
 // entries at these sizes. FailedPrecondition says what to upload again, of all of them; of what others have
 // uploaded nobody learns. InvalidArgument: they are too large together.
-absl::Status CheckInputFiles(Store& store, const std::string& user, const CheckedSource& source);
+absl::Status CheckInputFiles(Store& store, const std::string& user, const Submission& source);
 
 // The same; they stay until the job, which is the user's, has ended.
-absl::Status HoldInputFiles(Store& store, const std::string& job, const CheckedSource& source, Timestamp now);
+absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now);
 
 }  // namespace fusion

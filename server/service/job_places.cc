@@ -28,8 +28,7 @@ void JobRunner::RunNext() {
 void JobRunner::LeavePlace(const std::string& job) {
   {
     std::lock_guard lock(mutex_);
-    // Others may have all places until the suspect's turn is over.
-    if (suspect_ == job || line_.resting() >= kMostWaiting) return;
+    if (line_.resting() >= kMostWaiting) return;
     line_.Rest(job);
   }
   OfferPlaces();

@@ -77,10 +77,11 @@ int DefaultJobPlaces() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), kLeast, kMost);
 }
 
-JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
+JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, SearchPool& searches, std::shared_ptr<const Catalog> catalog,
                      JobWatchers& watchers, JobRunnerOptions options, ServerMetrics* metrics)
     : store_(store),
       dispatcher_(dispatcher),
+      searches_(searches),
       catalog_(std::move(catalog)),
       watchers_(watchers),
       options_(std::move(options)),
@@ -154,16 +155,9 @@ absl::Status JobRunner::EnsureRunning(const std::string& job) {
 absl::Status JobRunner::ResumeAll() {
   absl::StatusOr<std::vector<JobRecord>> jobs = store_.UnfinishedJobs();
   if (!jobs.ok()) return jobs.status();
-  // Those first that servers have ended with least often.
-  std::vector<std::pair<int, const JobRecord*>> order;
   for (const JobRecord& job : *jobs) {
-    order.emplace_back(StartsOf(job.id), &job);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [starts, job] : order) {
-    spdlog::info("{} goes on", job->id);
-    Start(*job);
+    spdlog::info("{} goes on", job.id);
+    Start(job);
   }
   return absl::OkStatus();
 }
@@ -218,7 +212,6 @@ void JobRunner::KeepTimesUsed() {
   times_used_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     PutTimesUsed();
-    NoteOutlived();
     KeepTimesUsed();
   });
 }
@@ -291,10 +284,6 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
   dispatcher_.JobEnded(job);  // before it can be started again
   std::lock_guard lock(mutex_);
   if (finished) active_.erase(job);
-  if (suspect_ == job) {
-    suspect_.clear();
-    turn_.notify_all();
-  }
   line_.Ended(job);
   place_.notify_all();
 }
@@ -307,8 +296,6 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Act
     JobUpdate update;
     update.state = JobState::kRunning;
     if (auto updated = store_.UpdateJob(job, update, TimeOfDay()); !updated.ok()) return updated.status();
-  } else if (absl::Status begun = BeginAgain(job, active); !begun.ok()) {
-    return begun;
   }
   v1::SubmitRequest request;
   if (!request.ParseFromString(record->request))
@@ -316,6 +303,7 @@ absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Act
   PipelineContext context{
       store_,
       dispatcher_,
+      searches_,
       catalog_,
       job,
       active.cancellation,
@@ -498,9 +486,7 @@ void JobRunner::Stop() {
     for (auto& [job, entry] : active_) active.push_back(entry);
   }
   place_.notify_all();
-  turn_.notify_all();
   PutTimesUsed();
-  ForgetStarts();
   // Before the tokens: a cancelled wait cancels its tasks, a stopped one leaves them for the next process.
   dispatcher_.Stop();
   for (auto& entry : active) {

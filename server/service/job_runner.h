@@ -37,14 +37,9 @@ struct JobRunnerOptions {
   int most_jobs = 10000;  // that wait or run, of all users
   int most_jobs_of_user = 1000;
   // Between notes of how much of their time limits jobs have used: so much more a job may have after a crash.
-  // A job that has run for so long has not ended the server by being begun, if none did later.
   std::chrono::milliseconds time_used_period{2000};
-  // From the start of this process on, before jobs are begun that may have ended earlier ones.
-  std::chrono::milliseconds suspect_delay{3000};
   // Between tries to store what could not be stored when a job ended, as on a full disk.
   std::chrono::milliseconds store_again_period{1000};
-  // The longest that such a job keeps others of its kind.
-  std::chrono::milliseconds suspect_alone{60000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
       OptimizePipeline;
@@ -53,7 +48,7 @@ struct JobRunnerOptions {
 // Thread safe. The store, dispatcher, watchers and metrics outlive it.
 class JobRunner {
  public:
-  JobRunner(Store& store, Dispatcher& dispatcher, std::shared_ptr<const Catalog> catalog,
+  JobRunner(Store& store, Dispatcher& dispatcher, SearchPool& searches, std::shared_ptr<const Catalog> catalog,
             JobWatchers& watchers, JobRunnerOptions options, ServerMetrics* metrics = nullptr);
   // Stop().
   ~JobRunner();
@@ -90,11 +85,6 @@ class JobRunner {
     bool timed_out = false;     // guarded by JobRunner::mutex_, as what follows
     std::string waits_for;      // what, for people; "": nothing
     bool told_waiting = false;  // an event has said that it waits
-    // When it was begun here again; how long the server must have outlived that to have outlived the job;
-    // whether it has; for how long it has as the store knows.
-    std::optional<std::chrono::steady_clock::time_point> begun_again;
-    std::chrono::steady_clock::duration to_outlive{}, outlived_noted{};
-    bool outlived = false;
     std::chrono::steady_clock::time_point waits_until;
   };
 
@@ -105,8 +95,7 @@ class JobRunner {
   void RunNext();
   void Run(const std::string& job, const std::shared_ptr<Active>& active);
   absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, Active& active);
-  // Jobs that wait for a device, or for their turn, without keeping others from their places. Each has a
-  // thread, with its memory.
+  // Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
   static constexpr int kMostWaiting = 8;
   // The job leaves its place to others while it waits for something else. See
   // PipelineContext::waits_for_device.
@@ -118,20 +107,6 @@ class JobRunner {
   // Notes how much of their time limits the jobs of this process have used; again after a period.
   void KeepTimesUsed();
   void PutTimesUsed();
-  // Notes that a job is begun which another process has begun before. Jobs with which several processes have
-  // ended go one at a time: they may have ended with the others alone. Internal: too often, it is given up.
-  absl::Status BeginAgain(const std::string& job, Active& active);
-  // Until it is the turn of such a job. False: it is to end.
-  bool AwaitTurn(const std::string& job, const Active& active);
-  int StartsOf(const std::string& job);  // as the store has it; 0: it does not say
-  // For how long it must run here to have been outlived.
-  std::chrono::steady_clock::duration ToOutlive(const std::string& job);
-  // Jobs that the server has outlived, for twice as long as it was seen to before, count as begun for the
-  // first time.
-  void NoteOutlived();
-  // So do all of them when it stops in order.
-  void ForgetStarts();
-  void PutNoStarts(const std::map<std::string, int>& jobs);
   // True the first time that the job waits for something: people are told once.
   bool SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left);
   // Its time limit means nothing any more.
@@ -152,6 +127,7 @@ class JobRunner {
 
   Store& store_;
   Dispatcher& dispatcher_;
+  SearchPool& searches_;
   const std::shared_ptr<const Catalog> catalog_;
   JobWatchers& watchers_;
   const JobRunnerOptions options_;
@@ -162,13 +138,10 @@ class JobRunner {
   std::map<std::string, std::shared_ptr<Active>> active_;  // guarded by mutex_
   JobLine line_;                                           // guarded by mutex_; the jobs of active_
   std::condition_variable place_;                          // one may be free
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   // Jobs that have ended, and how; none: that is stored, and their tasks are to be cancelled. Guarded by
   // mutex_.
   std::map<std::string, std::optional<absl::StatusOr<v1::JobResult>>> left_to_store_;
-  std::string why_not_stored_;    // guarded by mutex_; the last of these
-  std::string suspect_;           // guarded by mutex_; the job whose turn it is in BeginAgain
-  std::condition_variable turn_;  // there may be none
+  std::string why_not_stored_;  // guarded by mutex_; the last of these
 
   boost::asio::thread_pool timers_{1};
   boost::asio::steady_timer times_used_{timers_};   // used by the thread of timers_ alone, once it is armed

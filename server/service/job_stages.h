@@ -10,46 +10,17 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "server/codegen/code_library.h"
-#include "server/cover/cover_solver.h"
 #include "server/graph/graph.h"
 #include "server/model/cost_model.h"
-#include "server/search/search.h"
-#include "server/service/hints.h"
+#include "server/optimize/plans.h"
+#include "server/optimize/submission.h"
 #include "server/service/optimize_pipeline.h"
-#include "server/service/submission.h"
 
 namespace fusion {
-
-using Submission = CheckedSource;
 
 // InvalidArgument when the inputs, outputs, intermediate results and the f64 reference cannot all be in the
 // device's memory; says what is needed and what there is. Checked before anything is built.
 absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
-
-// Covers by implementations that are allowed; their columns are positions in the space.
-absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
-                                          const std::function<bool(const FusionImplementation&)>& allowed,
-                                          const CoverOptions& options);
-
-// Whether covers are found so fast that a job can afford several searches.
-bool IsSmall(const SearchSpace& space);
-
-// Search and covers.
-struct Plans {
-  SearchSpace space;
-  CoverResult covers;
-  v1::SearchSummary summary;
-  std::string lp_text;
-  // Predicted time of the best cover by the listed implementations that is not among `covers`, or less;
-  // infinite: there is none.
-  double unseen_seconds = 0;
-  std::string corrections;     // what was learned of predictions, for people
-  int64_t learned_micros = 0;  // since 1970, when that was last; 0: not known
-};
-// InvalidArgument, also when the hints leave no cover. `fusions`: fusible sets that are looked at; 0: as many
-// as suits the size of the graph.
-absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
-                                 bool deterministic, const Hints& hints = {}, int64_t fusions = 0);
 
 // A cover with its code, and what will be reported of it.
 struct PlannedCandidate {
@@ -68,17 +39,6 @@ struct GeneratedCode {
 absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model,
                                            const Plans& plans);
 
-// A candidate that waits to be timed, and what it is predicted to take.
-struct WaitingCandidate {
-  int position = 0;
-  double seconds = 0;
-  double deviation =
-      0;           // standard deviation of log(measured / predicted), where it is known; 0: that of the model
-  int group = -1;  // see RaceCandidate; of AllCandidates the same for covers of the same fusions whose
-                   // kernels have the same structures
-};
-// All covers of the plans.
-std::vector<WaitingCandidate> AllCandidates(const Plans& plans);
 // The code of one cover; predicted_rank: from 1.
 absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model,
                                                const SearchSpace& space, const CoverSolution& cover,
@@ -98,10 +58,6 @@ struct Waiting {
 absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model,
                                       const Plans& again, int most, int search, const BuiltCode& built,
                                       Plans* plans, GeneratedCode* code);
-
-// The description of a candidate without its code, for explain.
-v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover,
-                            int predicted_rank);
 
 struct BuiltCode {
   std::map<const CodeUnit*, std::string> binaries;  // digests
@@ -193,6 +149,11 @@ absl::Status LearnFromCandidates(const Submission& submission, const CostModel& 
 absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
                             const GeneratedCode& code, const BuiltCode& built,
                             const std::vector<v1::Candidate>& ranked, const PipelineContext& context);
+
+// The kernels of a candidate, one text.
+std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target);
+// Kernel IR and sources of every unit into the dump directory.
+void DumpCode(const PipelineContext& context, const GeneratedCode& code);
 
 // "m=4093,n=5001"
 std::string SizesText(const SizeValues& sizes);

@@ -213,6 +213,14 @@ class JobKernels final : public KernelMemory {
     return kernels;
   }
 
+  std::vector<std::string> Families() const override {
+    std::set<std::string> families;
+    for (const auto& [family, kernels] : own_) families.insert(family);
+    if (before_ != nullptr)
+      for (std::string& family : before_->Families()) families.insert(std::move(family));
+    return {families.begin(), families.end()};
+  }
+
  private:
   const std::shared_ptr<const KernelMemory> before_;
   std::map<std::string, std::vector<RememberedKernel>> own_;

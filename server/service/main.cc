@@ -1,22 +1,26 @@
 // fusion-server: the server as a program.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/monitor/grpc_log.h"
 #include "base/monitor/log.h"
 #include "base/monitor/service_manager.h"
 #include "base/rpc/address.h"
 #include "base/rpc/channel_credentials.h"
+#include "server/optimize/search_process.h"
 #include "server/service/data_directory.h"
 #include "server/service/maintenance.h"
 #include "server/service/server.h"
@@ -34,11 +38,14 @@ void RaiseFileLimit() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == fusion::kSearchProcessArgument)
+    return fusion::RunSearchProcess(STDIN_FILENO, STDOUT_FILENO);
   fusion::KeepOpenSslToTheEnd();
   fusion::ServerOptions options;
   options.address = "127.0.0.1:50051";
   options.data_directory = fusion::DefaultDataDirectory();
   uint64_t cache_bytes = static_cast<uint64_t>(options.build_cache.max_bytes);
+  double search_seconds = std::chrono::duration<double>(options.search.time).count();
   std::string log_level = "info", log_format = "text";
   std::function<int()> maintenance;
 
@@ -75,6 +82,14 @@ int main(int argc, char** argv) {
                  "longest time are removed; 0: no bound (default: 20G)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62));
+  app.add_option("--search-memory", options.search.memory_bytes,
+                 "Bytes of memory that the search of one graph may need, as 2G; a job that needs more fails "
+                 "(default: half of the machine's)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{64} << 20, uint64_t{1} << 62));
+  app.add_option("--search-seconds", search_seconds, "Seconds that it may take")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 86400.0));
   app.add_option("--dump-dir", options.runner.dump_directory,
                  "Folder for the text of every stage of every job");
   app.add_option("--log-level", log_level, "debug, info, warn or error")
@@ -94,6 +109,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (maintenance) return maintenance();
+  options.search.time = std::chrono::milliseconds(static_cast<int64_t>(search_seconds * 1000));
   options.build_cache.max_bytes = static_cast<int64_t>(cache_bytes);
   fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
                        "fusion-server");

@@ -6,15 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
+#include "server/optimize/plan_text.h"
+#include "server/optimize/search_process.h"
 #include "server/parse/parse.h"
 #include "server/rank/rank.h"
 #include "server/service/contest.h"
 #include "server/service/device_figures.h"
-#include "server/service/explain_pair.h"
 #include "server/service/input_files.h"
 #include "server/service/job_stages.h"
 #include "server/service/measurement_remarks.h"
-#include "server/service/plan_text.h"
 #include "server/service/stage_log.h"
 #include "server/service/stored_kernels.h"
 
@@ -30,7 +30,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 }
 
 // Of all inputs, outputs and intermediate results.
-double DataBytes(const CheckedSource& submission) {
+double DataBytes(const Submission& submission) {
   double bytes = 0;
   for (const Value& value : submission.graph->values())
     if (!value.literal) bytes += static_cast<double>(StorageBytes(value, submission.sizes));
@@ -106,7 +106,7 @@ absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target targe
 
 // Those that are stored for the graph's functions. *notes: what was refused.
 absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device,
-                                              const CheckedSource& submission, const PipelineContext& context,
+                                              const Submission& submission, const PipelineContext& context,
                                               std::vector<std::string>* notes) {
   if (!HasElements(*submission.graph)) return RoutineTables();
   return StoredRoutineTables(device, *context.catalog, context.store, notes);
@@ -114,7 +114,7 @@ absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device,
 
 // The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels
 // that they measured. *notes: what could not be used.
-absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const CheckedSource& submission,
+absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const Submission& submission,
                                   v1::CacheState cache, RoutineTables routines,
                                   const PipelineContext& context, std::vector<std::string>* notes) {
   std::string unreadable;
@@ -131,7 +131,31 @@ absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const Checked
 // minutes.
 bool MeasuresMissingRoutines(const DeviceDescription& device) { return device.target() == v1::CUDA; }
 
-v1::JobResult BenchmarkResult(const DeviceDescription& device, const CheckedSource& submission,
+// What a search is asked for by a job or an explanation.
+template <typename Request>
+v1::SearchRequest SearchRequestOf(const Request& request, const PipelineContext& context) {
+  v1::SearchRequest search;
+  *search.mutable_source() = request.source();
+  *search.mutable_hints() = request.hints();
+  search.set_candidates(CandidateCount(request.candidates()));
+  search.set_deterministic(request.deterministic());
+  search.set_fusions(request.limits().fusions());
+  search.set_texts(!context.dump_directory.empty());
+  return search;
+}
+
+absl::StatusOr<FoundPlans> Search(const v1::SearchRequest& request, const Submission& submission,
+                                  const CostModel& model, const PipelineContext& context) {
+  return context.searches.Search(request, *submission.graph, model, *context.catalog,
+                                 [&] { return context.cancellation.cancelled(); });
+}
+
+void DumpSearch(const PipelineContext& context, const FoundPlans& found) {
+  Dump(context, "fusions.txt", found.fusions_text);
+  Dump(context, "cover.lp", found.plans.lp_text);
+}
+
+v1::JobResult BenchmarkResult(const DeviceDescription& device, const Submission& submission,
                               v1::RoutineTables routines, const std::vector<std::string>& notes,
                               double seconds) {
   routines.mutable_notes()->Assign(notes.begin(), notes.end());
@@ -230,11 +254,11 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   v1::JobEvent searching;
   searching.mutable_search();
   Emit(context, searching);
-  auto hints = ResolveHints(*submission->graph, request.hints());
-  if (!hints.ok()) return hints.status();
-  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(),
-                          *hints, request.limits().fusions());
-  if (!plans.ok()) return plans.status();
+  v1::SearchRequest search = SearchRequestOf(request, context);
+  auto found = Search(search, *submission, *model, context);
+  if (!found.ok()) return found.status();
+  DumpSearch(context, *found);
+  Plans* const plans = &found->plans;
   if (std::string refused = RefusedNote(model->memory()); !refused.empty())
     notes.push_back(std::move(refused));
   if (!warning.empty()) plans->summary.add_notes(warning);
@@ -242,8 +266,6 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   *searching.mutable_search()->mutable_summary() = plans->summary;
   searching.mutable_search()->set_done(true);
   Emit(context, searching);
-  Dump(context, "fusions.txt", PrintFusions(*submission->graph, plans->space));
-  Dump(context, "cover.lp", plans->lp_text);
 
   // Codegen.
   stages.Begin("codegen");
@@ -259,23 +281,24 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Contest contest({.most = CandidateCount(request.candidates()),
                    .first = device->target() == v1::CUDA ? kFirstTimed : 0,
                    .least = device->target() == v1::CUDA ? kLeastTimed : 0,
-                   .most_searches = IsSmall(plans->space) ? kMostSearches : 1,
+                   .most_searches = IsSmall(*plans) ? kMostSearches : 1,
                    .all = request.measure_all(),
                    .floor_seconds = cache == v1::COLD ? model->FloorSeconds(result.floor_bytes()) : 0},
                   AllCandidates(*plans), plans->unseen_seconds, *model);
   BuiltCode built;
   const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
   // The same with what was measured so far: other covers may be better than they seemed.
+  search.set_candidates(kCoversOfSearch * search.candidates());
+  search.clear_texts();
   const auto search_again = [&]() -> absl::Status {
     auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
     if (!taught.ok()) return taught.status();
-    auto again = PlanCovers(*submission, *taught, kCoversOfSearch * CandidateCount(request.candidates()),
-                            request.deterministic(), *hints, request.limits().fusions());
+    auto again = Search(search, *submission, *taught, context);
     if (!again.ok()) return again.status();
-    auto found = AddCandidates(*submission, *taught, *again, contest.left(), contest.searches(), built,
-                               &*plans, &*code);
-    if (!found.ok()) return found.status();
-    contest.Continue(std::move(found->candidates), found->unseen_seconds, *taught);
+    auto added = AddCandidates(*submission, *taught, again->plans, contest.left(), contest.searches(), built,
+                               plans, &*code);
+    if (!added.ok()) return added.status();
+    contest.Continue(std::move(added->candidates), added->unseen_seconds, *taught);
     return absl::OkStatus();
   };
   int rounds = 0;
@@ -372,22 +395,17 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD,
                        *std::move(tables), context, &notes);
   if (!model.ok()) return model.status();
-  auto hints = ResolveHints(*submission->graph, request.hints());
-  if (!hints.ok()) return hints.status();
-  auto plans = PlanCovers(*submission, *model, CandidateCount(request.candidates()), request.deterministic(),
-                          *hints, request.limits().fusions());
-  if (!plans.ok()) return plans.status();
-  if (request.why_size() == 2) {
-    auto pair = ExplainPair(*submission, *model, *plans, *hints, request.why(0), request.why(1));
-    if (!pair.ok()) return pair.status();
-    *response.mutable_pair() = *std::move(pair);
-  }
+  v1::SearchRequest search = SearchRequestOf(request, context);
+  *search.mutable_why() = request.why();
+  auto found = Search(search, *submission, *model, context);
+  if (!found.ok()) return found.status();
+  Plans* const plans = &found->plans;
+  if (request.why_size() == 2) *response.mutable_pair() = found->pair;
   if (std::string refused = RefusedNote(model->memory()); !refused.empty())
     notes.push_back(std::move(refused));
   for (const std::string& note : notes) plans->summary.add_notes(note);
   Dump(context, "graph.fuse", PrintFuse(*submission->graph));
-  Dump(context, "fusions.txt", PrintFusions(*submission->graph, plans->space));
-  Dump(context, "cover.lp", plans->lp_text);
+  DumpSearch(context, *found);
 
   *response.mutable_graph() = submission->summary;
   *response.mutable_search() = plans->summary;

@@ -13,6 +13,7 @@
 #include "library/catalog/catalog.h"
 #include "server/dispatch/cancellation.h"
 #include "server/dispatch/dispatcher.h"
+#include "server/optimize/search_process.h"
 
 namespace fusion {
 
@@ -21,6 +22,7 @@ class ServerMetrics;
 struct PipelineContext {
   Store& store;
   Dispatcher& dispatcher;
+  SearchPool& searches;
   std::shared_ptr<const Catalog> catalog;
   std::string job;  // "jobs/<id>"; empty for explain
   CancellationToken cancellation;

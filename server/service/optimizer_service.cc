@@ -12,7 +12,7 @@
 #include "server/parse/parse.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
-#include "server/service/hints.h"
+#include "server/optimize/hints.h"
 #include "server/service/input_files.h"
 #include "server/service/job_access.h"
 #include "server/service/job_messages.h"
@@ -21,7 +21,7 @@
 #include "server/service/model_report.h"
 #include "server/service/optimize_pipeline.h"
 #include "server/service/pooled_call.h"
-#include "server/service/submission.h"
+#include "server/optimize/submission.h"
 #include "server/service/submission_fields.h"
 
 namespace fusion {
@@ -84,7 +84,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                        if (!kind.ok()) return InvalidField("device", kind.status().message());
                        wanted.set_device(*std::move(kind));
                      }
-                     absl::StatusOr<CheckedSource> source = CheckSubmission(wanted, context_.catalog);
+                     absl::StatusOr<Submission> source = CheckSubmission(wanted, context_.catalog);
                      if (!source.ok()) return source.status();
                      if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
                      if (wanted.has_benchmark())
@@ -184,7 +184,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Check", *request};
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     absl::StatusOr<CheckedSource> source = CheckSource(request->source(), context_.catalog);
+                     absl::StatusOr<Submission> source = CheckSource(request->source(), context_.catalog);
                      if (!source.ok()) return source.status();
                      *response->mutable_graph() = source->summary;
                      if (request->brief()) return absl::OkStatus();
@@ -204,7 +204,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerCont
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
                      PipelineContext pipeline{
-                         context_.store, context_.dispatcher,    context_.catalog, "", admitted.token,
+                         context_.store, context_.dispatcher, context_.search_pool, context_.catalog, "", admitted.token,
                          nullptr,        context_.dump_directory};
                      absl::StatusOr<v1::ExplainResponse> explained = ExplainPipeline(*request, pipeline);
                      if (!explained.ok()) return explained.status();

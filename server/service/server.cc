@@ -84,6 +84,7 @@ struct Server::Parts {
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<BuildCacheKeeper> build_cache;
   std::unique_ptr<CheckpointKeeper> checkpoints;
+  std::unique_ptr<SearchPool> search_pool;
   std::unique_ptr<JobRunner> runner;
   TunerMetrics tuner_metrics{metrics.registry};
   std::unique_ptr<TuningRegistry> tunings;
@@ -177,10 +178,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->build_cache->Start();
   parts->checkpoints = std::make_unique<CheckpointKeeper>(*parts->store, parts->timers.get_executor());
   parts->checkpoints->Start();
-  parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, parts->catalog,
+  parts->search_pool = std::make_unique<SearchPool>(options.search);
+  parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, *parts->search_pool, parts->catalog,
                                               parts->watchers, options.runner, &parts->metrics);
   const ServiceContext context{
-      *parts->store,  *parts->dispatcher, parts->catalog, *parts->runner,  parts->watchers,
+      *parts->store,  *parts->dispatcher, *parts->search_pool, parts->catalog, *parts->runner,  parts->watchers,
       *parts->gate,   parts->requests,    parts->workers, parts->searches, options.runner.dump_directory,
       &parts->metrics};
   parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);

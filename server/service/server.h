@@ -31,6 +31,7 @@ struct ServerOptions {
   DispatcherOptions dispatcher;
   BuildCacheOptions build_cache;
   JobRunnerOptions runner;
+  SearchLimits search;
   TunerOptions tuner;
 };
 

@@ -9,6 +9,7 @@
 #include "library/catalog/catalog.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/identity/access_gate.h"
+#include "server/optimize/search_process.h"
 #include "server/service/job_runner.h"
 #include "server/service/job_watchers.h"
 
@@ -18,6 +19,7 @@ namespace fusion {
 struct ServiceContext {
   Store& store;
   Dispatcher& dispatcher;
+  SearchPool& search_pool;
   std::shared_ptr<const Catalog> catalog;
   JobRunner& runner;
   JobWatchers& watchers;

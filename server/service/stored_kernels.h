@@ -28,6 +28,7 @@ class StoredKernels final : public KernelMemory {
       : store_(store), key_(std::move(key)), families_(families.begin(), families.end()) {}
 
   std::vector<RememberedKernel> Find(const std::string& family) const override;
+  std::vector<std::string> Families() const override { return {families_.begin(), families_.end()}; }
 
   // Of the rows that were looked at so far, how many were refused, and why the first one; empty: none. For
   // people.

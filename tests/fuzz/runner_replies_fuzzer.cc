@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/fuzz/message_input.h"
-#include "worker/measure/message_pipe.h"
+#include "base/sandbox/message_pipe.h"
 #include "worker/measure/time_remainder.h"
 
 namespace fusion {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "server/parse/parse.h"
-#include "server/service/hints.h"
-#include "server/service/submission.h"
+#include "server/optimize/hints.h"
+#include "server/optimize/submission.h"
 #include "tests/fuzz/message_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   };
   if (absl::Status status = CheckRequestFields(request); !status.ok()) return typed(status);
-  const absl::StatusOr<CheckedSource> source = CheckSource(request.source(), library);
+  const absl::StatusOr<Submission> source = CheckSource(request.source(), library);
   if (!source.ok()) return typed(source.status());
   if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return typed(status);
   if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) typed(status);

@@ -9,7 +9,7 @@
 #include "worker/build/builder.h"
 #include "worker/build/nvrtc.h"
 #include "worker/measure/runner_process.h"
-#include "worker/sandbox/machine_offer.h"
+#include "base/sandbox/machine_offer.h"
 
 namespace fusion {
 namespace {

@@ -25,7 +25,7 @@
 #include "worker/measure/runner_pool.h"
 #include "worker/measure/runner_process.h"
 #include "worker/measure/time_task.h"
-#include "worker/sandbox/machine_offer.h"
+#include "base/sandbox/machine_offer.h"
 
 namespace fusion {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "worker/build/child_process.h"
+#include "base/sandbox/child_process.h"
 
 namespace fusion {
 

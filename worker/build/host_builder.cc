@@ -19,10 +19,10 @@
 #include "absl/strings/str_split.h"
 #include "base/sha256.h"
 #include "worker/build/build_options.h"
-#include "worker/build/child_process.h"
+#include "base/sandbox/child_process.h"
 #include "worker/build/compiler_end.h"
-#include "worker/sandbox/machine_offer.h"
-#include "worker/sandbox/resource_limits.h"
+#include "base/sandbox/machine_offer.h"
+#include "base/sandbox/resource_limits.h"
 
 namespace fusion {
 namespace {

@@ -4,14 +4,14 @@
 
 #include "worker/build/builder.h"
 #include "worker/build/host_arch.h"
-#include "worker/sandbox/policy.h"
+#include "base/sandbox/policy.h"
 
 namespace fusion {
 
 class HostBuilder : public Builder {
  public:
   // Uses $CXX, else the first of g++, c++, clang++. NotFound when there is none. The compiler is confined as
-  // the machine permits (worker/sandbox): it reads the system's folders and its own, writes the folder of the
+  // the machine permits (base/sandbox): it reads the system's folders and its own, writes the folder of the
   // build, and has 2 GiB of memory. A compiler that does not work in bubblewrap is confined without it.
   static absl::StatusOr<std::unique_ptr<Builder>> Create();
 

@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "base/sha256.h"
 #include "worker/build/build_options.h"
-#include "worker/build/child_process.h"
+#include "base/sandbox/child_process.h"
 
 namespace fusion {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "worker/measure/cuda_backend.h"
 #include "worker/measure/host_backend.h"
-#include "worker/measure/message_pipe.h"
+#include "base/sandbox/message_pipe.h"
 #include "worker/measure/timing.h"
 
 namespace fusion {

@@ -11,7 +11,7 @@
 
 #include "worker/measure/activity.h"
 #include "worker/measure/runner.h"
-#include "worker/sandbox/confine.h"
+#include "base/sandbox/confine.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "worker/build/nvrtc.h"
 #include "worker/measure/host_backend.h"
 #include "worker/measure/processors.h"
-#include "worker/sandbox/machine_offer.h"
+#include "base/sandbox/machine_offer.h"
 
 extern char** environ;
 
@@ -25,13 +25,7 @@ std::string FindRunner(const std::string& wanted) {
   if (!wanted.empty()) return FindProgram(wanted);
   if (const char* named = std::getenv("FUSION_RUNNER"); named != nullptr && *named != '\0')
     return FindProgram(named);
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    for (const std::filesystem::path& folder : {self.parent_path(), self.parent_path().parent_path() / "bin"})
-      if (std::string found = FindProgram((folder / kProgramName).string()); !found.empty()) return found;
-  }
-  return FindProgram(kProgramName);
+  return FindOwnProgram(kProgramName);
 }
 
 bool UsesDriver(const SandboxPolicy& policy) { return policy.kind == SandboxKind::kDeviceCode; }

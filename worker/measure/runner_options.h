@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "worker/build/child_process.h"
-#include "worker/sandbox/policy.h"
+#include "base/sandbox/child_process.h"
+#include "base/sandbox/policy.h"
 
 namespace fusion {
 

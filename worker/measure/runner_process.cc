@@ -1,6 +1,5 @@
 #include "worker/measure/runner_process.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "worker/build/host_arch.h"
-#include "worker/measure/message_pipe.h"
+#include "base/sandbox/message_pipe.h"
 #include "worker/measure/runner_options.h"
 
 namespace fusion {
@@ -21,11 +20,7 @@ constexpr double kSlackSeconds = 0.25;
 }  // namespace
 
 RunnerProcess::RunnerProcess(std::string program, SandboxPolicy policy)
-    : program_(std::move(program)), policy_(std::move(policy)) {
-  // Writing to a runner that has died is an error here, not the end of this process.
-  static const bool ignored = signal(SIGPIPE, SIG_IGN) != SIG_ERR;
-  (void)ignored;
-}
+    : program_(std::move(program)), policy_(std::move(policy)) {}
 
 RunnerProcess::~RunnerProcess() = default;
 

@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/runner.pb.h"
 #include "worker/build/builder.h"
-#include "worker/build/child_process.h"
+#include "base/sandbox/child_process.h"
 #include "worker/measure/activity.h"
-#include "worker/sandbox/policy.h"
+#include "base/sandbox/policy.h"
 
 namespace fusion {
 
@@ -42,7 +42,7 @@ class RunnerProcess {
  public:
   // The program is looked for: `program`, $FUSION_RUNNER, fusion-runner beside this executable, in ../bin
   // beside it (for tests), in PATH. It starts with the first request.
-  // It is confined by the policy as far as this machine permits (worker/sandbox); the default suits every
+  // It is confined by the policy as far as this machine permits (base/sandbox); the default suits every
   // target, and lets a driver be loaded. kHostCode cannot load one.
   explicit RunnerProcess(std::string program = "", SandboxPolicy policy = {});
   ~RunnerProcess();

@@ -14,7 +14,7 @@
 
 #include "server/model/cost_model.h"
 #include "server/service/job_stages.h"
-#include "server/service/submission.h"
+#include "server/optimize/submission.h"
 #include "tests/example_source.h"
 #include "worker/measure/processors.h"
 #include "worker/measure/runner_process.h"

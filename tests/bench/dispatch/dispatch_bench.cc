@@ -27,7 +27,7 @@
 #include "absl/strings/str_format.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "tests/bench/dispatch/bench_server.h"
-#include "tests/bench/dispatch/child_process.h"
+#include "tests/bench/dispatch/forked_process.h"
 #include "tests/bench/dispatch/idle_worker.h"
 #include "tests/bench/dispatch/submitter.h"
 
@@ -70,7 +70,7 @@ absl::StatusOr<Dispatched> Dispatch(int workers, int jobs, const std::string& fo
   std::vector<std::string> arguments{"--serve", "--folder", folder, "--tasks",
                                      absl::StrCat(jobs * kTasksOfJob)};
   if (statements) arguments.push_back("--statements");
-  ChildProcess server(arguments);
+  ForkedProcess server(arguments);
   const auto address = server.ReadLine();
   if (!address) return absl::UnavailableError("the server did not start");
 
@@ -95,7 +95,7 @@ absl::StatusOr<Dispatched> Dispatch(int workers, int jobs, const std::string& fo
   std::vector<std::unique_ptr<IdleWorker>> farm;
   for (int i = 0; i < workers; ++i)
     farm.push_back(std::make_unique<IdleWorker>(i, stubs[i % kChannels].get(), &done, &stop));
-  ChildProcess submitter({"--submit", *address});
+  ForkedProcess submitter({"--submit", *address});
   const ProcessUsage own = UsageOf(getpid());
   const auto begin = Clock::now();
   for (auto& worker : farm) worker->Call();

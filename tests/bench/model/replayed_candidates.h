@@ -120,6 +120,11 @@ class Kernels final : public KernelMemory {
       }
     return found;
   }
+  std::vector<std::string> Families() const override {
+    std::vector<std::string> families;
+    for (const auto& [family, kernels] : kernels_) families.push_back(family);
+    return families;
+  }
   // As the service learns.
   void Learn(const ReplayedGraph& graph, const Residual& residual, double start_seconds) {
     std::vector<const ReplayedCandidate*> covers;

@@ -18,7 +18,7 @@
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "server/service/job_stages.h"
-#include "server/service/submission.h"
+#include "server/optimize/submission.h"
 #include "tests/example_source.h"
 #include "tests/random_dags.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/fault/sandbox/hostile_programs.h"
-#include "worker/build/child_process.h"
+#include "base/sandbox/child_process.h"
 
 namespace fusion {
 namespace {

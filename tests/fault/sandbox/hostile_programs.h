@@ -12,7 +12,7 @@
 
 #include "worker/build/builder.h"
 #include "worker/measure/time_task.h"
-#include "worker/sandbox/machine_offer.h"
+#include "base/sandbox/machine_offer.h"
 
 namespace fusion {
 

@@ -14,9 +14,9 @@
 #include "tests/fault/long_form.h"
 #include "tests/unit/measure/time_task_fixture.h"
 #include "worker/measure/statistics.h"
-#include "worker/sandbox/confine.h"
-#include "worker/sandbox/machine_offer.h"
-#include "worker/sandbox/spawn.h"
+#include "base/sandbox/confine.h"
+#include "base/sandbox/machine_offer.h"
+#include "base/sandbox/spawn.h"
 
 namespace fusion {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "library/catalog/catalog.h"
-#include "server/service/submission.h"
+#include "server/optimize/submission.h"
 #include "tests/example_source.h"
 #include "tests/folders.h"
 
@@ -26,7 +26,7 @@ inline std::vector<std::string> ExampleNames() {
 }
 
 // At the sizes of the file. `folder`: in the source tree.
-inline absl::StatusOr<CheckedSource> CheckExample(const std::string& name,
+inline absl::StatusOr<Submission> CheckExample(const std::string& name,
                                                   const std::string& folder = "examples") {
   absl::StatusOr<std::shared_ptr<const Catalog>> catalog = Catalog::BuiltIn();
   if (!catalog.ok()) return catalog.status();

@@ -91,7 +91,7 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
 
   std::unique_ptr<TemporaryDirectory> directory_;
   std::string folder_;
-  CheckedSource submission_;
+  Submission submission_;
 };
 
 TEST_P(FolderTest, HostFolderCompilesAloneAndItsExampleVerifies) {

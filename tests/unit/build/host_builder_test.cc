@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
-#include "worker/build/child_process.h"
+#include "base/sandbox/child_process.h"
 
 namespace fusion {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "worker/measure/host_backend.h"
-#include "worker/measure/message_pipe.h"
+#include "base/sandbox/message_pipe.h"
 
 namespace fusion {
 namespace {

@@ -1,12 +1,12 @@
-#include "worker/sandbox/policy.h"
+#include "base/sandbox/policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "absl/strings/match.h"
-#include "worker/sandbox/bubblewrap.h"
-#include "worker/sandbox/machine_offer.h"
+#include "base/sandbox/bubblewrap.h"
+#include "base/sandbox/machine_offer.h"
 
 namespace fusion {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/sandbox/spawn.h"
+#include "base/sandbox/spawn.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

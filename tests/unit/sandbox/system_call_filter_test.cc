@@ -1,5 +1,5 @@
 // The filter is run by an interpreter of BPF here, for all system calls at once, before any kernel does.
-#include "worker/sandbox/system_call_filter.h"
+#include "base/sandbox/system_call_filter.h"
 
 #include <gtest/gtest.h>
 #include <linux/audit.h>
@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "worker/sandbox/privileges.h"
+#include "base/sandbox/privileges.h"
 
 namespace fusion {
 namespace {

@@ -103,6 +103,11 @@ class AllKnown final : public KernelMemory {
     const auto found = kernels_.find(family);
     return found == kernels_.end() ? std::vector<RememberedKernel>() : found->second;
   }
+  std::vector<std::string> Families() const override {
+    std::vector<std::string> families;
+    for (const auto& [family, kernels] : kernels_) families.push_back(family);
+    return families;
+  }
 
  private:
   std::map<std::string, std::vector<RememberedKernel>> kernels_;

@@ -51,7 +51,7 @@ class InputFilesTest : public ::testing::Test {
     EXPECT_TRUE(StoreInputFile(*store_, user, content, BlobDigest(content), kNow).ok());
     return BlobDigest(content);
   }
-  CheckedSource Checked(const v1::GraphSource& source) {
+  Submission Checked(const v1::GraphSource& source) {
     auto checked = CheckSource(source, *Catalog::BuiltIn());
     EXPECT_TRUE(checked.ok()) << checked.status();
     return *std::move(checked);
@@ -75,7 +75,7 @@ class InputFilesTest : public ::testing::Test {
 
 TEST_F(InputFilesTest, AreThereForWhoUploadedThemAtTheSizeThatTheyHave) {
   const std::string x = Upload("eva", 4000, 'x');
-  const CheckedSource source = Checked(SourceWithFiles(x));
+  const Submission source = Checked(SourceWithFiles(x));
   EXPECT_TRUE(CheckInputFiles(*store_, "eva", source).ok());
   const absl::Status of_another = CheckInputFiles(*store_, "max", source);
   EXPECT_TRUE(absl::IsFailedPrecondition(of_another)) << of_another;
@@ -113,7 +113,7 @@ TEST_F(InputFilesTest, TooManyBytesForAJobAreRefusedWhetherTheyAreThereOrNot) {
 TEST_F(InputFilesTest, StayUntilTheJobHasEnded) {
   const std::string kept = Upload("eva", 4000, 'x'), other = Upload("eva", 4000, 'y');
   const std::string job = CreateJob("eva");
-  const CheckedSource source = Checked(SourceWithFiles(kept));
+  const Submission source = Checked(SourceWithFiles(kept));
   ASSERT_TRUE(HoldInputFiles(*store_, job, source, kNow).ok());
   EXPECT_FALSE(Trimmed(kept));
   EXPECT_TRUE(Trimmed(other));
@@ -131,7 +131,7 @@ TEST_F(InputFilesTest, StayUntilTheJobHasEnded) {
 }
 
 TEST_F(InputFilesTest, AJobHasThoseOfItsUserAlone) {
-  const CheckedSource source = Checked(SourceWithFiles(Upload("eva", 4000, 'x')));
+  const Submission source = Checked(SourceWithFiles(Upload("eva", 4000, 'x')));
   EXPECT_TRUE(absl::IsFailedPrecondition(HoldInputFiles(*store_, CreateJob("max"), source, kNow)));
 }
 

@@ -87,7 +87,7 @@ class JobRunnerTest : public ::testing::Test {
     pool_.join();
   }
   void StartRunner() {
-    runner_ = std::make_unique<JobRunner>(*store_, *dispatcher_, nullptr, watchers_, options_);
+    runner_ = std::make_unique<JobRunner>(*store_, *dispatcher_, searches_, nullptr, watchers_, options_);
   }
   absl::StatusOr<JobRecord> Submit(const std::string& user = "", double time_limit = 0,
                                    const std::string& request_id = "", const std::string& graph_hash = "") {
@@ -125,6 +125,7 @@ class JobRunnerTest : public ::testing::Test {
   JobWatchers watchers_;
   boost::asio::thread_pool pool_{1};
   std::unique_ptr<Dispatcher> dispatcher_;
+  SearchPool searches_{SearchLimits()};
   Barrier barrier_;
   Steps steps_;
   JobRunnerOptions options_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/service/job_stages.h"
-#include "server/service/plan_text.h"
+#include "server/optimize/plan_text.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
 
@@ -28,7 +28,7 @@ class LearnTest : public DispatchTest {
     submission_ = *std::move(checked);
   }
   PipelineContext Context() {
-    return {*store_, *dispatcher_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
+    return {*store_, *dispatcher_, searches_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
   }
   CostModel Model() {
     const PipelineContext context = Context();
@@ -83,6 +83,7 @@ class LearnTest : public DispatchTest {
   }
 
   const DeviceDescription device_ = DescribedDevice(v1::CUDA);
+  SearchPool searches_{SearchLimits()};
   Submission submission_;
 };
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "server/service/submission.h"
+#include "server/optimize/submission.h"
 
 namespace fusion {
 namespace {

@@ -119,7 +119,7 @@ class ConfirmTest : public DispatchTest {
     std::vector<int> round(count);
     std::iota(round.begin(), round.end(), 0);
     const std::string job = NewJob();
-    const PipelineContext context{*store_, *dispatcher_, nullptr, job, CancellationToken(), nullptr, ""};
+    const PipelineContext context{*store_, *dispatcher_, searches_, nullptr, job, CancellationToken(), nullptr, ""};
     v1::JobResult result;
     const auto timer = MakeCandidateTimer(submission_, device_, built_, context, &code_, &result);
     const absl::Status timed = timer->TimeRound(round);
@@ -133,7 +133,7 @@ class ConfirmTest : public DispatchTest {
   }
   v1::Candidate TimeOnce() {
     const std::string job = NewJob();
-    const PipelineContext context{*store_, *dispatcher_, nullptr,  job, CancellationToken(),
+    const PipelineContext context{*store_, *dispatcher_, searches_, nullptr,  job, CancellationToken(),
                                   nullptr, "",           &metrics_};
     const auto timer = Timer(context);
     const absl::Status timed = timer->TimeRound({0});
@@ -147,6 +147,7 @@ class ConfirmTest : public DispatchTest {
 
   const v1::DeviceDescription device_ = CudaDevice("GPU-1");
   std::function<void(v1::TimeResult*)> add_lies_;  // what a worker does to its answers
+  SearchPool searches_{SearchLimits()};
   GeneratedCode code_;
   v1::JobResult result_;  // of TimeOnce
   ServerMetrics metrics_;
@@ -369,7 +370,7 @@ class FinalRaceTest : public ConfirmTest {
     StartWorker(device_, {v1::OK});
     code_.candidates.resize(2);
     const std::string job = NewJob();
-    const PipelineContext context{*store_, *dispatcher_, nullptr, job, CancellationToken(), nullptr, ""};
+    const PipelineContext context{*store_, *dispatcher_, searches_, nullptr, job, CancellationToken(), nullptr, ""};
     const auto timer = Timer(context);
     ASSERT_TRUE(timer->TimeRound({0, 1}).ok());
     const absl::Status finished = timer->Finish();

@@ -15,7 +15,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class OptimizePipelineTest : public DispatchTest {};
+class OptimizePipelineTest : public DispatchTest {
+ protected:
+  SearchPool searches_{SearchLimits()};
+};
 
 TEST_F(OptimizePipelineTest, AJobWaitsForADeviceAsLongAsItSays) {
   v1::SubmitRequest request;
@@ -26,7 +29,7 @@ TEST_F(OptimizePipelineTest, AJobWaitsForADeviceAsLongAsItSays) {
   std::vector<bool> waits;
   std::vector<std::string> notes;
   const PipelineContext context{*store_,
-                                *dispatcher_,
+                                *dispatcher_, searches_,
                                 *Catalog::BuiltIn(),
                                 NewJob(),
                                 CancellationToken(),
@@ -53,7 +56,7 @@ TEST_F(OptimizePipelineTest, AJobThatIsCancelledWhenItsDeviceHasComeDoesNotSearc
   std::vector<std::string> events;
   const PipelineContext context{
       *store_,
-      *dispatcher_,
+      *dispatcher_, searches_,
       *Catalog::BuiltIn(),
       NewJob(),
       token,
@@ -74,7 +77,7 @@ TEST_F(OptimizePipelineTest, AJobThatIsCancelledWhenItsDeviceHasComeDoesNotSearc
 
 // `explain` predicts for a device that is away as for one that is there; without any for a described one.
 TEST_F(OptimizePipelineTest, AnExplanationIsForTheDeviceThatWasThereLast) {
-  const PipelineContext context{*store_, *dispatcher_, *Catalog::BuiltIn(), "", CancellationToken(), nullptr,
+  const PipelineContext context{*store_, *dispatcher_, searches_, *Catalog::BuiltIn(), "", CancellationToken(), nullptr,
                                 ""};
   v1::ExplainRequest request;
   *request.mutable_source() = testing::ExampleSource("vadd");

@@ -126,7 +126,7 @@ class RoutineMeasurementTest : public DispatchTest {
   std::vector<v1::RoutineTable> Measure(const char* text = kSquare) {
     const std::string job = NewJob();
     const PipelineContext context{*store_,
-                                  *dispatcher_,
+                                  *dispatcher_, searches_,
                                   *Catalog::BuiltIn(),
                                   job,
                                   CancellationToken(),
@@ -163,6 +163,7 @@ class RoutineMeasurementTest : public DispatchTest {
     device.set_peak_flops(6e13);
     return device;
   }();
+  SearchPool searches_{SearchLimits()};
   std::vector<std::string> notes_;
   std::atomic<int> most_repeats_ = 0, rounds_ = 0;
   std::atomic<int64_t> elements_of_few_ = 0, elements_of_all_ = 0;

@@ -50,7 +50,7 @@ class SearchAgainTest : public DispatchTest {
   }
   CostModel Taught() {
     const PipelineContext context{
-        *store_, *dispatcher_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
+        *store_, *dispatcher_, searches_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
     auto taught = TaughtModel(submission_, model_, v1::COLD, plans_, code_, context);
     EXPECT_TRUE(taught.ok()) << taught.status();
     return *std::move(taught);
@@ -65,6 +65,7 @@ class SearchAgainTest : public DispatchTest {
   }
 
   static constexpr int kMost = 12;
+  SearchPool searches_{SearchLimits()};
   const CostModel model_{DescribedDevice(v1::CUDA)};
   Submission submission_;
   Plans plans_;

@@ -220,39 +220,6 @@ TEST_F(SqliteJobsTest, EventsAreNumberedWithoutGapsInEachJob) {
   EXPECT_TRUE(store_->EventsAfter(a, 4, 10)->empty());
 }
 
-TEST_F(SqliteJobsTest, StartsOfUnfinishedJobsAreKeptBesideTheTimesThatTheyUsed) {
-  const std::string job = NewJob(), other = NewJob();
-  EXPECT_EQ(*store_->Starts(job), 0);
-  EXPECT_EQ(*store_->Starts("jobs/none"), 0);
-  ASSERT_TRUE(store_->PutTimesUsed({{job, std::chrono::seconds(7)}}).ok());
-  ASSERT_TRUE(store_->PutStarts({{job, 2}, {other, 1}, {"jobs/none", 3}}).ok());
-  EXPECT_EQ(*store_->Starts(job), 2);
-  EXPECT_EQ(*store_->Starts(other), 1);
-  EXPECT_EQ(*store_->Starts("jobs/none"), 0);
-  EXPECT_EQ(*store_->TimeUsed(job), std::chrono::seconds(7));
-  EXPECT_EQ(store_->TimeUsed(other)->count(), 0);
-  ASSERT_TRUE(store_->PutTimesUsed({{job, std::chrono::seconds(8)}}).ok());
-  EXPECT_EQ(*store_->Starts(job), 2);
-  ASSERT_TRUE(store_->PutStarts({{job, 0}}).ok());
-  EXPECT_EQ(*store_->Starts(job), 0);
-  EXPECT_EQ(*store_->TimeUsed(job), std::chrono::seconds(8));
-}
-
-TEST_F(SqliteJobsTest, TheLongestTimeThatAJobWasOutlivedIsKept) {
-  using std::chrono::seconds;
-  const std::string job = NewJob(), other = NewJob();
-  EXPECT_EQ(*store_->Outlived(job), seconds(0));
-  ASSERT_TRUE(store_->PutOutlived({{job, seconds(3)}, {"jobs/none", seconds(3)}}).ok());
-  EXPECT_EQ(*store_->Outlived(job), seconds(0)) << "it was not begun again";
-  ASSERT_TRUE(store_->PutStarts({{job, 2}, {other, 1}}).ok());
-  ASSERT_TRUE(store_->PutOutlived({{job, seconds(4)}}).ok());
-  ASSERT_TRUE(store_->PutOutlived({{job, seconds(2)}}).ok());
-  ASSERT_TRUE(store_->PutStarts({{job, 0}}).ok());
-  EXPECT_EQ(*store_->Outlived(job), seconds(4));
-  EXPECT_EQ(*store_->Outlived(other), seconds(0));
-  EXPECT_EQ(*store_->Outlived("jobs/none"), seconds(0));
-}
-
 TEST_F(SqliteJobsTest, EventsFromManyThreadsAreNumberedWithoutGaps) {
   const std::string job = NewJob();
   std::vector<std::thread> threads;

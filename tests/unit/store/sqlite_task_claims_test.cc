@@ -86,20 +86,6 @@ TEST_F(SqliteTaskClaimsTest, NoRenewalHoldsATaskBeyondTheEndOfItsClaim) {
   EXPECT_EQ(Task(claimed.id).state, TaskState::kQueued);
 }
 
-TEST_F(SqliteTaskClaimsTest, WithTheEndOfATaskOfTheJobItsStartsBeginAnew) {
-  const TaskHold running = Running("a", At(20));
-  ASSERT_TRUE(store_->PutStarts({{job_, 3}}).ok());
-  ASSERT_TRUE(store_->PutOutlived({{job_, std::chrono::seconds(9)}}).ok());
-  EXPECT_EQ(*store_->Starts(job_), 3);
-  EXPECT_EQ(*store_->Outlived(job_), std::chrono::seconds(9));
-  ASSERT_TRUE(*store_->CompleteTask({running, "r"}, At(21)));
-  EXPECT_EQ(*store_->Starts(job_), 0);
-  EXPECT_EQ(*store_->Outlived(job_), std::chrono::seconds(0));
-  ASSERT_TRUE(store_->PutStarts({{job_, 1}}).ok());
-  EXPECT_EQ(*store_->Starts(job_), 1) << "no other has ended since";
-  EXPECT_EQ(*store_->Outlived(job_), std::chrono::seconds(0)) << "what was before does not come back";
-}
-
 TEST_F(SqliteTaskClaimsTest, LiveTasksAreInOrderAndWithoutTheirWork) {
   const TaskHold running = Running("a", At(20));
   ASSERT_TRUE(*store_->CompleteTask({Running("c", At(21)), "r"}, At(22)));

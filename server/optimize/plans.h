@@ -1,0 +1,71 @@
+// Plans: what a search of a graph found. The covers that are predicted to be fastest, and what is said of all others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "server/cover/cover_solver.h"
+#include "server/graph/graph.h"
+#include "server/model/cost_model.h"
+#include "server/optimize/hints.h"
+#include "server/optimize/submission.h"
+#include "server/search/search.h"
+
+namespace fusion {
+
+// Covers by implementations that are allowed; their columns are positions in the space.
+absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
+                                          const std::function<bool(const FusionImplementation&)>& allowed,
+                                          const CoverOptions& options);
+
+// Search and covers.
+struct Plans {
+  // Of WithoutUnused plans the implementations that covers use, and the best ones of single nodes.
+  SearchSpace space;
+  CoverResult covers;
+  v1::SearchSummary summary;  // of the whole space
+  std::string lp_text;
+  // Predicted time of the best cover by the listed implementations that is not among `covers`, or less;
+  // infinite: there is none.
+  double unseen_seconds = 0;
+  std::string corrections;     // what was learned of predictions, for people
+  int64_t learned_micros = 0;  // since 1970, when that was last; 0: not known
+};
+// InvalidArgument, also when the hints leave no cover. `fusions`: fusible sets that are looked at; 0: as many
+// as suits the size of the graph.
+absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
+                                 bool deterministic, const Hints& hints = {}, int64_t fusions = 0);
+
+// Removes what neither the covers nor UnfusedCovers use: nearly all of a large space. Columns are positions
+// in what is left, in the order of before.
+Plans WithoutUnused(Plans plans);
+
+// Ways to compute the graph node by node: each node with its best predicted implementation, each with its
+// second best, and so on.
+std::vector<CoverSolution> UnfusedCovers(const SearchSpace& space);
+
+// Whether covers are found so fast that a job can afford several searches.
+bool IsSmall(const Plans& plans);
+
+// A candidate that waits to be timed, and what it is predicted to take.
+struct WaitingCandidate {
+  int position = 0;
+  double seconds = 0;
+  // Standard deviation of log(measured / predicted), where it is known; 0: that of the model.
+  double deviation = 0;
+  // See RaceCandidate; of AllCandidates the same for covers of the same fusions whose kernels have the same
+  // structures.
+  int group = -1;
+};
+// All covers of the plans.
+std::vector<WaitingCandidate> AllCandidates(const Plans& plans);
+
+// The description of a candidate without its code, for explain.
+v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover,
+                            int predicted_rank);
+
+}  // namespace fusion

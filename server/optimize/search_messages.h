@@ -1,0 +1,27 @@
+// What a search is asked for and what it found, as messages and back.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/search.pb.h"
+#include "server/graph/graph.h"
+#include "server/model/cost_model.h"
+#include "server/optimize/plans.h"
+
+namespace fusion {
+
+// `memory`: where the model finds remembered kernels; asked for those of PredictionModel::families alone.
+v1::PredictionModel ToMessage(const CostModel& model);
+absl::StatusOr<CostModel> FromMessage(const v1::PredictionModel& message,
+                                      std::shared_ptr<const KernelMemory> memory);
+
+v1::RememberedKernels ToMessage(const std::vector<RememberedKernel>& kernels);
+std::vector<RememberedKernel> FromMessage(const v1::RememberedKernels& message);
+
+// Of plans WithoutUnused. DataLoss: a node, value or position that is not there.
+v1::FoundPlans ToMessage(const Plans& plans);
+absl::StatusOr<Plans> FromMessage(const v1::FoundPlans& message, const Graph& graph);
+
+}  // namespace fusion
