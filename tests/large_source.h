@@ -8,7 +8,8 @@
 
 namespace fusion::testing {
 
-// A sum of `terms` products of vectors: with limits.fusions = kMostFusions its search takes minutes and gigabytes, unless it is ended.
+// A sum of `terms` products of vectors: with limits.fusions = kMostFusions its search takes minutes and
+// gigabytes, unless it is ended.
 inline v1::GraphSource LargeSource(int terms = 60) {
   std::string text = "size n = 1000; vector[n] x";
   for (int i = 0; i < terms; ++i) absl::StrAppend(&text, ", v", i, ", p", i, ", s", i);

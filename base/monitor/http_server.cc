@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -219,13 +220,12 @@ void HttpServer::Parts::Accept() {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
                                                               std::map<std::string, Route> routes) {
-  absl::StatusOr<tcp::endpoint> endpoint = ParseAddress(options.address);
-  if (!endpoint.ok()) return endpoint.status();
+  FUSION_ASSIGN_OR_RETURN(tcp::endpoint endpoint, ParseAddress(options.address));
   auto parts = std::make_unique<Parts>(options, std::move(routes));
   Error error;
-  parts->acceptor.open(endpoint->protocol(), error);
+  parts->acceptor.open(endpoint.protocol(), error);
   if (!error) parts->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) parts->acceptor.bind(*endpoint, error);
+  if (!error) parts->acceptor.bind(endpoint, error);
   if (!error) parts->acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error)
     return absl::UnavailableError(

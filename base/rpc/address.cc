@@ -24,12 +24,24 @@ bool IsLoopbackHost(const std::string& host) {
 
 }  // namespace
 
-bool IsLoopbackAddress(const std::string& address) {
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return false;
+  if (colon == std::string::npos) return absl::InvalidArgumentError("the port is missing");
+  HostPort parsed;
   absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) return false;
-  return IsLoopbackHost(std::string(host));
+  parsed.has_brackets = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
+  if (parsed.has_brackets) host = host.substr(1, host.size() - 2);
+  if (host.empty()) return absl::InvalidArgumentError("the host is missing");
+  parsed.host = std::string(host);
+  if (!absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &parsed.port) || parsed.port < 0 ||
+      parsed.port > 65535)
+    return absl::InvalidArgumentError("the port is a number from 0 to 65535");
+  return parsed;
+}
+
+bool IsLoopbackAddress(const std::string& address) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  return parsed.ok() && IsLoopbackHost(parsed->host);
 }
 
 bool IsLoopbackPeer(const std::string& peer) {
@@ -40,35 +52,29 @@ bool IsLoopbackPeer(const std::string& peer) {
 }
 
 std::string PeerOfAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) ||
-      port < 0 || port > 65535)
-    return "";
-  const std::string host = address.substr(0, colon);
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return "";
   in_addr four{};
-  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return absl::StrCat("ipv4:", host, ":", port);
+  if (inet_pton(AF_INET, parsed->host.c_str(), &four) == 1)
+    return absl::StrCat("ipv4:", parsed->host, ":", parsed->port);
   in6_addr six{};
-  return inet_pton(AF_INET6, host.c_str(), &six) == 1 ? absl::StrCat("ipv6:[", host, "]:", port) : "";
+  if (inet_pton(AF_INET6, parsed->host.c_str(), &six) != 1) return "";
+  return absl::StrCat("ipv6:[", parsed->host, "]:", parsed->port);
 }
 
 absl::Status CheckServerAddress(const std::string& address) {
   for (const char* scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:"})
     if (absl::StartsWith(address, scheme)) return absl::OkStatus();
-  const auto wrong = [&](const char* what) {
+  const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("'", address, "' is no address of a server: ", what,
                                                    "; write HOST:PORT, such as 127.0.0.1:50051"));
   };
   if (absl::StrContains(address, "://")) return wrong("an address has no scheme");
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return wrong("the port is missing");
-  const absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (host.empty()) return wrong("the host is missing");
-  if (absl::StrContains(host, ":") && !(absl::StartsWith(host, "[") && absl::EndsWith(host, "]")))
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (parsed.ok() && parsed->port == 0) return wrong("the port is a number from 1 to 65535");
+  if (!parsed.ok()) return wrong(parsed.status().message());
+  if (absl::StrContains(parsed->host, ":") && !parsed->has_brackets)
     return wrong("an IPv6 address stands in brackets, [::1]:50051");
-  int port = 0;
-  if (!absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) || port < 1 || port > 65535)
-    return wrong("the port is a number from 1 to 65535");
   return absl::OkStatus();
 }
 

@@ -4,8 +4,17 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fusion {
+
+struct HostPort {
+  std::string host;           // without brackets
+  bool has_brackets = false;  // as an IPv6 address has
+  int port = 0;
+};
+// "HOST:PORT" with a port from 0 to 65535. InvalidArgument, which says what is missing or wrong.
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
 
 // Whether only this machine reaches "HOST:PORT": localhost, 127.x.x.x, [::1].
 bool IsLoopbackAddress(const std::string& address);

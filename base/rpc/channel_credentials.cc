@@ -15,6 +15,7 @@
 #include "base/rpc/tls_files.h"
 #include "base/rpc/token_secret.h"
 #include "base/rpc/x509.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -60,7 +61,7 @@ void KeepOpenSslToTheEnd() { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& address, const ClientCredentials& shown) {
   KeepOpenSslToTheEnd();  // a program that tunes has no main() of ours
-  if (absl::Status good = CheckServerAddress(address); !good.ok()) return good;
+  FUSION_RETURN_IF_ERROR(CheckServerAddress(address));
   if (!shown.token.empty() && !ParseToken(shown.token))
     return absl::InvalidArgumentError(
         "the token is malformed: it must be fus_<id>_<secret>, as it was given out");
@@ -74,11 +75,10 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
                        " in clear text; give --tls-ca, the authority that signed the server's certificate"));
     return grpc::InsecureChannelCredentials();
   }
-  absl::StatusOr<TlsMaterial> material = Load(shown);
-  if (!material.ok()) return material.status();
+  FUSION_ASSIGN_OR_RETURN(TlsMaterial material, Load(shown));
   std::shared_ptr<grpc::ChannelCredentials> credentials =
       shown.reload ? ReloadingCredentials(shown)
-                   : grpc::SslCredentials({material->authorities, material->key, material->certificate});
+                   : grpc::SslCredentials({material.authorities, material.key, material.certificate});
   if (shown.token.empty()) return credentials;
   return grpc::CompositeChannelCredentials(credentials, grpc::AccessTokenCredentials(shown.token));
 }

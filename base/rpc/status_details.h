@@ -17,7 +17,8 @@ inline constexpr absl::string_view kBadRequestTypeUrl = "type.googleapis.com/goo
 // And a serialised google.rpc.RetryInfo.
 inline constexpr absl::string_view kRetryInfoTypeUrl = "type.googleapis.com/google.rpc.RetryInfo";
 
-// Every payload of the status becomes a detail with the same type URL, and the other way round. Nothing is cut.
+// Every payload of the status becomes a detail with the same type URL, and the other way round. Nothing is
+// cut.
 google::rpc::Status ToRpcStatus(const absl::Status& status);
 absl::Status FromRpcStatus(const google::rpc::Status& status);
 

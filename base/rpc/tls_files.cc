@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/rpc/x509.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -67,9 +68,8 @@ absl::StatusOr<TlsMaterial> LoadTlsMaterial(const TlsFiles& files, Timestamp now
   for (auto [option, path, text] : {std::tuple{"--tls-cert", &files.certificate, &material.certificate},
                                     std::tuple{"--tls-key", &files.key, &material.key},
                                     std::tuple{"--tls-ca", &files.authorities, &material.authorities}}) {
-    absl::StatusOr<std::string> read = ReadFile(option, *path);
-    if (!read.ok()) return read.status();
-    *text = *std::move(read);
+    FUSION_ASSIGN_OR_RETURN(std::string read, ReadFile(option, *path));
+    *text = std::move(read);
   }
   const std::vector<CertificatePointer> certificates = ReadCertificates(material.certificate);
   if (certificates.empty())
@@ -140,10 +140,9 @@ absl::Status RevokedCertificates::Load() {
   if (watch_.path().empty()) return absl::OkStatus();
   watch_.Changed();
   std::string wrong_line;
-  absl::StatusOr<std::set<std::string>> read = ReadFingerprints(watch_.path(), &wrong_line);
-  if (!read.ok()) return read.status();
+  FUSION_ASSIGN_OR_RETURN(std::set<std::string> read, ReadFingerprints(watch_.path(), &wrong_line));
   if (!wrong_line.empty()) return absl::InvalidArgumentError(wrong_line);
-  fingerprints_ = *std::move(read);
+  fingerprints_ = std::move(read);
   return absl::OkStatus();
 }
 

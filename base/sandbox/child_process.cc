@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "base/sandbox/machine_offer.h"
 #include "base/sandbox/spawn.h"
+#include "base/status_macros.h"
 
 extern char** environ;
 
@@ -97,10 +98,9 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const Options&
   request.inherited = options.inherited_descriptor;
   request.policy = options.policy;
   request.limits = options.limits;
-  const absl::StatusOr<pid_t> pid = Spawn(request);
-  if (!pid.ok()) return pid.status();
+  FUSION_ASSIGN_OR_RETURN(const pid_t pid, Spawn(request));
   std::unique_ptr<ChildProcess> child(new ChildProcess);
-  child->pid_ = *pid;
+  child->pid_ = pid;
   child->wrapped_ =
       options.policy.has_value() && ActualPolicy(*options.policy, MachineOffer::Get()).use_bubblewrap;
   child->output_ = output.Take(0);

@@ -10,6 +10,7 @@
 #include "base/sandbox/privileges.h"
 #include "base/sandbox/resource_limits.h"
 #include "base/sandbox/system_call_filter.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -26,10 +27,9 @@ absl::Status ConfineThisProcess(const SandboxPolicy& policy, const std::string& 
   if (policy.use_landlock && LandlockVersion() > 0) {
     SandboxPolicy own = policy;
     own.write.clear();
-    absl::StatusOr<int> rules = LandlockRules(own, program, policy.use_bubblewrap);
-    if (!rules.ok()) return rules.status();
-    const int error = EnforceLandlockRules(*rules);
-    close(*rules);
+    FUSION_ASSIGN_OR_RETURN(int rules, LandlockRules(own, program, policy.use_bubblewrap));
+    const int error = EnforceLandlockRules(rules);
+    close(rules);
     if (error != 0) return Failed("Landlock", error);
   }
   if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0) {

@@ -28,6 +28,7 @@
 #include "base/sandbox/privileges.h"
 #include "base/sandbox/resource_limits.h"
 #include "base/sandbox/system_call_filter.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -223,9 +224,8 @@ absl::StatusOr<pid_t> Spawn(const SpawnRequest& request) {
     } else {
       plan.reduced = policy.kind == SandboxKind::kHostCompiler;
       if (plan.reduced && policy.use_landlock && offer.landlock > 0) {
-        absl::StatusOr<int> made = LandlockRules(policy, command.at(0), false);
-        if (!made.ok()) return made.status();
-        plan.landlock_rules = rules.number = *made;
+        FUSION_ASSIGN_OR_RETURN(int made, LandlockRules(policy, command.at(0), false));
+        plan.landlock_rules = rules.number = made;
       }
     }
   }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "base/rpc/chunks.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "server/service/submission_fields.h"
 
 namespace fusion {
@@ -153,10 +154,9 @@ class Client::Call {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& address,
                                                         const ClientCredentials& credentials) {
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials =
-      MakeChannelCredentials(address, credentials);
-  if (!channel_credentials.ok()) return channel_credentials.status();
-  std::shared_ptr<grpc::Channel> channel = MakeChannel(address, *channel_credentials);
+  FUSION_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> channel_credentials,
+                          MakeChannelCredentials(address, credentials));
+  std::shared_ptr<grpc::Channel> channel = MakeChannel(address, channel_credentials);
   const bool tls = !credentials.authorities.empty();
   const auto start = std::chrono::system_clock::now();
   for (grpc_connectivity_state state = channel->GetState(true); state != GRPC_CHANNEL_READY;) {
@@ -178,10 +178,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& addre
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Embedded(const EmbeddedOptions& options) {
-  absl::StatusOr<std::unique_ptr<EmbeddedBackend>> backend = EmbeddedBackend::Start(options);
-  if (!backend.ok()) return backend.status();
-  std::shared_ptr<grpc::Channel> channel = (*backend)->channel();
-  return std::make_unique<Client>(std::move(channel), *std::move(backend));
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<EmbeddedBackend> backend, EmbeddedBackend::Start(options));
+  std::shared_ptr<grpc::Channel> channel = backend->channel();
+  return std::make_unique<Client>(std::move(channel), std::move(backend));
 }
 
 Client::Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedBackend> backend)
@@ -354,13 +353,12 @@ absl::StatusOr<v1::Job> Client::WatchJob(const std::string& name, int64_t after_
       ended = event.finished();
       return absl::OkStatus();
     }
-    if (absl::Status end = StreamEnd(reader->Finish()); !end.ok()) return end;
+    FUSION_RETURN_IF_ERROR(StreamEnd(reader->Finish()));
     // All events were seen before, the last one too.
-    absl::StatusOr<v1::Job> job = GetJob(name);
-    if (!job.ok()) return job.status();
-    if (job->state() == v1::QUEUED || job->state() == v1::RUNNING)
+    FUSION_ASSIGN_OR_RETURN(v1::Job job, GetJob(name));
+    if (job.state() == v1::QUEUED || job.state() == v1::RUNNING)
       return absl::UnavailableError("the server ended the stream before the job ended");
-    ended = *std::move(job);
+    ended = std::move(job);
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
@@ -398,10 +396,9 @@ absl::StatusOr<v1::Artifact> Client::DownloadArtifact(const std::string& job, in
   absl::Status status = FromGrpcStatus(reader->Finish());
   if (!received.ok()) return received;
   if (!status.ok()) return status;
-  absl::StatusOr<std::string> bytes = std::move(assembler).Finish();
-  if (!bytes.ok()) return bytes.status();
+  FUSION_ASSIGN_OR_RETURN(std::string bytes, std::move(assembler).Finish());
   v1::Artifact artifact;
-  if (!artifact.ParseFromString(*bytes)) return absl::DataLossError("the server sent no exported folder");
+  if (!artifact.ParseFromString(bytes)) return absl::DataLossError("the server sent no exported folder");
   return artifact;
 }
 
@@ -428,9 +425,8 @@ absl::StatusOr<v1::Worker> Client::DrainWorker(const std::string& name) {
 absl::StatusOr<std::string> Client::TraceJob(const std::string& name) {
   v1::TraceJobRequest request;
   request.set_name(name);
-  auto response = Unary(*optimizer_, &v1::OptimizerService::Stub::TraceJob, request);
-  if (!response.ok()) return response.status();
-  return std::move(*response->mutable_trace_json());
+  FUSION_ASSIGN_OR_RETURN(auto response, Unary(*optimizer_, &v1::OptimizerService::Stub::TraceJob, request));
+  return std::move(*response.mutable_trace_json());
 }
 
 absl::StatusOr<v1::BackUpResponse> Client::BackUp() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/temporary_directory.h"
 #include "server/service/data_directory.h"
 #include "server/service/server.h"
@@ -33,9 +34,8 @@ struct EmbeddedBackend::Parts {
   }
 
   absl::Status UseTemporary() {
-    absl::StatusOr<std::unique_ptr<TemporaryDirectory>> created = TemporaryDirectory::Create();
-    if (!created.ok()) return created.status();
-    temporary = *std::move(created);
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<TemporaryDirectory> created, TemporaryDirectory::Create());
+    temporary = std::move(created);
     data_directory = temporary->path();
     return absl::OkStatus();
   }
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<EmbeddedBackend>> EmbeddedBackend::Start(const Em
     if (options.notice) options.notice(line);
   };
   if (options.ephemeral) {
-    if (absl::Status status = parts->UseTemporary(); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(parts->UseTemporary());
   } else {
     parts->data_directory = options.data_directory.empty() ? DefaultDataDirectory() : options.data_directory;
   }
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<EmbeddedBackend>> EmbeddedBackend::Start(const Em
     if (options.when_locked == EmbeddedOptions::WhenLocked::kFail) return server.status();
     notice(absl::StrCat(std::string(server.status().message()),
                         "; using a temporary one: builds are not reused and the job is not kept"));
-    if (absl::Status status = parts->UseTemporary(); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(parts->UseTemporary());
     server_options.data_directory = parts->data_directory;
     server = Server::Start(server_options);
   }

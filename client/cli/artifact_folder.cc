@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "client/cli/write_file.h"
 
 namespace fusion {
@@ -77,7 +78,7 @@ absl::Status CheckArtifactFolder(const std::string& directory, bool force) {
 
 absl::Status WriteArtifact(const v1::Artifact& artifact, const std::string& report,
                            const std::string& directory, bool force) {
-  if (absl::Status status = CheckArtifactFolder(directory, force); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckArtifactFolder(directory, force));
   bool has_report = false;
   for (const v1::ArtifactFile& file : artifact.files()) {
     if (!StaysInside(file.path()))
@@ -90,11 +91,11 @@ absl::Status WriteArtifact(const v1::Artifact& artifact, const std::string& repo
   for (const auto& [path, digest] : EarlierFiles(root)) fs::remove(root / path, error);
   std::string manifest;
   for (const v1::ArtifactFile& file : artifact.files()) {
-    if (absl::Status status = WriteFile(root / file.path(), file.content()); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(WriteFile(root / file.path(), file.content()));
     absl::StrAppend(&manifest, Sha256Hex(file.content()), "  ", file.path(), "\n");
   }
   if (!has_report && !report.empty()) {
-    if (absl::Status status = WriteFile(root / kReportName, report); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(WriteFile(root / kReportName, report));
     absl::StrAppend(&manifest, Sha256Hex(report), "  ", kReportName, "\n");
   }
   return WriteFile(root / kManifestName, manifest);

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -91,18 +92,16 @@ void AddCommonOptions(CLI::App* command, Invocation* invocation) {
 }
 
 absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options) {
-  absl::StatusOr<std::string> address = ServerAddress(invocation);
-  if (!address.ok()) return address.status();
-  if (!address->empty()) {
-    absl::StatusOr<ClientCredentials> credentials = CredentialsOf(invocation);
-    if (!credentials.ok()) return credentials.status();
-    if (const std::string why = WhyTokenIsNotShown(*address, *credentials); !why.empty()) {
+  FUSION_ASSIGN_OR_RETURN(std::string address, ServerAddress(invocation));
+  if (!address.empty()) {
+    FUSION_ASSIGN_OR_RETURN(ClientCredentials credentials, CredentialsOf(invocation));
+    if (const std::string why = WhyTokenIsNotShown(address, credentials); !why.empty()) {
       // Whoever names a token in this command means to be its owner; elsewhere it is for other servers too.
       if (!invocation.token_file.empty())
         return absl::InvalidArgumentError(absl::StrCat("--token-file: ", why));
       std::cerr << "note: " << why << "\n";
     }
-    return Client::Connect(*address, *credentials);
+    return Client::Connect(address, credentials);
   }
   if (!options.notice)
     options.notice = [](const std::string& line) { std::cerr << "note: " << line << "\n"; };

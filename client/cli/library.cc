@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/status_macros.h"
 #include "client/cli/invocation.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
@@ -12,9 +13,8 @@ namespace {
 absl::StatusOr<v1::ListFunctionsResponse> Functions(const Invocation& invocation, const std::string& name) {
   EmbeddedOptions embedded;
   embedded.ephemeral = true;
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
-  if (!client.ok()) return client.status();
-  return (*client)->ListFunctions(name);
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, OpenClient(invocation, embedded));
+  return client->ListFunctions(name);
 }
 
 ExitCode List(const Invocation& invocation) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/similar_name.h"
+#include "base/status_macros.h"
 #include "base/utf8.h"
 #include "client/cli/npy_file.h"
 
@@ -89,9 +90,8 @@ void AddMeasurementOptions(CLI::App* command, MeasurementOptions* options) {
 }
 
 absl::Status AddTolerances(const std::vector<std::string>& tolerances, v1::SubmitRequest* request) {
-  const auto pairs = ReadPairs("--tolerance", "NAME=NUMBER, as x=1e-2", tolerances);
-  if (!pairs.ok()) return pairs.status();
-  for (const auto& [name, text] : *pairs) {
+  FUSION_ASSIGN_OR_RETURN(const auto pairs, ReadPairs("--tolerance", "NAME=NUMBER, as x=1e-2", tolerances));
+  for (const auto& [name, text] : pairs) {
     double value = 0;
     if (!absl::SimpleAtod(text, &value) || !std::isfinite(value) || value <= 0)
       return absl::InvalidArgumentError(
@@ -103,15 +103,13 @@ absl::Status AddTolerances(const std::vector<std::string>& tolerances, v1::Submi
 
 absl::Status UploadInputs(Client& client, const std::vector<std::string>& inputs, v1::GraphSource* source) {
   if (inputs.empty()) return absl::OkStatus();
-  const auto pairs = ReadPairs("--input", "NAME=FILE, as A=a.npy", inputs);
-  if (!pairs.ok()) return pairs.status();
+  FUSION_ASSIGN_OR_RETURN(const auto pairs, ReadPairs("--input", "NAME=FILE, as A=a.npy", inputs));
   v1::CheckRequest check;
   *check.mutable_source() = *source;
-  const absl::StatusOr<v1::CheckResponse> checked = client.Check(check);
-  if (!checked.ok()) return checked.status();
+  FUSION_ASSIGN_OR_RETURN(const v1::CheckResponse checked, client.Check(check));
   std::map<std::string, const v1::VariableType*> types;
-  std::vector<absl::string_view> names(checked->proto().inputs().begin(), checked->proto().inputs().end());
-  for (const v1::VariableDeclaration& variable : checked->proto().variables())
+  std::vector<absl::string_view> names(checked.proto().inputs().begin(), checked.proto().inputs().end());
+  for (const v1::VariableDeclaration& variable : checked.proto().variables())
     types.emplace(variable.name(), &variable.type());
 
   struct File {
@@ -121,7 +119,7 @@ absl::Status UploadInputs(Client& client, const std::vector<std::string>& inputs
   std::map<std::string, File> files;
   std::string errors;
   int64_t bytes = 0;
-  for (const auto& [name, path] : *pairs) {
+  for (const auto& [name, path] : pairs) {
     const auto fail = [&, &name = name](absl::string_view message) {
       absl::StrAppend(&errors, errors.empty() ? "" : "\n", "--input ", Shown(name), ": ", message);
     };
@@ -134,7 +132,7 @@ absl::Status UploadInputs(Client& client, const std::vector<std::string>& inputs
       fail(header.status().message());
       continue;
     }
-    const Variable variable = VariableOf(*types.at(name), checked->graph());
+    const Variable variable = VariableOf(*types.at(name), checked.graph());
     if (!HasShape(*header, variable)) {
       fail(absl::StrCat(path, ": ", ShapeMessage(name, *header, variable)));
     } else if (variable.bytes > Client::kMaximumInputBytes) {
@@ -152,13 +150,12 @@ absl::Status UploadInputs(Client& client, const std::vector<std::string>& inputs
   if (!errors.empty()) return absl::InvalidArgumentError(errors);
 
   for (const auto& [name, file] : files) {
-    const absl::StatusOr<std::string> entries = ReadNpyEntries(pairs->at(name), file.header, file.type);
-    if (!entries.ok()) return entries.status();
-    absl::StatusOr<std::string> digest = client.UploadInput(*entries);
-    if (!digest.ok()) return digest.status();
+    FUSION_ASSIGN_OR_RETURN(const std::string entries,
+                            ReadNpyEntries(pairs.at(name), file.header, file.type));
+    FUSION_ASSIGN_OR_RETURN(std::string digest, client.UploadInput(entries));
     v1::InputValues& values = (*source->mutable_input_values())[name];
     values.set_kind(v1::InputValues::FILE);
-    values.set_blob(*std::move(digest));
+    values.set_blob(std::move(digest));
   }
   return absl::OkStatus();
 }

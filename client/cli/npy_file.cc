@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -242,31 +243,27 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 
 absl::StatusOr<NpyHeader> ReadNpyHeader(const std::string& path) {
   int64_t file_bytes = 0;
-  absl::StatusOr<File> file = Open(path, &file_bytes);
-  if (!file.ok()) return file.status();
+  FUSION_ASSIGN_OR_RETURN(File file, Open(path, &file_bytes));
   // The magic, two bytes of version, and the length of the header: two bytes, or four from version 2 on.
-  absl::StatusOr<std::string> begin = Read(path, file->get(), 8);
-  if (!begin.ok()) return begin.status();
-  if (absl::StartsWith(*begin, "PK"))
+  FUSION_ASSIGN_OR_RETURN(std::string begin, Read(path, file.get(), 8));
+  if (absl::StartsWith(begin, "PK"))
     return Wrong(path, "is an archive of arrays (.npz); save the one array with numpy.save");
-  if (!absl::StartsWith(*begin, kMagic) || begin->size() < 8)
+  if (!absl::StartsWith(begin, kMagic) || begin.size() < 8)
     return Wrong(path, "is no .npy file, as numpy.save writes it");
-  const int version = static_cast<unsigned char>((*begin)[6]);
+  const int version = static_cast<unsigned char>(begin[6]);
   if (version < 1 || version > 3)
     return Wrong(path, absl::StrCat("is of version ", version, " of the format; 1 to 3 are read"));
-  absl::StatusOr<std::string> length = Read(path, file->get(), version == 1 ? 2 : 4);
-  if (!length.ok()) return length.status();
+  FUSION_ASSIGN_OR_RETURN(std::string length, Read(path, file.get(), version == 1 ? 2 : 4));
   int64_t header_bytes = 0;
-  for (size_t i = length->size(); i-- > 0;)
-    header_bytes = header_bytes << 8 | static_cast<unsigned char>((*length)[i]);
+  for (size_t i = length.size(); i-- > 0;)
+    header_bytes = header_bytes << 8 | static_cast<unsigned char>(length[i]);
   NpyHeader header;
-  header.data_offset = static_cast<int64_t>(begin->size() + length->size()) + header_bytes;
+  header.data_offset = static_cast<int64_t>(begin.size() + length.size()) + header_bytes;
   if (header_bytes > kLongestHeader || header.data_offset > file_bytes)
     return Wrong(path, "is cut off, or no .npy file: it ends in the header");
-  absl::StatusOr<std::string> text = Read(path, file->get(), header_bytes);
-  if (!text.ok()) return text.status();
+  FUSION_ASSIGN_OR_RETURN(std::string text, Read(path, file.get(), header_bytes));
   bool records = false;
-  if (!HeaderText(*text).Read(&header, &records))
+  if (!HeaderText(text).Read(&header, &records))
     return Wrong(path, records ? "has records of several fields; save one field: a['name']"
                                : "has a header that numpy.save does not write");
   const int entry_bytes = EntryBytes(header.data_type);
@@ -287,12 +284,11 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(const std::string& path) {
 absl::StatusOr<std::string> ReadNpyEntries(const std::string& path, const NpyHeader& header,
                                            v1::DataType type) {
   int64_t file_bytes = 0;
-  absl::StatusOr<File> file = Open(path, &file_bytes);
-  if (!file.ok()) return file.status();
-  if (fseeko(file->get(), header.data_offset, SEEK_SET) != 0)
+  FUSION_ASSIGN_OR_RETURN(File file, Open(path, &file_bytes));
+  if (fseeko(file.get(), header.data_offset, SEEK_SET) != 0)
     return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)));
   const int64_t bytes = header.entries * EntryBytes(header.data_type);
-  absl::StatusOr<std::string> data = Read(path, file->get(), bytes);
+  absl::StatusOr<std::string> data = Read(path, file.get(), bytes);
   if (!data.ok()) return data.status();
   if (static_cast<int64_t>(data->size()) != bytes) return Wrong(path, "became shorter while it was read");
   const bool f64 = type == v1::F64;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/write_file.h"
 
 namespace fusion {
@@ -37,10 +38,10 @@ absl::Status CheckFolder(const std::string& directory, const char* first, const 
 absl::StatusOr<PlotPaths> Write(const std::string& directory, const char* first,
                                 const std::string& first_plot, const char* second,
                                 const std::string& second_plot) {
-  if (absl::Status status = CheckFolder(directory, first, second); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckFolder(directory, first, second));
   const fs::path one = fs::path(directory) / first, other = fs::path(directory) / second;
-  if (absl::Status status = WriteFile(one, first_plot); !status.ok()) return status;
-  if (absl::Status status = WriteFile(other, second_plot); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(WriteFile(one, first_plot));
+  FUSION_RETURN_IF_ERROR(WriteFile(other, second_plot));
   return PlotPaths{one.string(), other.string()};
 }
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "base/utf8.h"
 #include "client/api/graph_json.h"
 
@@ -119,27 +120,25 @@ std::string Excerpt(absl::string_view line, int column) {
 absl::StatusOr<SourceFile> ReadSource(const std::string& path, const std::vector<std::string>& sizes) {
   const std::string shown = path == "-" ? "<stdin>" : path;
   if (FindBadByte(shown)) return absl::InvalidArgumentError("the name of the file is not UTF-8");
-  absl::StatusOr<std::string> bytes = ReadBytes(path, shown);
-  if (!bytes.ok()) return bytes.status();
+  FUSION_ASSIGN_OR_RETURN(std::string bytes, ReadBytes(path, shown));
   SourceFile file;
   file.name = shown;
   file.source.set_file_name(shown);
-  if (absl::Status status = AddSizes(sizes, &file.source); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(AddSizes(sizes, &file.source));
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".pb") {
-    if (!file.source.mutable_graph()->ParseFromString(*bytes))
+    if (!file.source.mutable_graph()->ParseFromString(bytes))
       return absl::InvalidArgumentError(absl::StrCat(shown, ": is no serialised fusion.v1.Graph"));
     return file;
   }
-  if (std::optional<BadByte> bad = FindBadByte(*bytes)) return NotUtf8(shown, *bad);
+  if (std::optional<BadByte> bad = FindBadByte(bytes)) return NotUtf8(shown, *bad);
   if (extension == ".json") {
-    file.text = *bytes;
-    if (absl::Status status = ReadGraphJson(file.text, shown, file.source.mutable_graph()); !status.ok())
-      return status;
+    file.text = bytes;
+    FUSION_RETURN_IF_ERROR(ReadGraphJson(file.text, shown, file.source.mutable_graph()));
     return file;
   }
-  file.text = *bytes;
-  file.source.set_fuse(*std::move(bytes));
+  file.text = bytes;
+  file.source.set_fuse(std::move(bytes));
   return file;
 }
 

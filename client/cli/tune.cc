@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/invocation.h"
 #include "client/cli/option_checks.h"
 #include "client/cli/plot_files.h"
@@ -27,11 +28,11 @@ absl::StatusOr<std::unique_ptr<Client>> Open(const Invocation& invocation) {
 absl::StatusOr<v1::ListTuningsResponse> ReadTunings(Client& client, const std::string& program, int limit) {
   v1::ListTuningsResponse all;
   while (all.tunings_size() < limit) {
-    absl::StatusOr<v1::ListTuningsResponse> page =
-        client.ListTunings(program, std::min(limit - all.tunings_size(), 1000), all.next_page_token());
-    if (!page.ok()) return page.status();
-    all.set_next_page_token(page->next_page_token());
-    all.mutable_tunings()->MergeFrom(page->tunings());
+    FUSION_ASSIGN_OR_RETURN(
+        v1::ListTuningsResponse page,
+        client.ListTunings(program, std::min(limit - all.tunings_size(), 1000), all.next_page_token()));
+    all.set_next_page_token(page.next_page_token());
+    all.mutable_tunings()->MergeFrom(page.tunings());
     if (all.next_page_token().empty()) break;
   }
   return all;
@@ -42,10 +43,9 @@ absl::StatusOr<std::string> TuningName(Client& client, const std::string& given)
   constexpr int kMostLooked = 100'000;
   if (absl::StartsWith(given, "tunings/")) return given;
   if (!absl::StrContains(given, '/')) return absl::StrCat("tunings/", given);
-  absl::StatusOr<v1::ListTuningsResponse> all = ReadTunings(client, "", kMostLooked);
-  if (!all.ok()) return all.status();
+  FUSION_ASSIGN_OR_RETURN(v1::ListTuningsResponse all, ReadTunings(client, "", kMostLooked));
   std::vector<const v1::Tuning*> found;
-  for (const v1::Tuning& tuning : all->tunings())
+  for (const v1::Tuning& tuning : all.tunings())
     if (SectionText(tuning.declaration()) == given) found.push_back(&tuning);
   if (found.size() == 1) return found[0]->name();
   if (found.empty())
@@ -65,11 +65,9 @@ struct OpenTuning {
   std::string name;
 };
 absl::StatusOr<OpenTuning> Find(const Invocation& invocation, const std::string& given) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
-  if (!client.ok()) return client.status();
-  absl::StatusOr<std::string> name = TuningName(**client, given);
-  if (!name.ok()) return name.status();
-  return OpenTuning{*std::move(client), *std::move(name)};
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Open(invocation));
+  FUSION_ASSIGN_OR_RETURN(std::string name, TuningName(*client, given));
+  return OpenTuning{std::move(client), std::move(name)};
 }
 
 ExitCode List(const Invocation& invocation, const std::string& program, int limit) {
@@ -157,10 +155,9 @@ absl::StatusOr<std::vector<v1::StoredTuningReport>> ReadReports(Client& client, 
   std::vector<v1::StoredTuningReport> reports;
   std::string token;
   do {
-    absl::StatusOr<v1::ListTuningReportsResponse> page = client.ListTuningReports(name, kPage, token);
-    if (!page.ok()) return page.status();
-    for (v1::StoredTuningReport& report : *page->mutable_reports()) reports.push_back(std::move(report));
-    token = page->next_page_token();
+    FUSION_ASSIGN_OR_RETURN(v1::ListTuningReportsResponse page, client.ListTuningReports(name, kPage, token));
+    for (v1::StoredTuningReport& report : *page.mutable_reports()) reports.push_back(std::move(report));
+    token = page.next_page_token();
   } while (!token.empty());
   return reports;
 }

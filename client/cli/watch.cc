@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "client/api/embedded.h"
 #include "client/cli/artifact_folder.h"
 #include "client/cli/progress.h"
@@ -65,11 +66,9 @@ int64_t Ranked(const v1::JobResult& result) {
 absl::StatusOr<std::string> Export(Client* client, const v1::Job& job, const WatchOptions& options) {
   if (Ranked(job.result()) == 0) return "";
   const std::string folder = options.output.empty() ? DefaultFolder(job) : options.output;
-  absl::StatusOr<v1::Artifact> artifact = client->DownloadArtifact(job.name(), 1);
-  if (!artifact.ok()) return artifact.status();
+  FUSION_ASSIGN_OR_RETURN(v1::Artifact artifact, client->DownloadArtifact(job.name(), 1));
   const std::string report = JsonText(SubmitJson(job, folder));
-  if (absl::Status status = WriteArtifact(*artifact, report, folder, options.force); !status.ok())
-    return status;
+  FUSION_RETURN_IF_ERROR(WriteArtifact(artifact, report, folder, options.force));
   return folder;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -56,9 +57,8 @@ absl::StatusOr<std::string> ServerAddress(const ConnectionOptions& options) {
   std::string address = options.server;
   if (address.empty()) address = Environment("FUSION_SERVER");
   if (address.empty()) {
-    absl::StatusOr<std::string> configured = Configured("server");
-    if (!configured.ok()) return configured.status();
-    address = *configured;
+    FUSION_ASSIGN_OR_RETURN(std::string configured, Configured("server"));
+    address = configured;
   }
   return address == "embedded" ? "" : address;
 }
@@ -72,9 +72,8 @@ absl::StatusOr<ClientCredentials> CredentialsOf(const ConnectionOptions& options
     // A token of the command line is not shown together with somebody's configured certificate.
     const bool identity = value != &credentials.authorities;
     if (!value->empty() || (identity && !options.token_file.empty())) continue;
-    absl::StatusOr<std::string> configured = Configured(key);
-    if (!configured.ok()) return configured.status();
-    *value = *configured;
+    FUSION_ASSIGN_OR_RETURN(std::string configured, Configured(key));
+    *value = configured;
   }
   std::string token_file = options.token_file;
   // Nor is a certificate of the command line with a token from elsewhere, which would decide.
@@ -82,14 +81,12 @@ absl::StatusOr<ClientCredentials> CredentialsOf(const ConnectionOptions& options
   if (token_file.empty()) {
     credentials.token = Environment("FUSION_TOKEN");
     if (!credentials.token.empty()) return credentials;
-    absl::StatusOr<std::string> configured = Configured("token_file");
-    if (!configured.ok()) return configured.status();
-    token_file = *configured;
+    FUSION_ASSIGN_OR_RETURN(std::string configured, Configured("token_file"));
+    token_file = configured;
   }
   if (token_file.empty()) return credentials;
-  absl::StatusOr<std::string> token = ReadTokenFile(token_file);
-  if (!token.ok()) return token.status();
-  credentials.token = *token;
+  FUSION_ASSIGN_OR_RETURN(std::string token, ReadTokenFile(token_file));
+  credentials.token = token;
   return credentials;
 }
 

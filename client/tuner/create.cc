@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "client/config/configuration.h"
 #include "client/tuner/fusion_tuner.h"
 #include "client/tuner/grpc_link.h"
@@ -101,12 +102,10 @@ absl::Status UseEmbedded(const fusion_tuner_options& options, TunerSettings& set
 }
 
 absl::Status UseRemote(const std::string& address, TunerSettings& settings) {
-  absl::StatusOr<fusion::ClientCredentials> credentials = fusion::CredentialsOf({.server = address});
-  if (!credentials.ok()) return credentials.status();
-  credentials->reload = true;
-  absl::StatusOr<TuneDialer> dial = DialServer(address, *credentials);
-  if (!dial.ok()) return dial.status();
-  settings.dial = *std::move(dial);
+  FUSION_ASSIGN_OR_RETURN(fusion::ClientCredentials credentials, fusion::CredentialsOf({.server = address}));
+  credentials.reload = true;
+  FUSION_ASSIGN_OR_RETURN(TuneDialer dial, DialServer(address, credentials));
+  settings.dial = std::move(dial);
   settings.server = absl::StrCat("the server at ", address);
   return absl::OkStatus();
 }
@@ -116,7 +115,7 @@ absl::StatusOr<Tuner*> Create(const fusion_tuner_options& options) {
     return absl::FailedPreconditionError(
         "this process was forked from one that has a tuner, whose threads are missing here: create the tuner "
         "after exec");
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckOptions(options));
   TunerSettings settings;
   settings.program = TextOr(options.program, NameOfExecutable());
   settings.device_class = TextOr(options.device_class, ProcessorClass());
@@ -130,11 +129,10 @@ absl::StatusOr<Tuner*> Create(const fusion_tuner_options& options) {
     settings.notice = [](const std::string& line) {
       std::fprintf(stderr, "fusion tuner: %s\n", line.c_str());
     };
-  absl::StatusOr<std::string> address = fusion::ServerAddress({.server = TextOr(options.server, "")});
-  if (!address.ok()) return address.status();
+  FUSION_ASSIGN_OR_RETURN(std::string address, fusion::ServerAddress({.server = TextOr(options.server, "")}));
   std::shared_ptr<void> server_in_process;
   absl::Status status =
-      address->empty() ? UseEmbedded(options, settings, server_in_process) : UseRemote(*address, settings);
+      address.empty() ? UseEmbedded(options, settings, server_in_process) : UseRemote(address, settings);
   if (!status.ok()) return status;
   return new Tuner(std::move(settings), std::move(server_in_process));
 }

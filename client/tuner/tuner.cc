@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/similar_name.h"
+#include "base/status_macros.h"
 #include "client/tuner/clock.h"
 #include "client/tuner/process.h"
 
@@ -80,7 +81,7 @@ absl::Status Tuner::CheckParameter(const v1::TuningParameter& declaration) const
 }
 
 absl::StatusOr<Parameter*> Tuner::AddParameter(v1::TuningParameter declaration) {
-  if (absl::Status status = CheckParameter(declaration); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckParameter(declaration));
   std::lock_guard lock(mutex_);
   parameters_.push_back(std::make_unique<Parameter>());
   parameters_.back()->tuner = this;
@@ -97,7 +98,7 @@ absl::Status Tuner::ChangeParameter(Parameter& parameter,
                                                       " already: say this before it is added"));
   v1::TuningParameter changed = parameter.declaration;
   change(changed);
-  if (absl::Status status = CheckParameter(changed); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckParameter(changed));
   parameter.declaration = std::move(changed);
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "db/store/log_check.h"
 #include "db/store/migrations.h"
 #include "db/store/sqlite_database.h"
@@ -52,25 +53,23 @@ absl::Status Findings(Database& database, std::vector<std::string>* findings) {
 
 absl::StatusOr<DatabaseFacts> Check(Database& database) {
   DatabaseFacts facts;
-  absl::StatusOr<int64_t> version = CheckSchemaVersion(database, EmbeddedMigrations());
-  if (!version.ok()) return version.status();
-  if (*version == 0)
+  FUSION_ASSIGN_OR_RETURN(int64_t version, CheckSchemaVersion(database, EmbeddedMigrations()));
+  if (version == 0)
     return absl::FailedPreconditionError(
         absl::StrCat("store ", database.path(), ": the file is empty, and no database of this program"));
-  facts.schema_version = *version;
+  facts.schema_version = version;
   std::vector<std::string> findings;
-  if (absl::Status read = Findings(database, &findings); !read.ok()) return read;
+  FUSION_RETURN_IF_ERROR(Findings(database, &findings));
   if (!findings.empty())
     return absl::DataLossError(absl::StrCat("store ", database.path(), " is damaged; restore a backup\n  ",
                                             absl::StrJoin(findings, "\n  ")));
-  absl::StatusOr<int64_t> jobs = database.Integer("SELECT count(*) FROM jobs");
-  if (!jobs.ok()) return jobs.status();
-  facts.jobs = *jobs;
+  FUSION_ASSIGN_OR_RETURN(int64_t jobs, database.Integer("SELECT count(*) FROM jobs"));
+  facts.jobs = jobs;
   // Not the file's size: beside a server the latest pages are in its log.
-  absl::StatusOr<int64_t> bytes =
-      database.Integer("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
-  if (!bytes.ok()) return bytes.status();
-  facts.bytes = *bytes;
+  FUSION_ASSIGN_OR_RETURN(
+      int64_t bytes,
+      database.Integer("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"));
+  facts.bytes = bytes;
   return facts;
 }
 
@@ -113,7 +112,7 @@ absl::Status KeepOld(const std::string& path, const std::string& kept) {
     const std::string log = absl::StrCat(path, suffix);
     std::error_code error;
     if (!std::filesystem::exists(log, error)) continue;
-    if (absl::Status moved = Rename(log, absl::StrCat(kept, suffix)); !moved.ok()) return moved;
+    FUSION_RETURN_IF_ERROR(Rename(log, absl::StrCat(kept, suffix)));
   }
   return absl::OkStatus();
 }
@@ -135,10 +134,9 @@ bool ClosedInOrder(const std::string& path) {
 }
 
 absl::StatusOr<DatabaseFacts> CheckDatabase(const std::string& path) {
-  if (absl::Status log = CheckLogAtRest(path); !log.ok()) return log;
-  absl::StatusOr<std::unique_ptr<Database>> database = OpenExisting(path);
-  if (!database.ok()) return database.status();
-  return Check(**database);
+  FUSION_RETURN_IF_ERROR(CheckLogAtRest(path));
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, OpenExisting(path));
+  return Check(*database);
 }
 
 absl::StatusOr<DatabaseFacts> BackUpDatabase(const std::string& path, const std::string& output) {
@@ -147,11 +145,9 @@ absl::StatusOr<DatabaseFacts> BackUpDatabase(const std::string& path, const std:
     return absl::AlreadyExistsError(absl::StrCat("backup: ", output, " exists; name a new file"));
   const absl::Status log = CheckLogAtRest(path);  // before SQLite leaves out what is damaged
   {
-    absl::StatusOr<std::unique_ptr<Database>> database = OpenExisting(path);
-    if (!database.ok()) return database.status();
-    absl::StatusOr<int64_t> version = CheckSchemaVersion(**database, EmbeddedMigrations());
-    if (!version.ok()) return version.status();
-    if (absl::Status written = WriteBackup(**database, output); !written.ok()) return written;
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, OpenExisting(path));
+    FUSION_ASSIGN_OR_RETURN(int64_t version, CheckSchemaVersion(*database, EmbeddedMigrations()));
+    FUSION_RETURN_IF_ERROR(WriteBackup(*database, output));
   }
   if (absl::IsDataLoss(log))
     return absl::DataLossError(
@@ -174,17 +170,14 @@ absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& input, const
   std::error_code error;
   if (std::filesystem::equivalent(input, path, error))
     return absl::InvalidArgumentError(absl::StrCat(input, " is the database itself; name a backup"));
-  absl::StatusOr<std::unique_ptr<StoreLock>> lock = StoreLock::Acquire(path + ".lock");
-  if (!lock.ok()) return lock.status();
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<StoreLock> lock, StoreLock::Acquire(path + ".lock"));
 
   RestoredDatabase restored;
   const std::string fresh = absl::StrCat(path, ".restored");
   {
-    absl::StatusOr<std::unique_ptr<Database>> source = OpenExisting(input);
-    if (!source.ok()) return source.status();
-    absl::StatusOr<int64_t> version = CheckSchemaVersion(**source, EmbeddedMigrations());
-    if (!version.ok()) return version.status();
-    if (absl::Status written = WriteBackup(**source, fresh); !written.ok()) return written;
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> source, OpenExisting(input));
+    FUSION_ASSIGN_OR_RETURN(int64_t version, CheckSchemaVersion(*source, EmbeddedMigrations()));
+    FUSION_RETURN_IF_ERROR(WriteBackup(*source, fresh));
   }
   absl::StatusOr<DatabaseFacts> facts = CheckDatabase(fresh);
   absl::Status status = facts.status();

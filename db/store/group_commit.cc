@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status_macros.h"
+
 namespace fusion {
 namespace {
 
@@ -104,7 +106,7 @@ GroupCommit::Group GroupCommit::Commit() {
 absl::Status GroupCommit::CommitAlone(const Change& change) {
   Transaction transaction(*database_);
   if (!transaction.status().ok()) return transaction.status();
-  if (absl::Status status = change(*database_); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(change(*database_));
   return transaction.Commit();
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -44,20 +45,19 @@ absl::Status SyncFile(const std::string& path) {
 absl::StatusOr<int64_t> CheckSchemaVersion(Database& database, const std::vector<Migration>& migrations) {
   absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
   if (!version.ok()) return version.status();
-  absl::StatusOr<int64_t> application = database.Integer("PRAGMA application_id");
-  if (!application.ok()) return application.status();
-  absl::StatusOr<int64_t> tables = database.Integer("SELECT count(*) FROM sqlite_schema");
-  if (!tables.ok()) return tables.status();
+  FUSION_ASSIGN_OR_RETURN(int64_t application, database.Integer("PRAGMA application_id"));
+  FUSION_ASSIGN_OR_RETURN(int64_t tables, database.Integer("SELECT count(*) FROM sqlite_schema"));
 
-  const bool empty = *version == 0 && *application == 0 && *tables == 0;
+  const bool empty = *version == 0 && application == 0 && tables == 0;
   // Page 1 may be damaged where SQLite does not look.
-  absl::StatusOr<int64_t> ours = database.Integer(
-      "SELECT count(*) FROM sqlite_schema WHERE name IN ('jobs', 'tasks', 'job_events', 'blobs')");
-  if (!ours.ok()) return ours.status();
-  if (*ours == 4 && (*application != kApplicationId || *version <= 0 || *version > kMostVersions))
+  FUSION_ASSIGN_OR_RETURN(
+      int64_t ours,
+      database.Integer(
+          "SELECT count(*) FROM sqlite_schema WHERE name IN ('jobs', 'tasks', 'job_events', 'blobs')"));
+  if (ours == 4 && (application != kApplicationId || *version <= 0 || *version > kMostVersions))
     return absl::DataLossError(absl::StrCat("store ", database.path(),
                                             ": the file is damaged: its header is not that of its tables"));
-  if (!empty && *application != kApplicationId) {
+  if (!empty && application != kApplicationId) {
     return absl::FailedPreconditionError(absl::StrCat(
         "store ", database.path(), ": the file is the database of another program; name another file"));
   }
@@ -72,13 +72,12 @@ absl::StatusOr<int64_t> CheckSchemaVersion(Database& database, const std::vector
 }
 
 absl::Status Migrate(Database& database, const std::vector<Migration>& migrations) {
-  absl::StatusOr<int64_t> version = CheckSchemaVersion(database, migrations);
-  if (!version.ok()) return version.status();
-  if (*version > 0 && *version < static_cast<int64_t>(migrations.size())) {
-    absl::Status backup = WriteBackup(database, absl::StrCat(database.path(), ".v", *version, ".backup"));
+  FUSION_ASSIGN_OR_RETURN(int64_t version, CheckSchemaVersion(database, migrations));
+  if (version > 0 && version < static_cast<int64_t>(migrations.size())) {
+    absl::Status backup = WriteBackup(database, absl::StrCat(database.path(), ".v", version, ".backup"));
     if (!backup.ok()) return backup;
   }
-  for (size_t i = *version; i < migrations.size(); ++i) {
+  for (size_t i = version; i < migrations.size(); ++i) {
     absl::Status applied = Apply(database, migrations[i], i + 1);
     if (!applied.ok()) return applied;
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -90,13 +91,12 @@ absl::StatusOr<JobTraceRecord> SqliteStore::JobTrace(const std::string& job) {
   JobTraceRecord trace;
   {
     Statement query = reader->Query("SELECT traceparent FROM jobs WHERE id = ?1", job);
-    absl::StatusOr<bool> row = query.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::NotFoundError(absl::StrCat("there is no job ", job));
+    FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+    if (!row) return absl::NotFoundError(absl::StrCat("there is no job ", job));
     trace.traceparent = query.Text(0);
   }
-  if (absl::Status read = ReadStages(*reader, job, &trace.stages); !read.ok()) return read;
-  if (absl::Status read = ReadTasks(*reader, job, &trace.tasks); !read.ok()) return read;
+  FUSION_RETURN_IF_ERROR(ReadStages(*reader, job, &trace.stages));
+  FUSION_RETURN_IF_ERROR(ReadTasks(*reader, job, &trace.tasks));
   return trace;
 }
 
@@ -149,11 +149,11 @@ absl::StatusOr<std::vector<AttemptRecord>> SqliteStore::EndsAfter(int64_t ended_
 
 absl::StatusOr<std::pair<int64_t, int64_t>> SqliteStore::LastAttempts() {
   Reader reader(*this);
-  absl::StatusOr<int64_t> claim = reader->Integer("SELECT coalesce(max(number), 0) FROM task_attempts");
-  if (!claim.ok()) return claim.status();
-  absl::StatusOr<int64_t> end = reader->Integer("SELECT coalesce(max(ended_order), 0) FROM task_attempts");
-  if (!end.ok()) return end.status();
-  return std::make_pair(*claim, *end);
+  FUSION_ASSIGN_OR_RETURN(int64_t claim,
+                          reader->Integer("SELECT coalesce(max(number), 0) FROM task_attempts"));
+  FUSION_ASSIGN_OR_RETURN(int64_t end,
+                          reader->Integer("SELECT coalesce(max(ended_order), 0) FROM task_attempts"));
+  return std::make_pair(claim, end);
 }
 
 }  // namespace fusion

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -61,12 +62,12 @@ absl::StatusOr<BuildCacheTrim> SqliteStore::TrimBuildCache(int64_t max_bytes, Ti
   BuildCacheTrim trim;
   {
     Reader reader(*this);
-    if (absl::Status counted = CountCache(*reader, &trim); !counted.ok()) return counted;
+    FUSION_RETURN_IF_ERROR(CountCache(*reader, &trim));
     if (trim.bytes <= max_bytes) return trim;
   }
   return Write([&](Database& database) -> absl::StatusOr<BuildCacheTrim> {
     BuildCacheTrim done;
-    if (absl::Status counted = CountCache(database, &done); !counted.ok()) return counted;
+    FUSION_RETURN_IF_ERROR(CountCache(database, &done));
     std::vector<std::pair<std::string, int64_t>> unused;
     {
       // A blob without a build may be one whose build is about to be reported.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -12,9 +13,8 @@ namespace {
 // The bytes as they are stored, whatever they are. NOT_FOUND.
 absl::StatusOr<std::string> SelectBlob(Database& database, const std::string& digest) {
   Statement query = database.Query("SELECT data FROM blobs WHERE digest = ?1", digest);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::NotFoundError(absl::StrCat("there is no blob ", digest));
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return absl::NotFoundError(absl::StrCat("there is no blob ", digest));
   return query.Text(0);
 }
 
@@ -32,7 +32,7 @@ absl::StatusOr<bool> ForgetDamaged(Database& database, const std::string& digest
         "AND key IN (SELECT key FROM builds WHERE binary_digest = ?1))",
         "DELETE FROM builds WHERE binary_digest = ?1",
         "DELETE FROM blobs WHERE digest = ?1 AND digest NOT IN (SELECT digest FROM artifacts)"}) {
-    if (absl::Status removed = database.Query(sql, digest).Run(); !removed.ok()) return removed;
+    FUSION_RETURN_IF_ERROR(database.Query(sql, digest).Run());
   }
   return database.changes() > 0;
 }
@@ -47,9 +47,8 @@ absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& databa
         "SELECT outcome, binary_digest, seconds, created_micros, log FROM builds WHERE key = ?1 "
         "AND (binary_digest = '' OR binary_digest IN (SELECT digest FROM blobs))",
         key);
-    absl::StatusOr<bool> row = query.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) continue;
+    FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+    if (!row) continue;
     builds[key] = BuildRecord{.key = key,
                               .outcome = query.Text(0),
                               .binary_digest = query.Text(1),
@@ -119,12 +118,10 @@ absl::StatusOr<std::string> SqliteStore::GetBlob(const std::string& digest) {
   };
   const absl::StatusOr<Found> found = Write([&](Database& database) -> absl::StatusOr<Found> {
     // Read again: meanwhile somebody may have stored it anew.
-    absl::StatusOr<std::string> data = SelectBlob(database, digest);
-    if (!data.ok()) return data.status();
-    if (HasDigest(*data, digest)) return Found{.good = *std::move(data)};
-    absl::StatusOr<bool> removed = ForgetDamaged(database, digest);
-    if (!removed.ok()) return removed.status();
-    return Found{.removed = *removed};
+    FUSION_ASSIGN_OR_RETURN(std::string data, SelectBlob(database, digest));
+    if (HasDigest(data, digest)) return Found{.good = std::move(data)};
+    FUSION_ASSIGN_OR_RETURN(bool removed, ForgetDamaged(database, digest));
+    return Found{.removed = removed};
   });
   const std::string damage =
       absl::StrCat("store ", path_, ": the bytes of blob ", digest, " do not match their digest");
@@ -162,9 +159,8 @@ absl::Status SqliteStore::PutArtifact(const std::string& job, int rank, const st
 absl::StatusOr<std::string> SqliteStore::GetArtifact(const std::string& job, int rank) {
   Reader reader(*this);
   Statement query = reader->Query("SELECT digest FROM artifacts WHERE job = ?1 AND rank = ?2", job, rank);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::NotFoundError(absl::StrCat("job ", job, " has no artifact of rank ", rank));
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return absl::NotFoundError(absl::StrCat("job ", job, " has no artifact of rank ", rank));
   return query.Text(0);
 }
 

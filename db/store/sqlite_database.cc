@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -128,9 +129,8 @@ absl::Status Database::Execute(const std::string& sql) {
 
 absl::StatusOr<int64_t> Database::Integer(const std::string& sql) {
   Statement statement = Query(sql);
-  absl::StatusOr<bool> row = statement.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::InternalError(absl::StrCat("no row from '", sql, "'"));
+  FUSION_ASSIGN_OR_RETURN(bool row, statement.Step());
+  if (!row) return absl::InternalError(absl::StrCat("no row from '", sql, "'"));
   return statement.Int(0);
 }
 
@@ -140,18 +140,18 @@ int64_t Database::last_row_number() const { return sqlite3_last_insert_rowid(con
 bool Database::in_transaction() const { return sqlite3_get_autocommit(connection_) == 0; }
 
 absl::Status Database::CopyTo(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Database>> copy = Open(path, Mode::kReadWrite, std::chrono::seconds(5));
-  if (!copy.ok()) return copy.status();
-  sqlite3_backup* backup = sqlite3_backup_init((*copy)->connection_, "main", connection_, "main");
-  if (backup == nullptr) return (*copy)->Error(sqlite3_errcode((*copy)->connection_), "copying");
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> copy,
+                          Open(path, Mode::kReadWrite, std::chrono::seconds(5)));
+  sqlite3_backup* backup = sqlite3_backup_init(copy->connection_, "main", connection_, "main");
+  if (backup == nullptr) return copy->Error(sqlite3_errcode(copy->connection_), "copying");
   const int code = sqlite3_backup_step(backup, -1);
   sqlite3_backup_finish(backup);
   // SQLite leaves every error with the copy. The copy was empty, so only the source can be damaged, locked or
   // unreadable.
   if (code != SQLITE_DONE)
-    return IsOfReading(code) ? Error(code, "copying it") : (*copy)->Error(code, "copying");
+    return IsOfReading(code) ? Error(code, "copying it") : copy->Error(code, "copying");
   // The copy is one file, without a write-ahead log beside it.
-  return (*copy)->Execute("PRAGMA journal_mode = DELETE");
+  return copy->Execute("PRAGMA journal_mode = DELETE");
 }
 
 void Database::WatchLog(int most) {

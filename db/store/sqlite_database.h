@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "db/store/records.h"
 
 struct sqlite3;
@@ -45,9 +46,8 @@ class Statement {
   template <typename Row>
   absl::Status ForEach(Row&& row) {
     while (true) {
-      absl::StatusOr<bool> more = Step();
-      if (!more.ok()) return more.status();
-      if (!*more) return absl::OkStatus();
+      FUSION_ASSIGN_OR_RETURN(bool more, Step());
+      if (!more) return absl::OkStatus();
       row();
     }
   }

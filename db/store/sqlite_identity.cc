@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -25,9 +26,8 @@ TokenRecord ReadToken(const Statement& row) {
 
 absl::StatusOr<TokenRecord> FindToken(Database& database, const std::string& id) {
   Statement query = database.Query(absl::StrCat("SELECT ", kTokenColumns, " FROM tokens WHERE id = ?1"), id);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::NotFoundError(absl::StrCat("there is no token ", id));
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return absl::NotFoundError(absl::StrCat("there is no token ", id));
   return ReadToken(query);
 }
 

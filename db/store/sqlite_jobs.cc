@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -63,9 +64,8 @@ absl::Status NoSuchJob(const std::string& id) {
 absl::StatusOr<JobRecord> FindJob(Database& database, const char* column, const std::string& value) {
   Statement query =
       database.Query(absl::StrCat("SELECT ", kJobColumns, " FROM jobs WHERE ", column, " = ?1"), value);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return NoSuchJob(value);
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return NoSuchJob(value);
   return ReadJob(query);
 }
 
@@ -74,9 +74,8 @@ absl::StatusOr<int64_t> InsertEvent(Database& database, const std::string& job, 
   int64_t sequence = 1;
   {
     Statement last = database.Query("SELECT max(sequence) FROM job_events WHERE job = ?1", job);
-    absl::StatusOr<bool> row = last.Step();
-    if (!row.ok()) return row.status();
-    if (*row) sequence = last.Int(0) + 1;  // NULL reads as 0
+    FUSION_ASSIGN_OR_RETURN(bool row, last.Step());
+    if (row) sequence = last.Int(0) + 1;  // NULL reads as 0
   }
   absl::Status inserted =
       database
@@ -173,7 +172,7 @@ absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestam
                     Bytes{record.result}, record.user, record.priority, record.queue_limit.count())
                 .Run();
         if (!inserted.ok()) return inserted;
-        if (absl::Status traced = SetTraceParent(database, record); !traced.ok()) return traced;
+        FUSION_RETURN_IF_ERROR(SetTraceParent(database, record));
         return created;
       },
       Urgency::kUrgent);
@@ -203,9 +202,8 @@ absl::StatusOr<JobPage> SqliteStore::ListJobsOf(const std::string& user, int pag
 absl::StatusOr<JobRecord> SqliteStore::UpdateJob(const std::string& id, const JobUpdate& update,
                                                  Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<JobRecord> {
-    absl::StatusOr<JobRecord> found = FindJob(database, "id", id);
-    if (!found.ok()) return found.status();
-    JobRecord job = *std::move(found);
+    FUSION_ASSIGN_OR_RETURN(JobRecord found, FindJob(database, "id", id));
+    JobRecord job = std::move(found);
     if (IsTerminal(job.state)) {
       return absl::FailedPreconditionError(
           absl::StrCat("job ", id, " has ended as ", JobStateName(job.state), " and changes no more"));
@@ -234,8 +232,7 @@ absl::StatusOr<JobRecord> SqliteStore::UpdateJob(const std::string& id, const Jo
             .Run();
     if (!updated.ok()) return updated;
     if (update.event.has_value()) {
-      absl::StatusOr<int64_t> sequence = InsertEvent(database, id, *update.event, now);
-      if (!sequence.ok()) return sequence.status();
+      FUSION_ASSIGN_OR_RETURN(int64_t sequence, InsertEvent(database, id, *update.event, now));
     }
     return job;
   });
@@ -256,10 +253,11 @@ absl::Status SqliteStore::PutTimesUsed(const std::map<std::string, std::chrono::
     for (const auto& [job, time] : used) {
       absl::Status put =
           database
-              .Query("INSERT INTO job_times (job, used_micros) SELECT id, ?2 FROM jobs WHERE id = ?1 "
-                     "AND state IN ('QUEUED', 'RUNNING') "
-                     "ON CONFLICT (job) DO UPDATE SET used_micros = excluded.used_micros",
-                     job, static_cast<int64_t>(time.count()))
+              .Query(
+                  "INSERT INTO job_times (job, used_micros) SELECT id, ?2 FROM jobs WHERE id = ?1 "
+                  "AND state IN ('QUEUED', 'RUNNING') "
+                  "ON CONFLICT (job) DO UPDATE SET used_micros = excluded.used_micros",
+                  job, static_cast<int64_t>(time.count()))
               .Run();
       if (!put.ok()) return put;
     }
@@ -270,9 +268,8 @@ absl::Status SqliteStore::PutTimesUsed(const std::map<std::string, std::chrono::
 absl::StatusOr<std::chrono::microseconds> SqliteStore::TimeUsed(const std::string& job) {
   Reader reader(*this);
   Statement query = reader->Query("SELECT used_micros FROM job_times WHERE job = ?1", job);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  return std::chrono::microseconds(*row ? query.Int(0) : 0);
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  return std::chrono::microseconds(row ? query.Int(0) : 0);
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendEvent(const std::string& job, const std::string& event,
@@ -280,9 +277,8 @@ absl::StatusOr<int64_t> SqliteStore::AppendEvent(const std::string& job, const s
   return Write([&](Database& database) -> absl::StatusOr<int64_t> {
     {
       Statement query = database.Query("SELECT 1 FROM jobs WHERE id = ?1", job);
-      absl::StatusOr<bool> exists = query.Step();
-      if (!exists.ok()) return exists.status();
-      if (!*exists) return NoSuchJob(job);
+      FUSION_ASSIGN_OR_RETURN(bool exists, query.Step());
+      if (!exists) return NoSuchJob(job);
     }
     return InsertEvent(database, job, event, now);
   });
@@ -293,9 +289,8 @@ absl::StatusOr<std::vector<EventRecord>> SqliteStore::EventsAfter(const std::str
   Reader reader(*this);
   {
     Statement query = reader->Query("SELECT 1 FROM jobs WHERE id = ?1", job);
-    absl::StatusOr<bool> exists = query.Step();
-    if (!exists.ok()) return exists.status();
-    if (!*exists) return NoSuchJob(job);
+    FUSION_ASSIGN_OR_RETURN(bool exists, query.Step());
+    if (!exists) return NoSuchJob(job);
   }
   std::vector<EventRecord> events;
   Statement query = reader->Query(

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -163,9 +164,8 @@ absl::Status SqliteStore::UpdateModelStatistics(const ModelStatisticsKey& key,
                                                 const std::function<std::string(const std::string&)>& change,
                                                 Timestamp now) {
   return Write([&](Database& database) -> absl::Status {
-    absl::StatusOr<std::string> present = ReadModelStatistics(database, key);
-    if (!present.ok()) return present.status();
-    const std::string changed = change(*present);
+    FUSION_ASSIGN_OR_RETURN(std::string present, ReadModelStatistics(database, key));
+    const std::string changed = change(present);
     return database
         .Query(
             "INSERT OR REPLACE INTO model_statistics (device_class, cache, model_version, statistics, "

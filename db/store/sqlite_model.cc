@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -26,7 +27,7 @@ absl::StatusOr<ForgottenModel> SqliteStore::ForgetModel(const std::string& devic
         {"DELETE FROM model_statistics WHERE ?1 = '' OR device_class = ?1", &forgotten.statistics},
         {"DELETE FROM routine_tables WHERE ?1 = '' OR device_class = ?1", &forgotten.routine_tables}};
     for (const auto& [sql, count] : tables) {
-      if (absl::Status deleted = database.Query(sql, device_class).Run(); !deleted.ok()) return deleted;
+      FUSION_RETURN_IF_ERROR(database.Query(sql, device_class).Run());
       *count = database.changes();
     }
     return forgotten;

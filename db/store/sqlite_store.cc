@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "db/store/log_check.h"
 #include "db/store/migrations.h"
 
@@ -23,9 +24,8 @@ constexpr int kMostLogPages = 64 << 10;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, const StoreOptions& options) {
-  absl::StatusOr<std::unique_ptr<SqliteStore>> store = SqliteStore::Open(path, options);
-  if (!store.ok()) return store.status();
-  return std::unique_ptr<Store>(*std::move(store));
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<SqliteStore> store, SqliteStore::Open(path, options));
+  return std::unique_ptr<Store>(std::move(store));
 }
 
 absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path,
@@ -37,16 +37,14 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
     return absl::InvalidArgumentError("the store needs at least one reading connection");
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, options));
   if (options.exclusive) {
-    absl::StatusOr<std::unique_ptr<StoreLock>> lock = StoreLock::Acquire(path + ".lock");
-    if (!lock.ok()) return lock.status();
-    store->lock_ = *std::move(lock);
-    if (absl::Status files = store->CheckFiles(); !files.ok()) return files;
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<StoreLock> lock, StoreLock::Acquire(path + ".lock"));
+    store->lock_ = std::move(lock);
+    FUSION_RETURN_IF_ERROR(store->CheckFiles());
   }
 
-  absl::StatusOr<std::unique_ptr<Database>> writer =
-      Database::Open(path, Database::Mode::kReadWrite, options.busy_timeout);
-  if (!writer.ok()) return writer.status();
-  store->writer_ = *std::move(writer);
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> writer,
+                          Database::Open(path, Database::Mode::kReadWrite, options.busy_timeout));
+  store->writer_ = std::move(writer);
   // synchronous = FULL: a transaction that returned is on the disk even when the power fails.
   // temp_store: what SQLite keeps to undo one statement would else be a file on the disk, for every
   // transaction anew.
@@ -57,35 +55,31 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
                                            kWriterCacheKibibytes));
   if (!prepared.ok()) return prepared;
   if (options.max_bytes > 0) {
-    absl::StatusOr<int64_t> page_bytes = store->writer_->Integer("PRAGMA page_size");
-    if (!page_bytes.ok()) return page_bytes.status();
+    FUSION_ASSIGN_OR_RETURN(int64_t page_bytes, store->writer_->Integer("PRAGMA page_size"));
     prepared = store->writer_->Execute(
-        absl::StrCat("PRAGMA max_page_count = ", std::max<int64_t>(1, options.max_bytes / *page_bytes)));
+        absl::StrCat("PRAGMA max_page_count = ", std::max<int64_t>(1, options.max_bytes / page_bytes)));
     if (!prepared.ok()) return prepared;
   }
-  if (absl::Status sound = store->QuickCheck(); !sound.ok()) return sound;
+  FUSION_RETURN_IF_ERROR(store->QuickCheck());
   prepared = Migrate(*store->writer_, EmbeddedMigrations());
   if (!prepared.ok()) return prepared;
 
   store->writes_.Open(store->writer_.get());
   store->writer_->WatchLog(kMostLogPages);
-  absl::StatusOr<std::unique_ptr<Database>> checkpointer =
-      Database::Open(path, Database::Mode::kReadWrite, options.busy_timeout);
-  if (!checkpointer.ok()) return checkpointer.status();
-  store->checkpointer_ = *std::move(checkpointer);
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> checkpointer,
+                          Database::Open(path, Database::Mode::kReadWrite, options.busy_timeout));
+  store->checkpointer_ = std::move(checkpointer);
   store->writeback_ = std::make_unique<FileWriteback>(path);
   // It never commits anything; this is how it synchronises.
   prepared = store->checkpointer_->Execute("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
   if (!prepared.ok()) return prepared;
 
   for (int i = 0; i < options.readers; ++i) {
-    absl::StatusOr<std::unique_ptr<Database>> reader =
-        Database::Open(path, Database::Mode::kReadOnly, options.busy_timeout);
-    if (!reader.ok()) return reader.status();
-    store->readers_.push_back(*std::move(reader));
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> reader,
+                            Database::Open(path, Database::Mode::kReadOnly, options.busy_timeout));
+    store->readers_.push_back(std::move(reader));
   }
-  if (store->lock_ != nullptr)
-    if (absl::Status noted = store->lock_->NoteOpen(); !noted.ok()) return noted;
+  if (store->lock_ != nullptr) FUSION_RETURN_IF_ERROR(store->lock_->NoteOpen());
   store->opened_ = true;
   return store;
 }

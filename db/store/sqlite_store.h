@@ -190,7 +190,6 @@ class SqliteStore final : public Store {
   // Of an open database, after an end that was not in order: whether its pages are what they should be.
   absl::Status QuickCheck();
 
-
   // Blobs that were found damaged and have not been stored anew, and how many there were.
   std::mutex damage_mutex_;
   std::set<std::string> damaged_;  // guarded by damage_mutex_, as the next two

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -137,7 +138,7 @@ absl::StatusOr<std::vector<bool>> SqliteStore::CompleteTasks(const std::vector<T
       if (!updated.ok()) return updated;
       completed.push_back(database.changes() > 0);
       if (!completed.back() || !completion.build.has_value()) continue;
-      if (absl::Status cached = InsertBuild(database, *completion.build); !cached.ok()) return cached;
+      FUSION_RETURN_IF_ERROR(InsertBuild(database, *completion.build));
     }
     return completed;
   });
@@ -161,8 +162,7 @@ absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHol
     if (database.changes() == 0) return std::nullopt;
     Statement query = database.Query(
         absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE id = ?1"), hold.task);
-    absl::StatusOr<bool> row = query.Step();
-    if (!row.ok()) return row.status();
+    FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
     return ReadTask(query);
   });
 }
@@ -171,11 +171,11 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ExpireLeases(Timestamp now)
   {
     // Almost always nothing has expired; then no writer is kept waiting.
     Reader reader(*this);
-    absl::StatusOr<bool> any =
+    FUSION_ASSIGN_OR_RETURN(
+        bool any,
         reader->Query("SELECT 1 FROM tasks WHERE state = 'RUNNING' AND lease_until_micros < ?1 LIMIT 1", now)
-            .Step();
-    if (!any.ok()) return any.status();
-    if (!*any) return std::vector<TaskRecord>();
+            .Step());
+    if (!any) return std::vector<TaskRecord>();
   }
   return Write([&](Database& database) -> absl::StatusOr<std::vector<TaskRecord>> {
     absl::StatusOr<std::vector<TaskRecord>> expired = ReadTasks(database.Query(

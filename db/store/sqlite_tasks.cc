@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -51,9 +52,8 @@ struct JobOfTasks {
 absl::StatusOr<JobOfTasks> FindLiveJob(Database& database, const std::string& job) {
   Statement query = database.Query(
       "SELECT state, user, traceparent, priority, queue_limit_micros FROM jobs WHERE id = ?1", job);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::NotFoundError(absl::StrCat("there is no job ", job));
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return absl::NotFoundError(absl::StrCat("there is no job ", job));
   const std::string state = query.Text(0);
   if (state == "QUEUED" || state == "RUNNING")
     return JobOfTasks{query.Text(1), query.Text(2), static_cast<int>(query.Int(3)),
@@ -75,9 +75,8 @@ absl::StatusOr<std::optional<TaskRecord>> FindKnownTask(Database& database, cons
           "     AND (binary_digest = '' OR binary_digest IN (SELECT digest FROM blobs)))))"
           " ORDER BY number DESC LIMIT 1"),
       spec.key, job);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return std::nullopt;
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return std::nullopt;
   return ReadTask(query);
 }
 
@@ -189,24 +188,21 @@ absl::StatusOr<std::vector<EnsuredTask>> SqliteStore::EnsureTasks(const std::str
                                                                   const std::vector<TaskSpec>& specs,
                                                                   Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<std::vector<EnsuredTask>> {
-    absl::StatusOr<JobOfTasks> live = FindLiveJob(database, job);
-    if (!live.ok()) return live.status();
+    FUSION_ASSIGN_OR_RETURN(JobOfTasks live, FindLiveJob(database, job));
     std::vector<EnsuredTask> ensured;
     ensured.reserve(specs.size());
     for (const TaskSpec& spec : specs) {
-      absl::StatusOr<std::optional<TaskRecord>> task = FindKnownTask(database, job, spec);
-      if (!task.ok()) return task.status();
-      const bool create = !task->has_value();
+      FUSION_ASSIGN_OR_RETURN(std::optional<TaskRecord> task, FindKnownTask(database, job, spec));
+      const bool create = !task.has_value();
       if (create) {
-        absl::StatusOr<TaskRecord> inserted = InsertTask(database, spec, *live, now);
-        if (!inserted.ok()) return inserted.status();
-        *task = *std::move(inserted);
+        FUSION_ASSIGN_OR_RETURN(TaskRecord inserted, InsertTask(database, spec, live, now));
+        task = std::move(inserted);
       }
       absl::Status linked =
-          database.Query("INSERT OR IGNORE INTO job_tasks (job, task) VALUES (?1, ?2)", job, (*task)->number)
+          database.Query("INSERT OR IGNORE INTO job_tasks (job, task) VALUES (?1, ?2)", job, task->number)
               .Run();
       if (!linked.ok()) return linked;
-      ensured.push_back(EnsuredTask{**std::move(task), create});
+      ensured.push_back(EnsuredTask{*std::move(task), create});
     }
     return ensured;
   });
@@ -223,9 +219,8 @@ absl::StatusOr<TaskRecord> SqliteStore::GetTask(const std::string& id) {
   Reader reader(*this);
   Statement query =
       reader->Query(absl::StrCat("SELECT ", kTaskColumns, kTaskWork, " FROM tasks WHERE id = ?1"), id);
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::NotFoundError(absl::StrCat("there is no task ", id));
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return absl::NotFoundError(absl::StrCat("there is no task ", id));
   return ReadTask(query);
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -59,24 +60,20 @@ class ReportWriter {
       : database_(database), retention_(retention) {}
 
   absl::Status Add(const TuningBatch& batch, Timestamp now) {
-    absl::StatusOr<int64_t> process = Advance(batch, now);
-    if (!process.ok()) return process.status();
-    if (*process == 0) return absl::OkStatus();
-    for (const TuningReportRecord& report : batch.reports)
-      if (absl::Status added = AddReport(report, *process); !added.ok()) return added;
+    FUSION_ASSIGN_OR_RETURN(int64_t process, Advance(batch, now));
+    if (process == 0) return absl::OkStatus();
+    for (const TuningReportRecord& report : batch.reports) FUSION_RETURN_IF_ERROR(AddReport(report, process));
     return absl::OkStatus();
   }
 
   absl::Status Finish() {
     for (const auto& [key, runs] : configurations_) {
       const auto& [tuning, generation, configuration] = key;
-      absl::StatusOr<bool> added = AddRuns(tuning, generation, runs);
-      if (!added.ok()) return added.status();
+      FUSION_ASSIGN_OR_RETURN(bool added, AddRuns(tuning, generation, runs));
       Sums& sums = sums_[tuning];
-      if (*added && generation == sums.generation) ++sums.new_configurations;
+      if (added && generation == sums.generation) ++sums.new_configurations;
     }
-    for (const auto& [tuning, sums] : sums_)
-      if (absl::Status added = AddSums(tuning, sums); !added.ok()) return added;
+    for (const auto& [tuning, sums] : sums_) FUSION_RETURN_IF_ERROR(AddSums(tuning, sums));
     return absl::OkStatus();
   }
 
@@ -88,9 +85,8 @@ class ReportWriter {
     {
       Statement query = database_.Query(
           "SELECT number, last_sequence FROM tuning_processes WHERE process = ?1", batch.process);
-      absl::StatusOr<bool> row = query.Step();
-      if (!row.ok()) return row.status();
-      if (*row) {
+      FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+      if (row) {
         if (query.Int(1) >= batch.sequence) return 0;
         number = query.Int(0);
       }
@@ -125,9 +121,8 @@ class ReportWriter {
     if (first) {
       Statement query =
           database_.Query("SELECT reports, reported_micros FROM tunings WHERE number = ?1", report.tuning);
-      absl::StatusOr<bool> row = query.Step();
-      if (!row.ok()) return row.status();
-      if (!*row)
+      FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+      if (!row)
         return absl::NotFoundError(absl::StrCat("there is no tuning with the number ", report.tuning));
       sums.last_number = query.Int(0);
       sums.reported = query.Time(1);
@@ -167,9 +162,8 @@ class ReportWriter {
           "= ?1 AND "
           "generation = ?2 AND configuration = ?3",
           tuning, generation, Bytes{runs.configuration});
-      absl::StatusOr<bool> row = query.Step();
-      if (!row.ok()) return row.status();
-      known = *row;
+      FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+      known = row;
       if (known) {
         sum.count = query.Int(0);
         sum.mean = query.Real(1);
@@ -226,10 +220,9 @@ absl::Status SetProgress(Database& database, const TuningProgressUpdate& update,
   int64_t generation = 0;
   {
     Statement query = database.Query("SELECT generation FROM tunings WHERE number = ?1", update.tuning);
-    absl::StatusOr<bool> row = query.Step();
-    if (!row.ok()) return row.status();
+    FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
     // It was reset meanwhile.
-    if (!*row || query.Int(0) > progress.generation) return absl::OkStatus();
+    if (!row || query.Int(0) > progress.generation) return absl::OkStatus();
     generation = query.Int(0);
   }
   absl::Status status = database
@@ -280,10 +273,9 @@ absl::Status SqliteStore::CommitTunings(const std::vector<TuningBatch>& batches,
   return Write([&](Database& database) -> absl::Status {
     // Progress first: reports of a new generation then find it in force.
     for (const TuningProgressUpdate& update : progress)
-      if (absl::Status set = SetProgress(database, update, options_.tuning); !set.ok()) return set;
+      FUSION_RETURN_IF_ERROR(SetProgress(database, update, options_.tuning));
     ReportWriter writer(database, options_.tuning);
-    for (const TuningBatch& batch : batches)
-      if (absl::Status added = writer.Add(batch, now); !added.ok()) return added;
+    for (const TuningBatch& batch : batches) FUSION_RETURN_IF_ERROR(writer.Add(batch, now));
     return writer.Finish();
   });
 }

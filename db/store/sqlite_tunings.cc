@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
 namespace fusion {
@@ -57,9 +58,8 @@ TuningRecord ReadTuning(const Statement& row) {
 }
 
 absl::StatusOr<std::optional<TuningRecord>> ReadOne(Statement query) {
-  absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return std::nullopt;
+  FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return std::nullopt;
   return ReadTuning(query);
 }
 
@@ -71,11 +71,10 @@ absl::StatusOr<std::optional<TuningRecord>> FindByKey(Database& database, const 
 }
 
 absl::StatusOr<TuningRecord> FindById(Database& database, const std::string& id) {
-  absl::StatusOr<std::optional<TuningRecord>> tuning =
-      ReadOne(database.Query(absl::StrCat(kSelectTuning, "WHERE id = ?1"), id));
-  if (!tuning.ok()) return tuning.status();
-  if (!*tuning) return absl::NotFoundError(absl::StrCat("there is no tuning ", id));
-  return **std::move(tuning);
+  FUSION_ASSIGN_OR_RETURN(std::optional<TuningRecord> tuning,
+                          ReadOne(database.Query(absl::StrCat(kSelectTuning, "WHERE id = ?1"), id)));
+  if (!tuning) return absl::NotFoundError(absl::StrCat("there is no tuning ", id));
+  return *std::move(tuning);
 }
 
 // A new generation of the tuning, of which nothing is known.
@@ -97,9 +96,8 @@ absl::Status BeginAnew(Database& database, int64_t number) {
 absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning, bool replace,
                                                      Timestamp now) {
   return Write([&](Database& database) -> absl::StatusOr<TuningRecord> {
-    absl::StatusOr<std::optional<TuningRecord>> known = FindByKey(database, tuning.key);
-    if (!known.ok()) return known.status();
-    if (!*known) {
+    FUSION_ASSIGN_OR_RETURN(std::optional<TuningRecord> known, FindByKey(database, tuning.key));
+    if (!known) {
       const TuningProgress& progress = tuning.progress;
       absl::Status inserted =
           database
@@ -119,13 +117,11 @@ absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning,
               .Run();
       if (!inserted.ok()) return inserted;
     } else {
-      const int64_t number = (*known)->number;
-      if (absl::Status counted =
-              database.Query("UPDATE tunings SET loads = loads + 1 WHERE number = ?1", number).Run();
-          !counted.ok())
-        return counted;
+      const int64_t number = known->number;
+      FUSION_RETURN_IF_ERROR(
+          database.Query("UPDATE tunings SET loads = loads + 1 WHERE number = ?1", number).Run());
       if (replace) {
-        if (absl::Status begun = BeginAnew(database, number); !begun.ok()) return begun;
+        FUSION_RETURN_IF_ERROR(BeginAnew(database, number));
         absl::Status replaced =
             database
                 .Query("UPDATE tunings SET declaration = ?2, strategy = ?3, defaults = ?4 WHERE number = ?1",
@@ -134,9 +130,8 @@ absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning,
         if (!replaced.ok()) return replaced;
       }
     }
-    absl::StatusOr<std::optional<TuningRecord>> opened = FindByKey(database, tuning.key);
-    if (!opened.ok()) return opened.status();
-    return **std::move(opened);
+    FUSION_ASSIGN_OR_RETURN(std::optional<TuningRecord> opened, FindByKey(database, tuning.key));
+    return *std::move(opened);
   });
 }
 
@@ -239,7 +234,7 @@ absl::StatusOr<TuningRecord> SqliteStore::ResetTuning(const std::string& id) {
   return Write([&](Database& database) -> absl::StatusOr<TuningRecord> {
     absl::StatusOr<TuningRecord> tuning = FindById(database, id);
     if (!tuning.ok()) return tuning;
-    if (absl::Status begun = BeginAnew(database, tuning->number); !begun.ok()) return begun;
+    FUSION_RETURN_IF_ERROR(BeginAnew(database, tuning->number));
     return FindById(database, id);
   });
 }

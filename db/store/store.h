@@ -26,6 +26,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "db/store/records.h"
 
 namespace fusion {
@@ -105,9 +106,8 @@ class Store {
   virtual absl::StatusOr<std::vector<bool>> CompleteTasks(const std::vector<TaskCompletion>& completions,
                                                           Timestamp now) = 0;
   absl::StatusOr<bool> CompleteTask(const TaskCompletion& completion, Timestamp now) {
-    absl::StatusOr<std::vector<bool>> completed = CompleteTasks({completion}, now);
-    if (!completed.ok()) return completed.status();
-    return completed->front();
+    FUSION_ASSIGN_OR_RETURN(std::vector<bool> completed, CompleteTasks({completion}, now));
+    return completed.front();
   }
   // The worker could not do it, through no fault of the task: QUEUED again, or FAILED after
   // RetryPolicy::failures. Returns the task as it now is; none, and changes nothing, unless it is RUNNING

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "library/catalog/definition_check.h"
 #include "library/catalog/function_files.h"
 
@@ -17,9 +18,8 @@ namespace {
 absl::StatusOr<std::shared_ptr<const Catalog>> FromFiles(const std::vector<FunctionFiles>& all) {
   std::vector<v1::FunctionDefinition> definitions;
   for (const FunctionFiles& files : all) {
-    absl::StatusOr<v1::FunctionDefinition> definition = ParseFunctionFiles(files);
-    if (!definition.ok()) return definition.status();
-    definitions.push_back(*std::move(definition));
+    FUSION_ASSIGN_OR_RETURN(v1::FunctionDefinition definition, ParseFunctionFiles(files));
+    definitions.push_back(std::move(definition));
   }
   return Catalog::FromDefinitions(definitions);
 }
@@ -57,9 +57,8 @@ absl::StatusOr<std::shared_ptr<const Catalog>> Catalog::BuiltIn() {
 }
 
 absl::StatusOr<std::shared_ptr<const Catalog>> Catalog::LoadDirectory(const std::string& directory) {
-  absl::StatusOr<std::vector<FunctionFiles>> files = ReadFunctionDirectory(directory);
-  if (!files.ok()) return files.status();
-  return FromFiles(*files);
+  FUSION_ASSIGN_OR_RETURN(std::vector<FunctionFiles> files, ReadFunctionDirectory(directory));
+  return FromFiles(files);
 }
 
 absl::StatusOr<std::shared_ptr<const Catalog>> Catalog::FromDefinitions(
@@ -89,31 +88,30 @@ absl::StatusOr<std::shared_ptr<const Catalog>> Catalog::WithInline(
 }
 
 absl::Status Catalog::Add(const v1::FunctionDefinition& definition, bool is_inline) {
-  absl::StatusOr<ElementaryFunction> function = CheckDefinition(definition, nullptr);
-  if (!function.ok()) return function.status();
-  if (Find(function->name) != nullptr) {
+  FUSION_ASSIGN_OR_RETURN(ElementaryFunction function, CheckDefinition(definition, nullptr));
+  if (Find(function.name) != nullptr) {
     return absl::AlreadyExistsError(
-        absl::StrCat("function \"", function->name,
+        absl::StrCat("function \"", function.name,
                      is_inline ? "\" exists in the library; give it another name" : "\" is described twice"));
   }
   // One kernel may include the routines of several functions.
   std::set<std::string> routines;
-  for (const Overload& overload : function->overloads) {
+  for (const Overload& overload : function.overloads) {
     for (std::string& name : RoutineNames(overload)) routines.insert(std::move(name));
   }
   for (const auto& [name, other] : functions_) {
     for (const Overload& overload : other->overloads) {
       for (const std::string& routine : RoutineNames(overload)) {
         if (routines.count(routine) == 0) continue;
-        return absl::AlreadyExistsError(absl::StrCat("function \"", function->name, "\": routine \"", routine,
+        return absl::AlreadyExistsError(absl::StrCat("function \"", function.name, "\": routine \"", routine,
                                                      "\" is also a routine of function \"", name,
                                                      "\"; begin its name with that of the function"));
       }
     }
   }
-  function->is_inline = is_inline;
+  function.is_inline = is_inline;
   definitions_.push_back(definition);
-  functions_.emplace(definition.name(), std::make_unique<ElementaryFunction>(*std::move(function)));
+  functions_.emplace(definition.name(), std::make_unique<ElementaryFunction>(std::move(function)));
   return absl::OkStatus();
 }
 

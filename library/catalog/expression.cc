@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "library/catalog/elementary_function.h"
 
 namespace fusion {
@@ -39,13 +40,12 @@ class ExpressionParser {
     if (!left.ok()) return left.status();
     for (absl::string_view sign : {"<=", ">=", "==", "!=", "<", ">"}) {
       if (!Accept(sign)) continue;
-      absl::StatusOr<int64_t> right = Expression();
-      if (!right.ok()) return right.status();
-      if (sign == "<=") return *left <= *right;
-      if (sign == ">=") return *left >= *right;
-      if (sign == "==") return *left == *right;
-      if (sign == "!=") return *left != *right;
-      return sign == "<" ? *left < *right : *left > *right;
+      FUSION_ASSIGN_OR_RETURN(int64_t right, Expression());
+      if (sign == "<=") return *left <= right;
+      if (sign == ">=") return *left >= right;
+      if (sign == "==") return *left == right;
+      if (sign == "!=") return *left != right;
+      return sign == "<" ? *left < right : *left > right;
     }
     return Error("a comparison (< <= > >= == !=) is missing");
   }

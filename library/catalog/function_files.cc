@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "library/catalog/definition_check.h"
 #include "library/catalog/embedded_files.h"
 
@@ -114,24 +115,19 @@ absl::StatusOr<v1::FunctionDefinition> ParseFunctionFiles(const FunctionFiles& f
         locate({.field = "source"}), ": in the library folder the source stands in ", kSourceFile));
   }
   definition.set_source(files.source);
-  absl::StatusOr<ElementaryFunction> checked = CheckDefinition(definition, locate);
-  if (!checked.ok()) return checked.status();
+  FUSION_ASSIGN_OR_RETURN(ElementaryFunction checked, CheckDefinition(definition, locate));
   return definition;
 }
 
 absl::StatusOr<std::vector<FunctionFiles>> ReadFunctionDirectory(const std::string& directory) {
   std::vector<FunctionFiles> all;
-  absl::StatusOr<std::vector<std::filesystem::path>> domains = SubfoldersInOrder(directory);
-  if (!domains.ok()) return domains.status();
-  for (const std::filesystem::path& domain : *domains) {
-    absl::StatusOr<std::vector<std::filesystem::path>> folders = SubfoldersInOrder(domain);
-    if (!folders.ok()) return folders.status();
-    for (const std::filesystem::path& folder : *folders) {
-      absl::StatusOr<std::string> description = ReadFile(folder / kDescriptionFile);
-      if (!description.ok()) return description.status();
-      absl::StatusOr<std::string> source = ReadFile(folder / kSourceFile);
-      if (!source.ok()) return source.status();
-      all.push_back({folder.string(), *std::move(description), *std::move(source)});
+  FUSION_ASSIGN_OR_RETURN(std::vector<std::filesystem::path> domains, SubfoldersInOrder(directory));
+  for (const std::filesystem::path& domain : domains) {
+    FUSION_ASSIGN_OR_RETURN(std::vector<std::filesystem::path> folders, SubfoldersInOrder(domain));
+    for (const std::filesystem::path& folder : folders) {
+      FUSION_ASSIGN_OR_RETURN(std::string description, ReadFile(folder / kDescriptionFile));
+      FUSION_ASSIGN_OR_RETURN(std::string source, ReadFile(folder / kSourceFile));
+      all.push_back({folder.string(), std::move(description), std::move(source)});
     }
   }
   return all;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "server/accuracy/kendall_tau.h"
 
 namespace fusion {
@@ -144,7 +145,7 @@ absl::Status CheckPredictions(const std::vector<PredictedGraph>& graphs) {
 }
 
 absl::StatusOr<Accuracy> AssessPredictions(const std::vector<PredictedGraph>& graphs) {
-  if (auto status = CheckPredictions(graphs); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckPredictions(graphs));
   Accuracy accuracy;
   for (const PredictedGraph& graph : graphs) accuracy.graphs.push_back(Assess(graph));
   accuracy.summary = Summarize(graphs, accuracy.graphs);

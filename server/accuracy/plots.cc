@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/plots/axis.h"
 #include "base/plots/svg.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -116,7 +117,7 @@ std::string ErrorBand(const LogAxis& x, const LogAxis& y, double error) {
 }  // namespace
 
 absl::StatusOr<std::string> PlotPredictedAgainstMeasured(const std::vector<PredictedGraph>& graphs) {
-  if (auto status = CheckPredictions(graphs); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckPredictions(graphs));
   double low = graphs[0].candidates[0].measured_seconds, high = low;
   size_t candidates = 0;
   for (const PredictedGraph& graph : graphs) {
@@ -160,7 +161,7 @@ absl::StatusOr<std::string> PlotPredictedAgainstMeasured(const std::vector<Predi
 }
 
 absl::StatusOr<std::string> PlotConvergence(const std::vector<PredictedGraph>& graphs) {
-  if (auto status = CheckPredictions(graphs); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckPredictions(graphs));
   double worst = 1, most = 2;
   for (const PredictedGraph& graph : graphs) {
     worst = std::max(worst, BestSoFar(graph).front());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 
@@ -85,10 +86,10 @@ std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compi
 
 absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& implementation, bool force_f64) {
   const bool cuda = device_.target() == v1::CUDA;
-  auto code = LowerFusion(graph_, implementation, {.force_f64 = force_f64, .cuda = cuda});
-  if (!code.ok()) return code.status();
+  FUSION_ASSIGN_OR_RETURN(auto code,
+                          LowerFusion(graph_, implementation, {.force_f64 = force_f64, .cuda = cuda}));
   auto unit = std::make_unique<CodeUnit>();
-  unit->code = *std::move(code);
+  unit->code = std::move(code);
   unit->source = PrintSource(unit->code, cuda ? Language::kCuda : Language::kHost, true, &sizes_);
   unit->build.set_target(device_.target());
   unit->build.set_arch(device_.arch());

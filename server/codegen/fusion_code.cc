@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/joined_launch.h"
 #include "server/codegen/kernel_versions.h"
@@ -89,10 +90,9 @@ absl::StatusOr<FusionCode> LowerCooperative(const Graph& graph, const FusionImpl
   int workspace = 0;
   for (const FusionImplementation& sweep : implementation.sweeps) {
     LoweringContext context(implementation, graph, sweep, options, workspace);
-    auto code = LowerLoop(context);
-    if (!code.ok()) return code.status();
-    workspace += static_cast<int>(code->workspace.size());
-    parts.push_back(*std::move(code));
+    FUSION_ASSIGN_OR_RETURN(auto code, LowerLoop(context));
+    workspace += static_cast<int>(code.workspace.size());
+    parts.push_back(std::move(code));
   }
   LoweringContext whole(graph, implementation, options);
   return JoinLaunches(std::move(parts), whole.kernel_name(""), whole.comment(),

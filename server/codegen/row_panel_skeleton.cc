@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/codegen/long_sums.h"
 #include "server/codegen/lowering_context.h"
 #include "server/codegen/row_chunk.h"
@@ -110,10 +111,9 @@ class RowPanelLowering {
         early_scalars.push_back(id);
     const RowFinish rows = tiles_.Finish();
     if (NeedsFinish(reductions_, finish_nodes) || !rows.nodes.empty()) {
-      auto finish =
-          LowerFinishKernel(context_, reductions_, early_scalars, finish_nodes, panel_.columns, rows);
-      if (!finish.ok()) return finish.status();
-      code.launches.push_back(*std::move(finish));
+      FUSION_ASSIGN_OR_RETURN(auto finish, LowerFinishKernel(context_, reductions_, early_scalars,
+                                                             finish_nodes, panel_.columns, rows));
+      code.launches.push_back(std::move(finish));
     }
     return code;
   }

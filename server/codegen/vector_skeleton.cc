@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/codegen/long_sums.h"
 #include "server/codegen/lowering_context.h"
 
@@ -54,10 +55,9 @@ class VectorLowering {
         .blocks_per_multiprocessor = parameters_.blocks_per_multiprocessor};
     code.launches.push_back(context_.FinishKernel(std::move(kernel), grid, {}));
     if (NeedsFinish(reductions, late_scalars_)) {
-      auto finish =
-          LowerFinishKernel(context_, reductions, early_scalars_, late_scalars_, Extent{.constant = 0});
-      if (!finish.ok()) return finish.status();
-      code.launches.push_back(*std::move(finish));
+      FUSION_ASSIGN_OR_RETURN(auto finish, LowerFinishKernel(context_, reductions, early_scalars_,
+                                                             late_scalars_, Extent{.constant = 0}));
+      code.launches.push_back(std::move(finish));
     }
     return code;
   }

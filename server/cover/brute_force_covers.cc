@@ -2,6 +2,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "server/cover/cover_solver.h"
 #include "server/cover/schedule.h"
 #include "server/cover/set_problem.h"
@@ -10,10 +11,9 @@ namespace fusion {
 
 absl::StatusOr<CoverResult> BruteForceCovers(const CoverProblem& problem, const CoverOptions& options) {
   if (options.count < 1) return absl::InvalidArgumentError("the number of covers must be at least 1");
-  absl::StatusOr<SetProblem> reduced = MakeSetProblem(problem);
-  if (!reduced.ok()) return reduced.status();
+  FUSION_ASSIGN_OR_RETURN(SetProblem reduced, MakeSetProblem(problem));
   CoverResult result;
-  result.notes = reduced->notes;
+  result.notes = reduced.notes;
 
   std::vector<int> chosen;  // sets
   NodeSet covered(problem.node_count);
@@ -23,27 +23,27 @@ absl::StatusOr<CoverResult> BruteForceCovers(const CoverProblem& problem, const 
     for (;;) {
       CoverSolution cover;
       for (size_t i = 0; i < order.size(); ++i) {
-        cover.columns.push_back(reduced->sets[order[i]].columns[choice[i]]);
+        cover.columns.push_back(reduced.sets[order[i]].columns[choice[i]]);
         cover.seconds += problem.columns[cover.columns.back()].seconds;
       }
       result.covers.push_back(std::move(cover));
       size_t i = 0;
-      while (i < order.size() && ++choice[i] == reduced->sets[order[i]].columns.size()) choice[i++] = 0;
+      while (i < order.size() && ++choice[i] == reduced.sets[order[i]].columns.size()) choice[i++] = 0;
       if (i == order.size()) return;
     }
   };
   std::function<void(int)> cover_from = [&](int node) {
     while (node < problem.node_count && covered.Contains(node)) ++node;
     if (node == problem.node_count) {
-      if (auto order = ScheduleOrder(*reduced, chosen)) list_columns(*order);
+      if (auto order = ScheduleOrder(reduced, chosen)) list_columns(*order);
       return;
     }
-    for (int set : reduced->sets_of[node]) {
-      if (reduced->sets[set].nodes.Intersects(covered)) continue;
+    for (int set : reduced.sets_of[node]) {
+      if (reduced.sets[set].nodes.Intersects(covered)) continue;
       chosen.push_back(set);
-      for (int member : reduced->sets[set].members) covered.Add(member);
+      for (int member : reduced.sets[set].members) covered.Add(member);
       cover_from(node + 1);
-      for (int member : reduced->sets[set].members) covered.Remove(member);
+      for (int member : reduced.sets[set].members) covered.Remove(member);
       chosen.pop_back();
     }
   };

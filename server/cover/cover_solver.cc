@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/cover/down_set_covers.h"
 #include "server/cover/near_partitions.h"
 #include "server/cover/neighbourhood_search.h"
@@ -116,20 +117,19 @@ void CheckByDownSets(const SetProblem& reduced, Deadline deadline, int count, Co
 }  // namespace
 
 absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const CoverOptions& options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckOptions(options));
   const Deadline deadline = DeadlineAfter(options.time_limit);
-  absl::StatusOr<SetProblem> reduced = MakeSetProblem(problem);
-  if (!reduced.ok()) return reduced.status();
-  reduced->filter = options.filter;
+  FUSION_ASSIGN_OR_RETURN(SetProblem reduced, MakeSetProblem(problem));
+  reduced.filter = options.filter;
 
   CoverResult result;
-  result.notes = reduced->notes;
+  result.notes = reduced.notes;
   // Of large problems the best cover may take all the time there is; the others are then looked for near it.
   constexpr double kSearchShare = 0.8;
-  const bool near_others = options.count > 1 && reduced->node_count > kLargeNodes;
-  PartitionSolver solver(*reduced, near_others ? DeadlineAfter(options.time_limit * kSearchShare) : deadline);
+  const bool near_others = options.count > 1 && reduced.node_count > kLargeNodes;
+  PartitionSolver solver(reduced, near_others ? DeadlineAfter(options.time_limit * kSearchShare) : deadline);
   RankedPartitions partitions(solver);
-  ColumnChoices choices(problem, *reduced);
+  ColumnChoices choices(problem, reduced);
   std::set<std::vector<int>> taken;  // partitions, their sets ascending
   auto take = [&](Partition partition) {
     std::vector<int> ascending = partition.sets;
@@ -153,9 +153,8 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
       filled_up = true;
       for (Partition& met : solver.met()) take(std::move(met));
       if (const Partition* best = solver.best_met(); near_others && best)
-        for (Partition& near : NearPartitions(*reduced, *best, options.count, deadline))
-          take(std::move(near));
-      if (std::optional<Partition> single = SingleNodes(*reduced)) take(std::move(*single));
+        for (Partition& near : NearPartitions(reduced, *best, options.count, deadline)) take(std::move(near));
+      if (std::optional<Partition> single = SingleNodes(reduced)) take(std::move(*single));
     } else if (choices.NextSeconds() == INFINITY) {
       break;
     }
@@ -184,7 +183,7 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
           solver.InTime() ? "lp_solve failed" : absl::StrCat("time limit ", options.time_limit.count(), " s"),
           "): ", sure, " of ", result.covers.size(), " covers are known to be the fastest"));
   }
-  if (result.proved_optimal) CheckByDownSets(*reduced, deadline, options.count, &result);
+  if (result.proved_optimal) CheckByDownSets(reduced, deadline, options.count, &result);
   return CheckedCovers(problem, std::move(result));
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/cover/cover_solver.h"
 #include "server/cover/schedule.h"
 
@@ -104,11 +105,10 @@ std::optional<PartitionResult> BestDownSetPartition(const SetProblem& problem,
 
 absl::StatusOr<CoverResult> DownSetCovers(const CoverProblem& problem, const CoverOptions& options) {
   const Deadline deadline = DeadlineAfter(options.time_limit);
-  absl::StatusOr<SetProblem> reduced = MakeSetProblem(problem);
-  if (!reduced.ok()) return reduced.status();
-  std::vector<int> all(reduced->sets.size());
+  FUSION_ASSIGN_OR_RETURN(SetProblem reduced, MakeSetProblem(problem));
+  std::vector<int> all(reduced.sets.size());
   std::iota(all.begin(), all.end(), 0);
-  const std::optional<PartitionResult> found = BestDownSetPartition(*reduced, all, deadline);
+  const std::optional<PartitionResult> found = BestDownSetPartition(reduced, all, deadline);
   if (!found)
     return absl::InvalidArgumentError(
         absl::StrCat("the graph is too wide: schedules reach more than ", kMaxDownSets, " down-sets"));
@@ -119,12 +119,12 @@ absl::StatusOr<CoverResult> DownSetCovers(const CoverProblem& problem, const Cov
     return absl::DeadlineExceededError("the time limit passed before a cover was found");
   CoverResult result;
   CoverSolution cover;
-  for (int set : best.partition.sets) cover.columns.push_back(reduced->sets[set].columns[0]);
+  for (int set : best.partition.sets) cover.columns.push_back(reduced.sets[set].columns[0]);
   cover.seconds = best.partition.seconds;
   result.covers.push_back(std::move(cover));
   result.proved_optimal = true;
   result.bound_seconds = best.partition.seconds;
-  result.notes = reduced->notes;
+  result.notes = reduced.notes;
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -137,10 +138,9 @@ bool SetProblem::IsExactCover(const std::vector<int>& chosen) const {
 }
 
 absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem) {
-  const absl::StatusOr<std::vector<int>> order = TopologicalOrder(problem);
-  if (!order.ok()) return order.status();
-  const std::vector<int> positions = PositionsIn(*order);
-  if (absl::Status status = CheckColumns(problem); !status.ok()) return status;
+  FUSION_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder(problem));
+  const std::vector<int> positions = PositionsIn(order);
+  FUSION_RETURN_IF_ERROR(CheckColumns(problem));
 
   std::map<std::vector<int>, std::vector<int>> columns_of;  // by members
   for (size_t i = 0; i < problem.columns.size(); ++i)
@@ -150,8 +150,8 @@ absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem) {
   result.node_count = problem.node_count;
   result.successors = problem.successors;
   result.sets_of.resize(problem.node_count);
-  result.descendants = Descendants(problem, *order);
-  result.ancestors = Ancestors(problem, *order);
+  result.descendants = Descendants(problem, order);
+  result.ancestors = Ancestors(problem, order);
   size_t left_out = 0;
   for (auto& [members, columns] : columns_of) {
     auto faster = [&](int a, int b) { return problem.columns[a].seconds < problem.columns[b].seconds; };

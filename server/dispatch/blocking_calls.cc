@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/dispatch/dispatcher.h"
 
 namespace fusion {
@@ -84,9 +85,8 @@ absl::StatusOr<std::vector<BuildOutcome>> Dispatcher::Build(const std::string& j
     count(static_cast<int>(i), std::move(result), true);
   }
   absl::Status built = RunTasks(job, specs, token, [&](int index, const TaskRecord& task, bool was_known) {
-    absl::StatusOr<v1::BuildResult> result = BuildResultOf(task);
-    if (!result.ok()) return result.status();
-    count(index_of_spec[index], *std::move(result), was_known);
+    FUSION_ASSIGN_OR_RETURN(v1::BuildResult result, BuildResultOf(task));
+    count(index_of_spec[index], std::move(result), was_known);
     return absl::OkStatus();
   });
   if (!built.ok()) return built;
@@ -99,9 +99,8 @@ absl::Status Dispatcher::Time(const std::string& job, const std::vector<v1::Time
   std::vector<TaskSpec> specs;
   for (const v1::TimeTask& task : tasks) specs.push_back(SpecOf(job, task, device));
   return RunTasks(job, specs, token, [&](int index, const TaskRecord& task, bool reused) {
-    absl::StatusOr<v1::TimeResult> result = TimeResultOf(task);
-    if (!result.ok()) return result.status();
-    on_result(index, *result, reused);
+    FUSION_ASSIGN_OR_RETURN(v1::TimeResult result, TimeResultOf(task));
+    on_result(index, result, reused);
     return absl::OkStatus();
   });
 }
@@ -109,7 +108,7 @@ absl::Status Dispatcher::Time(const std::string& job, const std::vector<v1::Time
 absl::Status Dispatcher::Enqueue(const std::string& job, const std::vector<TaskSpec>& specs) {
   Gate::Pass pass(*gate_);
   if (!pass) return Stopped();
-  if (absl::Status status = queue_.Ensure(job, specs).status(); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(queue_.Ensure(job, specs).status());
   synchronizer_.WakeForTasks();
   return absl::OkStatus();
 }
@@ -135,13 +134,12 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   const std::shared_ptr<CompletionBoard::Watch> watch = board_.Open(keys);
   const CancellationToken::Registration registration = token.OnCancel([watch] { watch->Interrupt(); });
 
-  absl::StatusOr<std::vector<EnsuredTask>> ensured = queue_.Ensure(job, specs);
-  if (!ensured.ok()) return ensured.status();
+  FUSION_ASSIGN_OR_RETURN(std::vector<EnsuredTask> ensured, queue_.Ensure(job, specs));
   synchronizer_.WakeForTasks();
 
   std::vector<std::string> look_at;
   for (size_t i = 0; i < specs.size(); ++i) {
-    const EnsuredTask& known = (*ensured)[i];
+    const EnsuredTask& known = ensured[i];
     auto [entry, first] = waiting.try_emplace(specs[i].key);
     if (first) {
       entry->second.task = known.task.id;
@@ -157,11 +155,10 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
       spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
   };
   // How long it waits for a worker that can: as long as it allows itself, where it says so.
-  absl::StatusOr<JobRecord> record = store_.GetJob(job);
-  if (!record.ok()) return record.status();
-  const bool limited = record->queue_limit.count() > 0;
+  FUSION_ASSIGN_OR_RETURN(JobRecord record, store_.GetJob(job));
+  const bool limited = record.queue_limit.count() > 0;
   const std::chrono::milliseconds patience =
-      limited ? std::chrono::ceil<std::chrono::milliseconds>(record->queue_limit)
+      limited ? std::chrono::ceil<std::chrono::milliseconds>(record.queue_limit)
               : options_.no_worker_patience;
   const Timestamp asked = clock_.Now();
   const auto turn = std::clamp(patience, std::chrono::milliseconds(50), std::chrono::milliseconds(1000));
@@ -175,9 +172,8 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
     std::vector<std::string> ids;
     for (const std::string& key : look_at)
       if (auto found = waiting.find(key); found != waiting.end()) ids.push_back(found->second.task);
-    absl::StatusOr<std::vector<TaskRecord>> tasks = store_.GetTasks(ids);
-    if (!tasks.ok()) return tasks.status();
-    for (const TaskRecord& task : *tasks) {
+    FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, store_.GetTasks(ids));
+    for (const TaskRecord& task : tasks) {
       auto found = waiting.find(task.key);
       if (found == waiting.end() || !IsTerminal(task.state))
         continue;  // an earlier task of the same key has ended
@@ -257,9 +253,8 @@ absl::StatusOr<std::map<std::string, Dispatcher::Need>> Dispatcher::Queued(
   std::map<std::string, Need> queued;
   std::vector<std::string> ids;
   for (const auto& [key, need] : waiting) ids.push_back(need.task);
-  absl::StatusOr<std::vector<TaskRecord>> tasks = store_.GetTasks(ids);
-  if (!tasks.ok()) return tasks.status();
-  for (const TaskRecord& task : *tasks)
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, store_.GetTasks(ids));
+  for (const TaskRecord& task : tasks)
     if (task.state == TaskState::kQueued)
       if (auto need = waiting.find(task.key); need != waiting.end()) queued.insert(*need);
   return queued;
@@ -408,12 +403,10 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
   std::string earlier;  // the device that the job has used, which may still be reconnecting
   std::string user;
   if (!job.empty()) {
-    absl::StatusOr<std::string> bound = store_.JobDevice(job);
-    if (!bound.ok()) return bound.status();
-    earlier = *std::move(bound);
-    absl::StatusOr<JobRecord> record = store_.GetJob(job);
-    if (!record.ok()) return record.status();
-    user = std::move(record->user);
+    FUSION_ASSIGN_OR_RETURN(std::string bound, store_.JobDevice(job));
+    earlier = std::move(bound);
+    FUSION_ASSIGN_OR_RETURN(JobRecord record, store_.GetJob(job));
+    user = std::move(record.user);
     std::lock_guard<std::mutex> lock(mutex_);
     device_jobs_.Release(job);
     if (auto lost = lost_devices_.find(job); lost != lost_devices_.end() && lost->second.contains(earlier))

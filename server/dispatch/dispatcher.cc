@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/status_macros.h"
+
 namespace fusion {
 namespace {
 
@@ -27,11 +29,9 @@ Dispatcher::Dispatcher(Store& store, boost::asio::any_io_executor executor, cons
 Dispatcher::~Dispatcher() { Stop(); }
 
 absl::Status Dispatcher::Start() {
-  absl::StatusOr<std::vector<TaskRecord>> orphans = store_.CancelOrphanTasks(clock_.Now());
-  if (!orphans.ok()) return orphans.status();
-  absl::StatusOr<int64_t> adopted = store_.AdoptRunning(clock_.Now(), options_.restart_grace);
-  if (!adopted.ok()) return adopted.status();
-  if (absl::Status status = queue_.Start(); !status.ok()) return status;
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> orphans, store_.CancelOrphanTasks(clock_.Now()));
+  FUSION_ASSIGN_OR_RETURN(int64_t adopted, store_.AdoptRunning(clock_.Now(), options_.restart_grace));
+  FUSION_RETURN_IF_ERROR(queue_.Start());
   absl::StatusOr<std::map<std::string, std::string>> drained = store_.DrainedWorkers();
   if (!drained.ok()) return drained.status();
   registry_.RestoreDrained(*std::move(drained));
@@ -39,11 +39,10 @@ absl::Status Dispatcher::Start() {
   if (!processes.ok()) return processes.status();
   registry_.RestoreProcesses(*processes);
   if (!options_.only_worker_is_here) {
-    absl::StatusOr<std::vector<JobRecord>> unfinished = store_.UnfinishedJobs();
-    if (!unfinished.ok()) return unfinished.status();
-    if (!unfinished->empty()) workers_may_return_until_ = clock_.Now() + options_.restart_grace;
+    FUSION_ASSIGN_OR_RETURN(std::vector<JobRecord> unfinished, store_.UnfinishedJobs());
+    if (!unfinished.empty()) workers_may_return_until_ = clock_.Now() + options_.restart_grace;
   }
-  if (*adopted > 0) spdlog::info("{} tasks are with workers; waiting for these to reconnect", *adopted);
+  if (adopted > 0) spdlog::info("{} tasks are with workers; waiting for these to reconnect", adopted);
   ArmExpiryTimer();
   return absl::OkStatus();
 }
@@ -121,9 +120,8 @@ void Dispatcher::Synchronize(v1::SynchronizeRequest request,
 }
 
 absl::Status Dispatcher::CancelJob(const std::string& job) {
-  absl::StatusOr<std::vector<std::string>> holders = queue_.CancelJob(job);
-  if (!holders.ok()) return holders.status();
-  for (const std::string& worker : *holders) synchronizer_.Wake(worker);
+  FUSION_ASSIGN_OR_RETURN(std::vector<std::string> holders, queue_.CancelJob(job));
+  for (const std::string& worker : holders) synchronizer_.Wake(worker);
   return absl::OkStatus();
 }
 
@@ -141,10 +139,9 @@ void Dispatcher::JobEnded(const std::string& job) {
 std::vector<v1::Worker> Dispatcher::Workers() const { return registry_.Workers(clock_.Now()); }
 
 absl::StatusOr<v1::Worker> Dispatcher::Drain(const std::string& name) {
-  absl::StatusOr<std::string> instance = registry_.Drain(name);
-  if (!instance.ok()) return instance.status();
+  FUSION_ASSIGN_OR_RETURN(std::string instance, registry_.Drain(name));
   const std::string worker = name.rfind("workers/", 0) == 0 ? name.substr(8) : name;
-  absl::Status stored = store_.SetDrained(worker, *instance);
+  absl::Status stored = store_.SetDrained(worker, instance);
   if (!stored.ok()) return stored;
   synchronizer_.Wake(worker);
   for (v1::Worker& known : Workers()) {

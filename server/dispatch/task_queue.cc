@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 
@@ -96,9 +97,8 @@ absl::StatusOr<v1::Assignment> TaskQueue::AssignmentOf(const TaskRecord& task) c
 }
 
 absl::Status TaskQueue::Start() {
-  absl::StatusOr<std::vector<TaskRecord>> live = store_.LiveTasks();
-  if (!live.ok()) return live.status();
-  for (const TaskRecord& task : *live) {
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> live, store_.LiveTasks());
+  for (const TaskRecord& task : live) {
     if (task.state == TaskState::kQueued) {
       if (resume_) ready_.Add(ReadyTaskOf(task));
     } else {
@@ -167,9 +167,8 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
     absl::StatusOr<v1::Assignment> assignment = AssignmentOf(task);
     if (!assignment.ok()) {
       // Nobody can run it: it fails after a few claims instead of stopping the queue.
-      absl::StatusOr<Reported> released =
-          Release(TaskHold{task.id, task.fence}, std::string(assignment.status().message()));
-      if (!released.ok()) return released.status();
+      FUSION_ASSIGN_OR_RETURN(Reported released, Release(TaskHold{task.id, task.fence},
+                                                         std::string(assignment.status().message())));
       continue;
     }
     assignments.push_back(*std::move(assignment));
@@ -222,28 +221,24 @@ bool TaskQueue::AnnounceLost(const std::vector<TaskRecord>& lost) {
 
 absl::StatusOr<bool> TaskQueue::ExpireLeases(std::set<std::string>* lost_workers) {
   const Timestamp now = clock_.Now();
-  absl::StatusOr<std::vector<TaskRecord>> lost = store_.ExpireLeases(now);
-  if (!lost.ok()) return lost.status();
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> lost, store_.ExpireLeases(now));
   // One that is there, but took too long over a task, is not lost.
-  for (const TaskRecord& task : *lost)
+  for (const TaskRecord& task : lost)
     if (task.hold_until == Timestamp() || now <= task.hold_until) lost_workers->insert(task.worker);
-  return AnnounceLost(*lost);
+  return AnnounceLost(lost);
 }
 
 absl::StatusOr<bool> TaskQueue::LoseTasksOfEarlierInstances(const v1::SynchronizeRequest& request) {
-  if (absl::Status noted = store_.AddWorkerProcess(request.worker(), request.instance()); !noted.ok())
-    return noted;
-  absl::StatusOr<std::vector<TaskRecord>> lost =
-      store_.LoseTasks(request.worker(), request.instance(), clock_.Now());
-  if (!lost.ok()) return lost.status();
-  return AnnounceLost(*lost);
+  FUSION_RETURN_IF_ERROR(store_.AddWorkerProcess(request.worker(), request.instance()));
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> lost,
+                          store_.LoseTasks(request.worker(), request.instance(), clock_.Now()));
+  return AnnounceLost(lost);
 }
 
 absl::StatusOr<bool> TaskQueue::LoseTasksOf(const std::string& worker) {
   // No process has an empty name.
-  absl::StatusOr<std::vector<TaskRecord>> lost = store_.LoseTasks(worker, "", clock_.Now());
-  if (!lost.ok()) return lost.status();
-  return AnnounceLost(*lost);
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> lost, store_.LoseTasks(worker, "", clock_.Now()));
+  return AnnounceLost(lost);
 }
 
 absl::Status TaskQueue::ExpireQueued() {
@@ -265,10 +260,9 @@ absl::Status TaskQueue::ExpireQueued() {
 }
 
 absl::StatusOr<std::vector<std::string>> TaskQueue::CancelJob(const std::string& job) {
-  absl::StatusOr<std::vector<TaskRecord>> cancelled = store_.CancelJobTasks(job, clock_.Now());
-  if (!cancelled.ok()) return cancelled.status();
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> cancelled, store_.CancelJobTasks(job, clock_.Now()));
   std::vector<std::string> holders;
-  for (const TaskRecord& task : *cancelled) {
+  for (const TaskRecord& task : cancelled) {
     // As it was before.
     if (task.state == TaskState::kRunning) {
       holders.push_back(task.worker);

@@ -6,16 +6,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/dispatch/task_queue.h"
 
 namespace fusion {
 
 absl::StatusOr<TaskQueue::Reported> TaskQueue::Release(const TaskHold& hold, const std::string& message) {
-  absl::StatusOr<std::optional<TaskRecord>> released = store_.ReleaseTask(hold, message, clock_.Now());
-  if (!released.ok()) return released.status();
-  if (!released->has_value()) return Reported::kUnwanted;
-  spdlog::warn("{}: worker {} failed: {}", hold.task, (*released)->worker, message);
-  LeaveHolder(**released);
+  FUSION_ASSIGN_OR_RETURN(std::optional<TaskRecord> released,
+                          store_.ReleaseTask(hold, message, clock_.Now()));
+  if (!released.has_value()) return Reported::kUnwanted;
+  spdlog::warn("{}: worker {} failed: {}", hold.task, released->worker, message);
+  LeaveHolder(*released);
   return Reported::kRequeued;
 }
 

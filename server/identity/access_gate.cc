@@ -11,6 +11,7 @@
 #include "base/rpc/address.h"
 #include "base/rpc/status_conversion.h"
 #include "base/rpc/x509.h"
+#include "base/status_macros.h"
 #include "server/identity/method_access.h"
 
 namespace fusion {
@@ -68,14 +69,13 @@ absl::StatusOr<Principal> AccessGate::AuthenticateToken(const ShownCredentials& 
 }
 
 absl::StatusOr<Principal> AccessGate::AuthenticateCertificate(const std::string& pem) {
-  absl::StatusOr<CertificateIdentity> identity = GoodIdentityOf(pem);
-  if (!identity.ok()) return identity.status();
-  if (!identity->principal)
+  FUSION_ASSIGN_OR_RETURN(CertificateIdentity identity, GoodIdentityOf(pem));
+  if (!identity.principal)
     return absl::UnauthenticatedError(
-        absl::StrCat("the certificate of the proxy ", identity->proxy,
+        absl::StrCat("the certificate of the proxy ", identity.proxy,
                      " makes no calls of its own; calls that it passes on say who calls "
                      "(deploy/proxy/haproxy.cfg)"));
-  return *identity->principal;
+  return *identity.principal;
 }
 
 ShownCredentials AccessGate::Believe(ShownCredentials of_connection, const ForwardedCaller& forwarded) {

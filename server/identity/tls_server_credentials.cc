@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/status_macros.h"
 #include "server/identity/shown_credentials.h"
 
 namespace fusion {
@@ -89,7 +90,7 @@ class ReloadingServerCredentials final : public grpc::ServerCredentials {
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsServerCredentials(const TlsFiles& files,
                                                                                   AccessGate& gate) {
-  if (absl::Status status = LoadTlsMaterial(files, TimeOfDay()).status(); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(LoadTlsMaterial(files, TimeOfDay()).status());
   return std::make_shared<ReloadingServerCredentials>(files, gate);
 }
 

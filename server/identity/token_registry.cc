@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/rpc/token_secret.h"
+#include "base/status_macros.h"
 #include "server/identity/method_access.h"
 
 namespace fusion {
@@ -24,10 +25,9 @@ std::string TextOf(Timestamp time) {
 }  // namespace
 
 absl::Status TokenRegistry::Load() {
-  absl::StatusOr<std::vector<TokenRecord>> tokens = store_.Tokens();
-  if (!tokens.ok()) return tokens.status();
+  FUSION_ASSIGN_OR_RETURN(std::vector<TokenRecord> tokens, store_.Tokens());
   std::lock_guard lock(mutex_);
-  for (TokenRecord& token : *tokens) {
+  for (TokenRecord& token : tokens) {
     std::string id = token.id;
     tokens_[std::move(id)] = std::move(token);
   }
@@ -60,7 +60,7 @@ absl::StatusOr<CreatedToken> TokenRegistry::Create(const std::string& principal,
   created.record.scopes = scopes.Text();
   if (lifetime.count() > 0)
     created.record.expires = now + std::chrono::ceil<std::chrono::microseconds>(lifetime);
-  if (absl::Status added = store_.AddToken(created.record); !added.ok()) return added;
+  FUSION_RETURN_IF_ERROR(store_.AddToken(created.record));
   std::lock_guard lock(mutex_);
   tokens_[created.record.id] = created.record;
   return created;

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -51,7 +52,7 @@ absl::Status Check(const MwpCwpHardware& hardware, const MwpCwpProgram& program)
 }  // namespace
 
 absl::StatusOr<MwpCwpEstimate> EstimateMwpCwp(const MwpCwpHardware& hardware, const MwpCwpProgram& program) {
-  if (absl::Status status = Check(hardware, program); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(Check(hardware, program));
   MwpCwpEstimate e;
   const double warps_per_block =
       static_cast<double>((program.threads_per_block - 1) / hardware.threads_per_warp + 1);

@@ -7,9 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "server/graph/reachability.h"
+#include "server/optimize/hints.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/skeleton_rules.h"
-#include "server/optimize/hints.h"
 
 namespace fusion {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/rpc/status_details.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -120,14 +121,12 @@ bool Hints::Allow(const Graph& graph, const FusionImplementation& kernel) const 
 absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hints) {
   Hints resolved;
   for (const auto& group : hints.together()) {
-    auto set = ResolveGroup(graph, group, "hints.together");
-    if (!set.ok()) return set.status();
-    resolved.together.push_back(*std::move(set));
+    FUSION_ASSIGN_OR_RETURN(auto set, ResolveGroup(graph, group, "hints.together"));
+    resolved.together.push_back(std::move(set));
   }
   for (const auto& group : hints.apart()) {
-    auto set = ResolveGroup(graph, group, "hints.apart");
-    if (!set.ok()) return set.status();
-    resolved.apart.push_back(*std::move(set));
+    FUSION_ASSIGN_OR_RETURN(auto set, ResolveGroup(graph, group, "hints.apart"));
+    resolved.apart.push_back(std::move(set));
   }
   for (const auto& implementation : hints.implementations()) {
     const auto node = NodeNamed(graph, implementation.value());

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/rpc/status_details.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -217,9 +218,8 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
     search.implementation.wanted = [&](const FusionImplementation& kernel) {
       return hints.AllowMaking(graph, kernel);
     };
-  auto space = SearchFusions(graph, submission.sizes, model, search);
-  if (!space.ok()) return space.status();
-  Plans plans{.space = *std::move(space)};
+  FUSION_ASSIGN_OR_RETURN(auto space, SearchFusions(graph, submission.sizes, model, search));
+  Plans plans{.space = std::move(space)};
   plans.summary.set_fusion_implementations(static_cast<int64_t>(plans.space.implementations.size()));
 
   for (const NodeSet& group : hints.together) {

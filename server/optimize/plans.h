@@ -1,4 +1,5 @@
-// Plans: what a search of a graph found. The covers that are predicted to be fastest, and what is said of all others.
+// Plans: what a search of a graph found. The covers that are predicted to be fastest, and what is said of all
+// others.
 #pragma once
 
 #include <cstdint>

@@ -35,9 +35,9 @@ constexpr std::chrono::seconds kEndPatience{10};
 std::string Megabytes(uint64_t bytes) { return absl::StrCat(bytes >> 20, " MiB"); }
 
 absl::Status NeedsMoreMemory(uint64_t limit) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the search needs more memory than it may have, ", Megabytes(limit),
-                   " (--search-memory of the server); a smaller graph, or a smaller number for --fusions, needs less"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the search needs more memory than it may have, ", Megabytes(limit),
+      " (--search-memory of the server); a smaller graph, or a smaller number for --fusions, needs less"));
 }
 
 // Remembered kernels, which the server has: asked for as the search comes to them.
@@ -64,7 +64,8 @@ class AskedMemory final : public KernelMemory {
   const std::set<std::string> families_;
 };
 
-absl::StatusOr<v1::FoundPlans> Search(const v1::SearchRequest& request, std::shared_ptr<const Catalog> library,
+absl::StatusOr<v1::FoundPlans> Search(const v1::SearchRequest& request,
+                                      std::shared_ptr<const Catalog> library,
                                       std::shared_ptr<const KernelMemory> memory) {
   FUSION_ASSIGN_OR_RETURN(const Submission submission, CheckSource(request.source(), std::move(library)));
   FUSION_ASSIGN_OR_RETURN(const CostModel model, FromMessage(request.model(), std::move(memory)));
@@ -73,7 +74,8 @@ absl::StatusOr<v1::FoundPlans> Search(const v1::SearchRequest& request, std::sha
                                                   request.deterministic(), hints, request.fusions()));
   v1::PairExplanation pair;
   if (request.why_size() == 2) {
-    FUSION_ASSIGN_OR_RETURN(pair, ExplainPair(submission, model, plans, hints, request.why(0), request.why(1)));
+    FUSION_ASSIGN_OR_RETURN(pair,
+                            ExplainPair(submission, model, plans, hints, request.why(0), request.why(1)));
   }
   std::string fusions_text, lp_text;
   if (request.texts()) {
@@ -116,7 +118,8 @@ int RunSearchProcess(int input, int output) {
       reply.mutable_error()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
       goes_on = false;
     } catch (const std::exception& error) {
-      *reply.mutable_error() = ToRpcStatus(absl::InternalError(absl::StrCat("the search failed: ", error.what())));
+      *reply.mutable_error() =
+          ToRpcStatus(absl::InternalError(absl::StrCat("the search failed: ", error.what())));
       goes_on = false;
     }
     if (!WriteMessage(output, reply).ok() || !goes_on) return 1;
@@ -152,7 +155,8 @@ absl::StatusOr<std::unique_ptr<SearchPool::Process>> SearchPool::Take() {
   options.command = {limits_.program.empty() ? FindOwnProgram(kProgramName) : limits_.program,
                      kSearchProcessArgument};
   if (options.command[0].empty())
-    return absl::NotFoundError(absl::StrCat("no ", kProgramName, " beside this program or in PATH, which searches"));
+    return absl::NotFoundError(
+        absl::StrCat("no ", kProgramName, " beside this program or in PATH, which searches"));
   options.input = true;
   options.limits = {.data_bytes = limits_.memory_bytes};
   auto process = std::make_unique<Process>();
@@ -180,8 +184,8 @@ absl::StatusOr<FoundPlans> SearchPool::Search(v1::SearchRequest request, const G
   const KeepWaiting keep_waiting = [&]() -> absl::Status {
     if (cancelled && cancelled()) given_up = absl::CancelledError("cancelled while it searched");
     if (Clock::now() > deadline)
-      given_up = absl::DeadlineExceededError(
-          absl::StrFormat("the search took longer than %.3g s", std::chrono::duration<double>(limits_.time).count()));
+      given_up = absl::DeadlineExceededError(absl::StrFormat(
+          "the search took longer than %.3g s", std::chrono::duration<double>(limits_.time).count()));
     return given_up;
   };
   absl::Status status = WriteMessage(process->child->input(), request, keep_waiting);
@@ -196,9 +200,9 @@ absl::StatusOr<FoundPlans> SearchPool::Search(v1::SearchRequest request, const G
   if (!given_up.ok()) return given_up;
   if (!status.ok()) {
     const std::optional<ExitStatus> end = process->child->Wait(Clock::now() + kEndPatience);
-    return absl::InternalError(
-        absl::StrCat("the process that searched ", end.has_value() ? end->ToString() : "closed its output",
-                     "; the memory of this machine may have run out"));
+    return absl::InternalError(absl::StrCat("the process that searched ",
+                                            end.has_value() ? end->ToString() : "closed its output",
+                                            "; the memory of this machine may have run out"));
   }
   if (reply.has_error()) {
     if (reply.error().code() == static_cast<int>(absl::StatusCode::kResourceExhausted))

@@ -1,5 +1,5 @@
-// Searches in processes of their own, with a memory limit and a deadline: a graph whose search needs more than there is ends its own
-// search with an error, and nothing else.
+// Searches in processes of their own, with a memory limit and a deadline: a graph whose search needs more
+// than there is ends its own search with an error, and nothing else.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ namespace fusion {
 inline constexpr char kSearchProcessArgument[] = "--search-process";
 
 struct SearchLimits {
-  // Private memory of one process; 0: half of what the machine has. Searches that run at once have as much each: where that is more
-  // than there is, the system ends a search before anything else.
+  // Private memory of one process; 0: half of what the machine has. Searches that run at once have as much
+  // each: where that is more than there is, the system ends a search before anything else.
   uint64_t memory_bytes = 0;
   std::chrono::milliseconds time{600'000};
   // Processes that are kept for the next searches.
@@ -46,9 +46,10 @@ class SearchPool {
   // No search may run.
   ~SearchPool();
 
-  // Plans of request.source, which is `graph` once it is checked; `library` and `model` of the request are set here. `cancelled` is
-  // asked about every 20 ms. Statuses of ResolveHints, PlanCovers and ExplainPair; ResourceExhausted: the search needs more memory;
-  // DeadlineExceeded; Cancelled; Internal: its process died; NotFound: there is no program.
+  // Plans of request.source, which is `graph` once it is checked; `library` and `model` of the request are
+  // set here. `cancelled` is asked about every 20 ms. Statuses of ResolveHints, PlanCovers and ExplainPair;
+  // ResourceExhausted: the search needs more memory; DeadlineExceeded; Cancelled; Internal: its process died;
+  // NotFound: there is no program.
   absl::StatusOr<FoundPlans> Search(v1::SearchRequest request, const Graph& graph, const CostModel& model,
                                     const Catalog& library, const std::function<bool()>& cancelled);
 

@@ -9,6 +9,7 @@
 #include "base/rpc/status_details.h"
 #include "base/sha256.h"
 #include "base/similar_name.h"
+#include "base/status_macros.h"
 #include "server/codegen/verification.h"
 #include "server/model/architecture.h"
 #include "server/parse/error_list.h"
@@ -50,23 +51,21 @@ std::string InputValuesDigest(const Graph& graph) {
 }  // namespace
 
 absl::StatusOr<Submission> CheckSource(const v1::GraphSource& source,
-                                          std::shared_ptr<const Catalog> catalog) {
-  absl::StatusOr<std::shared_ptr<const Graph>> graph =
-      ParseSource(source, std::move(catalog), ParseOptions());
-  if (!graph.ok()) return graph.status();
-  absl::StatusOr<SizeValues> sizes = ResolveSizes(**graph, source.size_values(), source.file_name());
-  if (!sizes.ok()) return sizes.status();
-  Submission checked{*graph, *sizes, {}, {}};
-  checked.summary.set_name((*graph)->name());
-  checked.summary.set_nodes((*graph)->node_count());
-  checked.summary.set_hash(GraphHash(**graph));
-  checked.summary.set_input_values(InputValuesDigest(**graph));
-  for (const auto& [name, value] : *sizes) (*checked.summary.mutable_size_values())[name] = value;
+                                       std::shared_ptr<const Catalog> catalog) {
+  FUSION_ASSIGN_OR_RETURN(std::shared_ptr<const Graph> graph,
+                          ParseSource(source, std::move(catalog), ParseOptions()));
+  FUSION_ASSIGN_OR_RETURN(SizeValues sizes, ResolveSizes(*graph, source.size_values(), source.file_name()));
+  Submission checked{graph, sizes, {}, {}};
+  checked.summary.set_name(graph->name());
+  checked.summary.set_nodes(graph->node_count());
+  checked.summary.set_hash(GraphHash(*graph));
+  checked.summary.set_input_values(InputValuesDigest(*graph));
+  for (const auto& [name, value] : sizes) (*checked.summary.mutable_size_values())[name] = value;
   return checked;
 }
 
 absl::StatusOr<Submission> CheckSubmission(const v1::SubmitRequest& request,
-                                              std::shared_ptr<const Catalog> catalog) {
+                                           std::shared_ptr<const Catalog> catalog) {
   absl::StatusOr<Submission> checked = CheckSource(request.source(), std::move(catalog));
   if (!checked.ok()) return checked;
   checked->tolerances = {request.tolerances().begin(), request.tolerances().end()};
@@ -142,7 +141,7 @@ absl::Status CheckFusionLimit(const v1::JobLimits& limits) {
 }
 
 absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
-  if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckCandidates(request.candidates()));
   if (!std::isfinite(request.time_limit_seconds()) || request.time_limit_seconds() < 0)
     return InvalidField("time_limit_seconds", "must be a number of seconds, or 0 for none");
   if (request.priority() < -kMaximumPriority || request.priority() > kMaximumPriority)
@@ -155,7 +154,7 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
     if (!std::isfinite(seconds) || seconds < 0 || seconds > kMaximumLimitSeconds)
       return InvalidField(
           name, absl::StrCat("must be a number of seconds, at most ", kMaximumLimitSeconds, ", or 0"));
-  if (absl::Status status = CheckFusionLimit(limits); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckFusionLimit(limits));
   if (request.request_id().size() > kMaximumRequestIdBytes)
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
   if (request.device().size() > kMaximumDeviceBytes)
@@ -167,11 +166,11 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
 }
 
 absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
-  if (absl::Status status = CheckCandidates(request.candidates()); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckCandidates(request.candidates()));
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
-  if (absl::Status status = CheckFusionLimit(request.limits()); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckFusionLimit(request.limits()));
   if (request.why_size() != 0 && request.why_size() != 2)
     return InvalidField("why", "must be two values, or none");
   return CheckArch(request.target(), request.arch());

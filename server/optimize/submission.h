@@ -24,13 +24,12 @@ struct Submission {
 
 // InvalidArgument with a google.rpc.BadRequest payload: every error of the source, or else every error of the
 // sizes.
-absl::StatusOr<Submission> CheckSource(const v1::GraphSource& source,
-                                          std::shared_ptr<const Catalog> catalog);
+absl::StatusOr<Submission> CheckSource(const v1::GraphSource& source, std::shared_ptr<const Catalog> catalog);
 
 // The same of a submission, with the tolerances that it asks for. InvalidArgument with all that are no
 // numbers above 0, or of no output.
 absl::StatusOr<Submission> CheckSubmission(const v1::SubmitRequest& request,
-                                              std::shared_ptr<const Catalog> catalog);
+                                           std::shared_ptr<const Catalog> catalog);
 
 // Bounds on the relative errors of the outputs, in their order: as asked, else as they follow from the graph.
 std::vector<double> TolerancesOf(const Submission& submission);

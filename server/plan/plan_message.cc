@@ -186,8 +186,8 @@ absl::StatusOr<FusionImplementation> FromMessage(const v1::FusionImplementation&
   const int nodes = graph.node_count(), values = static_cast<int>(graph.values().size());
   bool known = AreBelow(message.nodes(), nodes) && AreBelow(message.order(), nodes) &&
                AreBelow(message.kept().values(), values) && AreBelow(message.loads(), values) &&
-               AreBelow(message.stores(), values) &&
-               message.skeleton() >= 0 && message.skeleton() <= static_cast<int>(Skeleton::kScalar);
+               AreBelow(message.stores(), values) && message.skeleton() >= 0 &&
+               message.skeleton() <= static_cast<int>(Skeleton::kScalar);
   for (const v1::FusionImplementation::PlacedValue& placed : message.placement())
     known &= placed.value() >= 0 && placed.value() < values;
   if (!known) return absl::DataLossError("a kernel that is not one of the graph");

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "server/service/backup.h"
 #include "server/service/job_messages.h"
 #include "server/service/model_reset.h"
@@ -56,28 +57,27 @@ grpc::ServerUnaryReactor* AdminServiceImpl::CreateToken(grpc::CallbackServerCont
                                                         const v1::CreateTokenRequest* request,
                                                         v1::CreateTokenResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/CreateToken", *request};
-  return RunOnPool(
-      context_.requests, context_.gate, incoming,
-      [this, request, response](AdmittedCall& admitted) -> absl::Status {
-        const std::optional<Role> role = ParseRole(v1::Role_Name(request->role()));
-        if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
-        absl::StatusOr<Scopes> scopes = Scopes::Parse({request->scopes().begin(), request->scopes().end()});
-        if (!scopes.ok()) return scopes.status();
-        // Or its owner would give himself what he was not given.
-        if (!admitted.caller.scopes.Contains(*scopes))
-          return absl::PermissionDeniedError(absl::StrCat("the token of ", admitted.caller.name,
-                                                          " is limited to ",
-                                                          absl::StrJoin(admitted.caller.scopes.Names(), ", "),
-                                                          ": it can make tokens with these scopes alone"));
-        absl::StatusOr<CreatedToken> created =
-            tokens_.Create(request->principal(), *role, std::chrono::duration<double>(request->seconds()),
-                           TimeOfDay(), *scopes);
-        if (!created.ok()) return created.status();
-        admitted.subject = created->record.id;
-        *response->mutable_token() = ToMessage(created->record);
-        response->set_secret(std::move(created->text));
-        return absl::OkStatus();
-      });
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     const std::optional<Role> role = ParseRole(v1::Role_Name(request->role()));
+                     if (!role) return InvalidField("role", "must be USER, WORKER or ADMIN");
+                     FUSION_ASSIGN_OR_RETURN(
+                         Scopes scopes, Scopes::Parse({request->scopes().begin(), request->scopes().end()}));
+                     // Or its owner would give himself what he was not given.
+                     if (!admitted.caller.scopes.Contains(scopes))
+                       return absl::PermissionDeniedError(
+                           absl::StrCat("the token of ", admitted.caller.name, " is limited to ",
+                                        absl::StrJoin(admitted.caller.scopes.Names(), ", "),
+                                        ": it can make tokens with these scopes alone"));
+                     FUSION_ASSIGN_OR_RETURN(CreatedToken created,
+                                             tokens_.Create(request->principal(), *role,
+                                                            std::chrono::duration<double>(request->seconds()),
+                                                            TimeOfDay(), scopes));
+                     admitted.subject = created.record.id;
+                     *response->mutable_token() = ToMessage(created.record);
+                     response->set_secret(std::move(created.text));
+                     return absl::OkStatus();
+                   });
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::ListTokens(grpc::CallbackServerContext* call,
@@ -86,9 +86,8 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ListTokens(grpc::CallbackServerConte
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListTokens", *request};
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, response](AdmittedCall&) -> absl::Status {
-                     absl::StatusOr<std::vector<TokenRecord>> tokens = tokens_.List();
-                     if (!tokens.ok()) return tokens.status();
-                     for (const TokenRecord& token : *tokens) *response->add_tokens() = ToMessage(token);
+                     FUSION_ASSIGN_OR_RETURN(std::vector<TokenRecord> tokens, tokens_.List());
+                     for (const TokenRecord& token : tokens) *response->add_tokens() = ToMessage(token);
                      return absl::OkStatus();
                    });
 }
@@ -100,9 +99,8 @@ grpc::ServerUnaryReactor* AdminServiceImpl::RevokeToken(grpc::CallbackServerCont
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->name();
-                     absl::StatusOr<TokenRecord> token = tokens_.Revoke(request->name(), TimeOfDay());
-                     if (!token.ok()) return token.status();
-                     *response = ToMessage(*token);
+                     FUSION_ASSIGN_OR_RETURN(TokenRecord token, tokens_.Revoke(request->name(), TimeOfDay()));
+                     *response = ToMessage(token);
                      return absl::OkStatus();
                    });
 }
@@ -111,17 +109,15 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ListAuditEntries(grpc::CallbackServe
                                                              const v1::ListAuditEntriesRequest* request,
                                                              v1::ListAuditEntriesResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.AdminService/ListAuditEntries", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
-                   [this, request, response](AdmittedCall&) -> absl::Status {
-                     context_.gate.audit().Flush();
-                     absl::StatusOr<AuditPage> page =
-                         context_.store.ListAuditEntries(request->page_size(), request->page_token());
-                     if (!page.ok()) return page.status();
-                     for (const AuditRecord& entry : page->entries)
-                       *response->add_entries() = ToMessage(entry);
-                     response->set_next_page_token(page->next_page_token);
-                     return absl::OkStatus();
-                   });
+  return RunOnPool(
+      context_.requests, context_.gate, incoming, [this, request, response](AdmittedCall&) -> absl::Status {
+        context_.gate.audit().Flush();
+        FUSION_ASSIGN_OR_RETURN(AuditPage page,
+                                context_.store.ListAuditEntries(request->page_size(), request->page_token()));
+        for (const AuditRecord& entry : page.entries) *response->add_entries() = ToMessage(entry);
+        response->set_next_page_token(page.next_page_token);
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* call,
@@ -131,11 +127,10 @@ grpc::ServerUnaryReactor* AdminServiceImpl::BackUp(grpc::CallbackServerContext* 
   // On the pool for longer work: a large database takes a while.
   return RunOnPool(context_.searches, context_.gate, incoming,
                    [this, response](AdmittedCall& admitted) -> absl::Status {
-                     absl::StatusOr<v1::BackUpResponse> written =
-                         BackUpStore(context_.store, data_directory_, TimeOfDay());
-                     if (!written.ok()) return written.status();
-                     admitted.subject = written->path();
-                     *response = *std::move(written);
+                     FUSION_ASSIGN_OR_RETURN(v1::BackUpResponse written,
+                                             BackUpStore(context_.store, data_directory_, TimeOfDay()));
+                     admitted.subject = written.path();
+                     *response = std::move(written);
                      return absl::OkStatus();
                    });
 }
@@ -147,10 +142,9 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ResetModel(grpc::CallbackServerConte
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->all() ? "all devices" : request->device();
-                     absl::StatusOr<v1::ResetModelResponse> forgotten =
-                         fusion::ResetModel(*request, context_.store);
-                     if (!forgotten.ok()) return forgotten.status();
-                     *response = *std::move(forgotten);
+                     FUSION_ASSIGN_OR_RETURN(v1::ResetModelResponse forgotten,
+                                             fusion::ResetModel(*request, context_.store));
+                     *response = std::move(forgotten);
                      return absl::OkStatus();
                    });
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
 #include "server/codegen/verification.h"
@@ -47,8 +48,7 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
                             const std::vector<v1::Candidate>& ranked, const PipelineContext& context) {
   const Graph& graph = *submission.graph;
   const bool cuda = device.target() == v1::CUDA;
-  auto exporter = CoverExporter::Create(submission);
-  if (!exporter.ok()) return exporter.status();
+  FUSION_ASSIGN_OR_RETURN(auto exporter, CoverExporter::Create(submission));
   v1::Session buffers;
   DescribeBuffers(graph, submission.sizes, &buffers);
   const auto now = TimeOfDay();
@@ -61,17 +61,14 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
     const std::string description =
         absl::StrCat("rank ", candidate.rank(), " on ", device.name(), " (", device.arch(), ") at ",
                      SizesText(submission.sizes), ": ", candidate.description());
-    auto artifact = exporter->Export(device, fusions, description);
-    if (!artifact.ok()) return artifact.status();
+    FUSION_ASSIGN_OR_RETURN(auto artifact, exporter.Export(device, fusions, description));
     if (cuda) {
       auto status = AddMeasuredProgram(submission, device, code.candidates[position], built, buffers, context,
-                                       &*artifact);
+                                       &artifact);
       if (!status.ok()) return status;
     }
-    auto digest = context.store.PutBlob(artifact->SerializeAsString(), "", now);
-    if (!digest.ok()) return digest.status();
-    if (auto status = context.store.PutArtifact(context.job, candidate.rank(), *digest); !status.ok())
-      return status;
+    FUSION_ASSIGN_OR_RETURN(auto digest, context.store.PutBlob(artifact.SerializeAsString(), "", now));
+    FUSION_RETURN_IF_ERROR(context.store.PutArtifact(context.job, candidate.rank(), digest));
   }
   return absl::OkStatus();
 }

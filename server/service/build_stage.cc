@@ -3,6 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/codegen/program.h"
 #include "server/model/architecture.h"
 #include "server/service/job_stages.h"
@@ -68,15 +69,15 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
   if (const double limit = context.limits.build_seconds(); limit > 0)
     for (v1::BuildTask& task : distinct.tasks) task.set_deadline_seconds(limit);
   if (!distinct.tasks.empty()) {
-    auto outcomes = context.dispatcher.Build(context.job, distinct.tasks, context.cancellation, emit);
-    if (!outcomes.ok()) return outcomes.status();
-    for (const BuildOutcome& outcome : *outcomes) {
+    FUSION_ASSIGN_OR_RETURN(
+        auto outcomes, context.dispatcher.Build(context.job, distinct.tasks, context.cancellation, emit));
+    for (const BuildOutcome& outcome : outcomes) {
       ++built->builds;
       if (outcome.reused) ++built->reused;
       CountBuild(outcome, context.metrics);
     }
     for (size_t i = 0; i < units.size(); ++i) {
-      const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
+      const v1::BuildResult& result = outcomes[distinct.of_unit[i]].result;
       if (result.outcome() == v1::OK)
         built->binaries[units[i]] = result.binary();
       else
@@ -115,9 +116,8 @@ absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* c
 absl::StatusOr<bool> RebuildWhatIsLost(const BuiltCode& built, const PipelineContext& context) {
   std::vector<const CodeUnit*> lost;
   for (const auto& [unit, digest] : built.binaries) {
-    absl::StatusOr<bool> there = context.store.HasBlob(digest);
-    if (!there.ok()) return there.status();
-    if (!*there) lost.push_back(unit);
+    FUSION_ASSIGN_OR_RETURN(bool there, context.store.HasBlob(digest));
+    if (!there) lost.push_back(unit);
   }
   if (lost.empty()) return false;
   DistinctBuilds distinct = DistinctBuildsOf(lost);
@@ -127,11 +127,11 @@ absl::StatusOr<bool> RebuildWhatIsLost(const BuiltCode& built, const PipelineCon
   event.set_note(absl::StrCat("binaries that the build cache had and has lost: ", distinct.tasks.size(),
                               "; built again"));
   if (context.emit) context.emit(std::move(event));
-  auto outcomes = context.dispatcher.Build(context.job, distinct.tasks, context.cancellation);
-  if (!outcomes.ok()) return outcomes.status();
-  for (const BuildOutcome& outcome : *outcomes) CountBuild(outcome, context.metrics);
+  FUSION_ASSIGN_OR_RETURN(auto outcomes,
+                          context.dispatcher.Build(context.job, distinct.tasks, context.cancellation));
+  for (const BuildOutcome& outcome : outcomes) CountBuild(outcome, context.metrics);
   for (size_t i = 0; i < lost.size(); ++i) {
-    const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
+    const v1::BuildResult& result = outcomes[distinct.of_unit[i]].result;
     if (result.outcome() != v1::OK || result.binary() != built.binaries.at(lost[i])) return false;
   }
   return true;

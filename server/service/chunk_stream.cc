@@ -9,6 +9,7 @@
 
 #include "base/rpc/chunks.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/pooled_call.h"
 
@@ -113,9 +114,8 @@ class ReceiveReactor : public grpc::ServerReadReactor<v1::Chunk> {
   absl::Status Store(AdmittedCall& call) {
     Blob blob;
     blob.digest = assembler_.digest();
-    absl::StatusOr<std::string> bytes = std::move(assembler_).Finish();
-    if (!bytes.ok()) return bytes.status();
-    blob.bytes = *std::move(bytes);
+    FUSION_ASSIGN_OR_RETURN(std::string bytes, std::move(assembler_).Finish());
+    blob.bytes = std::move(bytes);
     response_->set_digest(blob.digest);
     return store_(call, blob);
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/service/job_stages.h"
 
@@ -46,11 +47,10 @@ absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, con
   std::string keys;
   for (int member : cover.columns) {
     const FusionImplementation& implementation = space.implementations[member];
-    auto unit = library.Add(implementation, false);
-    if (!unit.ok()) return unit.status();
-    planned.units.push_back(*unit);
-    absl::StrAppend(&keys, (*unit)->key, "\n");
-    for (const KernelLaunch& launch : (*unit)->code.launches) {
+    FUSION_ASSIGN_OR_RETURN(auto unit, library.Add(implementation, false));
+    planned.units.push_back(unit);
+    absl::StrAppend(&keys, unit->key, "\n");
+    for (const KernelLaunch& launch : unit->code.launches) {
       v1::KernelSummary* kernel = planned.candidate.add_kernels();
       kernel->set_name(LaunchedName(launch, LaunchesWhole(launch, submission.sizes)));
       kernel->set_skeleton(SkeletonName(implementation.skeleton));
@@ -69,26 +69,25 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
   GeneratedCode code;
   code.library = std::make_unique<CodeLibrary>(graph, submission.sizes, model.device());
   for (const Node& node : graph.nodes()) {
-    auto reference =
-        code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true);
-    if (!reference.ok()) return reference.status();
-    code.reference.push_back(*reference);
+    FUSION_ASSIGN_OR_RETURN(
+        auto reference,
+        code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true));
+    code.reference.push_back(reference);
   }
   for (const CoverSolution& cover : UnfusedCovers(plans.space)) {
     std::vector<const CodeUnit*> units;
     for (int position : cover.columns) {
-      auto unit = code.library->Add(plans.space.implementations[position], false);
-      if (!unit.ok()) return unit.status();
-      units.push_back(*unit);
+      FUSION_ASSIGN_OR_RETURN(auto unit, code.library->Add(plans.space.implementations[position], false));
+      units.push_back(unit);
     }
     if (std::find(code.unfused.begin(), code.unfused.end(), units) == code.unfused.end())
       code.unfused.push_back(std::move(units));
   }
   for (size_t i = 0; i < plans.covers.covers.size(); ++i) {
-    auto planned = PlanCandidate(submission, model, plans.space, plans.covers.covers[i],
-                                 static_cast<int>(i) + 1, *code.library);
-    if (!planned.ok()) return planned.status();
-    code.candidates.push_back(*std::move(planned));
+    FUSION_ASSIGN_OR_RETURN(auto planned,
+                            PlanCandidate(submission, model, plans.space, plans.covers.covers[i],
+                                          static_cast<int>(i) + 1, *code.library));
+    code.candidates.push_back(std::move(planned));
   }
   return code;
 }

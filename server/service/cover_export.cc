@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/status_macros.h"
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
@@ -16,10 +17,10 @@ absl::StatusOr<CoverExporter> CoverExporter::Create(const Submission& submission
   const Graph& graph = *submission.graph;
   const CostModel host(DescribedDevice(v1::HOST));
   for (const Node& node : graph.nodes()) {
-    auto code = LowerFusion(graph, ReferenceImplementation(graph, node.id, submission.sizes, host),
-                            {.force_f64 = true, .cuda = false});
-    if (!code.ok()) return code.status();
-    exporter.reference_.push_back(*std::move(code));
+    FUSION_ASSIGN_OR_RETURN(
+        auto code, LowerFusion(graph, ReferenceImplementation(graph, node.id, submission.sizes, host),
+                               {.force_f64 = true, .cuda = false}));
+    exporter.reference_.push_back(std::move(code));
   }
   NumberEqualNames(&exporter.reference_);
   return exporter;
@@ -32,9 +33,8 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& devi
   const bool cuda = device.target() == v1::CUDA;
   std::vector<FusionCode> codes;
   for (const FusionImplementation* fusion : fusions) {
-    auto code = LowerFusion(graph, *fusion, {.cuda = cuda});
-    if (!code.ok()) return code.status();
-    codes.push_back(*std::move(code));
+    FUSION_ASSIGN_OR_RETURN(auto code, LowerFusion(graph, *fusion, {.cuda = cuda}));
+    codes.push_back(std::move(code));
   }
   NumberEqualNames(&codes);
   ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,

@@ -9,8 +9,8 @@
 #include "fusion/v1/device.pb.h"
 #include "server/codegen/fusion_code.h"
 #include "server/model/device_description.h"
-#include "server/plan/plan.h"
 #include "server/optimize/submission.h"
+#include "server/plan/plan.h"
 
 namespace fusion {
 

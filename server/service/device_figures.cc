@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -22,10 +23,9 @@ struct Copies {
 };
 
 absl::StatusOr<Copies> RememberedCopies(const DeviceDescription& device, Store& store) {
-  auto rows = store.DeviceBenchmarks(device.name(), device.driver_version());
-  if (!rows.ok()) return rows.status();
+  FUSION_ASSIGN_OR_RETURN(auto rows, store.DeviceBenchmarks(device.name(), device.driver_version()));
   Copies copies;
-  for (const DeviceBenchmarkRecord& row : *rows) {
+  for (const DeviceBenchmarkRecord& row : rows) {
     if (row.parameter != Parameter(device)) continue;
     if (row.quantity == kCopyBandwidth) copies.bytes_per_second = row.value;
     if (row.quantity == kCopySpread) copies.spread = row.value;
@@ -44,18 +44,16 @@ bool IsBelowFloor(const DeviceDescription& device, double floor_bytes, const v1:
 
 absl::StatusOr<DeviceDescription> WithSteadyBandwidth(DeviceDescription device, Store& store) {
   if (HasSteadyBandwidth(device)) return device;
-  auto remembered = RememberedCopies(device, store);
-  if (!remembered.ok()) return remembered.status();
-  if (remembered->bytes_per_second > 0 && remembered->spread <= kSteadySpread) {
-    device.set_copy_bytes_per_second(remembered->bytes_per_second);
-    device.set_copy_spread(remembered->spread);
+  FUSION_ASSIGN_OR_RETURN(auto remembered, RememberedCopies(device, store));
+  if (remembered.bytes_per_second > 0 && remembered.spread <= kSteadySpread) {
+    device.set_copy_bytes_per_second(remembered.bytes_per_second);
+    device.set_copy_spread(remembered.spread);
   }
   return device;
 }
 
 absl::Status RememberDevice(const DeviceDescription& device, Store& store, Timestamp now) {
-  auto remembered = RememberedCopies(device, store);
-  if (!remembered.ok()) return remembered.status();
+  FUSION_ASSIGN_OR_RETURN(auto remembered, RememberedCopies(device, store));
   struct Row {
     const char* quantity;
     double value;
@@ -63,7 +61,7 @@ absl::Status RememberDevice(const DeviceDescription& device, Store& store, Times
   };
   std::vector<Row> rows = {{"launch_overhead", device.launch_seconds(), "seconds"},
                            {"peak_f32", device.peak_flops(), "flops/second"}};
-  if (HasSteadyBandwidth(device) || remembered->bytes_per_second <= 0) {
+  if (HasSteadyBandwidth(device) || remembered.bytes_per_second <= 0) {
     rows.push_back({kCopyBandwidth, device.copy_bytes_per_second(), "bytes/second"});
     rows.push_back({kCopySpread, device.copy_spread(), "share"});
   }
@@ -75,7 +73,7 @@ absl::Status RememberDevice(const DeviceDescription& device, Store& store, Times
                                  .value = row.value,
                                  .unit = row.unit,
                                  .created = now};
-    if (auto status = store.PutDeviceBenchmark(record); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(store.PutDeviceBenchmark(record));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/status_macros.h"
 #include "server/service/pooled_call.h"
 
 namespace fusion {
@@ -28,9 +29,8 @@ grpc::ServerUnaryReactor* FleetServiceImpl::DrainWorker(grpc::CallbackServerCont
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      admitted.subject = request->name();
-                     absl::StatusOr<v1::Worker> worker = context_.dispatcher.Drain(request->name());
-                     if (!worker.ok()) return worker.status();
-                     *response = *std::move(worker);
+                     FUSION_ASSIGN_OR_RETURN(v1::Worker worker, context_.dispatcher.Drain(request->name()));
+                     *response = std::move(worker);
                      return absl::OkStatus();
                    });
 }

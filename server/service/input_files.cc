@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/rpc/chunks.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -54,7 +55,7 @@ absl::Status AllThere(const std::vector<InputFile>& files,
 
 absl::Status StoreInputFile(Store& store, const std::string& user, const std::string& bytes,
                             const std::string& digest, Timestamp now) {
-  if (absl::Status stored = store.PutBlob(bytes, digest, now).status(); !stored.ok()) return stored;
+  FUSION_RETURN_IF_ERROR(store.PutBlob(bytes, digest, now).status());
   return store.PutBuild({.key = KeyOf(user, static_cast<int64_t>(bytes.size()), digest),
                          .outcome = "OK",
                          .binary_digest = digest,
@@ -77,12 +78,10 @@ absl::Status CheckInputFiles(Store& store, const std::string& user, const Submis
   return AllThere(files, store.FindBuilds(KeysOf(files)));
 }
 
-absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source,
-                            Timestamp now) {
+absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now) {
   if (InputFilesOf("", source).empty()) return absl::OkStatus();
-  absl::StatusOr<JobRecord> record = store.GetJob(job);
-  if (!record.ok()) return record.status();
-  const std::vector<InputFile> files = InputFilesOf(record->user, source);
+  FUSION_ASSIGN_OR_RETURN(JobRecord record, store.GetJob(job));
+  const std::vector<InputFile> files = InputFilesOf(record.user, source);
   return AllThere(files, store.UseBuilds(job, KeysOf(files), now));
 }
 

@@ -19,6 +19,7 @@
 #include "base/monitor/log.h"
 #include "base/monitor/trace_context.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "server/service/job_messages.h"
 #include "server/service/server_metrics.h"
 
@@ -77,8 +78,9 @@ int DefaultJobPlaces() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), kLeast, kMost);
 }
 
-JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, SearchPool& searches, std::shared_ptr<const Catalog> catalog,
-                     JobWatchers& watchers, JobRunnerOptions options, ServerMetrics* metrics)
+JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, SearchPool& searches,
+                     std::shared_ptr<const Catalog> catalog, JobWatchers& watchers, JobRunnerOptions options,
+                     ServerMetrics* metrics)
     : store_(store),
       dispatcher_(dispatcher),
       searches_(searches),
@@ -119,7 +121,7 @@ absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, co
     if (request.request_id().empty()) return room;
     absl::StatusOr<JobRecord> known = store_.FindRequest(user, request.request_id());
     if (!known.ok()) return room;
-    if (absl::Status same = CheckSameRequest(*known, request, graph); !same.ok()) return same;
+    FUSION_RETURN_IF_ERROR(CheckSameRequest(*known, request, graph));
     return known;
   }
   JobRecord record;
@@ -134,28 +136,25 @@ absl::StatusOr<JobRecord> JobRunner::Submit(const v1::SubmitRequest& request, co
   record.graph_summary = graph.SerializeAsString();
   record.request = request.SerializeAsString();
   record.traceparent = traceparent;
-  absl::StatusOr<CreatedJob> created = store_.CreateJob(record, TimeOfDay());
-  if (!created.ok()) return created.status();
-  if (absl::Status same = CheckSameRequest(created->job, request, graph); !same.ok()) return same;
-  if (created->created) {
-    spdlog::info("{} submitted: {}, {}", created->job.id, graph.name(), record.target);
+  FUSION_ASSIGN_OR_RETURN(CreatedJob created, store_.CreateJob(record, TimeOfDay()));
+  FUSION_RETURN_IF_ERROR(CheckSameRequest(created.job, request, graph));
+  if (created.created) {
+    spdlog::info("{} submitted: {}, {}", created.job.id, graph.name(), record.target);
     if (metrics_ != nullptr) metrics_->jobs_submitted->Add();
   }
-  if (!IsTerminal(created->job.state)) Start(created->job);
-  return std::move(created->job);
+  if (!IsTerminal(created.job.state)) Start(created.job);
+  return std::move(created.job);
 }
 
 absl::Status JobRunner::EnsureRunning(const std::string& job) {
-  absl::StatusOr<JobRecord> record = store_.GetJob(job);
-  if (!record.ok()) return record.status();
-  if (!IsTerminal(record->state)) Start(*record);
+  FUSION_ASSIGN_OR_RETURN(JobRecord record, store_.GetJob(job));
+  if (!IsTerminal(record.state)) Start(record);
   return absl::OkStatus();
 }
 
 absl::Status JobRunner::ResumeAll() {
-  absl::StatusOr<std::vector<JobRecord>> jobs = store_.UnfinishedJobs();
-  if (!jobs.ok()) return jobs.status();
-  for (const JobRecord& job : *jobs) {
+  FUSION_ASSIGN_OR_RETURN(std::vector<JobRecord> jobs, store_.UnfinishedJobs());
+  for (const JobRecord& job : jobs) {
     spdlog::info("{} goes on", job.id);
     Start(job);
   }
@@ -289,16 +288,15 @@ void JobRunner::Run(const std::string& job, const std::shared_ptr<Active>& activ
 }
 
 absl::StatusOr<v1::JobResult> JobRunner::RunPipeline(const std::string& job, Active& active) {
-  absl::StatusOr<JobRecord> record = store_.GetJob(job);
-  if (!record.ok()) return record.status();
-  if (IsTerminal(record->state)) return absl::CancelledError("the job has ended");
-  if (record->state == JobState::kQueued) {
+  FUSION_ASSIGN_OR_RETURN(JobRecord record, store_.GetJob(job));
+  if (IsTerminal(record.state)) return absl::CancelledError("the job has ended");
+  if (record.state == JobState::kQueued) {
     JobUpdate update;
     update.state = JobState::kRunning;
     if (auto updated = store_.UpdateJob(job, update, TimeOfDay()); !updated.ok()) return updated.status();
   }
   v1::SubmitRequest request;
-  if (!request.ParseFromString(record->request))
+  if (!request.ParseFromString(record.request))
     return absl::DataLossError("the stored request cannot be read");
   PipelineContext context{
       store_,
@@ -431,23 +429,22 @@ void JobRunner::StoreAgain() {
 
 // The last event carries the job as it ends, and is stored in the same transaction.
 absl::Status JobRunner::StoreEnd(const std::string& job, JobUpdate update) {
-  absl::StatusOr<JobRecord> record = store_.GetJob(job);
-  if (!record.ok()) return record.status();
-  if (IsTerminal(record->state)) return absl::OkStatus();
+  FUSION_ASSIGN_OR_RETURN(JobRecord record, store_.GetJob(job));
+  if (IsTerminal(record.state)) return absl::OkStatus();
   const Timestamp now = TimeOfDay();
-  record->state = *update.state;
-  record->updated = now;
-  if (update.result) record->result = *update.result;
-  if (update.error) record->error = *update.error;
-  if (update.graph_summary) record->graph_summary = *update.graph_summary;
+  record.state = *update.state;
+  record.updated = now;
+  if (update.result) record.result = *update.result;
+  if (update.error) record.error = *update.error;
+  if (update.graph_summary) record.graph_summary = *update.graph_summary;
   v1::JobEvent event;
-  *event.mutable_finished() = ToMessage(*record);
+  *event.mutable_finished() = ToMessage(record);
   update.event = event.SerializeAsString();
   absl::Status status = store_.UpdateJob(job, update, now).status();
   if (status.ok()) {
-    spdlog::info("{} {} after {:.3f} s", job, JobStateName(record->state),
-                 std::chrono::duration<double>(now - record->created).count());
-    if (metrics_ != nullptr) metrics_->jobs_ended.With({JobStateName(record->state)}).Add();
+    spdlog::info("{} {} after {:.3f} s", job, JobStateName(record.state),
+                 std::chrono::duration<double>(now - record.created).count());
+    if (metrics_ != nullptr) metrics_->jobs_ended.With({JobStateName(record.state)}).Add();
   }
   // Cancelled in the meantime: that end stands.
   return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
@@ -457,7 +454,7 @@ absl::StatusOr<JobRecord> JobRunner::Cancel(const std::string& job) {
   JobUpdate update;
   update.state = JobState::kCancelled;
   update.error = ToRpcStatus(absl::CancelledError("cancelled on request")).SerializeAsString();
-  if (absl::Status status = StoreEnd(job, update); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(StoreEnd(job, update));
   std::shared_ptr<Active> active;
   bool waited;
   {
@@ -473,7 +470,7 @@ absl::StatusOr<JobRecord> JobRunner::Cancel(const std::string& job) {
     StopTimer(active);
   }
   watchers_.Notify(job);
-  if (absl::Status status = dispatcher_.CancelJob(job); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(dispatcher_.CancelJob(job));
   return store_.GetJob(job);
 }
 

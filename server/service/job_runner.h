@@ -48,8 +48,9 @@ struct JobRunnerOptions {
 // Thread safe. The store, dispatcher, watchers and metrics outlive it.
 class JobRunner {
  public:
-  JobRunner(Store& store, Dispatcher& dispatcher, SearchPool& searches, std::shared_ptr<const Catalog> catalog,
-            JobWatchers& watchers, JobRunnerOptions options, ServerMetrics* metrics = nullptr);
+  JobRunner(Store& store, Dispatcher& dispatcher, SearchPool& searches,
+            std::shared_ptr<const Catalog> catalog, JobWatchers& watchers, JobRunnerOptions options,
+            ServerMetrics* metrics = nullptr);
   // Stop().
   ~JobRunner();
 

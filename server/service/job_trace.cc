@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/monitor/trace_context.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -251,11 +252,9 @@ std::string TraceJson(const JobRecord& job, const JobTraceRecord& trace, Timesta
 }
 
 absl::StatusOr<std::string> TraceOfJob(Store& store, const std::string& job, Timestamp now) {
-  absl::StatusOr<JobRecord> record = store.GetJob(job);
-  if (!record.ok()) return record.status();
-  absl::StatusOr<JobTraceRecord> trace = store.JobTrace(job);
-  if (!trace.ok()) return trace.status();
-  return TraceJson(*record, *trace, now);
+  FUSION_ASSIGN_OR_RETURN(JobRecord record, store.GetJob(job));
+  FUSION_ASSIGN_OR_RETURN(JobTraceRecord trace, store.JobTrace(job));
+  return TraceJson(record, trace, now);
 }
 
 }  // namespace fusion

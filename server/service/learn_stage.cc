@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/search/kernel_identity.h"
 #include "server/service/job_stages.h"
 #include "server/service/stored_kernels.h"
@@ -250,10 +251,9 @@ absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::Ca
                                          const PipelineContext& context,
                                          const std::vector<ResidualObservation>& candidates,
                                          std::string* note) {
-  auto stored = context.store.ModelStatistics(KeyOf(device, cache));
-  if (!stored.ok()) return stored.status();
+  FUSION_ASSIGN_OR_RETURN(auto stored, context.store.ModelStatistics(KeyOf(device, cache)));
   v1::ResidualStatistics statistics;
-  if (!statistics.ParseFromString(*stored)) {
+  if (!statistics.ParseFromString(stored)) {
     *note = absl::StrCat("what was learned of predictions for ", device.name(),
                          " cannot be read; it is begun anew");
     statistics.Clear();
@@ -271,29 +271,27 @@ absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const Devi
                                                                       v1::CacheState cache,
                                                                       const PipelineContext& context) {
   KernelTimesKey key = KernelTimesKeyOf(device, cache, *context.catalog);
-  auto families = context.store.KernelFamilies(key);
-  if (!families.ok()) return families.status();
-  if (families->empty()) return nullptr;
-  return std::make_shared<const StoredKernels>(context.store, std::move(key), *families);
+  FUSION_ASSIGN_OR_RETURN(auto families, context.store.KernelFamilies(key));
+  if (families.empty()) return nullptr;
+  return std::make_shared<const StoredKernels>(context.store, std::move(key), families);
 }
 
 absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostModel& model,
                                       v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
                                       const PipelineContext& context) {
   std::string note;  // said at the first search
-  auto residual =
-      LearnedResidual(model.device(), cache, context, ObservationsOf(submission, model, plans, code), &note);
-  if (!residual.ok()) return residual.status();
-  auto before = RememberedKernels(model.device(), cache, context);
-  if (!before.ok()) return before.status();
+  FUSION_ASSIGN_OR_RETURN(
+      auto residual,
+      LearnedResidual(model.device(), cache, context, ObservationsOf(submission, model, plans, code), &note));
+  FUSION_ASSIGN_OR_RETURN(auto before, RememberedKernels(model.device(), cache, context));
   MeasuredKernels measured = MeasuredKernelsOf(submission, model, plans, code);
-  if (*before != nullptr)
+  if (before != nullptr)
     for (MeasuredKernel& kernel : measured.kernels)
-      for (const RememberedKernel& known : (*before)->Find(kernel.identity.family))
+      for (const RememberedKernel& known : before->Find(kernel.identity.family))
         if (known.sizes == kernel.identity.sizes && known.variant == kernel.identity.variant)
           kernel.belief = {known.seconds, known.deviation};
   LearnKernels(model, plans, code, &measured);
-  return model.Taught(*std::move(residual), std::make_shared<const JobKernels>(*std::move(before), measured));
+  return model.Taught(std::move(residual), std::make_shared<const JobKernels>(std::move(before), measured));
 }
 
 absl::Status LearnFromCandidates(const Submission& submission, const CostModel& model, v1::CacheState cache,

@@ -6,9 +6,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "base/rpc/address.h"
 #include "server/identity/tls_server_credentials.h"
 
 namespace fusion {
@@ -67,24 +66,18 @@ absl::Status CheckPortIsFree(const std::string& address) {
   const auto failed = [&](const std::string& why) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
   };
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return failed("the port is missing; write HOST:PORT");
-  absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  if (host.empty()) return failed("the host is missing; write HOST:PORT");
-  int port = 0;
-  if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535)
-    return failed("the port is a number from 0 to 65535");
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return failed(absl::StrCat(parsed.status().message(), "; write HOST:PORT"));
   asio::io_context io;
   Error error;
-  const auto found = tcp::resolver(io).resolve(std::string(host), "", tcp::resolver::passive, error);
+  const auto found = tcp::resolver(io).resolve(parsed->host, "", tcp::resolver::passive, error);
   if (error) return failed(absl::StrCat("the host is not known (", error.message(), ")"));
   // gRPC listens at those addresses of a name that it can, and so is content with one.
   for (const auto& entry : found) {
     tcp::acceptor acceptor(io);
     acceptor.open(entry.endpoint().protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind({entry.endpoint().address(), static_cast<uint16_t>(port)}, error);
+    if (!error) acceptor.bind({entry.endpoint().address(), static_cast<uint16_t>(parsed->port)}, error);
     if (!error) acceptor.listen(1, error);
     if (!error) return absl::OkStatus();
     if (error == asio::error::address_in_use) return failed("another program uses it");

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace fusion {
@@ -28,10 +29,9 @@ absl::Status AddLoadableFiles(
   std::set<std::string> added;
   for (const v1::Launch& launch : program.program().launches()) {
     if (!added.insert(launch.binary()).second) continue;
-    auto binary = read_binary(launch.binary());
-    if (!binary.ok()) return binary.status();
+    FUSION_ASSIGN_OR_RETURN(auto binary, read_binary(launch.binary()));
     // A digest's colon is no letter for a file name.
-    add(absl::StrCat("binary/", absl::StripPrefix(launch.binary(), "sha256:"), ".cubin"), *std::move(binary));
+    add(absl::StrCat("binary/", absl::StripPrefix(launch.binary(), "sha256:"), ".cubin"), std::move(binary));
   }
   return absl::OkStatus();
 }

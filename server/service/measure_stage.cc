@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "server/codegen/program.h"
 #include "server/codegen/verification.h"
 #include "server/rank/rank.h"
@@ -66,7 +67,7 @@ class Timer final : public CandidateTimer {
   absl::Status TimeRound(const std::vector<int>& round) override {
     if (session_.key().empty()) {
       session_ = MakeSession(code_->unfused.front());
-      if (auto status = ChooseUnfused(); !status.ok()) return status;
+      FUSION_RETURN_IF_ERROR(ChooseUnfused());
     }
     std::vector<int> positions;
     for (int position : round)
@@ -285,12 +286,11 @@ class Timer final : public CandidateTimer {
                                                     }
                                                   });
     if (!timed.ok() || failed.empty()) return timed;
-    absl::StatusOr<bool> rebuilt = RebuildWhatIsLost(built_, context_);
-    if (!rebuilt.ok()) return rebuilt.status();
+    FUSION_ASSIGN_OR_RETURN(bool rebuilt, RebuildWhatIsLost(built_, context_));
     std::vector<v1::TimeTask> again;
     std::vector<int> index_of;
     for (const auto& [index, result] : failed) {
-      if (!*rebuilt) {
+      if (!rebuilt) {
         tell(index, result, false);
         continue;
       }
@@ -412,7 +412,7 @@ class Timer final : public CandidateTimer {
   }
 
   absl::Status StoreMeasurements() {
-    if (auto status = context_.store.AddMeasurements(measurements_); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(context_.store.AddMeasurements(measurements_));
     return RememberDevice(device_, context_.store, TimeOfDay());
   }
 

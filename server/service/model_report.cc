@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "server/accuracy/accuracy.h"
 #include "server/accuracy/plots.h"
 #include "server/service/job_stages.h"
@@ -95,19 +96,17 @@ absl::StatusOr<Predictions> ReadPredictions(const v1::ReportModelRequest& reques
   Predictions predictions;
   std::string page_token;
   do {
-    absl::StatusOr<JobPage> page = caller.role == Role::kAdmin
-                                       ? store.ListJobs(kPageJobs, page_token)
-                                       : store.ListJobsOf(caller.name, kPageJobs, page_token);
-    if (!page.ok()) return page.status();
-    page_token = page->next_page_token;
-    for (const JobRecord& listed : page->jobs) {
+    FUSION_ASSIGN_OR_RETURN(JobPage page, caller.role == Role::kAdmin
+                                              ? store.ListJobs(kPageJobs, page_token)
+                                              : store.ListJobsOf(caller.name, kPageJobs, page_token));
+    page_token = page.next_page_token;
+    for (const JobRecord& listed : page.jobs) {
       if (predictions.graphs.size() == limit) return predictions;
       if (cancellation.cancelled()) return absl::CancelledError("the report is no longer wanted");
       if (listed.state != JobState::kSucceeded) continue;
-      absl::StatusOr<JobRecord> job = store.GetJob(listed.id);
-      if (!job.ok()) return job.status();
+      FUSION_ASSIGN_OR_RETURN(JobRecord job, store.GetJob(listed.id));
       v1::JobResult result;
-      if (!result.ParseFromString(job->result)) {
+      if (!result.ParseFromString(job.result)) {
         spdlog::warn("{}: its stored result cannot be read; reports on predictions leave it out", listed.id);
         ++predictions.unreadable;
         continue;
@@ -176,12 +175,10 @@ void Fill(const AccuracySummary& summary, v1::ReportModelResponse* message) {
 
 absl::Status AddPlots(std::vector<PredictedGraph> graphs, v1::ReportModelResponse* response) {
   if (graphs.size() > kPlottedJobs) graphs.resize(kPlottedJobs);
-  absl::StatusOr<std::string> measured = PlotPredictedAgainstMeasured(graphs);
-  if (!measured.ok()) return measured.status();
-  absl::StatusOr<std::string> convergence = PlotConvergence(graphs);
-  if (!convergence.ok()) return convergence.status();
-  response->set_measured_plot(*std::move(measured));
-  response->set_convergence_plot(*std::move(convergence));
+  FUSION_ASSIGN_OR_RETURN(std::string measured, PlotPredictedAgainstMeasured(graphs));
+  FUSION_ASSIGN_OR_RETURN(std::string convergence, PlotConvergence(graphs));
+  response->set_measured_plot(std::move(measured));
+  response->set_convergence_plot(std::move(convergence));
   return absl::OkStatus();
 }
 
@@ -190,23 +187,22 @@ absl::Status AddPlots(std::vector<PredictedGraph> graphs, v1::ReportModelRespons
 absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, Store& store,
                                                     const Principal& caller,
                                                     const CancellationToken& cancellation) {
-  if (absl::Status status = CheckRequest(request); !status.ok()) return status;
-  absl::StatusOr<Predictions> predictions = ReadPredictions(request, store, caller, cancellation);
-  if (!predictions.ok()) return predictions.status();
-  if (predictions->graphs.empty()) return NothingFound(request, *predictions);
+  FUSION_RETURN_IF_ERROR(CheckRequest(request));
+  FUSION_ASSIGN_OR_RETURN(Predictions predictions, ReadPredictions(request, store, caller, cancellation));
+  if (predictions.graphs.empty()) return NothingFound(request, predictions);
 
   // What it would refuse was left out above.
-  absl::StatusOr<Accuracy> accuracy = AssessPredictions(predictions->graphs);
+  absl::StatusOr<Accuracy> accuracy = AssessPredictions(predictions.graphs);
   if (!accuracy.ok()) return absl::InternalError(accuracy.status().message());
   v1::ReportModelResponse response;
-  for (size_t i = 0; i < predictions->graphs.size(); ++i) {
+  for (size_t i = 0; i < predictions.graphs.size(); ++i) {
     v1::GraphAccuracy* message = response.add_graphs();
-    message->set_job(predictions->jobs[i]);
-    Fill(predictions->graphs[i], accuracy->graphs[i], message);
+    message->set_job(predictions.jobs[i]);
+    Fill(predictions.graphs[i], accuracy->graphs[i], message);
   }
   Fill(accuracy->summary, &response);
   if (!request.plots()) return response;
-  if (absl::Status status = AddPlots(std::move(predictions->graphs), &response); !status.ok())
+  if (absl::Status status = AddPlots(std::move(predictions.graphs), &response); !status.ok())
     return absl::InternalError(status.message());
   return response;
 }

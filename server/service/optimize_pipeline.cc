@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/model/architecture.h"
 #include "server/optimize/plan_text.h"
 #include "server/optimize/search_process.h"
@@ -52,11 +53,10 @@ std::chrono::milliseconds DevicePatience(const v1::JobLimits& limits) {
 absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::string& arch,
                                                   const std::string& kind, std::chrono::milliseconds patience,
                                                   const PipelineContext& context, std::string* warning) {
-  auto choice = ChooseArch(target, arch);
-  if (!choice.ok()) return choice.status();
+  FUSION_ASSIGN_OR_RETURN(auto choice, ChooseArch(target, arch));
   const auto choose = [&](std::chrono::milliseconds longest) {
     return context.dispatcher.ChooseDevice(target, arch, longest, context.cancellation, context.job,
-                                           choice->arch, kind);
+                                           choice.arch, kind);
   };
   const double limit = patience.count() > 0 ? context.limits.queue_seconds() : 0;
   if (patience.count() > 0) patience = context.dispatcher.Patience(DevicePatience(context.limits));
@@ -80,7 +80,7 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
         !context.dispatcher.only_worker_is_here())
       return absl::DeadlineExceededError(device.status().message());
   }
-  if (device.ok() && device->arch() != arch) *warning = choice->warning;
+  if (device.ok() && device->arch() != arch) *warning = choice.warning;
   return device;
 }
 
@@ -88,12 +88,11 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
 // there was one.
 absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target target, const std::string& arch,
                                                                 Store& store) {
-  auto records = store.Devices();
-  if (!records.ok()) return records.status();
-  std::sort(records->begin(), records->end(),
+  FUSION_ASSIGN_OR_RETURN(auto records, store.Devices());
+  std::sort(records.begin(), records.end(),
             [](const DeviceRecord& a, const DeviceRecord& b) { return a.last_seen > b.last_seen; });
   std::optional<DeviceDescription> found;
-  for (const DeviceRecord& record : *records) {
+  for (const DeviceRecord& record : records) {
     DeviceDescription device;
     if (!device.ParseFromString(record.description) || (!arch.empty() && device.arch() != arch) ||
         (target != v1::TARGET_AUTO && device.target() != target))
@@ -105,8 +104,8 @@ absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target targe
 }
 
 // Those that are stored for the graph's functions. *notes: what was refused.
-absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device,
-                                              const Submission& submission, const PipelineContext& context,
+absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device, const Submission& submission,
+                                              const PipelineContext& context,
                                               std::vector<std::string>* notes) {
   if (!HasElements(*submission.graph)) return RoutineTables();
   return StoredRoutineTables(device, *context.catalog, context.store, notes);
@@ -118,13 +117,11 @@ absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const Submiss
                                   v1::CacheState cache, RoutineTables routines,
                                   const PipelineContext& context, std::vector<std::string>* notes) {
   std::string unreadable;
-  auto residual = LearnedResidual(device, cache, context, {}, &unreadable);
-  if (!residual.ok()) return residual.status();
+  FUSION_ASSIGN_OR_RETURN(auto residual, LearnedResidual(device, cache, context, {}, &unreadable));
   if (!unreadable.empty()) notes->push_back(unreadable);
-  auto memory = RememberedKernels(device, cache, context);
-  if (!memory.ok()) return memory.status();
-  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, *std::move(residual),
-                   std::move(routines), *std::move(memory));
+  FUSION_ASSIGN_OR_RETURN(auto memory, RememberedKernels(device, cache, context));
+  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, std::move(residual),
+                   std::move(routines), std::move(memory));
 }
 
 // On GPUs the programs of a routine are built and timed in seconds, by the way; host compilers would take
@@ -203,12 +200,10 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // Parse: text or protobuf to a checked graph.
   stages.Begin("parse");
-  auto submission = CheckSubmission(request, context.catalog);
-  if (!submission.ok()) return submission.status();
+  FUSION_ASSIGN_OR_RETURN(auto submission, CheckSubmission(request, context.catalog));
   // Before anything is built for them.
-  if (auto status = HoldInputFiles(context.store, context.job, *submission, TimeOfDay()); !status.ok())
-    return status;
-  Dump(context, "graph.fuse", PrintFuse(*submission->graph));
+  FUSION_RETURN_IF_ERROR(HoldInputFiles(context.store, context.job, submission, TimeOfDay()));
+  Dump(context, "graph.fuse", PrintFuse(*submission.graph));
 
   // The device comes before the search: what is possible and what is fast depend on it.
   stages.Begin("choose a device");
@@ -223,31 +218,29 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
     note.set_note("warning: " + warning);
     Emit(context, note);
   }
-  if (!request.has_benchmark())
-    if (auto status = CheckDeviceMemory(*submission, *device); !status.ok()) return status;
+  if (!request.has_benchmark()) FUSION_RETURN_IF_ERROR(CheckDeviceMemory(submission, *device));
 
   // Routines: what the graph's functions of elements take on the device, as far as that is not known.
   stages.Begin("routines");
   std::vector<std::string> notes;
-  auto tables = RoutineTablesOf(*device, *submission, context, &notes);
-  if (!tables.ok()) return tables.status();
+  FUSION_ASSIGN_OR_RETURN(auto tables, RoutineTablesOf(*device, submission, context, &notes));
   v1::RoutineTables routines;
-  if (HasElements(*submission->graph) && (request.has_benchmark() || MeasuresMissingRoutines(*device))) {
-    auto measured = MeasureRoutines(*submission, *device,
-                                    request.benchmark().again() ? RoutineTables() : *tables, context);
-    if (!measured.ok()) return measured.status();
-    routines = *std::move(measured);
+  if (HasElements(*submission.graph) && (request.has_benchmark() || MeasuresMissingRoutines(*device))) {
+    FUSION_ASSIGN_OR_RETURN(auto measured,
+                            MeasureRoutines(submission, *device,
+                                            request.benchmark().again() ? RoutineTables() : tables, context));
+    routines = std::move(measured);
     for (const v1::RoutineTable& table : routines.tables())
-      if (auto status = tables->Add(table); !status.ok())
+      if (auto status = tables.Add(table); !status.ok())
         routines.add_notes(absl::StrCat("times of ", table.routine(), " are not used: ", status.message()));
     notes.insert(notes.end(), routines.notes().begin(), routines.notes().end());
   }
   if (request.has_benchmark())
-    return BenchmarkResult(*device, *submission, std::move(routines), notes, SecondsSince(start));
+    return BenchmarkResult(*device, submission, std::move(routines), notes, SecondsSince(start));
 
   const v1::CacheState cache = request.cache() == v1::WARM ? v1::WARM : v1::COLD;
-  auto model = ModelOf(*device, *submission, cache, *std::move(tables), context, &notes);
-  if (!model.ok()) return model.status();
+  FUSION_ASSIGN_OR_RETURN(auto model,
+                          ModelOf(*device, submission, cache, std::move(tables), context, &notes));
 
   // Search, model, cover: the best predicted covers, in order.
   stages.Begin("search");
@@ -255,11 +248,10 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   searching.mutable_search();
   Emit(context, searching);
   v1::SearchRequest search = SearchRequestOf(request, context);
-  auto found = Search(search, *submission, *model, context);
-  if (!found.ok()) return found.status();
-  DumpSearch(context, *found);
-  Plans* const plans = &found->plans;
-  if (std::string refused = RefusedNote(model->memory()); !refused.empty())
+  FUSION_ASSIGN_OR_RETURN(auto found, Search(search, submission, model, context));
+  DumpSearch(context, found);
+  Plans* const plans = &found.plans;
+  if (std::string refused = RefusedNote(model.memory()); !refused.empty())
     notes.push_back(std::move(refused));
   if (!warning.empty()) plans->summary.add_notes(warning);
   for (const std::string& text : notes) plans->summary.add_notes(text);
@@ -269,45 +261,41 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // Codegen.
   stages.Begin("codegen");
-  auto code = GenerateCode(*submission, *model, *plans);
-  if (!code.ok()) return code.status();
-  DumpCode(context, *code);
+  FUSION_ASSIGN_OR_RETURN(auto code, GenerateCode(submission, model, *plans));
+  DumpCode(context, code);
 
   // Dispatch: workers build, then measure and verify, round by round until no candidate that is left can win.
   v1::JobResult result;
   result.set_cache(cache);
-  result.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
-  result.set_floor_seconds(result.floor_bytes() / model->device().copy_bytes_per_second());
+  result.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
+  result.set_floor_seconds(result.floor_bytes() / model.device().copy_bytes_per_second());
   Contest contest({.most = CandidateCount(request.candidates()),
                    .first = device->target() == v1::CUDA ? kFirstTimed : 0,
                    .least = device->target() == v1::CUDA ? kLeastTimed : 0,
                    .most_searches = IsSmall(*plans) ? kMostSearches : 1,
                    .all = request.measure_all(),
-                   .floor_seconds = cache == v1::COLD ? model->FloorSeconds(result.floor_bytes()) : 0},
-                  AllCandidates(*plans), plans->unseen_seconds, *model);
+                   .floor_seconds = cache == v1::COLD ? model.FloorSeconds(result.floor_bytes()) : 0},
+                  AllCandidates(*plans), plans->unseen_seconds, model);
   BuiltCode built;
-  const auto timer = MakeCandidateTimer(*submission, *device, built, context, &*code, &result);
+  const auto timer = MakeCandidateTimer(submission, *device, built, context, &code, &result);
   // The same with what was measured so far: other covers may be better than they seemed.
   search.set_candidates(kCoversOfSearch * search.candidates());
   search.clear_texts();
   const auto search_again = [&]() -> absl::Status {
-    auto taught = TaughtModel(*submission, *model, cache, *plans, *code, context);
-    if (!taught.ok()) return taught.status();
-    auto again = Search(search, *submission, *taught, context);
-    if (!again.ok()) return again.status();
-    auto added = AddCandidates(*submission, *taught, again->plans, contest.left(), contest.searches(), built,
-                               plans, &*code);
-    if (!added.ok()) return added.status();
-    contest.Continue(std::move(added->candidates), added->unseen_seconds, *taught);
+    FUSION_ASSIGN_OR_RETURN(auto taught, TaughtModel(submission, model, cache, *plans, code, context));
+    FUSION_ASSIGN_OR_RETURN(auto again, Search(search, submission, taught, context));
+    FUSION_ASSIGN_OR_RETURN(auto added, AddCandidates(submission, taught, again.plans, contest.left(),
+                                                      contest.searches(), built, plans, &code));
+    contest.Continue(std::move(added.candidates), added.unseen_seconds, taught);
     return absl::OkStatus();
   };
   int rounds = 0;
   for (std::vector<int> round = contest.NextRound(); !round.empty(); round = contest.NextRound()) {
     stages.Begin("build", ++rounds);
-    if (auto status = BuildCandidates(round, &*code, context, &built); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(BuildCandidates(round, &code, context, &built));
     stages.Begin("measure", rounds);
-    if (auto status = timer->TimeRound(round); !status.ok()) return status;
-    contest.EndRound(code->candidates);
+    FUSION_RETURN_IF_ERROR(timer->TimeRound(round));
+    contest.EndRound(code.candidates);
 
     if (!contest.SearchesAgain()) continue;
     stages.Begin("search again", contest.searches());
@@ -317,41 +305,39 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
       contest.StopSearching();
     }
   }
-  if (contest.searches() > 1) DumpCode(context, *code);
+  if (contest.searches() > 1) DumpCode(context, code);
   stages.Begin("measure the finalists");
-  if (auto status = timer->Finish(); !status.ok()) return status;
-  plans->summary.set_covers(static_cast<int64_t>(code->candidates.size()));  // of all searches
+  FUSION_RETURN_IF_ERROR(timer->Finish());
+  plans->summary.set_covers(static_cast<int64_t>(code.candidates.size()));  // of all searches
   plans->summary.set_timed(contest.timed());
   plans->summary.set_possible_gain(contest.PossibleGain());
   plans->summary.mutable_prediction()->set_deviation(contest.Deviation());
 
   // Model: what was measured corrects the next predictions. The job is none the worse without that.
   stages.Begin("learn");
-  if (auto status = LearnFromCandidates(*submission, *model, cache, *plans, *code, context); !status.ok())
+  if (auto status = LearnFromCandidates(submission, model, cache, *plans, code, context); !status.ok())
     plans->summary.add_notes(
         absl::StrCat("later predictions do not profit from this job: ", status.message()));
 
   // Rank.
   stages.Begin("rank and export");
   std::vector<v1::Candidate> candidates;
-  for (const PlannedCandidate& planned : code->candidates)
+  for (const PlannedCandidate& planned : code.candidates)
     if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
-  if (const std::string note = contest.NotTimed(code->candidates.size()); !note.empty())
+  if (const std::string note = contest.NotTimed(code.candidates.size()); !note.empty())
     plans->summary.add_notes(note);
   RankCandidates(&candidates);
-  if (auto status = StoreArtifacts(*submission, *device, *plans, *code, built, candidates, context);
-      !status.ok())
-    return status;
+  FUSION_RETURN_IF_ERROR(StoreArtifacts(submission, *device, *plans, code, built, candidates, context));
 
   *result.mutable_device() = *device;
-  *result.mutable_graph() = submission->summary;
+  *result.mutable_graph() = submission.summary;
   *result.mutable_search() = plans->summary;
   routines.clear_tables();  // the benchmark lists them
   routines.clear_notes();
-  if (HasElements(*submission->graph)) *result.mutable_routines() = std::move(routines);
+  if (HasElements(*submission.graph)) *result.mutable_routines() = std::move(routines);
   for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
   DescribeReliability(&result);
-  for (const std::string& remark : RemarksOf(*submission)) result.add_remarks(remark);
+  for (const std::string& remark : RemarksOf(submission)) result.add_remarks(remark);
   result.set_builds(built.builds);
   result.set_builds_reused(built.reused);
   result.set_seconds(SecondsSince(start));
@@ -361,8 +347,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
 absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
                                                     const PipelineContext& context) {
-  auto submission = CheckSource(request.source(), context.catalog);
-  if (!submission.ok()) return submission.status();
+  FUSION_ASSIGN_OR_RETURN(auto submission, CheckSource(request.source(), context.catalog));
 
   v1::ExplainResponse response;
   std::string warning;
@@ -370,19 +355,16 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
       RequestedDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), context, &warning);
   std::vector<std::string> notes;
   if (absl::IsUnavailable(device.status())) {
-    auto choice = ChooseArch(request.target(), request.arch());
-    if (!choice.ok()) return choice.status();
-    warning = choice->warning;
-    auto seen = LastSeenDevice(request.target(), choice->arch, context.store);
-    if (!seen.ok()) return seen.status();
-    if (seen->has_value()) {
-      device = WithDefaults(**std::move(seen));
+    FUSION_ASSIGN_OR_RETURN(auto choice, ChooseArch(request.target(), request.arch()));
+    warning = choice.warning;
+    FUSION_ASSIGN_OR_RETURN(auto seen, LastSeenDevice(request.target(), choice.arch, context.store));
+    if (seen.has_value()) {
+      device = WithDefaults(*std::move(seen));
       notes.push_back(
           absl::StrCat("no such device is connected; predicted for one that was: ", device->name()));
     } else {
-      device =
-          IsCudaArch(choice->arch) ? DescribedCudaDevice(choice->arch) : DescribedDevice(request.target());
-      if (!choice->arch.empty()) device->set_arch(choice->arch);
+      device = IsCudaArch(choice.arch) ? DescribedCudaDevice(choice.arch) : DescribedDevice(request.target());
+      if (!choice.arch.empty()) device->set_arch(choice.arch);
       notes.push_back(absl::StrCat("no such device is connected; predicted for ", device->name()));
     }
   }
@@ -390,37 +372,34 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   device = WithSteadyBandwidth(*std::move(device), context.store);
   if (!device.ok()) return device.status();
   if (!warning.empty()) notes.push_back(warning);
-  auto tables = RoutineTablesOf(*device, *submission, context, &notes);
-  if (!tables.ok()) return tables.status();
-  auto model = ModelOf(*device, *submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD,
-                       *std::move(tables), context, &notes);
-  if (!model.ok()) return model.status();
+  FUSION_ASSIGN_OR_RETURN(auto tables, RoutineTablesOf(*device, submission, context, &notes));
+  FUSION_ASSIGN_OR_RETURN(auto model,
+                          ModelOf(*device, submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD,
+                                  std::move(tables), context, &notes));
   v1::SearchRequest search = SearchRequestOf(request, context);
   *search.mutable_why() = request.why();
-  auto found = Search(search, *submission, *model, context);
-  if (!found.ok()) return found.status();
-  Plans* const plans = &found->plans;
-  if (request.why_size() == 2) *response.mutable_pair() = found->pair;
-  if (std::string refused = RefusedNote(model->memory()); !refused.empty())
+  FUSION_ASSIGN_OR_RETURN(auto found, Search(search, submission, model, context));
+  Plans* const plans = &found.plans;
+  if (request.why_size() == 2) *response.mutable_pair() = found.pair;
+  if (std::string refused = RefusedNote(model.memory()); !refused.empty())
     notes.push_back(std::move(refused));
   for (const std::string& note : notes) plans->summary.add_notes(note);
-  Dump(context, "graph.fuse", PrintFuse(*submission->graph));
-  DumpSearch(context, *found);
+  Dump(context, "graph.fuse", PrintFuse(*submission.graph));
+  DumpSearch(context, found);
 
-  *response.mutable_graph() = submission->summary;
+  *response.mutable_graph() = submission.summary;
   *response.mutable_search() = plans->summary;
   *response.mutable_device() = *device;
-  response.set_floor_bytes(static_cast<double>(submission->graph->FloorBytes(submission->sizes)));
-  response.set_floor_seconds(response.floor_bytes() / model->device().copy_bytes_per_second());
+  response.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
+  response.set_floor_seconds(response.floor_bytes() / model.device().copy_bytes_per_second());
   for (size_t i = 0; i < plans->covers.covers.size(); ++i)
-    *response.add_candidates() = ExplainCover(*submission->graph, *model, plans->space,
-                                              plans->covers.covers[i], static_cast<int>(i) + 1);
-  response.set_text(PrintPlans(*submission->graph, *plans, model->StartSeconds()));
+    *response.add_candidates() = ExplainCover(*submission.graph, model, plans->space, plans->covers.covers[i],
+                                              static_cast<int>(i) + 1);
+  response.set_text(PrintPlans(*submission.graph, *plans, model.StartSeconds()));
   if (request.sources()) {
-    auto code = GenerateCode(*submission, *model, *plans);
-    if (!code.ok()) return code.status();
-    DumpCode(context, *code);
-    response.set_source(PrintCandidateSource(code->candidates.front(), device->target()));
+    FUSION_ASSIGN_OR_RETURN(auto code, GenerateCode(submission, model, *plans));
+    DumpCode(context, code);
+    response.set_source(PrintCandidateSource(code.candidates.front(), device->target()));
   }
   return response;
 }

@@ -9,10 +9,12 @@
 #include "base/monitor/log.h"
 #include "base/monitor/trace_context.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
+#include "server/optimize/hints.h"
+#include "server/optimize/submission.h"
 #include "server/parse/parse.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/event_stream.h"
-#include "server/optimize/hints.h"
 #include "server/service/input_files.h"
 #include "server/service/job_access.h"
 #include "server/service/job_messages.h"
@@ -21,7 +23,6 @@
 #include "server/service/model_report.h"
 #include "server/service/optimize_pipeline.h"
 #include "server/service/pooled_call.h"
-#include "server/optimize/submission.h"
 #include "server/service/submission_fields.h"
 
 namespace fusion {
@@ -77,31 +78,29 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
                      const LogScope trace_scope("trace_id", trace.trace_id);
-                     if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
+                     FUSION_RETURN_IF_ERROR(CheckRequestFields(*request));
                      v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
                      if (!wanted.device().empty()) {
                        absl::StatusOr<std::string> kind = KindOf(context_, admitted.caller.name, wanted);
                        if (!kind.ok()) return InvalidField("device", kind.status().message());
                        wanted.set_device(*std::move(kind));
                      }
-                     absl::StatusOr<Submission> source = CheckSubmission(wanted, context_.catalog);
-                     if (!source.ok()) return source.status();
-                     if (absl::Status status = CheckBuildable(*source->graph); !status.ok()) return status;
-                     if (wanted.has_benchmark())
-                       if (absl::Status status = CheckBenchmark(*source->graph); !status.ok()) return status;
-                     if (auto hints = ResolveHints(*source->graph, wanted.hints()); !hints.ok())
+                     FUSION_ASSIGN_OR_RETURN(Submission source, CheckSubmission(wanted, context_.catalog));
+                     FUSION_RETURN_IF_ERROR(CheckBuildable(*source.graph));
+                     if (wanted.has_benchmark()) FUSION_RETURN_IF_ERROR(CheckBenchmark(*source.graph));
+                     if (auto hints = ResolveHints(*source.graph, wanted.hints()); !hints.ok())
                        return hints.status();
-                     if (absl::Status files = CheckInputFiles(context_.store, admitted.caller.name, *source);
+                     if (absl::Status files = CheckInputFiles(context_.store, admitted.caller.name, source);
                          !files.ok() && !IsKnown(context_, admitted.caller.name, wanted))
                        return files;
-                     absl::StatusOr<JobRecord> job = context_.runner.Submit(
-                         wanted, source->summary, admitted.caller.name, trace.ToString());
-                     if (!job.ok()) return job.status();
-                     admitted.subject = job->id;
+                     FUSION_ASSIGN_OR_RETURN(
+                         JobRecord job, context_.runner.Submit(wanted, source.summary, admitted.caller.name,
+                                                               trace.ToString()));
+                     admitted.subject = job.id;
                      // While it waits to be begun; then it says itself what is missing.
-                     HoldInputFiles(context_.store, job->id, *source, TimeOfDay()).IgnoreError();
-                     *response = ToMessage(*job);
-                     if (job->state == JobState::kQueued)
+                     HoldInputFiles(context_.store, job.id, source, TimeOfDay()).IgnoreError();
+                     *response = ToMessage(job);
+                     if (job.state == JobState::kQueued)
                        response->set_waits_for(MissingDevice(wanted, context_.dispatcher));
                      return absl::OkStatus();
                    });
@@ -122,10 +121,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerConte
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/GetJob", *request};
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     absl::StatusOr<JobRecord> job = GetJobFor(admitted, context_.store, request->name());
-                     if (!job.ok()) return job.status();
-                     *response = ToMessage(*job);
-                     response->set_waits_for(context_.runner.WaitsFor(job->id));
+                     FUSION_ASSIGN_OR_RETURN(JobRecord job,
+                                             GetJobFor(admitted, context_.store, request->name()));
+                     *response = ToMessage(job);
+                     response->set_waits_for(context_.runner.WaitsFor(job.id));
                      return absl::OkStatus();
                    });
 }
@@ -134,23 +133,23 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ListJobs(grpc::CallbackServerCon
                                                          const v1::ListJobsRequest* request,
                                                          v1::ListJobsResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ListJobs", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
-                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     const Principal& caller = admitted.caller;
-                     absl::StatusOr<JobPage> page =
-                         caller.role == Role::kAdmin
-                             ? context_.store.ListJobs(request->page_size(), request->page_token())
-                             : context_.store.ListJobsOf(caller.name, request->page_size(),
-                                                         request->page_token());
-                     if (!page.ok()) return page.status();
-                     for (const JobRecord& job : page->jobs) {
-                       *response->add_jobs() = ToMessage(job);
-                       if (!IsTerminal(job.state))
-                         response->mutable_jobs()->rbegin()->set_waits_for(context_.runner.WaitsFor(job.id));
-                     }
-                     response->set_next_page_token(page->next_page_token);
-                     return absl::OkStatus();
-                   });
+  return RunOnPool(
+      context_.requests, context_.gate, incoming,
+      [this, request, response](AdmittedCall& admitted) -> absl::Status {
+        const Principal& caller = admitted.caller;
+        FUSION_ASSIGN_OR_RETURN(
+            JobPage page,
+            caller.role == Role::kAdmin
+                ? context_.store.ListJobs(request->page_size(), request->page_token())
+                : context_.store.ListJobsOf(caller.name, request->page_size(), request->page_token()));
+        for (const JobRecord& job : page.jobs) {
+          *response->add_jobs() = ToMessage(job);
+          if (!IsTerminal(job.state))
+            response->mutable_jobs()->rbegin()->set_waits_for(context_.runner.WaitsFor(job.id));
+        }
+        response->set_next_page_token(page.next_page_token);
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* OptimizerServiceImpl::CancelJob(grpc::CallbackServerContext* call,
@@ -161,9 +160,8 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::CancelJob(grpc::CallbackServerCo
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
                      if (auto mine = GetJobFor(admitted, context_.store, request->name()); !mine.ok())
                        return mine.status();
-                     absl::StatusOr<JobRecord> job = context_.runner.Cancel(request->name());
-                     if (!job.ok()) return job.status();
-                     *response = ToMessage(*job);
+                     FUSION_ASSIGN_OR_RETURN(JobRecord job, context_.runner.Cancel(request->name()));
+                     *response = ToMessage(job);
                      return absl::OkStatus();
                    });
 }
@@ -184,13 +182,13 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Check", *request};
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     absl::StatusOr<Submission> source = CheckSource(request->source(), context_.catalog);
-                     if (!source.ok()) return source.status();
-                     *response->mutable_graph() = source->summary;
+                     FUSION_ASSIGN_OR_RETURN(Submission source,
+                                             CheckSource(request->source(), context_.catalog));
+                     *response->mutable_graph() = source.summary;
                      if (request->brief()) return absl::OkStatus();
-                     if (!HasInlineFunctions(*source->graph)) response->set_fuse(PrintFuse(*source->graph));
-                     response->set_graphviz(PrintGraphviz(*source->graph));
-                     *response->mutable_proto() = ToProto(*source->graph);
+                     if (!HasInlineFunctions(*source.graph)) response->set_fuse(PrintFuse(*source.graph));
+                     response->set_graphviz(PrintGraphviz(*source.graph));
+                     *response->mutable_proto() = ToProto(*source.graph);
                      return absl::OkStatus();
                    });
 }
@@ -202,13 +200,18 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerCont
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Explain", *request};
   return RunOnPool(context_.searches, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     if (absl::Status status = CheckRequestFields(*request); !status.ok()) return status;
-                     PipelineContext pipeline{
-                         context_.store, context_.dispatcher, context_.search_pool, context_.catalog, "", admitted.token,
-                         nullptr,        context_.dump_directory};
-                     absl::StatusOr<v1::ExplainResponse> explained = ExplainPipeline(*request, pipeline);
-                     if (!explained.ok()) return explained.status();
-                     *response = *std::move(explained);
+                     FUSION_RETURN_IF_ERROR(CheckRequestFields(*request));
+                     PipelineContext pipeline{context_.store,
+                                              context_.dispatcher,
+                                              context_.search_pool,
+                                              context_.catalog,
+                                              "",
+                                              admitted.token,
+                                              nullptr,
+                                              context_.dump_directory};
+                     FUSION_ASSIGN_OR_RETURN(v1::ExplainResponse explained,
+                                             ExplainPipeline(*request, pipeline));
+                     *response = std::move(explained);
                      return absl::OkStatus();
                    });
 }
@@ -220,16 +223,13 @@ grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(
   return SendBlob(
       context_.requests, context_.gate, incoming,
       [this, job = request->job(), rank](AdmittedCall& admitted) -> absl::StatusOr<Blob> {
-        absl::StatusOr<JobRecord> record = GetJobFor(admitted, context_.store, job);
-        if (!record.ok()) return record.status();
-        if (record->state != JobState::kSucceeded)
+        FUSION_ASSIGN_OR_RETURN(JobRecord record, GetJobFor(admitted, context_.store, job));
+        if (record.state != JobState::kSucceeded)
           return absl::FailedPreconditionError(absl::StrCat(
-              job, " is ", JobStateName(record->state), "; only a job that SUCCEEDED has exported folders"));
-        absl::StatusOr<std::string> digest = context_.store.GetArtifact(job, rank);
-        if (!digest.ok()) return digest.status();
-        absl::StatusOr<std::string> bytes = context_.store.GetBlob(*digest);
-        if (!bytes.ok()) return bytes.status();
-        return Blob{*digest, *std::move(bytes)};
+              job, " is ", JobStateName(record.state), "; only a job that SUCCEEDED has exported folders"));
+        FUSION_ASSIGN_OR_RETURN(std::string digest, context_.store.GetArtifact(job, rank));
+        FUSION_ASSIGN_OR_RETURN(std::string bytes, context_.store.GetBlob(digest));
+        return Blob{digest, std::move(bytes)};
       });
 }
 
@@ -257,10 +257,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::ReportModel(grpc::CallbackServer
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/ReportModel", *request};
   return RunOnPool(context_.searches, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     absl::StatusOr<v1::ReportModelResponse> report =
-                         fusion::ReportModel(*request, context_.store, admitted.caller, admitted.token);
-                     if (!report.ok()) return report.status();
-                     *response = *std::move(report);
+                     FUSION_ASSIGN_OR_RETURN(
+                         v1::ReportModelResponse report,
+                         fusion::ReportModel(*request, context_.store, admitted.caller, admitted.token));
+                     *response = std::move(report);
                      return absl::OkStatus();
                    });
 }
@@ -269,17 +269,15 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::TraceJob(grpc::CallbackServerCon
                                                          const v1::TraceJobRequest* request,
                                                          v1::TraceJobResponse* response) {
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/TraceJob", *request};
-  return RunOnPool(
-      context_.requests, context_.gate, incoming,
-      [this, request, response](AdmittedCall& admitted) -> absl::Status {
-        // Others' jobs are not there.
-        if (absl::Status known = GetJobFor(admitted, context_.store, request->name()).status(); !known.ok())
-          return known;
-        absl::StatusOr<std::string> trace = TraceOfJob(context_.store, request->name(), TimeOfDay());
-        if (!trace.ok()) return trace.status();
-        response->set_trace_json(*std::move(trace));
-        return absl::OkStatus();
-      });
+  return RunOnPool(context_.requests, context_.gate, incoming,
+                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     // Others' jobs are not there.
+                     FUSION_RETURN_IF_ERROR(GetJobFor(admitted, context_.store, request->name()).status());
+                     FUSION_ASSIGN_OR_RETURN(std::string trace,
+                                             TraceOfJob(context_.store, request->name(), TimeOfDay()));
+                     response->set_trace_json(std::move(trace));
+                     return absl::OkStatus();
+                   });
 }
 
 }  // namespace fusion

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "server/service/job_stages.h"
 #include "server/service/reported_times.h"
 #include "server/service/routine_repeats.h"
@@ -84,12 +85,11 @@ class RoutineMeasurement {
   absl::Status Add(const RoutineSource& source, const RoutineTables& tables) {
     v1::GraphSource text;
     text.set_fuse(source.text);
-    auto submission = CheckSource(text, context_.catalog);
-    if (!submission.ok()) return submission.status();
-    const Graph& graph = *submission->graph;
+    FUSION_ASSIGN_OR_RETURN(auto submission, CheckSource(text, context_.catalog));
+    const Graph& graph = *submission.graph;
     const CostModel model(device_);
     std::map<Likes, std::vector<Variant>> variants;
-    for (const RoutineKernel& kernel : RoutineKernels(graph, submission->sizes, model, source.transfers)) {
+    for (const RoutineKernel& kernel : RoutineKernels(graph, submission.sizes, model, source.transfers)) {
       const bool known =
           tables.Has(kernel.routine) && (!source.transfers || tables.Has(StoreName(graph, kernel)));
       if (known) {
@@ -105,12 +105,12 @@ class RoutineMeasurement {
     for (auto& [likes, those] : variants) {
       auto bench = std::make_unique<Bench>();
       bench->transfers = source.transfers;
-      bench->submission = *submission;
+      bench->submission = submission;
       bench->model = std::make_unique<CostModel>(device_);
       bench->variants = std::move(those);
       SetSizes(bench.get());
-      if (auto status = CheckDeviceMemory(bench->submission, device_); !status.ok()) return status;
-      if (auto status = Generate(bench.get()); !status.ok()) return status;
+      FUSION_RETURN_IF_ERROR(CheckDeviceMemory(bench->submission, device_));
+      FUSION_RETURN_IF_ERROR(Generate(bench.get()));
       benches.push_back(std::move(bench));
     }
     std::move(benches.begin(), benches.end(), std::back_inserter(benches_));
@@ -123,11 +123,10 @@ class RoutineMeasurement {
   // Builds and times all, and makes the tables. Routines that could not be measured have none.
   absl::StatusOr<std::vector<v1::RoutineTable>> Run(std::vector<std::string>* notes) {
     for (bool more = true; more;) {
-      if (auto status = Build(); !status.ok()) return status;
-      if (auto status = Time(); !status.ok()) return status;
-      auto prepared = RepeatMore();
-      if (!prepared.ok()) return prepared.status();
-      more = *prepared;
+      FUSION_RETURN_IF_ERROR(Build());
+      FUSION_RETURN_IF_ERROR(Time());
+      FUSION_ASSIGN_OR_RETURN(auto prepared, RepeatMore());
+      more = prepared;
     }
     const int failed = static_cast<int>(tried_.size() - built_.binaries.size());
     if (failed > 0)
@@ -197,11 +196,9 @@ class RoutineMeasurement {
 
   absl::Status Generate(Bench* bench) const {
     const Graph& graph = *bench->submission.graph;
-    auto plans = PlanCovers(bench->submission, *bench->model, 1, false);
-    if (!plans.ok()) return plans.status();
-    auto code = GenerateCode(bench->submission, *bench->model, *plans);
-    if (!code.ok()) return code.status();
-    bench->code = *std::move(code);
+    FUSION_ASSIGN_OR_RETURN(auto plans, PlanCovers(bench->submission, *bench->model, 1, false));
+    FUSION_ASSIGN_OR_RETURN(auto code, GenerateCode(bench->submission, *bench->model, plans));
+    bench->code = std::move(code);
     // Repeated at most so often that even at the peak rate computation takes longer than loads and stores,
     // which must not hide a part of it: on a GPU, where most never come to that, longer than slow ones.
     const double bytes = static_cast<double>(graph.FloorBytes(bench->submission.sizes));
@@ -217,8 +214,7 @@ class RoutineMeasurement {
       // On the host a compiler that runs again takes longer than many repeats do.
       bench->repeats = cuda_ ? FirstRepeats(bench->most_repeats) : bench->most_repeats;
     }
-    for (Variant& variant : bench->variants)
-      if (auto status = GenerateKernels(bench, &variant); !status.ok()) return status;
+    for (Variant& variant : bench->variants) FUSION_RETURN_IF_ERROR(GenerateKernels(bench, &variant));
     return absl::OkStatus();
   }
 
@@ -229,9 +225,8 @@ class RoutineMeasurement {
       SkeletonParameters& parameters = implementation.parameters;
       (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) =
           many ? bench->repeats.many : bench->repeats.few;
-      auto unit = bench->code.library->Add(implementation, false);
-      if (!unit.ok()) return unit.status();
-      (many ? variant->many : variant->few) = *unit;
+      FUSION_ASSIGN_OR_RETURN(auto unit, bench->code.library->Add(implementation, false));
+      (many ? variant->many : variant->few) = unit;
     }
     return absl::OkStatus();
   }
@@ -252,7 +247,7 @@ class RoutineMeasurement {
         variant.resident = std::move(again);
         if (variant.resident.empty()) continue;
         any = true;
-        if (auto status = GenerateKernels(bench.get(), &variant); !status.ok()) return status;
+        FUSION_RETURN_IF_ERROR(GenerateKernels(bench.get(), &variant));
       }
     }
     return any;
@@ -480,9 +475,8 @@ absl::StatusOr<MeasuredRoutines> MeasureRoutineSources(const std::vector<Routine
   event.set_note(
       "measuring routines of the graph's functions, for predictions; once for this kind of device");
   if (context.emit) context.emit(std::move(event));
-  auto tables = measurement.Run(notes);
-  if (!tables.ok()) return tables.status();
-  measured.tables = *std::move(tables);
+  FUSION_ASSIGN_OR_RETURN(auto tables, measurement.Run(notes));
+  measured.tables = std::move(tables);
   return measured;
 }
 

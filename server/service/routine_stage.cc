@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/service/job_stages.h"
 #include "server/service/routine_measurement.h"
 
@@ -31,19 +32,18 @@ absl::Status AddStored(const RoutineTableRecord& record, const RoutineTablesKey&
 absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog,
                                                   Store& store, std::vector<std::string>* notes) {
   const RoutineTablesKey key = KeyOf(device, catalog);
-  auto stored = store.RoutineTables(key);
-  if (!stored.ok()) return stored.status();
+  FUSION_ASSIGN_OR_RETURN(auto stored, store.RoutineTables(key));
   RoutineTables tables;
   std::string first;
   int refused = 0;
-  for (const RoutineTableRecord& record : *stored)
+  for (const RoutineTableRecord& record : stored)
     if (auto status = AddStored(record, key, &tables); !status.ok()) {
       spdlog::warn("a stored table of routine times is refused ({}): {}", record.routine,
                    std::string(status.message()));
       if (++refused == 1) first = absl::StrCat(record.routine, ": ", status.message());
     }
   if (refused > 0)
-    notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored->size(),
+    notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored.size(),
                                   " refused (", first,
                                   "); `fusion-client library bench` measures them again"));
   return tables;
@@ -55,12 +55,12 @@ absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,
   const auto start = std::chrono::steady_clock::now();
   const RoutineTablesKey key = KeyOf(device, *context.catalog);
   std::vector<std::string> notes;
-  auto measured = MeasureRoutineSources(RoutineSourcesOf(*submission.graph), device, known, context, &notes);
-  if (!measured.ok()) return measured.status();
+  FUSION_ASSIGN_OR_RETURN(auto measured, MeasureRoutineSources(RoutineSourcesOf(*submission.graph), device,
+                                                               known, context, &notes));
   v1::RoutineTables result;
-  result.set_known(measured->known);
+  result.set_known(measured.known);
   const auto now = TimeOfDay();
-  for (v1::RoutineTable& table : measured->tables) {
+  for (v1::RoutineTable& table : measured.tables) {
     table.set_version(kRoutineTableVersion);
     table.set_device_class(key.device_class);
     table.set_library_hash(key.library_hash);

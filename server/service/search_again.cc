@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "server/rank/race.h"
 #include "server/search/kernel_identity.h"
 #include "server/service/job_stages.h"
@@ -81,12 +82,12 @@ absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostMo
       continue;
     }
     CoverSolution cover = again.covers.covers[candidate.position];
-    auto planned = PlanCandidate(submission, model, again.space, cover,
-                                 static_cast<int>(code->candidates.size()) + 1, *code->library);
-    if (!planned.ok()) return planned.status();
+    FUSION_ASSIGN_OR_RETURN(auto planned,
+                            PlanCandidate(submission, model, again.space, cover,
+                                          static_cast<int>(code->candidates.size()) + 1, *code->library));
     const auto known = std::find_if(
         code->candidates.begin(), code->candidates.end(),
-        [&](const PlannedCandidate& other) { return other.candidate.key() == planned->candidate.key(); });
+        [&](const PlannedCandidate& other) { return other.candidate.key() == planned.candidate.key(); });
     candidate.position = static_cast<int>(known - code->candidates.begin());
     if (known != code->candidates.end()) {
       // Two covers may have the same code.
@@ -98,13 +99,13 @@ absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostMo
       waiting.candidates.push_back(candidate);
       continue;
     }
-    if (std::any_of(planned->units.begin(), planned->units.end(),
+    if (std::any_of(planned.units.begin(), planned.units.end(),
                     [&](const CodeUnit* unit) { return built.failed.contains(unit); }))
       continue;
     ++of_group[candidate.group];
     waiting.candidates.push_back(candidate);
-    planned->candidate.set_search(search);
-    code->candidates.push_back(*std::move(planned));
+    planned.candidate.set_search(search);
+    code->candidates.push_back(std::move(planned));
     for (int& column : cover.columns) {
       plans->space.implementations.push_back(again.space.implementations[column]);
       column = static_cast<int>(plans->space.implementations.size()) - 1;

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/monitor/monitor.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "db/store/database_file.h"
 #include "server/dispatch/dispatcher.h"
 #include "server/identity/listening.h"
@@ -116,9 +117,9 @@ struct Server::Parts {
   absl::Status MakeGate(const ServerOptions& options) {
     audit = std::make_unique<AuditLog>(*store, options.audit);
     tokens = std::make_unique<TokenRegistry>(*store);
-    if (absl::Status status = tokens->Load(); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(tokens->Load());
     revoked = std::make_unique<RevokedCertificates>(options.tls.revoked);
-    if (absl::Status status = revoked->Load(); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(revoked->Load());
     AccessOptions gate_options = options.gate;
     gate_options.tls = options.tls != TlsFiles{};
     gate = std::make_unique<AccessGate>(*tokens, *revoked, *audit, gate_options);
@@ -139,10 +140,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   // A server may end in exit(), in a program that tunes, and log until then: the log has to be older.
   spdlog::default_logger_raw();
   const bool tls = options.tls != TlsFiles{};
-  if (absl::Status status = CheckListening(options.address, tls, options.insecure_any_address); !status.ok())
-    return status;
-  if (absl::Status status = PrepareDataDirectory(options.data_directory); !status.ok()) return status;
-  if (absl::Status status = PrepareDumpDirectory(options.runner.dump_directory); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckListening(options.address, tls, options.insecure_any_address));
+  FUSION_RETURN_IF_ERROR(PrepareDataDirectory(options.data_directory));
+  FUSION_RETURN_IF_ERROR(PrepareDumpDirectory(options.runner.dump_directory));
   auto parts = std::make_unique<Parts>();
   if (!ClosedInOrder(DatabasePath(options.data_directory)))
     spdlog::info("the database was not closed in order, and is checked before it is opened");
@@ -153,38 +153,44 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   parts->store = *std::move(store);
   parts->catalog = options.catalog;
   if (!parts->catalog) {
-    absl::StatusOr<std::shared_ptr<const Catalog>> catalog = Catalog::BuiltIn();
-    if (!catalog.ok()) return catalog.status();
-    parts->catalog = *std::move(catalog);
+    FUSION_ASSIGN_OR_RETURN(std::shared_ptr<const Catalog> catalog, Catalog::BuiltIn());
+    parts->catalog = std::move(catalog);
   }
 
-  if (absl::Status status = parts->MakeGate(options); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials =
-      ListeningCredentials(options.tls, *parts->gate);
-  if (!credentials.ok()) return credentials.status();
+  FUSION_RETURN_IF_ERROR(parts->MakeGate(options));
+  FUSION_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ServerCredentials> credentials,
+                          ListeningCredentials(options.tls, *parts->gate));
   if (!options.address.empty()) {
-    if (absl::Status status = CheckPortIsFree(options.address); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(CheckPortIsFree(options.address));
   }
 
   DispatcherOptions dispatching = options.dispatcher;
   dispatching.resume_tasks = options.resume_jobs;
   parts->dispatcher =
       std::make_unique<Dispatcher>(*parts->store, parts->timers.get_executor(), parts->clock, dispatching);
-  if (absl::Status status = parts->dispatcher->Start(); !status.ok()) return status;
-  if (absl::Status status = parts->metrics.Watch(*parts->store, *parts->dispatcher); !status.ok())
-    return status;
+  FUSION_RETURN_IF_ERROR(parts->dispatcher->Start());
+  FUSION_RETURN_IF_ERROR(parts->metrics.Watch(*parts->store, *parts->dispatcher));
   parts->build_cache = std::make_unique<BuildCacheKeeper>(*parts->store, parts->timers.get_executor(),
                                                           options.build_cache, &parts->metrics);
   parts->build_cache->Start();
   parts->checkpoints = std::make_unique<CheckpointKeeper>(*parts->store, parts->timers.get_executor());
   parts->checkpoints->Start();
   parts->search_pool = std::make_unique<SearchPool>(options.search);
-  parts->runner = std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, *parts->search_pool, parts->catalog,
-                                              parts->watchers, options.runner, &parts->metrics);
-  const ServiceContext context{
-      *parts->store,  *parts->dispatcher, *parts->search_pool, parts->catalog, *parts->runner,  parts->watchers,
-      *parts->gate,   parts->requests,    parts->workers, parts->searches, options.runner.dump_directory,
-      &parts->metrics};
+  parts->runner =
+      std::make_unique<JobRunner>(*parts->store, *parts->dispatcher, *parts->search_pool, parts->catalog,
+                                  parts->watchers, options.runner, &parts->metrics);
+  const ServiceContext context{*parts->store,
+                               *parts->dispatcher,
+                               *parts->search_pool,
+                               parts->catalog,
+                               *parts->runner,
+                               parts->watchers,
+                               *parts->gate,
+                               parts->requests,
+                               parts->workers,
+                               parts->searches,
+                               options.runner.dump_directory,
+                               &parts->metrics};
   parts->optimizer = std::make_unique<OptimizerServiceImpl>(context);
   parts->fleet = std::make_unique<FleetServiceImpl>(context);
   parts->worker = std::make_unique<WorkerServiceImpl>(context);
@@ -199,12 +205,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server(std::move(parts)));
   Parts* const running = server->parts_.get();
   if (options.resume_jobs) {
-    if (absl::Status status = running->runner->ResumeAll(); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(running->runner->ResumeAll());
   }
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
   int port = 0;
-  if (!options.address.empty()) builder.AddListeningPort(options.address, *std::move(credentials), &port);
+  if (!options.address.empty()) builder.AddListeningPort(options.address, std::move(credentials), &port);
   SetConnectionLimits(builder, tls);
   builder.RegisterService(running->admin.get());
   builder.RegisterService(running->optimizer.get());
@@ -226,9 +232,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     monitor.http.address = options.metrics_address;
     monitor.healthy = [running] { return running->Healthy(); };
     monitor.ready = [running] { return running->Ready(); };
-    absl::StatusOr<std::unique_ptr<HttpServer>> pages = StartMonitor(monitor, &running->metrics.registry);
-    if (!pages.ok()) return pages.status();
-    running->monitor = *std::move(pages);
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> pages,
+                            StartMonitor(monitor, &running->metrics.registry));
+    running->monitor = std::move(pages);
   }
   return server;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/monitor/process_metrics.h"
+#include "base/status_macros.h"
 
 #ifndef FUSION_VERSION
 #define FUSION_VERSION "unknown"
@@ -143,39 +144,37 @@ class ServerMetrics::FarmCollector {
  private:
   absl::Status CollectStore() {
     while (true) {
-      absl::StatusOr<std::vector<AttemptRecord>> claims = store_.ClaimsAfter(last_claim_, kAttemptsPerRead);
-      if (!claims.ok()) return claims.status();
-      for (const AttemptRecord& attempt : *claims) {
+      FUSION_ASSIGN_OR_RETURN(std::vector<AttemptRecord> claims,
+                              store_.ClaimsAfter(last_claim_, kAttemptsPerRead));
+      for (const AttemptRecord& attempt : claims) {
         claimed_.With({KindLabel(attempt.kind)}).Add();
         queue_seconds_.With({KindLabel(attempt.kind)}).Observe(Seconds(attempt.queued, attempt.claimed));
         last_claim_ = attempt.number;
       }
-      if (claims->size() < kAttemptsPerRead) break;
+      if (claims.size() < kAttemptsPerRead) break;
     }
     while (true) {
-      absl::StatusOr<std::vector<AttemptRecord>> ends = store_.EndsAfter(last_end_, kAttemptsPerRead);
-      if (!ends.ok()) return ends.status();
-      for (const AttemptRecord& attempt : *ends) {
+      FUSION_ASSIGN_OR_RETURN(std::vector<AttemptRecord> ends, store_.EndsAfter(last_end_, kAttemptsPerRead));
+      for (const AttemptRecord& attempt : ends) {
         ended_.With({KindLabel(attempt.kind), attempt.ended_how}).Add();
         run_seconds_.With({KindLabel(attempt.kind)}).Observe(Seconds(attempt.claimed, attempt.ended));
         if (attempt.ended_how == "LEASE_EXPIRED") leases_expired_->Add();
         if (attempt.ended_how == "LEASE_EXPIRED" || attempt.ended_how == "WORKER_GONE") workers_lost_->Add();
         last_end_ = attempt.ended_order;
       }
-      if (ends->size() < kAttemptsPerRead) break;
+      if (ends.size() < kAttemptsPerRead) break;
     }
-    absl::StatusOr<StoreStatistics> statistics = store_.Statistics();
-    if (!statistics.ok()) return statistics.status();
-    queued_.With({"BUILD"}).Set(static_cast<double>(statistics->queued_builds));
-    queued_.With({"TIME"}).Set(static_cast<double>(statistics->queued_timings));
-    running_.With({"BUILD"}).Set(static_cast<double>(statistics->running_builds));
-    running_.With({"TIME"}).Set(static_cast<double>(statistics->running_timings));
-    jobs_.With({"QUEUED"}).Set(static_cast<double>(statistics->queued_jobs));
-    jobs_.With({"RUNNING"}).Set(static_cast<double>(statistics->running_jobs));
-    bytes_->Set(static_cast<double>(statistics->bytes));
-    damaged_blobs_->Add(static_cast<double>(statistics->damaged_blobs - seen_.damaged_blobs));
-    rebuilt_blobs_->Add(static_cast<double>(statistics->rebuilt_blobs - seen_.rebuilt_blobs));
-    seen_ = *statistics;
+    FUSION_ASSIGN_OR_RETURN(StoreStatistics statistics, store_.Statistics());
+    queued_.With({"BUILD"}).Set(static_cast<double>(statistics.queued_builds));
+    queued_.With({"TIME"}).Set(static_cast<double>(statistics.queued_timings));
+    running_.With({"BUILD"}).Set(static_cast<double>(statistics.running_builds));
+    running_.With({"TIME"}).Set(static_cast<double>(statistics.running_timings));
+    jobs_.With({"QUEUED"}).Set(static_cast<double>(statistics.queued_jobs));
+    jobs_.With({"RUNNING"}).Set(static_cast<double>(statistics.running_jobs));
+    bytes_->Set(static_cast<double>(statistics.bytes));
+    damaged_blobs_->Add(static_cast<double>(statistics.damaged_blobs - seen_.damaged_blobs));
+    rebuilt_blobs_->Add(static_cast<double>(statistics.rebuilt_blobs - seen_.rebuilt_blobs));
+    seen_ = statistics;
     return absl::OkStatus();
   }
 

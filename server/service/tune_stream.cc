@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "server/identity/method_access.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/pooled_call.h"
@@ -165,10 +166,10 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     switch (request_.kind_case()) {
       case v1::TuneRequest::kHello: {
         if (program_) return absl::InvalidArgumentError("hello: comes once, before everything else");
-        absl::StatusOr<std::shared_ptr<TuningProgram>> program = tunings_.Connect(request_.hello(), outbox_);
-        if (!program.ok()) return program.status();
+        FUSION_ASSIGN_OR_RETURN(std::shared_ptr<TuningProgram> program,
+                                tunings_.Connect(request_.hello(), outbox_));
         std::lock_guard lock(mutex_);
-        program_ = *std::move(program);
+        program_ = std::move(program);
         return absl::OkStatus();
       }
       case v1::TuneRequest::kDeclare:

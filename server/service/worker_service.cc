@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/rpc/status_conversion.h"
+#include "base/status_macros.h"
 #include "server/identity/shown_credentials.h"
 #include "server/service/chunk_stream.h"
 #include "server/service/pooled_call.h"
@@ -81,9 +82,8 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerServiceImpl::ReadBlob(grpc::CallbackS
   const IncomingCall incoming{*call, "/fusion.v1.WorkerService/ReadBlob", *request};
   return SendBlob(context_.workers, context_.gate, incoming,
                   [this, digest = request->digest()](AdmittedCall&) -> absl::StatusOr<Blob> {
-                    absl::StatusOr<std::string> bytes = context_.store.GetBlob(digest);
-                    if (!bytes.ok()) return bytes.status();
-                    return Blob{digest, *std::move(bytes)};
+                    FUSION_ASSIGN_OR_RETURN(std::string bytes, context_.store.GetBlob(digest));
+                    return Blob{digest, std::move(bytes)};
                   });
 }
 

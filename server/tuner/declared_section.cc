@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -62,13 +63,12 @@ std::string ObjectiveText(const v1::TuningObjective& objective) {
 }  // namespace
 
 absl::StatusOr<TuningKey> KeyOf(const v1::SectionDeclaration& declaration) {
-  if (absl::Status status = CheckName("program", declaration.program()); !status.ok()) return status;
-  if (absl::Status status = CheckName("section", declaration.section()); !status.ok()) return status;
-  if (absl::Status status = CheckName("device_class", declaration.device_class()); !status.ok())
-    return status;
+  FUSION_RETURN_IF_ERROR(CheckName("program", declaration.program()));
+  FUSION_RETURN_IF_ERROR(CheckName("section", declaration.section()));
+  FUSION_RETURN_IF_ERROR(CheckName("device_class", declaration.device_class()));
   std::map<std::string, int64_t> sizes;
   for (const v1::ContextSize& size : declaration.context()) {
-    if (absl::Status status = CheckName("name of a size", size.name()); !status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(CheckName("name of a size", size.name()));
     if (size.name().find_first_of("=,") != std::string::npos)
       return absl::InvalidArgumentError(
           absl::StrCat("the size '", size.name(), "' has '=' or ',' in its name"));

@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "base/utf8.h"
 #include "server/tuner/constraint_search.h"
 
@@ -416,7 +417,7 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
   }
   if (!errors.empty()) return errors.status();
 
-  if (absl::Status found = space->FindDefaults(); !found.ok()) return found;
+  FUSION_RETURN_IF_ERROR(space->FindDefaults());
   space->FindFewPoints();
   return space;
 }

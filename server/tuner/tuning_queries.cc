@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "server/tuner/tuning_messages.h"
 #include "server/tuner/tuning_registry_parts.h"
 
@@ -17,11 +18,11 @@ constexpr int kMostListed = 10'000;  // configurations of Details
 absl::StatusOr<v1::TuningDetails> TuningRegistry::Ranked(const TuningRecord& record) const {
   v1::TuningDetails details;
   *details.mutable_tuning() = TuningMessage(record);
-  absl::StatusOr<std::vector<TuningConfigurationRecord>> configurations =
+  FUSION_ASSIGN_OR_RETURN(
+      std::vector<TuningConfigurationRecord> configurations,
       store_.TuningConfigurations(record.number, record.progress.generation,
-                                  details.tuning().declaration().objective().maximize(), kMostListed);
-  if (!configurations.ok()) return configurations.status();
-  RankConfigurations(*configurations, record.defaults, details);
+                                  details.tuning().declaration().objective().maximize(), kMostListed));
+  RankConfigurations(configurations, record.defaults, details);
   details.mutable_tuning()->set_programs(ProgramsOf(record));
   return details;
 }
@@ -42,63 +43,54 @@ uint32_t TuningRegistry::ProgramsOf(const TuningRecord& record) const {
 }
 
 absl::StatusOr<v1::ListTuningsResponse> TuningRegistry::List(const v1::ListTuningsRequest& request) {
-  absl::StatusOr<TuningPage> page =
-      store_.ListTunings(request.program(), request.page_size(), request.page_token());
-  if (!page.ok()) return page.status();
+  FUSION_ASSIGN_OR_RETURN(TuningPage page,
+                          store_.ListTunings(request.program(), request.page_size(), request.page_token()));
   v1::ListTuningsResponse response;
-  for (const TuningRecord& record : page->tunings) {
-    absl::StatusOr<v1::TuningDetails> details = Ranked(record);
-    if (!details.ok()) return details.status();
-    *response.add_tunings() = std::move(*details->mutable_tuning());
+  for (const TuningRecord& record : page.tunings) {
+    FUSION_ASSIGN_OR_RETURN(v1::TuningDetails details, Ranked(record));
+    *response.add_tunings() = std::move(*details.mutable_tuning());
   }
-  response.set_next_page_token(page->next_page_token);
+  response.set_next_page_token(page.next_page_token);
   return response;
 }
 
 absl::StatusOr<v1::Tuning> TuningRegistry::Get(const std::string& name) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
-  if (!record.ok()) return record.status();
-  absl::StatusOr<v1::TuningDetails> details = Ranked(*record);
-  if (!details.ok()) return details.status();
-  return std::move(*details->mutable_tuning());
+  FUSION_ASSIGN_OR_RETURN(TuningRecord record, store_.GetTuning(name));
+  FUSION_ASSIGN_OR_RETURN(v1::TuningDetails details, Ranked(record));
+  return std::move(*details.mutable_tuning());
 }
 
 absl::StatusOr<v1::TuningDetails> TuningRegistry::Details(const std::string& name) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
-  if (!record.ok()) return record.status();
-  absl::StatusOr<v1::TuningDetails> details = Ranked(*record);
+  FUSION_ASSIGN_OR_RETURN(TuningRecord record, store_.GetTuning(name));
+  absl::StatusOr<v1::TuningDetails> details = Ranked(record);
   if (!details.ok()) return details;
-  absl::StatusOr<std::vector<TuningConvergenceRecord>> points =
-      store_.TuningConvergence(record->number, record->progress.generation);
-  if (!points.ok()) return points.status();
-  for (const TuningConvergenceRecord& point : *points)
-    *details->add_convergence() = ConvergenceMessage(point);
+  FUSION_ASSIGN_OR_RETURN(std::vector<TuningConvergenceRecord> points,
+                          store_.TuningConvergence(record.number, record.progress.generation));
+  for (const TuningConvergenceRecord& point : points) *details->add_convergence() = ConvergenceMessage(point);
   // Where it stands now, so that one sees since when nothing has changed.
-  const TuningProgress& progress = record->progress;
-  if (progress.best_value > 0 && (points->empty() || progress.evaluations > points->back().evaluations))
+  const TuningProgress& progress = record.progress;
+  if (progress.best_value > 0 && (points.empty() || progress.evaluations > points.back().evaluations))
     *details->add_convergence() =
         ConvergenceMessage({progress.evaluations, progress.best, progress.best_value});
   return details;
 }
 
 absl::StatusOr<v1::Tuning> TuningRegistry::Reset(const std::string& name) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(name);
-  if (!record.ok()) return record.status();
-  absl::StatusOr<std::shared_ptr<Slot>> slot = SlotOf(record->key);
-  if (!slot.ok()) return slot.status();
+  FUSION_ASSIGN_OR_RETURN(TuningRecord record, store_.GetTuning(name));
+  FUSION_ASSIGN_OR_RETURN(std::shared_ptr<Slot> slot, SlotOf(record.key));
   std::shared_ptr<LiveTuning> live;
   absl::Status reset = absl::OkStatus();
   {
     // No search of it begins meanwhile.
-    std::lock_guard lock((*slot)->mutex);
-    live = (*slot)->live;
+    std::lock_guard lock(slot->mutex);
+    live = slot->live;
     if (!live) {
       committer_->Flush(kFlushTime);
       reset = store_.ResetTuning(name).status();
     }
   }
-  slot->reset();
-  DropSlotIfUnused(record->key);
+  slot.reset();
+  DropSlotIfUnused(record.key);
   if (!reset.ok()) return reset;
   if (live) {
     if (live->Reset().wait_for(kFlushTime) != std::future_status::ready)
@@ -112,14 +104,12 @@ absl::StatusOr<v1::Tuning> TuningRegistry::Reset(const std::string& name) {
 
 absl::StatusOr<v1::ListTuningReportsResponse> TuningRegistry::Reports(
     const v1::ListTuningReportsRequest& request) {
-  absl::StatusOr<TuningRecord> record = store_.GetTuning(request.name());
-  if (!record.ok()) return record.status();
-  absl::StatusOr<TuningReportPage> page =
-      store_.ListTuningReports(record->number, request.page_size(), request.page_token());
-  if (!page.ok()) return page.status();
+  FUSION_ASSIGN_OR_RETURN(TuningRecord record, store_.GetTuning(request.name()));
+  FUSION_ASSIGN_OR_RETURN(TuningReportPage page,
+                          store_.ListTuningReports(record.number, request.page_size(), request.page_token()));
   v1::ListTuningReportsResponse response;
-  for (const TuningReportRecord& report : page->reports) *response.add_reports() = ReportMessage(report);
-  response.set_next_page_token(page->next_page_token);
+  for (const TuningReportRecord& report : page.reports) *response.add_reports() = ReportMessage(report);
+  response.set_next_page_token(page.next_page_token);
   return response;
 }
 

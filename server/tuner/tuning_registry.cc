@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/tuner/declared_section.h"
 #include "server/tuner/tuning_messages.h"
 #include "server/tuner/tuning_registry_parts.h"
@@ -57,11 +58,10 @@ absl::StatusOr<std::shared_ptr<TuningRegistry::Process>> TuningRegistry::FindPro
     std::lock_guard lock(mutex_);
     if (auto found = processes_.find(name); found != processes_.end()) return found->second;
   }
-  absl::StatusOr<int64_t> sequence = store_.TuningSequence(name);
-  if (!sequence.ok()) return sequence.status();
+  FUSION_ASSIGN_OR_RETURN(int64_t sequence, store_.TuningSequence(name));
   auto process = std::make_shared<Process>();
   process->name = name;
-  process->accepted = process->stored = static_cast<uint64_t>(*sequence);
+  process->accepted = process->stored = static_cast<uint64_t>(sequence);
   std::lock_guard lock(mutex_);
   return processes_.try_emplace(name, std::move(process)).first->second;
 }
@@ -160,27 +160,24 @@ absl::Status TuningRegistry::RefuseDeclaration(TuningProgram& program, uint32_t 
 absl::StatusOr<TuningProgram::Section> TuningRegistry::Join(TuningProgram& program,
                                                             const v1::SectionDeclaration& declaration,
                                                             uint32_t handle) {
-  absl::StatusOr<TuningKey> key = KeyOf(declaration);
-  if (!key.ok()) return key.status();
-  absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(declaration);
-  if (!space.ok()) return space.status();
-  absl::StatusOr<std::shared_ptr<Slot>> slot = SlotOf(*key);
-  if (!slot.ok()) return slot.status();
+  FUSION_ASSIGN_OR_RETURN(TuningKey key, KeyOf(declaration));
+  FUSION_ASSIGN_OR_RETURN(std::shared_ptr<const ParameterSpace> space, ParameterSpace::Create(declaration));
+  FUSION_ASSIGN_OR_RETURN(std::shared_ptr<Slot> slot, SlotOf(key));
   TuningProgram::Section section;
-  section.slot = *slot;
+  section.slot = slot;
   {
-    std::lock_guard lock((*slot)->mutex);
-    if ((*slot)->live) {
-      const std::string difference = SpaceDifference((*slot)->live->space().declaration(), declaration);
+    std::lock_guard lock(slot->mutex);
+    if (slot->live) {
+      const std::string difference = SpaceDifference(slot->live->space().declaration(), declaration);
       if (!difference.empty())
         return absl::AlreadyExistsError(absl::StrCat("another program that runs now has declared ",
-                                                     key->section, " of ", key->program,
+                                                     key.section, " of ", key.program,
                                                      " differently: ", difference));
-      section.live = (*slot)->live;
+      section.live = slot->live;
     } else {
-      absl::StatusOr<std::shared_ptr<LiveTuning>> live = Load(*key, *std::move(space));
+      absl::StatusOr<std::shared_ptr<LiveTuning>> live = Load(key, std::move(space));
       if (live.ok()) {
-        section.live = (*slot)->live = *std::move(live);
+        section.live = slot->live = *std::move(live);
         std::lock_guard registry_lock(mutex_);
         live_[section.live->id()] = section.live;
         names_[section.live->number()] = section.live->id();
@@ -189,12 +186,12 @@ absl::StatusOr<TuningProgram::Section> TuningRegistry::Join(TuningProgram& progr
         section.answer = DeclaredMessage(handle, live.status());
       }
     }
-    if (section.live) (*slot)->members.insert({program.number_, handle});
+    if (section.live) slot->members.insert({program.number_, handle});
   }
   if (!section.live) {
     section.slot.reset();
-    slot->reset();
-    DropSlotIfUnused(*key);
+    slot.reset();
+    DropSlotIfUnused(key);
     return section;
   }
   section.answer = DeclaredMessage(handle, absl::OkStatus());
@@ -206,14 +203,13 @@ absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(
     const TuningKey& key, std::shared_ptr<const ParameterSpace> space) {
   // Programs that have just gone may have reported: that is known when it is stored.
   if (!committer_->Flush(kFlushTime)) spdlog::warn("tuning: a search begins without what is not stored yet");
-  absl::StatusOr<std::optional<TuningRecord>> known = store_.FindTuning(key);
-  if (!known.ok()) return known.status();
+  FUSION_ASSIGN_OR_RETURN(std::optional<TuningRecord> known, store_.FindTuning(key));
   const v1::SectionDeclaration& declaration = space->declaration();
   v1::SectionDeclaration before;
-  const bool same = *known && before.ParseFromString((*known)->declaration) && SameSpace(before, declaration);
+  const bool same = known && before.ParseFromString(known->declaration) && SameSpace(before, declaration);
   absl::StatusOr<WarmStart> start = WarmStart{};
-  if (*known && same) start = FromSameTuning(store_, **known, *space);
-  if (*known && !same) start = FromOtherTuning(store_, **known, *space);
+  if (known && same) start = FromSameTuning(store_, *known, *space);
+  if (known && !same) start = FromOtherTuning(store_, *known, *space);
   if (start.ok() && start->earlier.empty()) start = FromNearTuning(store_, key, *space);
   if (!start.ok()) return start.status();
 
@@ -228,29 +224,27 @@ absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(
   opened.declaration = declaration.SerializeAsString();
   opened.strategy = declaration.strategy();
   opened.defaults = EncodePoint(space->defaults());
-  absl::StatusOr<TuningRecord> record = store_.OpenTuning(opened, *known && !same, TimeOfDay());
-  if (!record.ok()) return record.status();
+  FUSION_ASSIGN_OR_RETURN(TuningRecord record, store_.OpenTuning(opened, known && !same, TimeOfDay()));
 
   // Each load has numbers of its own, so that none is used twice however a server ends.
-  options.first_candidate = (static_cast<uint64_t>(record->loads) << 32) + 1;
-  options.generation = static_cast<uint64_t>(record->progress.generation);
-  options.seed = (static_cast<uint64_t>(record->number) << 32) + static_cast<uint64_t>(record->loads);
-  absl::StatusOr<std::unique_ptr<TuningSearch>> search = TuningSearch::Create(std::move(space), options);
-  if (!search.ok()) return search.status();
-  if (!start->earlier.empty()) (*search)->Remember(start->earlier, start->provenance);
-  absl::StatusOr<std::vector<TuningConvergenceRecord>> points =
-      store_.TuningConvergence(record->number, record->progress.generation);
-  if (!points.ok()) return points.status();
+  options.first_candidate = (static_cast<uint64_t>(record.loads) << 32) + 1;
+  options.generation = static_cast<uint64_t>(record.progress.generation);
+  options.seed = (static_cast<uint64_t>(record.number) << 32) + static_cast<uint64_t>(record.loads);
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<TuningSearch> search,
+                          TuningSearch::Create(std::move(space), options));
+  if (!start->earlier.empty()) search->Remember(start->earlier, start->provenance);
+  FUSION_ASSIGN_OR_RETURN(std::vector<TuningConvergenceRecord> points,
+                          store_.TuningConvergence(record.number, record.progress.generation));
   LiveTuning::Parts parts;
-  parts.number = record->number;
-  parts.id = record->id;
-  parts.search = *std::move(search);
+  parts.number = record.number;
+  parts.id = record.id;
+  parts.search = std::move(search);
   parts.provenance_tuning = start->tuning;
   parts.first_candidate = options.first_candidate;
-  parts.evaluations_before = static_cast<uint64_t>(record->progress.evaluations);
-  parts.drifts_before = static_cast<uint64_t>(record->progress.drifts);
-  parts.cost_before = {record->exploration_excess, record->total_value};
-  parts.convergence_points = points->size();
+  parts.evaluations_before = static_cast<uint64_t>(record.progress.evaluations);
+  parts.drifts_before = static_cast<uint64_t>(record.progress.drifts);
+  parts.cost_before = {record.exploration_excess, record.total_value};
+  parts.convergence_points = points.size();
   parts.pool = &pool_;
   parts.store = [this](TuningProgressUpdate update) { committer_->SetProgress(std::move(update)); };
   parts.metrics = metrics_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/tuner/declared_section.h"
 #include "server/tuner/report_check.h"
 #include "server/tuner/tuning_messages.h"
@@ -83,7 +84,7 @@ absl::StatusOr<LiveTuning*> TuningRegistry::Believe(TuningProgram& program, cons
   }
   LiveTuning* live = found->second.live.get();
   if (live == nullptr) return absl::FailedPreconditionError("the section is not tuned");
-  if (absl::Status status = CheckReport(report, live->space()); !status.ok()) return status;
+  FUSION_RETURN_IF_ERROR(CheckReport(report, live->space()));
   return live;
 }
 

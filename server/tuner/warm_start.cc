@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "server/tuner/declared_section.h"
 
 namespace fusion {
@@ -85,11 +86,12 @@ TuningPoint MapPoint(const ParameterSpace& from, const TuningPoint& point, const
 
 absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tuning,
                                          const ParameterSpace& space) {
-  absl::StatusOr<std::vector<TuningConfigurationRecord>> rows = store.TuningConfigurations(
-      tuning.number, tuning.progress.generation, space.declaration().objective().maximize(), kMostRemembered);
-  if (!rows.ok()) return rows.status();
+  FUSION_ASSIGN_OR_RETURN(
+      std::vector<TuningConfigurationRecord> rows,
+      store.TuningConfigurations(tuning.number, tuning.progress.generation,
+                                 space.declaration().objective().maximize(), kMostRemembered));
   WarmStart start;
-  for (const TuningConfigurationRecord& row : *rows) {
+  for (const TuningConfigurationRecord& row : rows) {
     TuningMeasurement measurement{.point = DecodePoint(row.configuration, space.dimensions()),
                                   .count = static_cast<uint64_t>(row.count),
                                   .mean = row.mean,
@@ -107,12 +109,13 @@ absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuni
   WarmStart start;
   const std::optional<StoredSpace> stored = ReadSpace(tuning);
   if (!stored) return start;
-  absl::StatusOr<std::vector<TuningConfigurationRecord>> rows = store.TuningConfigurations(
-      tuning.number, tuning.progress.generation, stored->declaration.objective().maximize(), kMostMapped);
-  if (!rows.ok()) return rows.status();
+  FUSION_ASSIGN_OR_RETURN(
+      std::vector<TuningConfigurationRecord> rows,
+      store.TuningConfigurations(tuning.number, tuning.progress.generation,
+                                 stored->declaration.objective().maximize(), kMostMapped));
   // What the search took for the best first: a single lucky run is not.
   std::vector<std::string> configurations = {tuning.progress.best};
-  for (const TuningConfigurationRecord& row : *rows)
+  for (const TuningConfigurationRecord& row : rows)
     if (row.count > 0) configurations.push_back(row.configuration);
   std::set<TuningPoint> seen;
   for (const std::string& configuration : configurations) {
@@ -129,12 +132,11 @@ absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuni
 }
 
 absl::StatusOr<WarmStart> FromNearTuning(Store& store, const TuningKey& key, const ParameterSpace& space) {
-  absl::StatusOr<std::vector<TuningRecord>> others =
-      store.TuningsOfSection(key.program, key.section, kMostOthers);
-  if (!others.ok()) return others.status();
+  FUSION_ASSIGN_OR_RETURN(std::vector<TuningRecord> others,
+                          store.TuningsOfSection(key.program, key.section, kMostOthers));
   // The same class of device comes before any other, then the distance, then the order of names.
   std::vector<std::tuple<bool, double, const TuningRecord*>> order;
-  for (const TuningRecord& other : *others) {
+  for (const TuningRecord& other : others) {
     if (other.key == key) continue;
     v1::SectionDeclaration declaration;
     if (!declaration.ParseFromString(other.declaration)) continue;

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/fuzz/message_input.h"
 #include "base/sandbox/message_pipe.h"
+#include "tests/fuzz/message_input.h"
 #include "worker/measure/time_remainder.h"
 
 namespace fusion {

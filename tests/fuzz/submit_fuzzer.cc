@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "server/parse/parse.h"
 #include "server/optimize/hints.h"
 #include "server/optimize/submission.h"
+#include "server/parse/parse.h"
 #include "tests/fuzz/message_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "worker/agent/assignment_scope.h"
 
 #ifndef FUSION_VERSION
@@ -97,14 +98,12 @@ void Agent::Stop() {
 
 absl::Status Agent::Run() {
   if (options_.open_workplace) {
-    absl::StatusOr<std::unique_ptr<Workplace>> opened = options_.open_workplace(&blobs_);
-    if (!opened.ok()) return opened.status();
-    workplace_ = *std::move(opened);
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Workplace> opened, options_.open_workplace(&blobs_));
+    workplace_ = std::move(opened);
   } else {
-    absl::StatusOr<std::unique_ptr<LocalWorkplace>> opened =
-        LocalWorkplace::Open(WithMetrics(options_.workplace, options_.metrics), &blobs_);
-    if (!opened.ok()) return opened.status();
-    workplace_ = *std::move(opened);
+    FUSION_ASSIGN_OR_RETURN(std::unique_ptr<LocalWorkplace> opened,
+                            LocalWorkplace::Open(WithMetrics(options_.workplace, options_.metrics), &blobs_));
+    workplace_ = std::move(opened);
   }
   workplace_->OnChange([this] { Wake(); });
   workplace_->OnNearlyDone([this](const std::string& task, int64_t fence) { held_.NearlyDone(task, fence); });

@@ -6,10 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/sandbox/machine_offer.h"
 #include "worker/build/builder.h"
 #include "worker/build/nvrtc.h"
 #include "worker/measure/runner_process.h"
-#include "base/sandbox/machine_offer.h"
 
 namespace fusion {
 namespace {

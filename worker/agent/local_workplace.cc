@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "worker/agent/assignment_scope.h"
 #include "worker/build/host_builder.h"
 #include "worker/measure/processors.h"
@@ -173,9 +174,8 @@ absl::StatusOr<v1::DescribeReply> LocalWorkplace::Describe(const WorkplaceOption
   if (absl::IsAborted(described.status())) {
     if (absl::StatusOr<v1::DescribeReply> gpus = DescribeOneByOne(options); gpus.ok()) {
       if (options.host) {
-        absl::StatusOr<v1::DescribeReply> host = describe(v1::HOST, HostCodePolicy());
-        if (!host.ok()) return host.status();
-        gpus->MergeFrom(*host);
+        FUSION_ASSIGN_OR_RETURN(v1::DescribeReply host, describe(v1::HOST, HostCodePolicy()));
+        gpus->MergeFrom(host);
       }
       runner->reset();
       described = *std::move(gpus);

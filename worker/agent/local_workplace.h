@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/sandbox/machine_offer.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/worker.pb.h"
 #include "worker/agent/blob_transfer.h"
@@ -25,7 +26,6 @@
 #include "worker/measure/runner_pool.h"
 #include "worker/measure/runner_process.h"
 #include "worker/measure/time_task.h"
-#include "base/sandbox/machine_offer.h"
 
 namespace fusion {
 

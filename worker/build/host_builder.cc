@@ -17,12 +17,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/sha256.h"
-#include "worker/build/build_options.h"
 #include "base/sandbox/child_process.h"
-#include "worker/build/compiler_end.h"
 #include "base/sandbox/machine_offer.h"
 #include "base/sandbox/resource_limits.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "worker/build/build_options.h"
+#include "worker/build/compiler_end.h"
 
 namespace fusion {
 namespace {
@@ -63,15 +64,14 @@ struct CommandResult {
 
 absl::StatusOr<CommandResult> RunCommand(const ChildProcess::Options& options, MonotonicTime deadline,
                                          std::stop_token stop) {
-  absl::StatusOr<std::unique_ptr<ChildProcess>> child = ChildProcess::Start(options);
-  if (!child.ok()) return child.status();
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child, ChildProcess::Start(options));
   CommandResult result;
   char chunk[4096];
   const auto given_up = [&] { return stop.stop_requested() || std::chrono::steady_clock::now() >= deadline; };
   while (!given_up()) {
-    pollfd waiting{(*child)->output(), POLLIN, 0};
+    pollfd waiting{child->output(), POLLIN, 0};
     if (poll(&waiting, 1, 20) <= 0) continue;
-    const ssize_t count = read((*child)->output(), chunk, sizeof chunk);
+    const ssize_t count = read(child->output(), chunk, sizeof chunk);
     if (count <= 0) break;
     const size_t taken = std::min<size_t>(count, kMaximumLogBytes - result.log.size());
     result.log.append(chunk, taken);
@@ -79,13 +79,13 @@ absl::StatusOr<CommandResult> RunCommand(const ChildProcess::Options& options, M
     if (result.end.size() > 2 * kEndOfLogBytes) result.end.erase(0, result.end.size() - kEndOfLogBytes);
   }
   while (!given_up()) {
-    if (auto status = (*child)->Wait(
+    if (auto status = child->Wait(
             std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(50)))) {
       result.status = *status;
       return result;
     }
   }
-  (*child)->Kill();
+  child->Kill();
   result.timed_out = true;
   return result;
 }

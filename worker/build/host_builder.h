@@ -2,9 +2,9 @@
 // killed at the deadline.
 #pragma once
 
+#include "base/sandbox/policy.h"
 #include "worker/build/builder.h"
 #include "worker/build/host_arch.h"
-#include "base/sandbox/policy.h"
 
 namespace fusion {
 

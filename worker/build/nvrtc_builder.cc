@@ -8,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/sha256.h"
-#include "worker/build/build_options.h"
 #include "base/sandbox/child_process.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "worker/build/build_options.h"
 
 namespace fusion {
 namespace {
@@ -81,9 +82,8 @@ std::string DeviceCode(const Nvrtc& nvrtc, Nvrtc::Program program, bool ptx, int
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Builder>> NvrtcBuilder::Create() {
-  absl::StatusOr<const Nvrtc*> nvrtc = Nvrtc::Load();
-  if (!nvrtc.ok()) return nvrtc.status();
-  return std::unique_ptr<Builder>(new NvrtcBuilder(*nvrtc));
+  FUSION_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, Nvrtc::Load());
+  return std::unique_ptr<Builder>(new NvrtcBuilder(nvrtc));
 }
 
 std::string NvrtcBuilder::CompilerVersion() const {

@@ -45,30 +45,28 @@ class CudaBinary : public LoadedBinary {
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> CudaDeviceUuids() {
-  absl::StatusOr<const CudaDriver*> driver = CudaDriver::Load();
-  if (!driver.ok()) return driver.status();
+  FUSION_ASSIGN_OR_RETURN(const CudaDriver* driver, CudaDriver::Load());
   int count = 0;
-  FUSION_RETURN_IF_ERROR((*driver)->Check((*driver)->DeviceGetCount(&count), "cuDeviceGetCount"));
+  FUSION_RETURN_IF_ERROR(driver->Check(driver->DeviceGetCount(&count), "cuDeviceGetCount"));
   std::vector<std::string> uuids;
   for (int i = 0; i < count; ++i) {
     CudaDevice device = 0;
     CudaUuid uuid{};
-    FUSION_RETURN_IF_ERROR((*driver)->Check((*driver)->DeviceGet(&device, i), "cuDeviceGet"));
-    FUSION_RETURN_IF_ERROR((*driver)->Check((*driver)->DeviceGetUuid(&uuid, device), "cuDeviceGetUuid"));
+    FUSION_RETURN_IF_ERROR(driver->Check(driver->DeviceGet(&device, i), "cuDeviceGet"));
+    FUSION_RETURN_IF_ERROR(driver->Check(driver->DeviceGetUuid(&uuid, device), "cuDeviceGetUuid"));
     uuids.push_back(FormatUuid(uuid));
   }
   return uuids;
 }
 
 absl::StatusOr<CudaDevice> CudaBackend::Find(const std::string& uuid) {
-  absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
-  if (!uuids.ok()) return uuids.status();
-  const auto found = std::find(uuids->begin(), uuids->end(), uuid);
-  if (found == uuids->end()) return absl::NotFoundError(absl::StrCat("no CUDA device ", uuid));
+  FUSION_ASSIGN_OR_RETURN(std::vector<std::string> uuids, CudaDeviceUuids());
+  const auto found = std::find(uuids.begin(), uuids.end(), uuid);
+  if (found == uuids.end()) return absl::NotFoundError(absl::StrCat("no CUDA device ", uuid));
   const CudaDriver& driver = **CudaDriver::Load();
   CudaDevice device = 0;
   FUSION_RETURN_IF_ERROR(
-      driver.Check(driver.DeviceGet(&device, static_cast<int>(found - uuids->begin())), "cuDeviceGet"));
+      driver.Check(driver.DeviceGet(&device, static_cast<int>(found - uuids.begin())), "cuDeviceGet"));
   return device;
 }
 

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/status_macros.h"
 #include "worker/measure/cuda_driver.h"
 #include "worker/measure/cuda_support_kernels.h"
 #include "worker/measure/execution_backend.h"
@@ -74,7 +75,7 @@ class CudaBackend : public ExecutionBackend {
   template <class T>
   absl::StatusOr<std::vector<T>> Fetch(DeviceAddress from, int64_t count) {
     std::vector<T> data(count);
-    if (absl::Status copied = CopyOut(data.data(), from, count * sizeof(T)); !copied.ok()) return copied;
+    FUSION_RETURN_IF_ERROR(CopyOut(data.data(), from, count * sizeof(T)));
     return data;
   }
   absl::Status Delay(int64_t nanoseconds);

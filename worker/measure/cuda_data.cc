@@ -264,13 +264,12 @@ absl::Status CudaBackend::Probe() {
     return Synchronize("the known kernel");
   }
   constexpr int64_t kCount = 1 << 16;
-  absl::StatusOr<DeviceAddress> buffer = Allocate(kCount * 4);
-  if (!buffer.ok()) return buffer.status();
+  FUSION_ASSIGN_OR_RETURN(DeviceAddress buffer, Allocate(kCount * 4));
   std::vector<float> entries(kCount), expected(kCount);
   const InputRule rule = KnownRule();
-  absl::Status status = Fill(*buffer, v1::F32, kCount, rule, 1);
-  if (status.ok()) status = CopyOut(entries.data(), *buffer, kCount * 4);
-  Free(*buffer);
+  absl::Status status = Fill(buffer, v1::F32, kCount, rule, 1);
+  if (status.ok()) status = CopyOut(entries.data(), buffer, kCount * 4);
+  Free(buffer);
   FUSION_RETURN_IF_ERROR(status);
   FillEntries(expected.data(), v1::F32, kCount, rule, 1);
   if (entries != expected) return absl::AbortedError("the known kernel computed wrongly");

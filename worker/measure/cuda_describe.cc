@@ -22,34 +22,32 @@ int CoresPerMultiprocessor(int major, int minor) {
 }  // namespace
 
 absl::Status CudaBackend::MeasureCopies(v1::DeviceDescription* device) {
-  absl::StatusOr<MemoryInfo> memory = Memory();
-  if (!memory.ok()) return memory.status();
-  const int64_t bytes = std::min<int64_t>(int64_t{1} << 30, memory->free_bytes / 4) / 256 * 256;
-  absl::StatusOr<DeviceAddress> from = Allocate(bytes);
-  if (!from.ok()) return from.status();
+  FUSION_ASSIGN_OR_RETURN(MemoryInfo memory, Memory());
+  const int64_t bytes = std::min<int64_t>(int64_t{1} << 30, memory.free_bytes / 4) / 256 * 256;
+  FUSION_ASSIGN_OR_RETURN(DeviceAddress from, Allocate(bytes));
   absl::StatusOr<DeviceAddress> to = Allocate(bytes);
   if (!to.ok()) {
-    Free(*from);
+    Free(from);
     return to.status();
   }
   auto sample = [&]() -> absl::StatusOr<double> {
     FUSION_RETURN_IF_ERROR(Delay(20000));
     FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(start_, stream_), "cuEventRecord"));
     FUSION_RETURN_IF_ERROR(
-        driver_.Check(driver_.MemcpyDtoDAsync(*to, *from, bytes, stream_), "cuMemcpyDtoDAsync"));
+        driver_.Check(driver_.MemcpyDtoDAsync(*to, from, bytes, stream_), "cuMemcpyDtoDAsync"));
     FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
     return EventSeconds();
   };
   std::vector<double> samples;
   absl::Status status =
-      driver_.Check(driver_.MemsetD32Async(*from, 0x3f9d70a4, bytes / 4, stream_), "cuMemsetD32Async");
+      driver_.Check(driver_.MemsetD32Async(from, 0x3f9d70a4, bytes / 4, stream_), "cuMemsetD32Async");
   // The first copies raise the clocks and are not counted.
   for (int i = 0; status.ok() && i < 40; ++i) {
     absl::StatusOr<double> seconds = sample();
     status = seconds.status();
     if (status.ok() && i >= 20) samples.push_back(*seconds);
   }
-  Free(*from);
+  Free(from);
   Free(*to);
   if (!status.ok()) return status;
   const v1::Statistics times = TimeStatistics(samples);
@@ -69,9 +67,8 @@ absl::StatusOr<double> CudaBackend::MeasureLaunchSeconds() {
       FUSION_RETURN_IF_ERROR(driver_.Check(
           driver_.LaunchKernel(empty_, 1, 1, 1, 32, 1, 1, 0, stream_, nullptr, nullptr), "fusion_empty"));
     FUSION_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(end_, stream_), "cuEventRecord"));
-    absl::StatusOr<double> seconds = EventSeconds();
-    if (!seconds.ok()) return seconds.status();
-    samples.push_back(*seconds / kLaunches);
+    FUSION_ASSIGN_OR_RETURN(double seconds, EventSeconds());
+    samples.push_back(seconds / kLaunches);
   }
   return TimeStatistics(std::move(samples)).median();
 }
@@ -119,9 +116,8 @@ absl::StatusOr<v1::DeviceDescription> CudaBackend::Describe() {
                         Attribute(kClockRateKilohertz));
   device.set_uuid(uuid_);
   FUSION_RETURN_IF_ERROR(MeasureCopies(&device));
-  absl::StatusOr<double> launch_seconds = MeasureLaunchSeconds();
-  if (!launch_seconds.ok()) return launch_seconds.status();
-  device.set_launch_seconds(*launch_seconds);
+  FUSION_ASSIGN_OR_RETURN(double launch_seconds, MeasureLaunchSeconds());
+  device.set_launch_seconds(launch_seconds);
   return device;
 }
 

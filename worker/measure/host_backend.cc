@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "library/verification/input_rules.h"
 #include "worker/measure/host_data.h"
 #include "worker/measure/parallel.h"
@@ -177,9 +178,8 @@ absl::Status HostBackend::FlushCache() {
   if (flush_buffer_ == 0) {
     const int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
     flush_bytes_ = std::min(std::max<int64_t>(2 * cache, kMaximumFlushBytes), kMaximumFlushBytes);
-    absl::StatusOr<DeviceAddress> buffer = Allocate(flush_bytes_);
-    if (!buffer.ok()) return buffer.status();
-    flush_buffer_ = *buffer;
+    FUSION_ASSIGN_OR_RETURN(DeviceAddress buffer, Allocate(flush_bytes_));
+    flush_buffer_ = buffer;
   }
   ++flush_value_;  // so that the pages are written, not only mapped
   char* buffer = static_cast<char*>(Pointer(flush_buffer_));
@@ -198,9 +198,9 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
     ParallelRanges(range.bytes, kCopyGrain,
                    [=](int64_t begin, int64_t end) { std::memset(data + begin, 0xFF, end - begin); });
   }
-  if (absl::Status armed = WriteGuards(options.guards); !armed.ok()) return armed;
+  FUSION_RETURN_IF_ERROR(WriteGuards(options.guards));
   if (options.flush_cache) {
-    if (absl::Status flushed = FlushCache(); !flushed.ok()) return flushed;
+    FUSION_RETURN_IF_ERROR(FlushCache());
   }
   if (options.before_launch) options.before_launch();
   const auto run = [&launches](int times) {
@@ -215,9 +215,8 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
   const auto end = std::chrono::steady_clock::now();
   if (options.after_run) options.after_run();
   if (!options.inspections.empty()) {
-    absl::StatusOr<std::vector<uint64_t>> found = Inspect(options.inspections);
-    if (!found.ok()) return found.status();
-    options.inspected->found = *std::move(found);
+    FUSION_ASSIGN_OR_RETURN(std::vector<uint64_t> found, Inspect(options.inspections));
+    options.inspected->found = std::move(found);
     options.inspected->seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - end).count();
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "worker/build/host_builder.h"
 #include "worker/measure/host_backend.h"
 #include "worker/measure/parallel.h"
@@ -138,8 +139,7 @@ std::string HostUuid() {
 absl::StatusOr<v1::DeviceDescription> HostBackend::Describe() {
   v1::DeviceDescription device;
   const int cores = omp_get_max_threads();  // as generated programs have
-  absl::StatusOr<MemoryInfo> memory = Memory();
-  if (!memory.ok()) return memory.status();
+  FUSION_ASSIGN_OR_RETURN(MemoryInfo memory, Memory());
   device.set_name(ProcessorName());
   device.set_target(v1::HOST);
   device.set_arch(HostArch());
@@ -155,8 +155,8 @@ absl::StatusOr<v1::DeviceDescription> HostBackend::Describe() {
   device.set_shared_bytes_per_block(core_cache);
   device.set_shared_bytes_per_multiprocessor(core_cache);
   device.set_l2_bytes(std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), core_cache));
-  device.set_memory_bytes(memory->total_bytes);
-  MeasureCopies(cores, memory->free_bytes, &device);
+  device.set_memory_bytes(memory.total_bytes);
+  MeasureCopies(cores, memory.free_bytes, &device);
   device.set_peak_flops(PeakFlops(cores));
   device.set_launch_seconds(
       TimeCalls(201, [&] { ParallelRanges(cores, 1, [](int64_t, int64_t) {}); }).seconds.median());

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "base/sandbox/child_process.h"
-#include "worker/build/compiler_end.h"
-#include "worker/measure/runner_process.h"
 #include "base/sandbox/machine_offer.h"
 #include "base/sandbox/resource_limits.h"
+#include "base/status_macros.h"
+#include "worker/build/compiler_end.h"
+#include "worker/measure/runner_process.h"
 
 namespace fusion {
 

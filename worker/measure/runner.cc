@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sandbox/message_pipe.h"
 #include "base/status_macros.h"
 #include "worker/measure/cuda_backend.h"
 #include "worker/measure/host_backend.h"
-#include "base/sandbox/message_pipe.h"
 #include "worker/measure/timing.h"
 
 namespace fusion {

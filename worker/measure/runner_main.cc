@@ -9,18 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "base/sandbox/confine.h"
+#include "base/status_macros.h"
 #include "worker/measure/activity.h"
 #include "worker/measure/runner.h"
-#include "base/sandbox/confine.h"
 
 namespace {
 
 // While there is one thread, and nothing but this program and its libraries is loaded.
 absl::Status Confine(const std::vector<std::string>& arguments) {
-  absl::StatusOr<fusion::SandboxPolicy> policy = fusion::PolicyFromArguments(arguments);
-  if (!policy.ok()) return policy.status();
+  FUSION_ASSIGN_OR_RETURN(fusion::SandboxPolicy policy, fusion::PolicyFromArguments(arguments));
   std::error_code error;
-  return fusion::ConfineThisProcess(*policy, std::filesystem::read_symlink("/proc/self/exe", error).string());
+  return fusion::ConfineThisProcess(policy, std::filesystem::read_symlink("/proc/self/exe", error).string());
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/sandbox/machine_offer.h"
 #include "worker/build/nvrtc.h"
 #include "worker/measure/host_backend.h"
 #include "worker/measure/processors.h"
-#include "base/sandbox/machine_offer.h"
 
 extern char** environ;
 

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/sandbox/message_pipe.h"
 #include "base/status_macros.h"
 #include "worker/build/host_arch.h"
-#include "base/sandbox/message_pipe.h"
 #include "worker/measure/runner_options.h"
 
 namespace fusion {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/sandbox/child_process.h"
+#include "base/sandbox/policy.h"
 #include "fusion/v1/runner.pb.h"
 #include "worker/build/builder.h"
-#include "base/sandbox/child_process.h"
 #include "worker/measure/activity.h"
-#include "base/sandbox/policy.h"
 
 namespace fusion {
 

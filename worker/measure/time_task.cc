@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/sandbox/message_pipe.h"
 #include "base/status_macros.h"
 #include "worker/measure/machine_load.h"
-#include "base/sandbox/message_pipe.h"
 #include "worker/measure/time_remainder.h"
 #include "worker/measure/timing.h"
 

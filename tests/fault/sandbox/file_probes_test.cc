@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "tests/fault/sandbox/hostile_programs.h"
 #include "base/sandbox/child_process.h"
+#include "tests/fault/sandbox/hostile_programs.h"
 
 namespace fusion {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/sandbox/machine_offer.h"
 #include "worker/build/builder.h"
 #include "worker/measure/time_task.h"
-#include "base/sandbox/machine_offer.h"
 
 namespace fusion {
 

@@ -1,4 +1,5 @@
-// Jobs whose searches are ended by their limit of memory, beside jobs of others: these end well, and wait little longer.
+// Jobs whose searches are ended by their limit of memory, beside jobs of others: these end well, and wait
+// little longer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,8 +110,8 @@ TEST_F(SearchesTest, OneThatNeedsTooMuchMemoryEndsItsOwnJobAlone) {
   });
   const std::vector<double> beside = RunUsers([&](int) { return over.load(); });
   large.join();
-  std::printf("%d searches ended; %zu and %zu jobs of others, p99 %.3f s alone, %.3f s beside them\n", jobs, alone.size(),
-              beside.size(), P99(alone), P99(beside));
+  std::printf("%d searches ended; %zu and %zu jobs of others, p99 %.3f s alone, %.3f s beside them\n", jobs,
+              alone.size(), beside.size(), P99(alone), P99(beside));
 }
 
 }  // namespace

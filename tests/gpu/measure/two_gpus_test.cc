@@ -11,12 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "tests/fault/long_form.h"
-#include "tests/unit/measure/time_task_fixture.h"
-#include "worker/measure/statistics.h"
 #include "base/sandbox/confine.h"
 #include "base/sandbox/machine_offer.h"
 #include "base/sandbox/spawn.h"
+#include "tests/fault/long_form.h"
+#include "tests/unit/measure/time_task_fixture.h"
+#include "worker/measure/statistics.h"
 
 namespace fusion {
 namespace {

@@ -27,7 +27,7 @@ inline std::vector<std::string> ExampleNames() {
 
 // At the sizes of the file. `folder`: in the source tree.
 inline absl::StatusOr<Submission> CheckExample(const std::string& name,
-                                                  const std::string& folder = "examples") {
+                                               const std::string& folder = "examples") {
   absl::StatusOr<std::shared_ptr<const Catalog>> catalog = Catalog::BuiltIn();
   if (!catalog.ok()) return catalog.status();
   return CheckSource(ExampleSource(name, folder), *catalog);

@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "base/sha256.h"
 #include "base/sandbox/child_process.h"
+#include "base/sha256.h"
 
 namespace fusion {
 namespace {

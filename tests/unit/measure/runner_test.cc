@@ -5,8 +5,8 @@
 
 #include <thread>
 
-#include "worker/measure/host_backend.h"
 #include "base/sandbox/message_pipe.h"
+#include "worker/measure/host_backend.h"
 
 namespace fusion {
 namespace {

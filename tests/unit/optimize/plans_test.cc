@@ -1,4 +1,6 @@
 // Which covers compete: the best predicted ones, and others where predictions may be wrong together.
+#include "server/optimize/plans.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
-#include "server/optimize/plans.h"
 #include "tests/example_source.h"
 
 namespace fusion {

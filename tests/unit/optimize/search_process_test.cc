@@ -104,7 +104,8 @@ class SearchProcessTest : public ::testing::Test {
 
 TEST_F(SearchProcessTest, FindsWhatASearchInThisProcessFinds) {
   SearchPool pool{SearchLimits()};
-  for (const char* example : {"bicgk", "atax", "gemver", "layer_norm", "softmax", "function1", "cg_step", "adam_step"})
+  for (const char* example :
+       {"bicgk", "atax", "gemver", "layer_norm", "softmax", "function1", "cg_step", "adam_step"})
     for (const v1::Target target : {v1::CUDA, v1::HOST}) {
       SCOPED_TRACE(absl::StrCat(example, " ", v1::Target_Name(target)));
       ASSERT_NO_FATAL_FAILURE(Read(testing::ExampleSource(example)));

@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "fusion/v1/runner.pb.h"
 #include "base/sandbox/child_process.h"
+#include "fusion/v1/runner.pb.h"
 
 namespace fusion {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "server/service/job_stages.h"
 #include "server/optimize/plan_text.h"
+#include "server/service/job_stages.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
 
@@ -28,7 +28,8 @@ class LearnTest : public DispatchTest {
     submission_ = *std::move(checked);
   }
   PipelineContext Context() {
-    return {*store_, *dispatcher_, searches_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
+    return {*store_,  *dispatcher_,        searches_, *Catalog::BuiltIn(),
+            NewJob(), CancellationToken(), nullptr,   ""};
   }
   CostModel Model() {
     const PipelineContext context = Context();

@@ -119,7 +119,8 @@ class ConfirmTest : public DispatchTest {
     std::vector<int> round(count);
     std::iota(round.begin(), round.end(), 0);
     const std::string job = NewJob();
-    const PipelineContext context{*store_, *dispatcher_, searches_, nullptr, job, CancellationToken(), nullptr, ""};
+    const PipelineContext context{*store_, *dispatcher_,        searches_, nullptr,
+                                  job,     CancellationToken(), nullptr,   ""};
     v1::JobResult result;
     const auto timer = MakeCandidateTimer(submission_, device_, built_, context, &code_, &result);
     const absl::Status timed = timer->TimeRound(round);
@@ -133,7 +134,7 @@ class ConfirmTest : public DispatchTest {
   }
   v1::Candidate TimeOnce() {
     const std::string job = NewJob();
-    const PipelineContext context{*store_, *dispatcher_, searches_, nullptr,  job, CancellationToken(),
+    const PipelineContext context{*store_, *dispatcher_, searches_, nullptr, job, CancellationToken(),
                                   nullptr, "",           &metrics_};
     const auto timer = Timer(context);
     const absl::Status timed = timer->TimeRound({0});
@@ -370,7 +371,8 @@ class FinalRaceTest : public ConfirmTest {
     StartWorker(device_, {v1::OK});
     code_.candidates.resize(2);
     const std::string job = NewJob();
-    const PipelineContext context{*store_, *dispatcher_, searches_, nullptr, job, CancellationToken(), nullptr, ""};
+    const PipelineContext context{*store_, *dispatcher_,        searches_, nullptr,
+                                  job,     CancellationToken(), nullptr,   ""};
     const auto timer = Timer(context);
     ASSERT_TRUE(timer->TimeRound({0, 1}).ok());
     const absl::Status finished = timer->Finish();

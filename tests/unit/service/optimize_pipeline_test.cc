@@ -29,7 +29,8 @@ TEST_F(OptimizePipelineTest, AJobWaitsForADeviceAsLongAsItSays) {
   std::vector<bool> waits;
   std::vector<std::string> notes;
   const PipelineContext context{*store_,
-                                *dispatcher_, searches_,
+                                *dispatcher_,
+                                searches_,
                                 *Catalog::BuiltIn(),
                                 NewJob(),
                                 CancellationToken(),
@@ -56,7 +57,8 @@ TEST_F(OptimizePipelineTest, AJobThatIsCancelledWhenItsDeviceHasComeDoesNotSearc
   std::vector<std::string> events;
   const PipelineContext context{
       *store_,
-      *dispatcher_, searches_,
+      *dispatcher_,
+      searches_,
       *Catalog::BuiltIn(),
       NewJob(),
       token,
@@ -77,8 +79,8 @@ TEST_F(OptimizePipelineTest, AJobThatIsCancelledWhenItsDeviceHasComeDoesNotSearc
 
 // `explain` predicts for a device that is away as for one that is there; without any for a described one.
 TEST_F(OptimizePipelineTest, AnExplanationIsForTheDeviceThatWasThereLast) {
-  const PipelineContext context{*store_, *dispatcher_, searches_, *Catalog::BuiltIn(), "", CancellationToken(), nullptr,
-                                ""};
+  const PipelineContext context{*store_, *dispatcher_,        searches_, *Catalog::BuiltIn(),
+                                "",      CancellationToken(), nullptr,   ""};
   v1::ExplainRequest request;
   *request.mutable_source() = testing::ExampleSource("vadd");
   request.set_target(v1::HOST);

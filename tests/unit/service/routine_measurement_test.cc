@@ -126,7 +126,8 @@ class RoutineMeasurementTest : public DispatchTest {
   std::vector<v1::RoutineTable> Measure(const char* text = kSquare) {
     const std::string job = NewJob();
     const PipelineContext context{*store_,
-                                  *dispatcher_, searches_,
+                                  *dispatcher_,
+                                  searches_,
                                   *Catalog::BuiltIn(),
                                   job,
                                   CancellationToken(),

@@ -49,8 +49,8 @@ class SearchAgainTest : public DispatchTest {
     }
   }
   CostModel Taught() {
-    const PipelineContext context{
-        *store_, *dispatcher_, searches_, *Catalog::BuiltIn(), NewJob(), CancellationToken(), nullptr, ""};
+    const PipelineContext context{*store_,  *dispatcher_,        searches_, *Catalog::BuiltIn(),
+                                  NewJob(), CancellationToken(), nullptr,   ""};
     auto taught = TaughtModel(submission_, model_, v1::COLD, plans_, code_, context);
     EXPECT_TRUE(taught.ok()) << taught.status();
     return *std::move(taught);
