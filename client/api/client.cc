@@ -17,7 +17,7 @@
 #include "base/rpc/chunks.h"
 #include "base/rpc/status_conversion.h"
 #include "base/status_macros.h"
-#include "server/service/submission_fields.h"
+#include "server/rpc/submission_fields.h"
 
 namespace fusion {
 namespace {

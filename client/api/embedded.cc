@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/temporary_directory.h"
-#include "server/service/data_directory.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
+#include "server/upkeep/data_directory.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/local_machine.h"
 

@@ -1,4 +1,4 @@
 // Clients read graphs from files of JSON as the server does.
 #pragma once
 
-#include "server/service/graph_json.h"
+#include "server/parse/graph_json.h"

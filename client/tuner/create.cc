@@ -26,10 +26,10 @@
 #include "client/tuner/message.h"
 #include "client/tuner/process.h"
 #include "client/tuner/signals_blocked.h"
-#include "server/service/data_directory.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
 #include "server/tuner/parameter_space.h"
 #include "server/tuner/search.h"
+#include "server/upkeep/data_directory.h"
 
 using namespace fusion::tuning;  // NOLINT: these functions are the C face of that namespace
 

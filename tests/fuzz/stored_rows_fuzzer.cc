@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "server/dispatch/task_queue.h"
+#include "server/jobs/job_messages.h"
 #include "server/model/residual.h"
 #include "server/model/routine_tables.h"
-#include "server/service/job_messages.h"
 #include "tests/fuzz/message_input.h"
 
 namespace fusion {

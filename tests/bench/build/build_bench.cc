@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "server/model/cost_model.h"
+#include "server/optimize/job_stages.h"
 #include "server/optimize/submission.h"
-#include "server/service/job_stages.h"
 #include "tests/example_source.h"
 #include "worker/measure/processors.h"
 #include "worker/measure/runner_process.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
 #include "tests/bench/dispatch/statement_counter.h"
 
 namespace fusion {

@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/model/cost_model.h"
+#include "server/optimize/job_stages.h"
 #include "server/optimize/submission.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
-#include "server/service/job_stages.h"
 #include "tests/example_source.h"
 #include "tests/random_dags.h"
 

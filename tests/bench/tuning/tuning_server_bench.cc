@@ -39,11 +39,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "fusion/v1/tuner.grpc.pb.h"
-#include "server/service/data_directory.h"
-#include "server/service/server.h"
-#include "server/service/server_metrics.h"
+#include "server/metrics/server_metrics.h"
+#include "server/rpc/server.h"
 #include "server/tuner/declared_section.h"
 #include "server/tuner/parameter_space.h"
+#include "server/upkeep/data_directory.h"
 
 namespace fusion {
 namespace {

@@ -1,2 +1,2 @@
-set(DEPS fusion_service fusion_agent)
+set(DEPS fusion_server fusion_agent)
 set(TEST_TIMEOUT 600)

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/temporary_directory.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/simulated_workplace.h"
 

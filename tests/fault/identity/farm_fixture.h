@@ -22,7 +22,7 @@
 #include "fusion/v1/admin.grpc.pb.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "fusion/v1/worker.grpc.pb.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
 #include "tests/folders.h"
 
 namespace fusion::testing {

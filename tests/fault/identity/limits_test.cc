@@ -4,7 +4,7 @@
 
 #include "base/rpc/chunks.h"
 #include "google/rpc/error_details.pb.h"
-#include "server/service/server_metrics.h"
+#include "server/metrics/server_metrics.h"
 #include "tests/fault/identity/farm_fixture.h"
 
 namespace fusion::testing {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/rpc/chunks.h"
 #include "base/temporary_directory.h"
-#include "server/service/data_directory.h"
+#include "server/upkeep/data_directory.h"
 #include "tests/fault/long_form.h"
 #include "tests/generic_call.h"
 

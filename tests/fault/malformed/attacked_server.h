@@ -14,7 +14,7 @@
 #include "base/temporary_directory.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "fusion/v1/worker.pb.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
 
 namespace fusion {
 

@@ -1,2 +1,2 @@
-set(DEPS fusion_api fusion_service fusion_agent)
+set(DEPS fusion_api fusion_server fusion_agent)
 set(TEST_TIMEOUT 900)  # of the long form

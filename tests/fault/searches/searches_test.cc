@@ -13,8 +13,8 @@
 
 #include "base/temporary_directory.h"
 #include "client/api/client.h"
+#include "server/rpc/server.h"
 #include "server/search/search.h"
-#include "server/service/server.h"
 #include "tests/example_source.h"
 #include "tests/fault/long_form.h"
 #include "tests/large_source.h"

@@ -1,1 +1,1 @@
-set(DEPS fusion_service fusion_agent gRPC::grpc++ ${CMAKE_DL_LIBS})
+set(DEPS fusion_server fusion_agent gRPC::grpc++ ${CMAKE_DL_LIBS})

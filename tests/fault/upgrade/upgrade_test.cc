@@ -21,7 +21,7 @@
 #include "base/temporary_directory.h"
 #include "fusion/v1/optimizer.grpc.pb.h"
 #include "fusion/v1/worker.grpc.pb.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
 #include "worker/agent/agent.h"
 
 namespace fusion {

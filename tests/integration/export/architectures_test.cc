@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/code_library.h"
 #include "server/model/architecture.h"
+#include "server/optimize/job_stages.h"
 #include "server/search/implementation_choice.h"
-#include "server/service/job_stages.h"
 #include "tests/integration/export/examples.h"
 #include "worker/build/nvrtc_builder.h"
 

@@ -1,2 +1,2 @@
-set(DEPS fusion_service fusion_build fusion_cli_text ${CMAKE_DL_LIBS})
+set(DEPS fusion_server fusion_build fusion_cli_text ${CMAKE_DL_LIBS})
 set(TEST_TIMEOUT 600)

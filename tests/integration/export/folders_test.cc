@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/temporary_directory.h"
 #include "client/cli/artifact_folder.h"
-#include "server/service/cover_export.h"
-#include "server/service/job_stages.h"
+#include "server/optimize/cover_export.h"
+#include "server/optimize/job_stages.h"
 #include "tests/integration/export/examples.h"
 #include "tests/integration/exported_folder_build.h"
 

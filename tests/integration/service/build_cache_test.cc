@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "client/api/client.h"
-#include "server/service/server.h"
-#include "server/service/server_metrics.h"
+#include "server/metrics/server_metrics.h"
+#include "server/rpc/server.h"
 #include "tests/example_source.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/simulated_workplace.h"

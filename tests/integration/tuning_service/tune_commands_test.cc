@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/temporary_directory.h"
-#include "server/service/server.h"
+#include "server/rpc/server.h"
 #include "tests/integration/process.h"
 #include "tests/tuning_connection.h"
 

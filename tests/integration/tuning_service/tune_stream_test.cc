@@ -13,8 +13,8 @@
 
 #include "base/temporary_directory.h"
 #include "client/api/client.h"
-#include "server/service/server.h"
-#include "server/service/server_metrics.h"
+#include "server/metrics/server_metrics.h"
+#include "server/rpc/server.h"
 #include "tests/tuning_connection.h"
 
 namespace fusion::testing {

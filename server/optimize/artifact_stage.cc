@@ -1,0 +1,76 @@
+// The folders that can be fetched.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/codegen/kernel_versions.h"
+#include "server/codegen/program.h"
+#include "server/codegen/verification.h"
+#include "server/optimize/cover_export.h"
+#include "server/optimize/job_stages.h"
+#include "server/optimize/loadable_program.h"
+
+namespace fusion {
+namespace {
+
+// The candidate as it was measured: the same program, of the same binaries.
+absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescription& device,
+                                const PlannedCandidate& planned, const BuiltCode& built,
+                                const v1::Session& buffers, const PipelineContext& context,
+                                v1::Artifact* artifact) {
+  v1::LoadableProgram loadable;
+  loadable.set_device(device.name());
+  loadable.set_arch(device.arch());
+  loadable.set_multiprocessors(std::max(1, device.multiprocessors()));
+  loadable.mutable_sizes()->insert(submission.sizes.begin(), submission.sizes.end());
+  *loadable.mutable_inputs() = buffers.inputs();
+  *loadable.mutable_outputs() = buffers.outputs();
+  for (double tolerance : TolerancesOf(submission)) loadable.add_tolerances(tolerance);
+  *loadable.mutable_program() =
+      ProgramOfUnits(submission, device, built, planned.units, submission.graph->name());
+  for (const CodeUnit* unit : planned.units)
+    for (const KernelLaunch& launch : unit->code.launches)
+      if (NeedsAlignment(launch, submission.sizes)) loadable.set_pointer_alignment(kPointerAlignment);
+  const auto read = [&](const std::string& digest) -> absl::StatusOr<std::string> {
+    absl::StatusOr<std::string> binary = context.store.GetBlob(digest);
+    if (!absl::IsDataLoss(binary.status()) && !absl::IsNotFound(binary.status())) return binary;
+    if (absl::StatusOr<bool> rebuilt = RebuildWhatIsLost(built, context); !rebuilt.ok())
+      return rebuilt.status();
+    return context.store.GetBlob(digest);
+  };
+  return AddLoadableFiles(loadable, read, artifact);
+}
+
+}  // namespace
+
+absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
+                            const GeneratedCode& code, const BuiltCode& built,
+                            const std::vector<v1::Candidate>& ranked, const PipelineContext& context) {
+  const Graph& graph = *submission.graph;
+  const bool cuda = device.target() == v1::CUDA;
+  FUSION_ASSIGN_OR_RETURN(auto exporter, CoverExporter::Create(submission));
+  v1::Session buffers;
+  DescribeBuffers(graph, submission.sizes, &buffers);
+  const auto now = TimeOfDay();
+  for (const v1::Candidate& candidate : ranked) {
+    if (candidate.outcome() != v1::OK) continue;
+    const int position = candidate.predicted_rank() - 1;
+    std::vector<const FusionImplementation*> fusions;
+    for (int member : plans.covers.covers[position].columns)
+      fusions.push_back(&plans.space.implementations[member]);
+    const std::string description =
+        absl::StrCat("rank ", candidate.rank(), " on ", device.name(), " (", device.arch(), ") at ",
+                     SizesText(submission.sizes), ": ", candidate.description());
+    FUSION_ASSIGN_OR_RETURN(auto artifact, exporter.Export(device, fusions, description));
+    if (cuda) {
+      auto status = AddMeasuredProgram(submission, device, code.candidates[position], built, buffers, context,
+                                       &artifact);
+      if (!status.ok()) return status;
+    }
+    FUSION_ASSIGN_OR_RETURN(auto digest, context.store.PutBlob(artifact.SerializeAsString(), "", now));
+    FUSION_RETURN_IF_ERROR(context.store.PutArtifact(context.job, candidate.rank(), digest));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fusion

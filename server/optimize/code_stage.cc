@@ -1,0 +1,128 @@
+// The code of covers, and what --dump-dir writes of it.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "server/codegen/kernel_versions.h"
+#include "server/optimize/job_stages.h"
+
+namespace fusion {
+namespace {
+
+// Memory that the driver, the code and the runner's own buffers take.
+constexpr int64_t kReservedBytes = int64_t{512} << 20;
+
+}  // namespace
+
+absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device) {
+  const Graph& graph = *submission.graph;
+  double values = 0, wide = 0;
+  for (const Value& value : graph.values()) {
+    if (value.literal) continue;
+    const double bytes = static_cast<double>(StorageBytes(value, submission.sizes));
+    values += bytes;
+    wide += bytes * 8 / DataTypeBytes(value.type.data_type);
+  }
+  const double needed = values + wide + kReservedBytes;
+  if (device.memory_bytes() <= 0 || needed <= device.memory_bytes()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the data does not fit the device %s: inputs, outputs and intermediate results need "
+                      "%.1f GB, the f64 reference %.1f GB "
+                      "more; the device has %.1f GB; submit smaller sizes",
+                      device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
+}
+
+absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model,
+                                               const SearchSpace& space, const CoverSolution& cover,
+                                               int predicted_rank, CodeLibrary& library) {
+  PlannedCandidate planned;
+  planned.candidate = DescribeCover(*submission.graph, space, cover, predicted_rank);
+  std::string keys;
+  for (int member : cover.columns) {
+    const FusionImplementation& implementation = space.implementations[member];
+    FUSION_ASSIGN_OR_RETURN(auto unit, library.Add(implementation, false));
+    planned.units.push_back(unit);
+    absl::StrAppend(&keys, unit->key, "\n");
+    for (const KernelLaunch& launch : unit->code.launches) {
+      v1::KernelSummary* kernel = planned.candidate.add_kernels();
+      kernel->set_name(LaunchedName(launch, LaunchesWhole(launch, submission.sizes)));
+      kernel->set_skeleton(SkeletonName(implementation.skeleton));
+      kernel->set_threads(launch.kernel.threads);
+      kernel->set_blocks(GridBlocks(launch.grid, submission.sizes, model.device().multiprocessors()));
+      kernel->set_shared_bytes(SharedBytes(launch.shared, submission.sizes));
+    }
+  }
+  planned.candidate.set_key("sha256:" + Sha256Hex(keys));
+  return planned;
+}
+
+absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model,
+                                           const Plans& plans) {
+  const Graph& graph = *submission.graph;
+  GeneratedCode code;
+  code.library = std::make_unique<CodeLibrary>(graph, submission.sizes, model.device());
+  for (const Node& node : graph.nodes()) {
+    FUSION_ASSIGN_OR_RETURN(
+        auto reference,
+        code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true));
+    code.reference.push_back(reference);
+  }
+  for (const CoverSolution& cover : UnfusedCovers(plans.space)) {
+    std::vector<const CodeUnit*> units;
+    for (int position : cover.columns) {
+      FUSION_ASSIGN_OR_RETURN(auto unit, code.library->Add(plans.space.implementations[position], false));
+      units.push_back(unit);
+    }
+    if (std::find(code.unfused.begin(), code.unfused.end(), units) == code.unfused.end())
+      code.unfused.push_back(std::move(units));
+  }
+  for (size_t i = 0; i < plans.covers.covers.size(); ++i) {
+    FUSION_ASSIGN_OR_RETURN(auto planned,
+                            PlanCandidate(submission, model, plans.space, plans.covers.covers[i],
+                                          static_cast<int>(i) + 1, *code.library));
+    code.candidates.push_back(std::move(planned));
+  }
+  return code;
+}
+
+std::string SizesText(const SizeValues& sizes) { return absl::StrJoin(sizes, ",", absl::PairFormatter("=")); }
+
+void Dump(const PipelineContext& context, const std::string& file_name, const std::string& text) {
+  if (context.dump_directory.empty()) return;
+  const std::filesystem::path path = std::filesystem::path(context.dump_directory) / file_name;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) spdlog::warn("--dump-dir: {} cannot be written", path.string());
+}
+
+std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target) {
+  std::string text;
+  for (const CodeUnit* unit : candidate.units)
+    absl::StrAppend(
+        &text, PrintSource(unit->code, target == v1::CUDA ? Language::kCuda : Language::kHost, false), "\n");
+  return text;
+}
+
+void DumpCode(const PipelineContext& context, const GeneratedCode& code) {
+  if (context.dump_directory.empty()) return;
+  int number = 0;
+  for (const auto& unit : code.library->units()) {
+    std::string ir;
+    for (const KernelLaunch& launch : unit->code.launches) ir += ir::ToString(launch.kernel);
+    const std::string name = absl::StrFormat("unit%03d", number++);
+    Dump(context, name + ".ir", ir);
+    Dump(context, name + (unit->build.target() == v1::CUDA ? ".cu" : ".cc"), unit->source);
+  }
+  for (size_t i = 0; i < code.candidates.size(); ++i)
+    Dump(context, absl::StrFormat("candidate%03d.txt", i + 1), code.candidates[i].candidate.DebugString());
+}
+
+}  // namespace fusion

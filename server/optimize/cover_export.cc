@@ -1,0 +1,56 @@
+#include "server/optimize/cover_export.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "server/codegen/exported_folder.h"
+#include "server/codegen/kernel_versions.h"
+#include "server/codegen/program.h"
+#include "server/model/cost_model.h"
+#include "server/parse/parse.h"
+#include "server/search/implementation_choice.h"
+
+namespace fusion {
+
+absl::StatusOr<CoverExporter> CoverExporter::Create(const Submission& submission) {
+  CoverExporter exporter(submission);
+  const Graph& graph = *submission.graph;
+  const CostModel host(DescribedDevice(v1::HOST));
+  for (const Node& node : graph.nodes()) {
+    FUSION_ASSIGN_OR_RETURN(
+        auto code, LowerFusion(graph, ReferenceImplementation(graph, node.id, submission.sizes, host),
+                               {.force_f64 = true, .cuda = false}));
+    exporter.reference_.push_back(std::move(code));
+  }
+  NumberEqualNames(&exporter.reference_);
+  return exporter;
+}
+
+absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& device,
+                                                   const std::vector<const FusionImplementation*>& fusions,
+                                                   const std::string& description) const {
+  const Graph& graph = *submission_->graph;
+  const bool cuda = device.target() == v1::CUDA;
+  std::vector<FusionCode> codes;
+  for (const FusionImplementation* fusion : fusions) {
+    FUSION_ASSIGN_OR_RETURN(auto code, LowerFusion(graph, *fusion, {.cuda = cuda}));
+    codes.push_back(std::move(code));
+  }
+  NumberEqualNames(&codes);
+  ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,
+                        .arch = device.arch(),
+                        .sizes = submission_->sizes,
+                        .tolerances = TolerancesOf(*submission_),
+                        .description = description};
+  for (const FusionCode& code : codes) request.fusions.push_back(&code);
+  for (const FusionCode& code : reference_) request.reference.push_back(&code);
+  v1::Artifact artifact = ExportFolder(graph, request);
+  v1::ArtifactFile* file = artifact.add_files();
+  // In the form that comes back with all that it needs.
+  const bool as_text = !HasInlineFunctions(graph);
+  file->set_path(as_text ? "graph.fuse" : "graph.json");
+  file->set_content(as_text ? PrintFuse(graph) : PrintJson(graph));
+  return artifact;
+}
+
+}  // namespace fusion

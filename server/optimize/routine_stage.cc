@@ -1,0 +1,78 @@
+// Tables of routine times: those that are stored, and what a graph lacks.
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/optimize/job_stages.h"
+#include "server/optimize/routine_measurement.h"
+
+namespace fusion {
+namespace {
+
+RoutineTablesKey KeyOf(const DeviceDescription& device, const Catalog& catalog) {
+  return {.device_class = device.name(), .library_hash = catalog.hash(), .toolkit = device.toolkit_version()};
+}
+
+absl::Status AddStored(const RoutineTableRecord& record, const RoutineTablesKey& key, RoutineTables* tables) {
+  v1::RoutineTable table;
+  if (!table.ParseFromString(record.content)) return absl::DataLossError("it cannot be read");
+  if (table.device_class() != key.device_class || table.library_hash() != key.library_hash ||
+      table.toolkit() != key.toolkit || table.routine() != record.routine)
+    return absl::DataLossError("it says that it is of another routine, device, library or toolkit");
+  return tables->Add(table);
+}
+
+}  // namespace
+
+absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog,
+                                                  Store& store, std::vector<std::string>* notes) {
+  const RoutineTablesKey key = KeyOf(device, catalog);
+  FUSION_ASSIGN_OR_RETURN(auto stored, store.RoutineTables(key));
+  RoutineTables tables;
+  std::string first;
+  int refused = 0;
+  for (const RoutineTableRecord& record : stored)
+    if (auto status = AddStored(record, key, &tables); !status.ok()) {
+      spdlog::warn("a stored table of routine times is refused ({}): {}", record.routine,
+                   std::string(status.message()));
+      if (++refused == 1) first = absl::StrCat(record.routine, ": ", status.message());
+    }
+  if (refused > 0)
+    notes->push_back(absl::StrCat("stored tables of routine times: ", refused, " of ", stored.size(),
+                                  " refused (", first,
+                                  "); `fusion-client library bench` measures them again"));
+  return tables;
+}
+
+absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,
+                                                  const DeviceDescription& device, const RoutineTables& known,
+                                                  const PipelineContext& context) {
+  const auto start = std::chrono::steady_clock::now();
+  const RoutineTablesKey key = KeyOf(device, *context.catalog);
+  std::vector<std::string> notes;
+  FUSION_ASSIGN_OR_RETURN(auto measured, MeasureRoutineSources(RoutineSourcesOf(*submission.graph), device,
+                                                               known, context, &notes));
+  v1::RoutineTables result;
+  result.set_known(measured.known);
+  const auto now = TimeOfDay();
+  for (v1::RoutineTable& table : measured.tables) {
+    table.set_version(kRoutineTableVersion);
+    table.set_device_class(key.device_class);
+    table.set_library_hash(key.library_hash);
+    table.set_toolkit(key.toolkit);
+    auto status = context.store.PutRoutineTable(key, {table.routine(), table.SerializeAsString()}, now);
+    if (!status.ok()) return status;
+    *result.add_tables() = std::move(table);
+  }
+  result.set_measured(result.tables_size());
+  for (const std::string& note : notes) result.add_notes(note);
+  result.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return result;
+}
+
+}  // namespace fusion

@@ -1,0 +1,34 @@
+// When a job was in which stage of its pipeline: noted in the store for traces, and counted.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "server/optimize/optimize_pipeline.h"
+
+namespace fusion {
+
+// Not thread safe: belongs to the thread that runs the pipeline. That a stage cannot be noted is logged and
+// ends no job. A context without a job notes nothing.
+class StageLog {
+ public:
+  explicit StageLog(const PipelineContext& context) : context_(context) {}
+  // The stage in which it is ends.
+  ~StageLog();
+  StageLog(const StageLog&) = delete;
+  StageLog& operator=(const StageLog&) = delete;
+
+  // The stage in which it is ends, and this one begins. round: from 1, of a stage that is gone through
+  // several times.
+  void Begin(const std::string& name, int round = 0);
+
+ private:
+  void End();
+
+  const PipelineContext& context_;
+  std::string stage_;   // empty: none
+  int64_t number_ = 0;  // in the store; 0: not there
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace fusion

@@ -1,0 +1,35 @@
+// WatchJob: the stored events of a job, then new ones as they come.
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <boost/asio/thread_pool.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "db/store/store.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "server/identity/access_gate.h"
+#include "server/jobs/job_watchers.h"
+#include "server/rpc/pooled_call.h"
+
+namespace fusion {
+
+// What streams are made of; all of it outlives them.
+struct StreamParts {
+  Store& store;
+  JobWatchers& watchers;
+  boost::asio::thread_pool& pool;
+  AccessGate& gate;
+};
+
+// Streams the events after `after_sequence`; ends with OK after the last event of the job, NotFound when
+// there is no such job or it is another user's, Unavailable when the server goes down. What the caller shows
+// is looked at again before events are read: when it is good no more, the stream ends with Unauthenticated.
+// The events are read on the pool; `begin` is called there first, if the caller may see the job.
+grpc::ServerWriteReactor<v1::JobEvent>* StreamEvents(const StreamParts& parts, const IncomingCall& incoming,
+                                                     const std::string& job, int64_t after_sequence,
+                                                     std::function<void()> begin);
+
+}  // namespace fusion

@@ -1,0 +1,42 @@
+// What is built of a candidate.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "server/codegen/printer.h"
+#include "server/model/architecture.h"
+#include "server/optimize/job_stages.h"
+#include "tests/example_source.h"
+
+namespace fusion {
+namespace {
+
+// What is measured and what is taken away are launched alike: kernels of sm_90 and later wait themselves for
+// those before them.
+TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
+  auto submission = CheckSource(testing::ExampleSource("axpydot"), *Catalog::BuiltIn());
+  ASSERT_TRUE(submission.ok()) << submission.status();
+  for (const auto& [arch, programmatic] :
+       {std::pair{"sm_80", false}, {"sm_90", true}, {"sm_120", true}, {"", false}}) {
+    const DeviceDescription device = *arch ? DescribedCudaDevice(arch) : DescribedDevice(v1::HOST);
+    const CostModel model(device);
+    auto plans = PlanCovers(*submission, model, 2, false);
+    ASSERT_TRUE(plans.ok()) << plans.status();
+    auto code = GenerateCode(*submission, model, *plans);
+    ASSERT_TRUE(code.ok()) << code.status();
+    BuiltCode built;
+    for (const CodeUnit* unit : code->candidates[0].units) built.binaries[unit] = "sha256:x";
+    const v1::Program program = ProgramOfUnits(*submission, device, built, code->candidates[0].units, "p");
+    ASSERT_GT(program.launches_size(), 0);
+    for (const v1::Launch& launch : program.launches())
+      EXPECT_EQ(launch.programmatic(), programmatic) << arch;
+    for (const CodeUnit* unit : code->candidates[0].units)
+      for (const KernelLaunch& launch : unit->code.launches)
+        EXPECT_TRUE(!*arch || PrintCuda(launch.kernel).find("  fu_launch_begin<") != std::string::npos)
+            << arch;
+  }
+}
+
+}  // namespace
+}  // namespace fusion
