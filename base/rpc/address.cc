@@ -24,18 +24,20 @@ bool IsLoopbackHost(const std::string& host) {
 
 }  // namespace
 
-absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address, int least_port) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return absl::InvalidArgumentError("the port is missing");
   HostPort parsed;
   absl::string_view host = absl::string_view(address).substr(0, colon);
-  parsed.has_brackets = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
-  if (parsed.has_brackets) host = host.substr(1, host.size() - 2);
+  if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]"))
+    host = host.substr(1, host.size() - 2);
+  else if (absl::StrContains(host, ":"))
+    return absl::InvalidArgumentError("an IPv6 address stands in brackets, [::1]:50051");
   if (host.empty()) return absl::InvalidArgumentError("the host is missing");
   parsed.host = std::string(host);
-  if (!absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &parsed.port) || parsed.port < 0 ||
-      parsed.port > 65535)
-    return absl::InvalidArgumentError("the port is a number from 0 to 65535");
+  if (!absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &parsed.port) ||
+      parsed.port < least_port || parsed.port > 65535)
+    return absl::InvalidArgumentError(absl::StrCat("the port is a number from ", least_port, " to 65535"));
   return parsed;
 }
 
@@ -52,14 +54,16 @@ bool IsLoopbackPeer(const std::string& peer) {
 }
 
 std::string PeerOfAddress(const std::string& address) {
-  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (!parsed.ok()) return "";
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos || !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) ||
+      port < 0 || port > 65535)
+    return "";
+  const std::string host = address.substr(0, colon);
   in_addr four{};
-  if (inet_pton(AF_INET, parsed->host.c_str(), &four) == 1)
-    return absl::StrCat("ipv4:", parsed->host, ":", parsed->port);
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return absl::StrCat("ipv4:", host, ":", port);
   in6_addr six{};
-  if (inet_pton(AF_INET6, parsed->host.c_str(), &six) != 1) return "";
-  return absl::StrCat("ipv6:[", parsed->host, "]:", parsed->port);
+  return inet_pton(AF_INET6, host.c_str(), &six) == 1 ? absl::StrCat("ipv6:[", host, "]:", port) : "";
 }
 
 absl::Status CheckServerAddress(const std::string& address) {
@@ -70,12 +74,8 @@ absl::Status CheckServerAddress(const std::string& address) {
                                                    "; write HOST:PORT, such as 127.0.0.1:50051"));
   };
   if (absl::StrContains(address, "://")) return wrong("an address has no scheme");
-  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (parsed.ok() && parsed->port == 0) return wrong("the port is a number from 1 to 65535");
-  if (!parsed.ok()) return wrong(parsed.status().message());
-  if (absl::StrContains(parsed->host, ":") && !parsed->has_brackets)
-    return wrong("an IPv6 address stands in brackets, [::1]:50051");
-  return absl::OkStatus();
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address, 1);
+  return parsed.ok() ? absl::OkStatus() : wrong(parsed.status().message());
 }
 
 }  // namespace fusion

@@ -9,19 +9,19 @@
 namespace fusion {
 
 struct HostPort {
-  std::string host;           // without brackets
-  bool has_brackets = false;  // as an IPv6 address has
+  std::string host;  // without the brackets of an IPv6 address
   int port = 0;
 };
-// "HOST:PORT" with a port from 0 to 65535. InvalidArgument, which says what is missing or wrong.
-absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
+// "HOST:PORT" with a port from `least_port` to 65535. InvalidArgument, which says what is missing or wrong.
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address, int least_port = 0);
 
 // Whether only this machine reaches "HOST:PORT": localhost, 127.x.x.x, [::1].
 bool IsLoopbackAddress(const std::string& address);
 // The same of gRPC's name of a peer: "ipv4:127.0.0.1:51234", "ipv6:[::1]:51234", "ipv6:%5B::1%5D:51234".
 bool IsLoopbackPeer(const std::string& peer);
 
-// How gRPC names the peer at "10.0.0.7:51234" or "::1:51234"; "" of what is no address with a port.
+// How gRPC names the peer at "10.0.0.7:51234" or "::1:51234", as proxies write them; "" of what is no address
+// with a port.
 std::string PeerOfAddress(const std::string& address);
 
 // InvalidArgument, which says how one is written, unless it is HOST:PORT with a port from 1 to 65535, or one

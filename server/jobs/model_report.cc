@@ -16,7 +16,7 @@
 #include "base/status_macros.h"
 #include "server/accuracy/accuracy.h"
 #include "server/accuracy/plots.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/measure_stage.h"
 
 namespace fusion {
 namespace {

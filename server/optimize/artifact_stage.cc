@@ -1,4 +1,5 @@
-// The folders that can be fetched.
+#include "server/optimize/artifact_stage.h"
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -7,7 +8,6 @@
 #include "server/codegen/program.h"
 #include "server/codegen/verification.h"
 #include "server/optimize/cover_export.h"
-#include "server/optimize/job_stages.h"
 #include "server/optimize/loadable_program.h"
 
 namespace fusion {

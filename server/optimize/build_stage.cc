@@ -1,4 +1,5 @@
-// Building the code of all candidates.
+#include "server/optimize/build_stage.h"
+
 #include <algorithm>
 #include <map>
 
@@ -7,7 +8,6 @@
 #include "server/codegen/program.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model/architecture.h"
-#include "server/optimize/job_stages.h"
 
 namespace fusion {
 namespace {

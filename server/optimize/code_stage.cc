@@ -1,4 +1,5 @@
-// The code of covers, and what --dump-dir writes of it.
+#include "server/optimize/code_stage.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "server/codegen/kernel_versions.h"
-#include "server/optimize/job_stages.h"
 
 namespace fusion {
 namespace {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "server/model/cost_model.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/code_stage.h"
+#include "server/optimize/plans.h"
 #include "server/rank/race.h"
 
 namespace fusion {

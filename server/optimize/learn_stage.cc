@@ -1,4 +1,5 @@
-// What jobs teach of predictions, for those that follow.
+#include "server/optimize/learn_stage.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/optimize/job_stages.h"
 #include "server/optimize/stored_kernels.h"
 #include "server/search/kernel_identity.h"
 

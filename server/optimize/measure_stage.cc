@@ -1,4 +1,5 @@
-// Timing and verifying the candidates.
+#include "server/optimize/measure_stage.h"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -12,7 +13,6 @@
 #include "server/codegen/program.h"
 #include "server/codegen/verification.h"
 #include "server/optimize/device_figures.h"
-#include "server/optimize/job_stages.h"
 #include "server/optimize/reported_times.h"
 #include "server/rank/rank.h"
 

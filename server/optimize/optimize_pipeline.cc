@@ -7,15 +7,23 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/model/architecture.h"
+#include "server/optimize/artifact_stage.h"
+#include "server/optimize/build_stage.h"
+#include "server/optimize/code_stage.h"
 #include "server/optimize/contest.h"
 #include "server/optimize/device_figures.h"
 #include "server/optimize/input_files.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/learn_stage.h"
+#include "server/optimize/measure_stage.h"
 #include "server/optimize/measurement_remarks.h"
 #include "server/optimize/plan_text.h"
+#include "server/optimize/plans.h"
+#include "server/optimize/routine_stage.h"
+#include "server/optimize/search_again.h"
 #include "server/optimize/search_process.h"
 #include "server/optimize/stage_log.h"
 #include "server/optimize/stored_kernels.h"
+#include "server/optimize/submission.h"
 #include "server/parse/parse.h"
 #include "server/rank/rank.h"
 
@@ -103,27 +111,6 @@ absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target targe
   return found;
 }
 
-// Those that are stored for the graph's functions. *notes: what was refused.
-absl::StatusOr<RoutineTables> RoutineTablesOf(const DeviceDescription& device, const Submission& submission,
-                                              const PipelineContext& context,
-                                              std::vector<std::string>* notes) {
-  if (!HasElements(*submission.graph)) return RoutineTables();
-  return StoredRoutineTables(device, *context.catalog, context.store, notes);
-}
-
-// The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels
-// that they measured. *notes: what could not be used.
-absl::StatusOr<CostModel> ModelOf(const DeviceDescription& device, const Submission& submission,
-                                  v1::CacheState cache, RoutineTables routines,
-                                  const PipelineContext& context, std::vector<std::string>* notes) {
-  std::string unreadable;
-  FUSION_ASSIGN_OR_RETURN(auto residual, LearnedResidual(device, cache, context, {}, &unreadable));
-  if (!unreadable.empty()) notes->push_back(unreadable);
-  FUSION_ASSIGN_OR_RETURN(auto memory, RememberedKernels(device, cache, context));
-  return CostModel(device, cache == v1::WARM ? DataBytes(submission) : 0, std::move(residual),
-                   std::move(routines), std::move(memory));
-}
-
 // On GPUs the programs of a routine are built and timed in seconds, by the way; host compilers would take
 // minutes.
 bool MeasuresMissingRoutines(const DeviceDescription& device) { return device.target() == v1::CUDA; }
@@ -141,29 +128,6 @@ v1::SearchRequest SearchRequestOf(const Request& request, const PipelineContext&
   return search;
 }
 
-absl::StatusOr<FoundPlans> Search(const v1::SearchRequest& request, const Submission& submission,
-                                  const CostModel& model, const PipelineContext& context) {
-  return context.searches.Search(request, *submission.graph, model, *context.catalog,
-                                 [&] { return context.cancellation.cancelled(); });
-}
-
-void DumpSearch(const PipelineContext& context, const FoundPlans& found) {
-  Dump(context, "fusions.txt", found.fusions_text);
-  Dump(context, "cover.lp", found.plans.lp_text);
-}
-
-v1::JobResult BenchmarkResult(const DeviceDescription& device, const Submission& submission,
-                              v1::RoutineTables routines, const std::vector<std::string>& notes,
-                              double seconds) {
-  routines.mutable_notes()->Assign(notes.begin(), notes.end());
-  v1::JobResult result;
-  *result.mutable_device() = device;
-  *result.mutable_graph() = submission.summary;
-  *result.mutable_routines() = std::move(routines);
-  result.set_seconds(seconds);
-  return result;
-}
-
 // On a GPU two rounds take a second, and the worst predictions are off by more than any bound, so that
 // another search comes after so many candidates, and the bounds end no race before the usual number of them
 // is timed. On the host each build takes a compiler a second.
@@ -174,6 +138,221 @@ constexpr int kMostSearches = 4;
 // Covers of a later search for each candidate of the job: among those that are nearly as good there are some
 // of which little is known.
 constexpr int kCoversOfSearch = 4;
+
+// A job as it grows from stage to stage; an explanation ends before anything is built. Not copied: the timer
+// of candidates points into it.
+struct Optimization {
+  const PipelineContext& context;
+  Submission submission;
+  DeviceDescription device;
+  std::string warning;             // of the device
+  std::vector<std::string> notes;  // what could not be used, for people
+  v1::RoutineTables routines;      // that this job measured
+  RoutineTables tables;            // all that are known
+  v1::CacheState cache = v1::COLD;
+  std::optional<CostModel> model;
+  v1::SearchRequest search;  // what was searched for last
+  Plans plans;               // those of later searches are added
+  GeneratedCode code;
+  BuiltCode built;
+  v1::JobResult result;
+};
+
+// The device of a job, for which it may wait.
+absl::Status ChooseDevice(const v1::SubmitRequest& request, Optimization* job) {
+  FUSION_ASSIGN_OR_RETURN(DeviceDescription device,
+                          RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience,
+                                          job->context, &job->warning));
+  FUSION_ASSIGN_OR_RETURN(job->device, WithSteadyBandwidth(std::move(device), job->context.store));
+  if (!job->warning.empty()) {
+    v1::JobEvent note;
+    note.set_note("warning: " + job->warning);
+    Emit(job->context, note);
+  }
+  return request.has_benchmark() ? absl::OkStatus() : CheckDeviceMemory(job->submission, job->device);
+}
+
+// The device of an explanation, which needs none that is connected.
+absl::Status ChooseOrDescribeDevice(const v1::ExplainRequest& request, Optimization* job) {
+  absl::StatusOr<DeviceDescription> device = RequestedDevice(
+      request.target(), request.arch(), "", std::chrono::milliseconds(0), job->context, &job->warning);
+  if (absl::IsUnavailable(device.status())) {
+    FUSION_ASSIGN_OR_RETURN(const ArchChoice choice, ChooseArch(request.target(), request.arch()));
+    job->warning = choice.warning;
+    FUSION_ASSIGN_OR_RETURN(auto seen, LastSeenDevice(request.target(), choice.arch, job->context.store));
+    if (seen.has_value()) {
+      device = WithDefaults(*std::move(seen));
+    } else {
+      device = IsCudaArch(choice.arch) ? DescribedCudaDevice(choice.arch) : DescribedDevice(request.target());
+      if (!choice.arch.empty()) device->set_arch(choice.arch);
+    }
+    job->notes.push_back(absl::StrCat("no such device is connected; predicted for ",
+                                      seen.has_value() ? "one that was: " : "", device->name()));
+  }
+  if (!device.ok()) return device.status();
+  FUSION_ASSIGN_OR_RETURN(job->device, WithSteadyBandwidth(*std::move(device), job->context.store));
+  return absl::OkStatus();
+}
+
+// What the routines of the graph's functions of elements take on the device, as far as that is known.
+absl::Status FindRoutines(Optimization* job) {
+  if (!HasElements(*job->submission.graph)) return absl::OkStatus();
+  FUSION_ASSIGN_OR_RETURN(
+      job->tables, StoredRoutineTables(job->device, *job->context.catalog, job->context.store, &job->notes));
+  return absl::OkStatus();
+}
+
+// Measures those that are not known; `again`: all of them.
+absl::Status MeasureMissingRoutines(bool again, Optimization* job) {
+  FUSION_ASSIGN_OR_RETURN(
+      job->routines,
+      MeasureRoutines(job->submission, job->device, again ? RoutineTables() : job->tables, job->context));
+  for (const v1::RoutineTable& table : job->routines.tables())
+    if (absl::Status added = job->tables.Add(table); !added.ok())
+      job->routines.add_notes(absl::StrCat("times of ", table.routine(), " are not used: ", added.message()));
+  job->notes.insert(job->notes.end(), job->routines.notes().begin(), job->routines.notes().end());
+  return absl::OkStatus();
+}
+
+// The model of the device with its tables of routine times, what earlier jobs taught of it and the kernels
+// that they measured.
+absl::Status MakeModel(v1::CacheState cache, Optimization* job) {
+  job->cache = cache == v1::WARM ? v1::WARM : v1::COLD;
+  std::string unreadable;
+  FUSION_ASSIGN_OR_RETURN(Residual residual,
+                          LearnedResidual(job->device, job->cache, job->context, {}, &unreadable));
+  if (!unreadable.empty()) job->notes.push_back(unreadable);
+  FUSION_ASSIGN_OR_RETURN(auto memory, RememberedKernels(job->device, job->cache, job->context));
+  job->model.emplace(job->device, job->cache == v1::WARM ? DataBytes(job->submission) : 0,
+                     std::move(residual), job->tables, std::move(memory));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FoundPlans> Search(const Optimization& job, const CostModel& model) {
+  const PipelineContext& context = job.context;
+  return context.searches.Search(job.search, *job.submission.graph, model, *context.catalog,
+                                 [&] { return context.cancellation.cancelled(); });
+}
+
+// The best predicted covers, in order. *pair: of SearchRequest::why.
+absl::Status FindPlans(Optimization* job, v1::PairExplanation* pair = nullptr) {
+  FUSION_ASSIGN_OR_RETURN(FoundPlans found, Search(*job, *job->model));
+  Dump(job->context, "fusions.txt", found.fusions_text);
+  Dump(job->context, "cover.lp", found.plans.lp_text);
+  job->plans = std::move(found.plans);
+  if (pair != nullptr) *pair = std::move(found.pair);
+  if (std::string refused = RefusedNote(job->model->memory()); !refused.empty())
+    job->notes.push_back(std::move(refused));
+  if (!job->warning.empty()) job->plans.summary.add_notes(job->warning);
+  for (const std::string& note : job->notes) job->plans.summary.add_notes(note);
+  return absl::OkStatus();
+}
+
+absl::Status MakeCode(Optimization* job) {
+  FUSION_ASSIGN_OR_RETURN(job->code, GenerateCode(job->submission, *job->model, job->plans));
+  DumpCode(job->context, job->code);
+  return absl::OkStatus();
+}
+
+double FloorBytes(const Optimization& job) {
+  return static_cast<double>(job.submission.graph->FloorBytes(job.submission.sizes));
+}
+
+// The same search with what was measured so far: other covers may be better than they seemed.
+absl::Status SearchAgain(Optimization* job, Contest* contest) {
+  FUSION_ASSIGN_OR_RETURN(const CostModel taught, TaughtModel(job->submission, *job->model, job->cache,
+                                                              job->plans, job->code, job->context));
+  FUSION_ASSIGN_OR_RETURN(const FoundPlans again, Search(*job, taught));
+  FUSION_ASSIGN_OR_RETURN(
+      Waiting added, AddCandidates(job->submission, taught, again.plans, contest->left(), contest->searches(),
+                                   job->built, &job->plans, &job->code));
+  contest->Continue(std::move(added.candidates), added.unseen_seconds, taught);
+  return absl::OkStatus();
+}
+
+// Workers build, then measure and verify, round by round until no candidate that is left can win.
+absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageLog* stages) {
+  const bool cuda = job->device.target() == v1::CUDA;
+  const double floor_bytes = FloorBytes(*job);
+  Contest contest({.most = CandidateCount(request.candidates()),
+                   .first = cuda ? kFirstTimed : 0,
+                   .least = cuda ? kLeastTimed : 0,
+                   .most_searches = IsSmall(job->plans) ? kMostSearches : 1,
+                   .all = request.measure_all(),
+                   .floor_seconds = job->cache == v1::COLD ? job->model->FloorSeconds(floor_bytes) : 0},
+                  AllCandidates(job->plans), job->plans.unseen_seconds, *job->model);
+  job->result.set_cache(job->cache);  // the timer goes by it
+  const auto timer =
+      MakeCandidateTimer(job->submission, job->device, job->built, job->context, &job->code, &job->result);
+  job->search.set_candidates(kCoversOfSearch * job->search.candidates());
+  job->search.clear_texts();
+  v1::SearchSummary& summary = job->plans.summary;
+  int rounds = 0;
+  for (std::vector<int> round = contest.NextRound(); !round.empty(); round = contest.NextRound()) {
+    stages->Begin("build", ++rounds);
+    FUSION_RETURN_IF_ERROR(BuildCandidates(round, &job->code, job->context, &job->built));
+    stages->Begin("measure", rounds);
+    FUSION_RETURN_IF_ERROR(timer->TimeRound(round));
+    contest.EndRound(job->code.candidates);
+
+    if (!contest.SearchesAgain()) continue;
+    stages->Begin("search again", contest.searches());
+    if (absl::Status searched = SearchAgain(job, &contest); !searched.ok()) {
+      summary.add_notes(
+          absl::StrCat("what was measured did not lead to further candidates: ", searched.message()));
+      contest.StopSearching();
+    }
+  }
+  if (contest.searches() > 1) DumpCode(job->context, job->code);
+  stages->Begin("measure the finalists");
+  FUSION_RETURN_IF_ERROR(timer->Finish());
+  summary.set_covers(static_cast<int64_t>(job->code.candidates.size()));  // of all searches
+  summary.set_timed(contest.timed());
+  summary.set_possible_gain(contest.PossibleGain());
+  summary.mutable_prediction()->set_deviation(contest.Deviation());
+  if (const std::string note = contest.NotTimed(job->code.candidates.size()); !note.empty())
+    summary.add_notes(note);
+  return absl::OkStatus();
+}
+
+// The measured candidates in their order, each with its exported folder in the store.
+absl::Status RankAndExport(Optimization* job) {
+  std::vector<v1::Candidate> candidates;
+  for (const PlannedCandidate& planned : job->code.candidates)
+    if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
+  RankCandidates(&candidates);
+  FUSION_RETURN_IF_ERROR(StoreArtifacts(job->submission, job->device, job->plans, job->code, job->built,
+                                        candidates, job->context));
+  job->result.mutable_candidates()->Assign(candidates.begin(), candidates.end());
+  return absl::OkStatus();
+}
+
+// What a benchmark tells: the routines alone.
+v1::JobResult BenchmarkResult(Optimization* job) {
+  job->routines.mutable_notes()->Assign(job->notes.begin(), job->notes.end());
+  v1::JobResult result;
+  *result.mutable_device() = std::move(job->device);
+  *result.mutable_graph() = std::move(job->submission.summary);
+  *result.mutable_routines() = std::move(job->routines);
+  return result;
+}
+
+v1::JobResult ResultOf(Optimization* job) {
+  v1::JobResult& result = job->result;
+  result.set_floor_bytes(FloorBytes(*job));
+  result.set_floor_seconds(result.floor_bytes() / job->model->device().copy_bytes_per_second());
+  *result.mutable_device() = job->device;
+  *result.mutable_graph() = job->submission.summary;
+  *result.mutable_search() = job->plans.summary;
+  job->routines.clear_tables();  // the benchmark lists them
+  job->routines.clear_notes();
+  if (HasElements(*job->submission.graph)) *result.mutable_routines() = std::move(job->routines);
+  DescribeReliability(&result);
+  for (const std::string& remark : RemarksOf(job->submission)) result.add_remarks(remark);
+  result.set_builds(job->built.builds);
+  result.set_builds_reused(job->built.reused);
+  return std::move(result);
+}
 
 }  // namespace
 
@@ -197,149 +376,54 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
                                                const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
   StageLog stages(context);
+  Optimization job{.context = context};
 
-  // Parse: text or protobuf to a checked graph.
   stages.Begin("parse");
-  FUSION_ASSIGN_OR_RETURN(auto submission, CheckSubmission(request, context.catalog));
+  FUSION_ASSIGN_OR_RETURN(job.submission, CheckSubmission(request, context.catalog));
   // Before anything is built for them.
-  FUSION_RETURN_IF_ERROR(HoldInputFiles(context.store, context.job, submission, TimeOfDay()));
-  Dump(context, "graph.fuse", PrintFuse(*submission.graph));
+  FUSION_RETURN_IF_ERROR(HoldInputFiles(context.store, context.job, job.submission, TimeOfDay()));
+  Dump(context, "graph.fuse", PrintFuse(*job.submission.graph));
 
   // The device comes before the search: what is possible and what is fast depend on it.
   stages.Begin("choose a device");
-  std::string warning;
-  auto device =
-      RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience, context, &warning);
-  if (!device.ok()) return device.status();
-  device = WithSteadyBandwidth(*std::move(device), context.store);
-  if (!device.ok()) return device.status();
-  if (!warning.empty()) {
-    v1::JobEvent note;
-    note.set_note("warning: " + warning);
-    Emit(context, note);
-  }
-  if (!request.has_benchmark()) FUSION_RETURN_IF_ERROR(CheckDeviceMemory(submission, *device));
+  FUSION_RETURN_IF_ERROR(ChooseDevice(request, &job));
 
-  // Routines: what the graph's functions of elements take on the device, as far as that is not known.
   stages.Begin("routines");
-  std::vector<std::string> notes;
-  FUSION_ASSIGN_OR_RETURN(auto tables, RoutineTablesOf(*device, submission, context, &notes));
-  v1::RoutineTables routines;
-  if (HasElements(*submission.graph) && (request.has_benchmark() || MeasuresMissingRoutines(*device))) {
-    FUSION_ASSIGN_OR_RETURN(auto measured,
-                            MeasureRoutines(submission, *device,
-                                            request.benchmark().again() ? RoutineTables() : tables, context));
-    routines = std::move(measured);
-    for (const v1::RoutineTable& table : routines.tables())
-      if (auto status = tables.Add(table); !status.ok())
-        routines.add_notes(absl::StrCat("times of ", table.routine(), " are not used: ", status.message()));
-    notes.insert(notes.end(), routines.notes().begin(), routines.notes().end());
+  FUSION_RETURN_IF_ERROR(FindRoutines(&job));
+  if (HasElements(*job.submission.graph) && (request.has_benchmark() || MeasuresMissingRoutines(job.device)))
+    FUSION_RETURN_IF_ERROR(MeasureMissingRoutines(request.benchmark().again(), &job));
+  if (request.has_benchmark()) {
+    v1::JobResult result = BenchmarkResult(&job);
+    result.set_seconds(SecondsSince(start));
+    return result;
   }
-  if (request.has_benchmark())
-    return BenchmarkResult(*device, submission, std::move(routines), notes, SecondsSince(start));
 
-  const v1::CacheState cache = request.cache() == v1::WARM ? v1::WARM : v1::COLD;
-  FUSION_ASSIGN_OR_RETURN(auto model,
-                          ModelOf(*device, submission, cache, std::move(tables), context, &notes));
-
-  // Search, model, cover: the best predicted covers, in order.
+  FUSION_RETURN_IF_ERROR(MakeModel(request.cache(), &job));
   stages.Begin("search");
   v1::JobEvent searching;
   searching.mutable_search();
   Emit(context, searching);
-  v1::SearchRequest search = SearchRequestOf(request, context);
-  FUSION_ASSIGN_OR_RETURN(auto found, Search(search, submission, model, context));
-  DumpSearch(context, found);
-  Plans* const plans = &found.plans;
-  if (std::string refused = RefusedNote(model.memory()); !refused.empty())
-    notes.push_back(std::move(refused));
-  if (!warning.empty()) plans->summary.add_notes(warning);
-  for (const std::string& text : notes) plans->summary.add_notes(text);
-  *searching.mutable_search()->mutable_summary() = plans->summary;
+  job.search = SearchRequestOf(request, context);
+  FUSION_RETURN_IF_ERROR(FindPlans(&job));
+  *searching.mutable_search()->mutable_summary() = job.plans.summary;
   searching.mutable_search()->set_done(true);
   Emit(context, searching);
 
-  // Codegen.
   stages.Begin("codegen");
-  FUSION_ASSIGN_OR_RETURN(auto code, GenerateCode(submission, model, *plans));
-  DumpCode(context, code);
+  FUSION_RETURN_IF_ERROR(MakeCode(&job));
+  FUSION_RETURN_IF_ERROR(Compete(request, &job, &stages));
 
-  // Dispatch: workers build, then measure and verify, round by round until no candidate that is left can win.
-  v1::JobResult result;
-  result.set_cache(cache);
-  result.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
-  result.set_floor_seconds(result.floor_bytes() / model.device().copy_bytes_per_second());
-  Contest contest({.most = CandidateCount(request.candidates()),
-                   .first = device->target() == v1::CUDA ? kFirstTimed : 0,
-                   .least = device->target() == v1::CUDA ? kLeastTimed : 0,
-                   .most_searches = IsSmall(*plans) ? kMostSearches : 1,
-                   .all = request.measure_all(),
-                   .floor_seconds = cache == v1::COLD ? model.FloorSeconds(result.floor_bytes()) : 0},
-                  AllCandidates(*plans), plans->unseen_seconds, model);
-  BuiltCode built;
-  const auto timer = MakeCandidateTimer(submission, *device, built, context, &code, &result);
-  // The same with what was measured so far: other covers may be better than they seemed.
-  search.set_candidates(kCoversOfSearch * search.candidates());
-  search.clear_texts();
-  const auto search_again = [&]() -> absl::Status {
-    FUSION_ASSIGN_OR_RETURN(auto taught, TaughtModel(submission, model, cache, *plans, code, context));
-    FUSION_ASSIGN_OR_RETURN(auto again, Search(search, submission, taught, context));
-    FUSION_ASSIGN_OR_RETURN(auto added, AddCandidates(submission, taught, again.plans, contest.left(),
-                                                      contest.searches(), built, plans, &code));
-    contest.Continue(std::move(added.candidates), added.unseen_seconds, taught);
-    return absl::OkStatus();
-  };
-  int rounds = 0;
-  for (std::vector<int> round = contest.NextRound(); !round.empty(); round = contest.NextRound()) {
-    stages.Begin("build", ++rounds);
-    FUSION_RETURN_IF_ERROR(BuildCandidates(round, &code, context, &built));
-    stages.Begin("measure", rounds);
-    FUSION_RETURN_IF_ERROR(timer->TimeRound(round));
-    contest.EndRound(code.candidates);
-
-    if (!contest.SearchesAgain()) continue;
-    stages.Begin("search again", contest.searches());
-    if (auto status = search_again(); !status.ok()) {
-      plans->summary.add_notes(
-          absl::StrCat("what was measured did not lead to further candidates: ", status.message()));
-      contest.StopSearching();
-    }
-  }
-  if (contest.searches() > 1) DumpCode(context, code);
-  stages.Begin("measure the finalists");
-  FUSION_RETURN_IF_ERROR(timer->Finish());
-  plans->summary.set_covers(static_cast<int64_t>(code.candidates.size()));  // of all searches
-  plans->summary.set_timed(contest.timed());
-  plans->summary.set_possible_gain(contest.PossibleGain());
-  plans->summary.mutable_prediction()->set_deviation(contest.Deviation());
-
-  // Model: what was measured corrects the next predictions. The job is none the worse without that.
+  // What was measured corrects the next predictions. The job is none the worse without that.
   stages.Begin("learn");
-  if (auto status = LearnFromCandidates(submission, model, cache, *plans, code, context); !status.ok())
-    plans->summary.add_notes(
-        absl::StrCat("later predictions do not profit from this job: ", status.message()));
+  if (absl::Status learned =
+          LearnFromCandidates(job.submission, *job.model, job.cache, job.plans, job.code, context);
+      !learned.ok())
+    job.plans.summary.add_notes(
+        absl::StrCat("later predictions do not profit from this job: ", learned.message()));
 
-  // Rank.
   stages.Begin("rank and export");
-  std::vector<v1::Candidate> candidates;
-  for (const PlannedCandidate& planned : code.candidates)
-    if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
-  if (const std::string note = contest.NotTimed(code.candidates.size()); !note.empty())
-    plans->summary.add_notes(note);
-  RankCandidates(&candidates);
-  FUSION_RETURN_IF_ERROR(StoreArtifacts(submission, *device, *plans, code, built, candidates, context));
-
-  *result.mutable_device() = *device;
-  *result.mutable_graph() = submission.summary;
-  *result.mutable_search() = plans->summary;
-  routines.clear_tables();  // the benchmark lists them
-  routines.clear_notes();
-  if (HasElements(*submission.graph)) *result.mutable_routines() = std::move(routines);
-  for (v1::Candidate& candidate : candidates) *result.add_candidates() = std::move(candidate);
-  DescribeReliability(&result);
-  for (const std::string& remark : RemarksOf(submission)) result.add_remarks(remark);
-  result.set_builds(built.builds);
-  result.set_builds_reused(built.reused);
+  FUSION_RETURN_IF_ERROR(RankAndExport(&job));
+  v1::JobResult result = ResultOf(&job);
   result.set_seconds(SecondsSince(start));
   Dump(context, "result.txt", result.DebugString());
   return result;
@@ -347,59 +431,30 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
 absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
                                                     const PipelineContext& context) {
-  FUSION_ASSIGN_OR_RETURN(auto submission, CheckSource(request.source(), context.catalog));
-
+  Optimization job{.context = context};
+  FUSION_ASSIGN_OR_RETURN(job.submission, CheckSource(request.source(), context.catalog));
+  Dump(context, "graph.fuse", PrintFuse(*job.submission.graph));
+  FUSION_RETURN_IF_ERROR(ChooseOrDescribeDevice(request, &job));
+  FUSION_RETURN_IF_ERROR(FindRoutines(&job));
+  FUSION_RETURN_IF_ERROR(MakeModel(request.cache(), &job));
   v1::ExplainResponse response;
-  std::string warning;
-  auto device =
-      RequestedDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), context, &warning);
-  std::vector<std::string> notes;
-  if (absl::IsUnavailable(device.status())) {
-    FUSION_ASSIGN_OR_RETURN(auto choice, ChooseArch(request.target(), request.arch()));
-    warning = choice.warning;
-    FUSION_ASSIGN_OR_RETURN(auto seen, LastSeenDevice(request.target(), choice.arch, context.store));
-    if (seen.has_value()) {
-      device = WithDefaults(*std::move(seen));
-      notes.push_back(
-          absl::StrCat("no such device is connected; predicted for one that was: ", device->name()));
-    } else {
-      device = IsCudaArch(choice.arch) ? DescribedCudaDevice(choice.arch) : DescribedDevice(request.target());
-      if (!choice.arch.empty()) device->set_arch(choice.arch);
-      notes.push_back(absl::StrCat("no such device is connected; predicted for ", device->name()));
-    }
-  }
-  if (!device.ok()) return device.status();
-  device = WithSteadyBandwidth(*std::move(device), context.store);
-  if (!device.ok()) return device.status();
-  if (!warning.empty()) notes.push_back(warning);
-  FUSION_ASSIGN_OR_RETURN(auto tables, RoutineTablesOf(*device, submission, context, &notes));
-  FUSION_ASSIGN_OR_RETURN(auto model,
-                          ModelOf(*device, submission, request.cache() == v1::WARM ? v1::WARM : v1::COLD,
-                                  std::move(tables), context, &notes));
-  v1::SearchRequest search = SearchRequestOf(request, context);
-  *search.mutable_why() = request.why();
-  FUSION_ASSIGN_OR_RETURN(auto found, Search(search, submission, model, context));
-  Plans* const plans = &found.plans;
-  if (request.why_size() == 2) *response.mutable_pair() = found.pair;
-  if (std::string refused = RefusedNote(model.memory()); !refused.empty())
-    notes.push_back(std::move(refused));
-  for (const std::string& note : notes) plans->summary.add_notes(note);
-  Dump(context, "graph.fuse", PrintFuse(*submission.graph));
-  DumpSearch(context, found);
+  job.search = SearchRequestOf(request, context);
+  *job.search.mutable_why() = request.why();
+  FUSION_RETURN_IF_ERROR(FindPlans(&job, request.why_size() == 2 ? response.mutable_pair() : nullptr));
 
-  *response.mutable_graph() = submission.summary;
-  *response.mutable_search() = plans->summary;
-  *response.mutable_device() = *device;
-  response.set_floor_bytes(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
-  response.set_floor_seconds(response.floor_bytes() / model.device().copy_bytes_per_second());
-  for (size_t i = 0; i < plans->covers.covers.size(); ++i)
-    *response.add_candidates() = ExplainCover(*submission.graph, model, plans->space, plans->covers.covers[i],
-                                              static_cast<int>(i) + 1);
-  response.set_text(PrintPlans(*submission.graph, *plans, model.StartSeconds()));
+  const Graph& graph = *job.submission.graph;
+  *response.mutable_graph() = job.submission.summary;
+  *response.mutable_search() = job.plans.summary;
+  *response.mutable_device() = job.device;
+  response.set_floor_bytes(FloorBytes(job));
+  response.set_floor_seconds(response.floor_bytes() / job.model->device().copy_bytes_per_second());
+  int rank = 0;
+  for (const CoverSolution& cover : job.plans.covers.covers)
+    *response.add_candidates() = ExplainCover(graph, *job.model, job.plans.space, cover, ++rank);
+  response.set_text(PrintPlans(graph, job.plans, job.model->StartSeconds()));
   if (request.sources()) {
-    FUSION_ASSIGN_OR_RETURN(auto code, GenerateCode(submission, model, *plans));
-    DumpCode(context, code);
-    response.set_source(PrintCandidateSource(code.candidates.front(), device->target()));
+    FUSION_RETURN_IF_ERROR(MakeCode(&job));
+    response.set_source(PrintCandidateSource(job.code.candidates.front(), job.device.target()));
   }
   return response;
 }

@@ -3,40 +3,15 @@
 // stages, each in order; no stage calls the next.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <chrono>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
 #include "fusion/v1/optimizer.pb.h"
-#include "library/catalog/catalog.h"
-#include "server/dispatch/cancellation.h"
 #include "server/dispatch/dispatcher.h"
-#include "server/optimize/search_process.h"
+#include "server/optimize/pipeline_context.h"
 
 namespace fusion {
-
-class ServerMetrics;
-
-struct PipelineContext {
-  Store& store;
-  Dispatcher& dispatcher;
-  SearchPool& searches;
-  std::shared_ptr<const Catalog> catalog;
-  std::string job;  // "jobs/<id>"; empty for explain
-  CancellationToken cancellation;
-  std::function<void(v1::JobEvent)> emit;  // progress; may be empty
-  std::string dump_directory;              // each stage writes its value here as text; empty: nothing
-  ServerMetrics* metrics = nullptr;        // may be null
-  v1::JobLimits limits = {};               // what the request says; 0: the server's own
-  // Called with true before the job waits for a device that is not there, with false behind it: meanwhile it
-  // leaves its place among the jobs that run to another. May be empty.
-  std::function<void(bool)> waits_for_device = {};
-  // Called with what the job waits for, for people, and how long it will wait at most; with "" when it waits
-  // no longer. May be empty.
-  std::function<void(const std::string& what, std::chrono::milliseconds left)> waits_for = {};
-};
 
 // What a job of the request would have to wait for now, and for how long at most; "": nothing.
 std::string MissingDevice(const v1::SubmitRequest& request, const Dispatcher& dispatcher);

@@ -15,7 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/build_stage.h"
+#include "server/optimize/code_stage.h"
+#include "server/optimize/measure_stage.h"
+#include "server/optimize/plans.h"
 #include "server/optimize/reported_times.h"
 #include "server/optimize/routine_repeats.h"
 

@@ -1,4 +1,5 @@
-// Tables of routine times: those that are stored, and what a graph lacks.
+#include "server/optimize/routine_stage.h"
+
 #include <spdlog/spdlog.h>
 
 #include <chrono>
@@ -8,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/optimize/job_stages.h"
 #include "server/optimize/routine_measurement.h"
 
 namespace fusion {

@@ -1,4 +1,5 @@
-// Further candidates of a job, by what it has measured so far.
+#include "server/optimize/search_again.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,7 +8,6 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "server/optimize/job_stages.h"
 #include "server/rank/race.h"
 #include "server/search/kernel_identity.h"
 

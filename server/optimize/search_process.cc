@@ -26,7 +26,7 @@
 namespace fusion {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr char kProgramName[] = "fusion-server";
 // For a process that has ended to be seen as ended.
@@ -148,7 +148,7 @@ absl::StatusOr<std::unique_ptr<SearchPool::Process>> SearchPool::Take() {
     while (!idle_.empty()) {
       std::unique_ptr<Process> process = std::move(idle_.back());
       idle_.pop_back();
-      if (!process->child->Wait(Clock::now()).has_value()) return process;
+      if (!process->child->Wait(SteadyClock::now()).has_value()) return process;
     }
   }
   ChildProcess::Options options;
@@ -179,11 +179,11 @@ absl::StatusOr<FoundPlans> SearchPool::Search(v1::SearchRequest request, const G
     request.mutable_library()->Add(library.definitions().begin(), library.definitions().end());
   process->library = library.hash();
 
-  const auto deadline = Clock::now() + limits_.time;
+  const auto deadline = SteadyClock::now() + limits_.time;
   absl::Status given_up;
   const KeepWaiting keep_waiting = [&]() -> absl::Status {
     if (cancelled && cancelled()) given_up = absl::CancelledError("cancelled while it searched");
-    if (Clock::now() > deadline)
+    if (SteadyClock::now() > deadline)
       given_up = absl::DeadlineExceededError(absl::StrFormat(
           "the search took longer than %.3g s", std::chrono::duration<double>(limits_.time).count()));
     return given_up;
@@ -199,7 +199,7 @@ absl::StatusOr<FoundPlans> SearchPool::Search(v1::SearchRequest request, const G
   }
   if (!given_up.ok()) return given_up;
   if (!status.ok()) {
-    const std::optional<ExitStatus> end = process->child->Wait(Clock::now() + kEndPatience);
+    const std::optional<ExitStatus> end = process->child->Wait(SteadyClock::now() + kEndPatience);
     return absl::InternalError(absl::StrCat("the process that searched ",
                                             end.has_value() ? end->ToString() : "closed its output",
                                             "; the memory of this machine may have run out"));

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "server/model/cost_model.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/build_stage.h"
+#include "server/optimize/code_stage.h"
+#include "server/optimize/plans.h"
 #include "server/optimize/submission.h"
 #include "tests/example_source.h"
 #include "worker/measure/processors.h"

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/model/cost_model.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/plans.h"
 #include "server/optimize/submission.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/code_library.h"
 #include "server/model/architecture.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/plans.h"
 #include "server/search/implementation_choice.h"
 #include "tests/integration/export/examples.h"
 #include "worker/build/nvrtc_builder.h"

@@ -13,7 +13,7 @@
 #include "base/temporary_directory.h"
 #include "client/cli/artifact_folder.h"
 #include "server/optimize/cover_export.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/plans.h"
 #include "tests/example_source.h"
 #include "tests/integration/exported_folder_build.h"
 

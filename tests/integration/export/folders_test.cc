@@ -19,7 +19,7 @@
 #include "base/temporary_directory.h"
 #include "client/cli/artifact_folder.h"
 #include "server/optimize/cover_export.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/plans.h"
 #include "tests/integration/export/examples.h"
 #include "tests/integration/exported_folder_build.h"
 

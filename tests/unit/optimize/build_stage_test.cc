@@ -1,4 +1,6 @@
 // What is built of a candidate.
+#include "server/optimize/build_stage.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -6,7 +8,8 @@
 
 #include "server/codegen/printer.h"
 #include "server/model/architecture.h"
-#include "server/optimize/job_stages.h"
+#include "server/optimize/code_stage.h"
+#include "server/optimize/plans.h"
 #include "tests/example_source.h"
 
 namespace fusion {

@@ -1,4 +1,6 @@
 // What jobs teach, and that what one of them got wrong does not last.
+#include "server/optimize/learn_stage.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "server/optimize/job_stages.h"
 #include "server/optimize/plan_text.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"

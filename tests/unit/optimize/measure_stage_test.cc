@@ -1,5 +1,7 @@
 // Which candidates run again when they have failed, on which device, and what is said of them. Workers are
 // played.
+#include "server/optimize/measure_stage.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +17,6 @@
 #include "absl/strings/str_join.h"
 #include "db/store/sqlite_database.h"
 #include "server/metrics/server_metrics.h"
-#include "server/optimize/job_stages.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
 

@@ -1,4 +1,6 @@
 // What a job has measured changes its next search.
+#include "server/optimize/search_again.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "server/optimize/job_stages.h"
+#include "server/optimize/learn_stage.h"
 #include "server/rank/race.h"
 #include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"

@@ -1,0 +1,28 @@
+// Further candidates of a job, by what it has measured so far.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/model/cost_model.h"
+#include "server/optimize/build_stage.h"
+#include "server/optimize/code_stage.h"
+#include "server/optimize/plans.h"
+#include "server/optimize/submission.h"
+
+namespace fusion {
+
+// Candidates that wait after a later search.
+struct Waiting {
+  std::vector<WaitingCandidate> candidates;
+  double unseen_seconds =
+      0;  // predicted time of the best cover that is none of them, or less; infinite: there is none
+};
+// Of `again`, a search of the same submission by a model that knows more, `most` covers that were not timed
+// and whose kernels build: those that may be the fastest, less two standard deviations of what the model says
+// of each. Those that are no candidates yet are added to both, as found by search number `search`.
+absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model,
+                                      const Plans& again, int most, int search, const BuiltCode& built,
+                                      Plans* plans, GeneratedCode* code);
+
+}  // namespace fusion
