@@ -3,7 +3,9 @@
 # test). The last line is "N passed, N failed, N skipped"; tests that cannot run on this machine are skipped and
 # listed.
 #
-#   tests/run.sh [--label L] [--preset P]
+#   tests/run.sh [--quick | --label L] [--preset P]
+#     --quick      what to run before each commit: unit and golden tests but those that build and measure programs; under 3
+#                  minutes on 2 cores once built
 #     --label L    only tests with this label: unit, property, golden, integration, fault, gpu
 #     --preset P   a configure preset: release (default), dev, asan, tsan
 #
@@ -13,11 +15,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . deploy/steps.sh
 
 usage() {
-  sed -n '2,10s/^# \{0,1\}//p' tests/run.sh
+  sed -n '2,12s/^# \{0,1\}//p' tests/run.sh
 }
 
 preset=release
 label=
+excluded=
 while [[ $# -gt 0 ]]; do
   case "$1" in
     --label | --preset)
@@ -25,6 +28,7 @@ while [[ $# -gt 0 ]]; do
       if [[ $1 == --label ]]; then label=$2; else preset=$2; fi
       shift 2
       ;;
+    --quick) label='(unit|golden)'; excluded='^unit/measure/(Host/|VerificationTest)'; shift ;;
     -h | --help) usage; exit 0 ;;
     *) echo "run.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
   esac
@@ -34,7 +38,7 @@ case "$preset" in
   *) echo "run.sh: no preset $preset; there are release, dev, asan and tsan" >&2; exit 2 ;;
 esac
 case "$label" in
-  "" | unit | property | golden | integration | fault | gpu) ;;
+  "" | "(unit|golden)" | unit | property | golden | integration | fault | gpu) ;;
   *) echo "run.sh: no label $label; there are unit, property, golden, integration, fault and gpu" >&2; exit 2 ;;
 esac
 
@@ -45,6 +49,7 @@ ctest_status=0
 run_tests() {
   local selection=(--label-exclude '^bench$')
   if [[ -n $label ]]; then selection+=(--label-regex "^$label\$"); fi
+  if [[ -n $excluded ]]; then selection+=(--exclude-regex "$excluded"); fi
   rm -f "$results"
   ctest --test-dir "build/$preset" "${selection[@]}" -j2 --output-on-failure --no-tests=error \
     --output-junit "$results" </dev/null || ctest_status=$?

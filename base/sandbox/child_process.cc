@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ extern char** environ;
 
 namespace fusion {
 namespace {
+
+constexpr int kYieldingPriority = 10;
 
 // A pipe whose ends are closed unless taken.
 struct Pipe {
@@ -118,6 +121,17 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::CloseInput() {
   if (input_ >= 0) close(std::exchange(input_, -1));
+}
+
+void ChildProcess::Yield() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), kYieldingPriority);
+  // Where the kernel shares the processors by sessions (CONFIG_SCHED_AUTOGROUP), that counts inside of one.
+  const int group = open(absl::StrCat("/proc/", pid_, "/autogroup").c_str(), O_WRONLY | O_CLOEXEC);
+  if (group < 0) return;
+  const std::string priority = absl::StrCat(kYieldingPriority);
+  if (write(group, priority.data(), priority.size()) < 0) {
+  }
+  close(group);
 }
 
 void ChildProcess::Kill() {

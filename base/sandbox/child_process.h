@@ -53,6 +53,8 @@ class ChildProcess {
   int output() const { return output_; }  // reading end of its stdout
   void CloseInput();
 
+  // From now on it leaves the processors to others that want them.
+  void Yield();
   // Ends it and everything it started. Harmless when it has ended.
   void Kill();
   // How it ended, or nothing when it still runs at the deadline.

@@ -20,6 +20,7 @@
 #include "server/optimize/plans.h"
 #include "server/optimize/routine_stage.h"
 #include "server/optimize/search_again.h"
+#include "server/optimize/search_messages.h"
 #include "server/optimize/search_process.h"
 #include "server/optimize/stage_log.h"
 #include "server/optimize/stored_kernels.h"
@@ -236,7 +237,9 @@ absl::StatusOr<FoundPlans> Search(const Optimization& job, const CostModel& mode
 
 // The best predicted covers, in order. *pair: of SearchRequest::why.
 absl::Status FindPlans(Optimization* job, v1::PairExplanation* pair = nullptr) {
+  Dump(job->context, "model.textproto", ToMessage(*job->model).DebugString());
   FUSION_ASSIGN_OR_RETURN(FoundPlans found, Search(*job, *job->model));
+  Dump(job->context, "plans.textproto", ToMessage(found.plans).DebugString());
   Dump(job->context, "fusions.txt", found.fusions_text);
   Dump(job->context, "cover.lp", found.plans.lp_text);
   job->plans = std::move(found.plans);

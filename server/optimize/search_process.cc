@@ -29,6 +29,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr char kProgramName[] = "fusion-server";
+// A search that has taken so long leaves the processors to the others that want them.
+constexpr std::chrono::milliseconds kLongSearch{200};
 // For a process that has ended to be seen as ended.
 constexpr std::chrono::seconds kEndPatience{10};
 
@@ -179,13 +181,18 @@ absl::StatusOr<FoundPlans> SearchPool::Search(v1::SearchRequest request, const G
     request.mutable_library()->Add(library.definitions().begin(), library.definitions().end());
   process->library = library.hash();
 
-  const auto deadline = SteadyClock::now() + limits_.time;
+  const auto start = SteadyClock::now();
+  bool yields = false;
   absl::Status given_up;
   const KeepWaiting keep_waiting = [&]() -> absl::Status {
     if (cancelled && cancelled()) given_up = absl::CancelledError("cancelled while it searched");
-    if (SteadyClock::now() > deadline)
+    if (const auto taken = SteadyClock::now() - start; taken > limits_.time) {
       given_up = absl::DeadlineExceededError(absl::StrFormat(
           "the search took longer than %.3g s", std::chrono::duration<double>(limits_.time).count()));
+    } else if (taken > kLongSearch && !yields) {
+      yields = true;
+      process->child->Yield();
+    }
     return given_up;
   };
   absl::Status status = WriteMessage(process->child->input(), request, keep_waiting);
@@ -207,10 +214,9 @@ absl::StatusOr<FoundPlans> SearchPool::Search(v1::SearchRequest request, const G
   if (reply.has_error()) {
     if (reply.error().code() == static_cast<int>(absl::StatusCode::kResourceExhausted))
       return NeedsMoreMemory(limits_.memory_bytes);
-    Keep(std::move(process));
-    return FromRpcStatus(reply.error());
   }
-  Keep(std::move(process));
+  if (!yields) Keep(std::move(process));  // its priority cannot be raised again
+  if (reply.has_error()) return FromRpcStatus(reply.error());
   FoundPlans found;
   FUSION_ASSIGN_OR_RETURN(found.plans, FromMessage(reply.plans(), graph));
   found.pair = reply.plans().pair();

@@ -1,11 +1,13 @@
 // The main job on the host, embedded: from a .fuse file to ranked, verified implementations.
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "fusion/v1/search.pb.h"
 #include "tests/integration/process.h"
 
 namespace fusion::testing {
@@ -135,6 +137,12 @@ TEST_F(SubmitTest, DumpsEveryStage) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(Content(dump + "/graph.fuse"), HasSubstr("axpy(a, x, y)"));
   EXPECT_NE(Content(dump + "/fusions.txt"), "");
+  v1::PredictionModel model;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(Content(dump + "/model.textproto"), &model));
+  EXPECT_EQ(model.device().target(), v1::HOST);
+  v1::FoundPlans plans;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(Content(dump + "/plans.textproto"), &plans));
+  EXPECT_GT(plans.covers_size(), 0);
 }
 
 }  // namespace
