@@ -1,5 +1,5 @@
 // The system calls that code of candidates, and compilers, cannot make: a seccomp filter, written as a BPF
-// program by hand (DECISIONS.md, 50). It is in force with and without bubblewrap.
+// program by hand (docs/decisions/0034). It is in force with and without bubblewrap.
 #pragma once
 
 #include <linux/filter.h>

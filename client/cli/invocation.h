@@ -14,7 +14,7 @@
 
 namespace fusion {
 
-// Exit codes of fusion-client (design, section 13).
+// Exit codes of fusion-client.
 enum ExitCode {
   kDone = 0,
   kFailed = 1,

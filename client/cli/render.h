@@ -1,4 +1,4 @@
-// What the program prints, made from protocol messages: JSON objects (design, section 13) and text for
+// What the program prints, made from protocol messages: JSON objects and text for
 // people. Pure functions: no input, no output, no clock. Thread safe.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The three calls of AtuneRT (seed 002, figure 5.2): a loop is partitioned by one integer.
+// The three calls of AtuneRT (Baier 2016, figure 5.2): a loop is partitioned by one integer.
 #include <pthread.h>
 
 #include <cstdlib>

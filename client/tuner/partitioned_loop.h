@@ -1,8 +1,8 @@
-// The splitting of a loop between the processors and a device (seed 002, sections 4.3 to 4.5 and 5.3 to 5.4,
-// figure 5.2), without CUDA and without the tuner: partitioned_for.h puts the three together, and is what
-// programs include.
+// The splitting of a loop between the processors and a device (Baier 2016, sections 4.3 to 4.5 and 5.3
+// to 5.4, figure 5.2), without CUDA and without the tuner: partitioned_for.h puts the three together, and is
+// what programs include.
 //
-// The device takes the first iterations [0, p), the host the others [p, n), as the seed's F_d and F_h. The
+// The device takes the first iterations [0, p), the host the others [p, n), F_d and F_h of the thesis. The
 // device's part is cut in chunks; three streams let the upload of chunk k+1, the computation of chunk k and
 // the download of chunk k-1 overlap, and all of it overlaps the host's part. An array has on the device the
 // layout that it has on the host, in memory that is allocated once for all iterations (seed, section 4.4.2),

@@ -1,4 +1,4 @@
-// A split that the online tuner chooses, through its C API (seed 002, section 4.5).
+// A split that the online tuner chooses, through its C API (Baier 2016, section 4.5).
 #pragma once
 
 #include <algorithm>

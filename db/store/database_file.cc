@@ -146,7 +146,7 @@ absl::StatusOr<DatabaseFacts> BackUpDatabase(const std::string& path, const std:
   const absl::Status log = CheckLogAtRest(path);  // before SQLite leaves out what is damaged
   {
     FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, OpenExisting(path));
-    FUSION_ASSIGN_OR_RETURN(int64_t version, CheckSchemaVersion(*database, EmbeddedMigrations()));
+    FUSION_RETURN_IF_ERROR(CheckSchemaVersion(*database, EmbeddedMigrations()).status());
     FUSION_RETURN_IF_ERROR(WriteBackup(*database, output));
   }
   if (absl::IsDataLoss(log))
@@ -176,7 +176,7 @@ absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& input, const
   const std::string fresh = absl::StrCat(path, ".restored");
   {
     FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Database> source, OpenExisting(input));
-    FUSION_ASSIGN_OR_RETURN(int64_t version, CheckSchemaVersion(*source, EmbeddedMigrations()));
+    FUSION_RETURN_IF_ERROR(CheckSchemaVersion(*source, EmbeddedMigrations()).status());
     FUSION_RETURN_IF_ERROR(WriteBackup(*source, fresh));
   }
   absl::StatusOr<DatabaseFacts> facts = CheckDatabase(fresh);

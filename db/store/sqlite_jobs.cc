@@ -231,9 +231,8 @@ absl::StatusOr<JobRecord> SqliteStore::UpdateJob(const std::string& id, const Jo
                 Bytes{job.graph_summary}, Bytes{job.error}, Bytes{job.result}, now)
             .Run();
     if (!updated.ok()) return updated;
-    if (update.event.has_value()) {
-      FUSION_ASSIGN_OR_RETURN(int64_t sequence, InsertEvent(database, id, *update.event, now));
-    }
+    if (update.event.has_value())
+      FUSION_RETURN_IF_ERROR(InsertEvent(database, id, *update.event, now).status());
     return job;
   });
 }

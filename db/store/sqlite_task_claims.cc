@@ -162,7 +162,7 @@ absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHol
     if (database.changes() == 0) return std::nullopt;
     Statement query = database.Query(
         absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE id = ?1"), hold.task);
-    FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
+    FUSION_RETURN_IF_ERROR(query.Step().status());
     return ReadTask(query);
   });
 }

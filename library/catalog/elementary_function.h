@@ -33,7 +33,7 @@ struct Dimension {
   v1::DimensionKind kind = v1::PARALLEL;
 };
 
-// One way to compute an ELEMENT function (seed 000, section 4.2.2).
+// One way to compute an ELEMENT function (Fousek 2010, section 4.2.2).
 struct Implementation {
   v1::Granularity granularity = v1::THREAD;
   v1::ThreadsPerElement threads = v1::ONE;

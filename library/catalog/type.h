@@ -34,7 +34,7 @@ struct Extent {
 
 // The dimension along which mapped lists extend.
 inline constexpr char kElementsSize[] = "elements";
-inline constexpr int64_t kDefaultElements = 31744;  // seed 000, section 5.2
+inline constexpr int64_t kDefaultElements = 31744;  // Fousek 2010, section 5.2
 
 // A collection (mapped == false): extents.size() is 0 for a scalar, 1 for a vector, 2 for a matrix [rows,
 // columns], row major. A list of elements (mapped == true): extents == {"elements"}; element_shape is {} for

@@ -13,7 +13,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kFastestShown = 5;  // as in seed 000, table 5.1
+constexpr size_t kFastestShown = 5;  // as in Fousek 2010, table 5.1
 
 // Of an even number of values the mean of the middle two. There is at least one.
 double Median(std::vector<double> values) {

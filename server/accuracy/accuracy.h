@@ -38,9 +38,9 @@ struct Regret {
   double first_5 = 0;
 };
 
-// Positions count the measured candidates from 1 in predicted order. (Seed 000, table 5.1, has them for two
-// graphs, from 0.) Of candidates with equal medians the one predicted to be faster counts as the faster one,
-// as in server/rank.
+// Positions count the measured candidates from 1 in predicted order. (Fousek 2010, table 5.1, has them for
+// two graphs, from 0.) Of candidates with equal medians the one predicted to be faster counts as the faster
+// one, as in server/rank.
 struct GraphAccuracy {
   int candidates = 0;
   double median_absolute_error = 0;  // median of |predicted / measured - 1|

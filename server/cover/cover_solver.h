@@ -1,6 +1,6 @@
 // Covers: choices of disjoint node sets that together compute the graph, in an order in which they can run,
-// of minimum predicted time (seed 000, section 4.3.5; seed 003). A 0/1 program for lp_solve, with cuts
-// against covers that no order can run, and the k best in order.
+// of minimum predicted time (Fousek 2010, section 4.3.5; Filipovic et al. 2015). A 0/1 program for lp_solve,
+// with cuts against covers that no order can run, and the k best in order.
 //
 // A cover is schedulable when the graph whose nodes are its sets (an edge where an edge of the DAG crosses)
 // has no cycle. Convex sets do not ensure it: with the edges c->b, a->b, c->d, a->d the sets {a,d} and {c,b}

@@ -1,8 +1,8 @@
 // Partitions in order of time, each once (Lawler-Murty).
 //
-// Seed 000, Listing 4.5, takes members of the best cover away one at a time and queues what is left; the same
-// cover then turns up in several queued problems, and the queue's order is not that of the covers. Here the
-// space of covers without the best one, {S1 .. Sk}, is split into disjoint parts: part i holds the covers
+// Fousek 2010, Listing 4.5, takes members of the best cover away one at a time and queues what is left; the
+// same cover then turns up in several queued problems, and the queue's order is not that of the covers. Here
+// the space of covers without the best one, {S1 .. Sk}, is split into disjoint parts: part i holds the covers
 // with S1 .. S(i-1) and without Si. (E. L. Lawler, "A procedure for computing the K best solutions to
 // discrete optimization problems", Management Science 18 (1972); K. G. Murty, Operations Research 16 (1968).)
 #pragma once

@@ -73,7 +73,7 @@ class Dispatcher {
   // call: numbers calls in the order in which they came, for CallBroke; 0: unknown.
   void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done,
                    int64_t call = 0);
-  // The connection of a call broke, answered or not: a worker whose last one it was and that does not call
+  // The connection of a call broke before the answer: a worker whose last call it was and that does not call
   // again within `broken_grace` is lost, before its leases end.
   void CallBroke(const std::string& worker, int64_t call);
 

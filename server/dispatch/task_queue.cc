@@ -167,8 +167,8 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
     absl::StatusOr<v1::Assignment> assignment = AssignmentOf(task);
     if (!assignment.ok()) {
       // Nobody can run it: it fails after a few claims instead of stopping the queue.
-      FUSION_ASSIGN_OR_RETURN(Reported released, Release(TaskHold{task.id, task.fence},
-                                                         std::string(assignment.status().message())));
+      FUSION_RETURN_IF_ERROR(
+          Release(TaskHold{task.id, task.fence}, std::string(assignment.status().message())).status());
       continue;
     }
     assignments.push_back(*std::move(assignment));

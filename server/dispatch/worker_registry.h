@@ -34,7 +34,8 @@ class WorkerRegistry {
   // call: numbers calls in the order in which they came, in which they need not be taken up: what a call says
   // of the worker is left alone where a newer one has said it. 0: unknown.
   Contact Touch(const v1::SynchronizeRequest& request, Timestamp now, int64_t call = 0);
-  // The connection of this call broke, answered or not. If it is the worker's last one, he may have died.
+  // The connection of this call broke before the answer. If it was the worker's last call, the worker may
+  // have died.
   void CallBroke(const std::string& worker, int64_t call, Timestamp now);
   // Workers that have not called since their last call broke, at or before `then`; each is named once.
   std::vector<std::string> TakeSilentSince(Timestamp then);

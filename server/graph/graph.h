@@ -1,5 +1,5 @@
-// The dataflow graph of elementary functions (seed 000, section 4.2.1), type checked: every name is resolved,
-// every overload chosen, every index map bound to sizes.
+// The dataflow graph of elementary functions (Fousek 2010, section 4.2.1), type checked: every name is
+// resolved, every overload chosen, every index map bound to sizes.
 #pragma once
 
 #include <algorithm>

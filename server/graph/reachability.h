@@ -19,7 +19,7 @@ class Reachability {
   const NodeSet& descendants(int node) const { return descendants_[node]; }
   const NodeSet& ancestors(int node) const { return ancestors_[node]; }
 
-  // No path leaves the set and comes back (seed 000, section 4.3.1).
+  // No path leaves the set and comes back (Fousek 2010, section 4.3.1).
   bool IsConvex(const NodeSet& nodes) const;
 
  private:

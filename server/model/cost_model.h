@@ -14,7 +14,7 @@
 
 namespace fusion {
 
-// Of the routines of a kernel for all of its tiles, by their tables (seed 000, equation 4.4).
+// Of the routines of a kernel for all of its tiles, by their tables (Fousek 2010, equation 4.4).
 struct RoutineSeconds {
   double memory = 0;      // loads and stores, while as many blocks as fit are at them
   double compute = 0;     // likewise
@@ -53,10 +53,9 @@ struct KernelTraits {
 // Blocks of a kernel that fit a multiprocessor at once; 0 when not even one does.
 int ResidentBlocks(const DeviceDescription& device, int threads, int registers, int64_t shared_bytes);
 
-// seed 000, equation 4.3: t = max(sum of loads and stores, sum of computes), with the share of the bandwidth
-// that the occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus what overlaps
-// badly, barriers and the launches.
-// Thread safe.
+// Fousek 2010, equation 4.3: t = max(sum of loads and stores, sum of computes), with the share of the
+// bandwidth that the occupancy permits by Little's law (bytes in flight / (bandwidth * latency)), plus what
+// overlaps badly, barriers and the launches. Thread safe.
 class CostModel {
  public:
   // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as

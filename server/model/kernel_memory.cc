@@ -26,7 +26,7 @@ constexpr double kRefuted = 5;
 constexpr double kSmoothShare = 0.95, kLength = 1.4, kOtherSizes = 0.1;
 // Of the errors that graphs have in common, the part that holds at all sizes. Little of either does: where
 // sizes are as unlike as those of our examples (16 to 64 times as large, or rows that are aligned and others
-// that are not), errors at one size foretell none at the other (DECISIONS 130).
+// that are not), errors at one size foretell none at the other (docs/decisions/0008).
 constexpr double kFamilyShare = 0.05;
 
 double Square(double x) { return x * x; }

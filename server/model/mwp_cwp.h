@@ -2,10 +2,10 @@
 // measured tables.
 //
 // S. Hong and H. Kim, "An Analytical Model for a GPU Architecture with Memory-level and Thread-level
-// Parallelism Awareness", ISCA 2009, equations (5) to (27); seed 004, "Determining MWP and CWP", has a worked
-// table. Names are the paper's. MWP (memory warp parallelism): warps of an SM whose memory accesses overlap.
-// CWP (computation warp parallelism): warps that can compute during one memory waiting period, plus one. N:
-// active warps of an SM.
+// Parallelism Awareness", ISCA 2009, equations (5) to (27); Moreno Maza 2017, "Determining MWP and CWP", has
+// a worked table. Names are the paper's. MWP (memory warp parallelism): warps of an SM whose memory accesses
+// overlap. CWP (computation warp parallelism): warps that can compute during one memory waiting period, plus
+// one. N: active warps of an SM.
 #pragma once
 
 #include <cstdint>

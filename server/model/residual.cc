@@ -15,7 +15,7 @@ constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
 // as so many observations.
 constexpr double kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
 // Of a coefficient. On GPUs the model orders graphs that nobody has measured better than what other graphs
-// taught of choices does (DECISIONS 144); on hosts it is off by more.
+// taught of choices does (docs/decisions/0006); on hosts it is off by more.
 constexpr double kPriorCoefficient = 0.02, kPriorHostCoefficient = 0.15;
 // Of the two features that all kernels of their kind have: that the model is off as a whole, as on a device
 // whose description is wrong by a factor, is likelier than that one choice is.
@@ -23,7 +23,7 @@ constexpr double kPriorConstant = 0.5;
 // Candidates of a graph are much alike, so that ten tell as much as one that is independent of them. With
 // each counting fully, what sets candidates of a graph apart outweighs how far all of them are off: median
 // errors of graphs left out of the learning were 14 % instead of 8 %, in the same order (40 graphs on an
-// H200; DECISIONS 120).
+// H200; docs/decisions/0006).
 constexpr double kIndependent = 0.1;
 constexpr double kForgotten = 1.0 / 200;
 constexpr double kMostCorrection = 3;

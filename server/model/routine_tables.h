@@ -1,4 +1,4 @@
-// Measured times of routines, and what follows from them between the points that were measured (seed 000,
+// Measured times of routines, and what follows from them between the points that were measured (Fousek 2010,
 // section 4.4.3, where the table is the function psi of a routine, a number of elements and extra shared
 // memory). Extra shared memory costs time by leaving room for fewer blocks on a multiprocessor, so the blocks
 // that are resident are what times are asked for by.

@@ -1,5 +1,5 @@
 // Small programs of one function each, in which a block loads or computes its elements a few times or many
-// times. The difference is what the routine takes (seed 000, section 4.4.3). How often is found in rounds:
+// times. The difference is what the routine takes (Fousek 2010, section 4.4.3). How often is found in rounds:
 // see routine_repeats.h.
 #include "server/optimize/routine_measurement.h"
 

@@ -37,9 +37,10 @@ constexpr std::chrono::seconds kEndPatience{10};
 std::string Megabytes(uint64_t bytes) { return absl::StrCat(bytes >> 20, " MiB"); }
 
 absl::Status NeedsMoreMemory(uint64_t limit) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the search needs more memory than it may have, ", Megabytes(limit),
-      " (--search-memory of the server); a smaller graph, or a smaller number for --fusions, needs less"));
+  return absl::ResourceExhaustedError(absl::StrCat("the search needs more memory than it may have, ",
+                                                   Megabytes(limit),
+                                                   " (--search-memory of the server); a smaller graph, or a "
+                                                   "smaller number for --max-fusions, needs less"));
 }
 
 // Remembered kernels, which the server has: asked for as the search comes to them.

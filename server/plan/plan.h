@@ -15,7 +15,7 @@ struct Fusion {
   NodeSet nodes;
 };
 
-// The loop structure of a generated kernel (ARCHITECTURE.md, "Skeletons").
+// The loop structure of a generated kernel (docs/internals.md).
 enum class Skeleton {
   kElement,      // tiles of a mapped list
   kVector,       // one dimension: maps, and reductions to scalars
@@ -193,7 +193,7 @@ bool ReadsInPlace(const FusionImplementation& implementation);
 
 // Whether loads of the value say what the L2 cache is to do with it, where parameters.l2_percent is set.
 bool KeptInL2(const Value& value, Skeleton skeleton);
-// Whether what is kept is given up last; else the others are only given up first (DECISIONS 128).
+// Whether what is kept is given up last; else the others are only given up first (docs/decisions/0021).
 bool GivenUpLast(Skeleton skeleton);
 
 // Into how many a function of sub-warp granularity divides each element. `choice`: position in

@@ -181,8 +181,8 @@ Phases PhasesOf(const Graph& graph, const FusionImplementation& implementation) 
 // elements on an H100, with five such phases, took 166 to 191 us by tiles of 32 and 64 elements where loads
 // take 129 to 136 and computations 23 to 71; of 31,744 elements, nearly all at once, 13.3 to 16.5 us where a
 // thread for an element, in one phase, took 10.6. Fitted to 240 kernels of five graphs on an H100 and an
-// H200, whose loads and functions had been measured as routines (DECISIONS 120). Kernels of one phase overlap
-// as others do: products of 16 x 16 and 32 x 32 matrices are at the memory's rate. But a staged block
+// H200, whose loads and functions had been measured as routines (docs/decisions/0007). Kernels of one phase
+// overlap as others do: products of 16 x 16 and 32 x 32 matrices are at the memory's rate. But a staged block
 // computes when all of its loads are there, and the fewer blocks there are beside it, the fewer load
 // meanwhile: St. Venant of 2^20 elements on four H100s takes 33 us with 16 blocks of 64 threads, 34 with 8 of
 // 128 and 36 to 39 with 4 of 256, where the tables of its routines have 28, 27 and 26.

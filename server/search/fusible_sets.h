@@ -1,8 +1,8 @@
-// Fusible sets: the sets of nodes that one kernel may compute (seed 000, sections 4.2.2 and 4.3.1).
+// Fusible sets: the sets of nodes that one kernel may compute (Fousek 2010, sections 4.2.2 and 4.3.1).
 //
 // A fusible set is convex (no path leaves it and comes back) and connected. Two nodes are adjacent when an
 // edge joins them, or when they read the same value: in BiCGK two products read the same matrix and nothing
-// else joins them. A set may have any number of outputs (the seed allows one).
+// else joins them. A set may have any number of outputs (Fousek 2010 allows one).
 #pragma once
 
 #include <cstdint>

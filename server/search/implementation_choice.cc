@@ -125,7 +125,7 @@ FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeVa
 }
 
 int L2Percent(const FusionShape& shape) {
-  // Set by hand, on an H200 and an H100 (DECISIONS 108, 111 and 128). Not all of the cache, perhaps because
+  // Set by hand, on an H200 and an H100 (docs/decisions/0021). Not all of the cache, perhaps because
   // lines that both halves of the chip read are in both halves of the cache; less where results pass through
   // it too. Results beside inputs that do not nearly fit are slower with any share: MADD f64 of 2048 square,
   // 100 MB.

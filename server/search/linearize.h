@@ -1,4 +1,4 @@
-// Linearization: the order of the nodes of a fusion that keeps least on chip at once (seed 000,
+// Linearization: the order of the nodes of a fusion that keeps least on chip at once (Fousek 2010,
 // section 4.3.4).
 #pragma once
 
@@ -26,7 +26,7 @@ struct LinearizationProblem {
   std::vector<FusionVariable> variables;
 };
 
-// Positions at which a variable is active: first <= i <= last (seed 000, section 4.3.3, sets A_i).
+// Positions at which a variable is active: first <= i <= last (Fousek 2010, section 4.3.3, sets A_i).
 struct ActiveInterval {
   int first = 0;
   int last = 0;
@@ -49,7 +49,7 @@ struct LinearizeOptions {
 // greedy one is taken, unproved unless it meets the bound.
 inline constexpr int kMaxLinearizedNodes = 64;
 
-// The order with the least M_lb; among equals the lexicographically first. Seed 000, Listing 4.4, with a
+// The order with the least M_lb; among equals the lexicographically first. Fousek 2010, Listing 4.4, with a
 // bound (the best M_lb so far) and a memory of the sets of placed nodes that cannot be completed below it, so
 // at most one visit per down-set and improvement. At the step limit, the best order so far, which is no worse
 // than a greedy one (of the nodes that can be next, the one that leaves least active). Requires an acyclic

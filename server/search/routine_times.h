@@ -1,5 +1,5 @@
-// What tables of routine times say of element fusions (seed 000, section 4.4), and the kernels that they are
-// measured with.
+// What tables of routine times say of element fusions (Fousek 2010, section 4.4), and the kernels that they
+// are measured with.
 #pragma once
 
 #include <optional>

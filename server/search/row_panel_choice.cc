@@ -38,7 +38,7 @@ constexpr int64_t kMostStaticSharedBytes = 48 << 10;
 
 // What a second kernel that adds up partial results costs beyond its launch and its bytes: of one part for
 // each multiprocessor, or row if there are fewer, bytes a second. With atomic sums ATAX, BiCGK and GEMVER
-// take 2 to 7 us less on four H100s, where 0.4 to 0.8 were predicted (DECISIONS 144).
+// take 2 to 7 us less on four H100s, where 0.4 to 0.8 were predicted (docs/decisions/0007).
 constexpr double kPartsBytesPerSecond = 1.2e12;
 
 // Of rows that blocks reduce in part: bytes of a part, at most, and what the second kernel takes beyond its

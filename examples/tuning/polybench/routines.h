@@ -1,5 +1,5 @@
 // gemm, gesummv and syrk of PolyBench/C 4.2 as partitioned loops: their inputs, their sequential results, and
-// what each iteration touches (seed 002, chapter 6).
+// what each iteration touches (Baier 2016, chapter 6).
 #pragma once
 
 #include <cstdint>

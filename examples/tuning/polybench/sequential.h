@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/* C[ni][nj] = alpha * A[ni][nk] * B[nk][nj] + beta * C (seed 002, figure 6.1) */
+/* C[ni][nj] = alpha * A[ni][nk] * B[nk][nj] + beta * C (Baier 2016, figure 6.1) */
 void sequential_gemm(int ni, int nj, int nk, double alpha, double beta, double* c, const double* a,
                      const double* b);
 /* tmp = A x, y = alpha * tmp + beta * B x (figure 6.3) */

@@ -1,5 +1,5 @@
 // What a device's launches, barriers, atomic additions and loads cost: where the constants of server/search
-// and server/model and the figures of DECISIONS.md on grids and barriers come from. Compile and run on the
+// and server/model and the figures of docs/decisions on grids and barriers come from. Compile and run on the
 // GPU machine, or compile elsewhere:
 //
 //   nvcc -O3 -std=c++17 -arch=sm_90 -I . -o device_limits tests/bench/device/device_limits.cu &&

@@ -6,7 +6,7 @@
 // Reads buffers of several sizes, 20 times in one CUDA graph, and prints us a read (median of 12 graphs):
 // plain; a share of the lines given up last and the others first; the others first alone; and the same by 4
 // KB of addresses instead of the hardware's choice of lines. server/search (L2Percent) and fu_load_kept go by
-// it: DECISIONS 128.
+// it: docs/decisions/0021.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -290,15 +290,11 @@ class ReportTest(unittest.TestCase):
         self.assertIn("| 9.00* |", text)
 
     def test_benchmarks_section(self):
-        first, second = sample_document(), sample_document()
-        second["rows"] = [sample_row("axpydot", ours=270.0, compile=305.0)]
-        second["rows"][0]["date"] = "2026-02-01T00:00:00"
-        text = write_benchmarks.peers_section([("peers-a.json", first), ("peers-b.json", second)], [])
-        self.assertIn("## Against cuBLAS, torch and JAX: Test GPU", text)
+        text = write_benchmarks.peers(sample_document(), {})
+        self.assertIn("## Test GPU: sequences against cuBLAS, torch and JAX", text)
         self.assertIn("driver 555.1", text)
-        self.assertIn("--output x.json", text)
-        self.assertEqual(text.count("| AXPYDOT |"), 1, "the newer measurement of a case stands")
-        self.assertIn("| AXPYDOT | 268.4 | 1.01 |", text)
+        self.assertIn("| AXPYDOT | 1.04 | torch.compile | 1.09 |", text)
+        self.assertIn("| BiCGK |  |  |  | 10.0 | torch.compile | 1.50 |", text)
 
     def test_plot_is_a_document_with_a_mark_for_every_time(self):
         rows = sample_document()["rows"]

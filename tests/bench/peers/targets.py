@@ -1,7 +1,7 @@
 """What the rows of the comparison must reach (TARGETS), whether they do, and why not where they do not: the table of
 targets in BENCHMARKS.md and the list of what misses them.
 
-Reasons are text, kept by the row's name in results/peers-DEVICE.reasons.md: headings "## NAME", of which several may
+Reasons are text, kept by the row's name in results/peers-h200.reasons.md: headings "## NAME", of which several may
 stand above one text. A missed row that has none is listed as such, and so is a reason whose row is met.
 """
 import dataclasses
@@ -240,11 +240,3 @@ def conditions(rows, documents):
     return (f"{values('name', [document['device'] for document in documents])}; rows of {span}; driver {values('driver_version', measured)}; "
             f"CUDA {values('cuda', [document['versions'] for document in documents])}; clocks {values('clocks.sm', measured)} (multiprocessors), "
             f"{values('clocks.mem', measured)} (memory).\n")
-
-
-def markdown(rows, documents, reasons):
-    """The section: conditions, table, what misses and why."""
-    judged = judgements(rows)
-    return "\n".join(["### Targets", "", conditions(rows, documents),
-                      "Of each line the worst row, over the floor or as many times as fast as the best peer. All sets of the tables below.", "",
-                      table(judged), "### What misses its target, what the profile says, and what was tried", "", missed_list(judged, reasons)])

@@ -166,22 +166,20 @@ class ReasonsTest(unittest.TestCase):
 
 class StoredResultsTest(unittest.TestCase):
     def test_all_that_misses_has_a_reason_and_nothing_else_has(self):
-        documents = [(path.name, json.loads(path.read_text())) for path in sorted(write_benchmarks.RESULTS.glob("peers-*.json"))]
-        devices = {document["device"]["name"] for _, document in documents}
-        self.assertTrue(devices)
-        for device in devices:
-            rows = write_benchmarks.newest_rows(document for _, document in documents if document["device"]["name"] == device)
-            judged, reasons = targets.judgements(rows), write_benchmarks.reasons_of(device)
-            self.assertEqual(targets.without_reason(judged, reasons), [], device)
-            self.assertEqual(targets.stale(judged, reasons), [], device)
+        judged, reasons = targets.judgements(write_benchmarks.read("peers-h200.json")["rows"]), write_benchmarks.reasons()
+        self.assertEqual(targets.without_reason(judged, reasons), [])
+        self.assertEqual(targets.stale(judged, reasons), [])
 
-    def test_section(self):
-        documents = [{"device": {"name": "Test GPU", "arch": "sm_90"}, "versions": {"cuda": "13.0"}, "command": "x", "date": "2026-01-02",
-                      "copy_bytes_per_second": 4e12, "conditions_after": {"driver_version": "555.1", "clocks.sm": "1980 MHz",
-                                                                          "clocks.mem": "2619 MHz"}, "rows": rows_at_target()}]
-        text = write_benchmarks.peers_section([("peers-a.json", documents[0])], [])
-        self.assertIn("Test GPU; rows of 2026-01-02; driver 555.1; CUDA 13.0; clocks 1980 MHz (multiprocessors), 2619 MHz (memory).", text)
-        self.assertLess(text.index("### Targets"), text.index("### f32, large"))
+    def test_the_page_is_what_the_results_say_and_short(self):
+        text = write_benchmarks.page()
+        self.assertEqual((write_benchmarks.ROOT / "BENCHMARKS.md").read_text(), text)
+        self.assertLessEqual(len(text.encode()), write_benchmarks.MOST_BYTES)
+
+    def test_conditions(self):
+        document = {"device": {"name": "Test GPU", "arch": "sm_90"}, "versions": {"cuda": "13.0"}, "date": "2026-01-02",
+                    "conditions_after": {"driver_version": "555.1", "clocks.sm": "1980 MHz", "clocks.mem": "2619 MHz"}, "rows": rows_at_target()}
+        self.assertIn("Test GPU; rows of 2026-01-02; driver 555.1; CUDA 13.0; clocks 1980 MHz (multiprocessors), 2619 MHz (memory).",
+                      targets.conditions(document["rows"], [document]))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# The seed's shapes (seed 002, chapter 6).
+# The shapes of Baier 2016, chapter 6.
 CASES = [
     ("gemm", [2000, 2300, 2600]),
     ("gemm", [1000000, 100, 100]),

@@ -1,5 +1,5 @@
 // How many evaluations the search of the online tuner needs: synthetic functions against random search, and
-// the curves of seed 002 (tables 6.1 to 6.3). All values have 5 % of noise. No server is asked: evaluations
+// the curves of Baier 2016 (tables 6.1 to 6.3). All values have 5 % of noise. No server is asked: evaluations
 // are counted, not seconds.
 //
 //   tuning_search_bench [--functions] [--replay] [--seeds N] [--threads N] [--strategy NAME]      prints
@@ -129,7 +129,7 @@ std::vector<Problem> Functions() {
   return problems;
 }
 
-// Seed 002, tables 6.1 to 6.3: speed-ups over the ratio of iterations on the GPU; the last is measured at
+// Baier 2016, tables 6.1 to 6.3: speed-ups over the ratio of iterations on the GPU; the last is measured at
 // 0.9999.
 const std::vector<std::pair<std::string, std::vector<double>>>& Curves() {
   static const std::vector<std::pair<std::string, std::vector<double>>> curves = {

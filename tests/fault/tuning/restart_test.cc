@@ -121,7 +121,9 @@ TEST(TuningRestartTest, NothingAcknowledgedIsLostAndNoCallWaits) {
   EXPECT_EQ(end.acknowledged + end.dropped, end.reported);
   EXPECT_EQ(end.reconnections, static_cast<uint64_t>(rounds));
   EXPECT_EQ(server.StoredReports().runs, end.acknowledged) << "each exactly once";
-  EXPECT_LE(stalls.over, between.over);
+  // A call that waited for the server would do so at every restart. Fewer than that are the machine's: the
+  // time of a thread counts what a hypervisor takes from its processor.
+  EXPECT_LT(stalls.over, between.over + static_cast<uint64_t>(rounds));
   std::printf(
       "%d restarts: %llu runs, %llu acknowledged, %llu dropped; of %llu calls %llu took over 1 ms by the "
       "clock (longest %.3f ms), "

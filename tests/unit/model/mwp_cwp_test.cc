@@ -20,8 +20,8 @@ MwpCwpEstimate Estimate(const MwpCwpHardware& hardware, const MwpCwpProgram& pro
   return estimate.ok() ? *estimate : MwpCwpEstimate{};
 }
 
-// The table of seed 004, "Determining MWP and CWP". It gives no Departure_del_coal: nothing depends on it
-// where no access is coalesced.
+// The table of Moreno Maza 2017, "Determining MWP and CWP". It gives no Departure_del_coal: nothing depends
+// on it where no access is coalesced.
 MwpCwpHardware TableHardware() {
   return {.freq_hz = 1e9,
           .mem_bandwidth_bytes_per_second = 80e9,

@@ -21,8 +21,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The worst case of seed 000, figure 4.3: `count` independent nodes, and what adds them up. `in_turn`: each
-// sum right after its operands; else all independent nodes come first.
+// The worst case of Fousek 2010, figure 4.3: `count` independent nodes, and what adds them up. `in_turn`:
+// each sum right after its operands; else all independent nodes come first.
 Submission SumOfMany(int count, bool in_turn) {
   std::string text = "size n = 1000003;\nvector[n] x";
   for (int k = 0; k < count; ++k) absl::StrAppend(&text, ", p", k, k > 0 ? absl::StrCat(", s", k) : "");

@@ -47,7 +47,7 @@ double Least(const std::map<int, double>& seconds) {
 }
 
 // SGEMV of 4093 x 5001 takes 36.4 us on an H200 and 39.5 to 41.1 on H100s, whose memory has 0.7 of the rate
-// (cold; the H100s with kernels of DECISIONS 131); of 8192 square 65 and 92.
+// (cold; the H100s with kernels of docs/decisions/0020); of 8192 square 65 and 92.
 TEST(PredictedOrder, RowsThatVectorsDoNotDivideGainLessFromFasterMemory) {
   const auto gain = [](int64_t rows, int64_t columns) {
     return Least(SgemvSeconds(rows, columns, 3.02e12, true)) /

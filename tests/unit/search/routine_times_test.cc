@@ -58,7 +58,8 @@ TEST(RoutineTimes, KernelsAreOfEachWayAndTile) {
                                    "mmul_row<f32,4,4,4> shared", "mmul_quad<f32,4,4,4> shared"}));
 }
 
-// Equation 4.4 of seed 000 on a table made by hand: a kernel of one thread an element, operands in registers.
+// Equation 4.4 of Fousek 2010 on a table made by hand: a kernel of one thread an element, operands in
+// registers.
 TEST(RoutineTimes, TermsAreThoseOfTheRoutines) {
   const auto graph = ParsedText("MATRIX2x2 A, B, C;\ninput A, B;\nC = madd(A, B);\nreturn C;\n");
   DeviceDescription device = DescribedDevice(v1::CUDA);
