@@ -14,7 +14,7 @@
 
 namespace fusion {
 
-// Of the routines of a kernel for all of its tiles, by their tables (Fousek 2010, equation 4.4).
+// The routines of a kernel take so long for all of its tiles, by their tables (Fousek 2010, equation 4.4).
 struct RoutineSeconds {
   double memory = 0;      // loads and stores, while as many blocks as fit are at them
   double compute = 0;     // likewise

@@ -50,7 +50,7 @@ class KernelMemory {
   virtual ~KernelMemory() = default;
   // Those of the family, newest first; few enough to be compared with each other.
   virtual std::vector<RememberedKernel> Find(const std::string& family) const = 0;
-  // Those of which Find may give any, each once.
+  // Lists the families of which Find may give any, each once.
   virtual std::vector<std::string> Families() const = 0;
 };
 

@@ -64,7 +64,7 @@ class Residual {
   // Solves for the coefficients, which takes a time that does not depend on how much was measured.
   Residual(const v1::ResidualStatistics& statistics, v1::Target target);
 
-  // That of a message which ToMessage made; DataLoss: it has another number of coefficients.
+  // Reads a message that ToMessage made. DataLoss: it has another number of coefficients.
   static absl::StatusOr<Residual> FromMessage(const v1::Corrections& message);
   v1::Corrections ToMessage() const;
 

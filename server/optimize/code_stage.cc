@@ -8,36 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "server/codegen/kernel_versions.h"
 
 namespace fusion {
-namespace {
-
-// Memory that the driver, the code and the runner's own buffers take.
-constexpr int64_t kReservedBytes = int64_t{512} << 20;
-
-}  // namespace
-
-absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device) {
-  const Graph& graph = *submission.graph;
-  double values = 0, wide = 0;
-  for (const Value& value : graph.values()) {
-    if (value.literal) continue;
-    const double bytes = static_cast<double>(StorageBytes(value, submission.sizes));
-    values += bytes;
-    wide += bytes * 8 / DataTypeBytes(value.type.data_type);
-  }
-  const double needed = values + wide + kReservedBytes;
-  if (device.memory_bytes() <= 0 || needed <= device.memory_bytes()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("the data does not fit the device %s: inputs, outputs and intermediate results need "
-                      "%.1f GB, the f64 reference %.1f GB "
-                      "more; the device has %.1f GB; submit smaller sizes",
-                      device.name(), values / 1e9, wide / 1e9, device.memory_bytes() / 1e9));
-}
 
 absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model,
                                                const SearchSpace& space, const CoverSolution& cover,
@@ -91,8 +66,6 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
   }
   return code;
 }
-
-std::string SizesText(const SizeValues& sizes) { return absl::StrJoin(sizes, ",", absl::PairFormatter("=")); }
 
 void Dump(const PipelineContext& context, const std::string& file_name, const std::string& text) {
   if (context.dump_directory.empty()) return;

@@ -16,10 +16,6 @@
 
 namespace fusion {
 
-// InvalidArgument when the inputs, outputs, intermediate results and the f64 reference cannot all be in the
-// device's memory; says what is needed and what there is. Checked before anything is built.
-absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
-
 // A cover with its code, and what will be reported of it.
 struct PlannedCandidate {
   std::vector<const CodeUnit*> units;  // in schedule order
@@ -46,8 +42,5 @@ absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, con
 std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target);
 // Kernel IR and sources of every unit into the dump directory.
 void DumpCode(const PipelineContext& context, const GeneratedCode& code);
-
-// "m=4093,n=5001"
-std::string SizesText(const SizeValues& sizes);
 
 }  // namespace fusion

@@ -39,7 +39,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of all inputs, outputs and intermediate results.
+// All inputs, outputs and intermediate results take so many bytes together.
 double DataBytes(const Submission& submission) {
   double bytes = 0;
   for (const Value& value : submission.graph->values())
@@ -84,7 +84,7 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
     if (context.waits_for_device) context.waits_for_device(false);
     // It may have no place of its own for a search, then.
     if (context.cancellation.cancelled()) return absl::CancelledError("cancelled while waiting for a device");
-    // As of tasks that have waited for so long.
+    // Tasks that have waited for so long end with this status too.
     if (limit > 0 && absl::IsUnavailable(device.status()) && context.dispatcher.running() &&
         !context.dispatcher.only_worker_is_here())
       return absl::DeadlineExceededError(device.status().message());
@@ -93,7 +93,7 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
   return device;
 }
 
-// Of the devices that a worker has ever had, the one that was there last; for any target a CUDA device, if
+// Returns the device that was there last of all that workers have ever had; for any target a CUDA device, if
 // there was one.
 absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target target, const std::string& arch,
                                                                 Store& store) {
@@ -416,7 +416,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   FUSION_RETURN_IF_ERROR(MakeCode(&job));
   FUSION_RETURN_IF_ERROR(Compete(request, &job, &stages));
 
-  // What was measured corrects the next predictions. The job is none the worse without that.
+  // Measured times correct the next predictions. The job is none the worse without that.
   stages.Begin("learn");
   if (absl::Status learned =
           LearnFromCandidates(job.submission, *job.model, job.cache, job.plans, job.code, context);

@@ -25,7 +25,7 @@ absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace&
 
 // Search and covers.
 struct Plans {
-  // Of WithoutUnused plans the implementations that covers use, and the best ones of single nodes.
+  // WithoutUnused leaves the implementations that covers use here, and the best ones of single nodes.
   SearchSpace space;
   CoverResult covers;
   v1::SearchSummary summary;  // of the whole space

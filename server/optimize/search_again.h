@@ -18,9 +18,10 @@ struct Waiting {
   double unseen_seconds =
       0;  // predicted time of the best cover that is none of them, or less; infinite: there is none
 };
-// Of `again`, a search of the same submission by a model that knows more, `most` covers that were not timed
-// and whose kernels build: those that may be the fastest, less two standard deviations of what the model says
-// of each. Those that are no candidates yet are added to both, as found by search number `search`.
+// `again` is a search of the same submission by a model that knows more. Chooses `most` of its covers that
+// were not timed and whose kernels build: those that may be the fastest, by what they are predicted to take
+// less two standard deviations. Adds those that are no candidates yet to *plans and *code, as found by search
+// number `search`.
 absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model,
                                       const Plans& again, int most, int search, const BuiltCode& built,
                                       Plans* plans, GeneratedCode* code);

@@ -1,4 +1,4 @@
-// What a search is asked for and what it found, as messages and back.
+// A search is asked and answers by messages: these make them, and values of them again.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ absl::StatusOr<CostModel> FromMessage(const v1::PredictionModel& message,
 v1::RememberedKernels ToMessage(const std::vector<RememberedKernel>& kernels);
 std::vector<RememberedKernel> FromMessage(const v1::RememberedKernels& message);
 
-// Of plans WithoutUnused. DataLoss: a node, value or position that is not there.
+// The plans are those of WithoutUnused. DataLoss: a node, value or position is not there.
 v1::FoundPlans ToMessage(const Plans& plans);
 absl::StatusOr<Plans> FromMessage(const v1::FoundPlans& message, const Graph& graph);
 

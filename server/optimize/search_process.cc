@@ -31,19 +31,17 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr char kProgramName[] = "fusion-server";
 // A search that has taken so long leaves the processors to the others that want them.
 constexpr std::chrono::milliseconds kLongSearch{200};
-// For a process that has ended to be seen as ended.
+// The end of a process is seen as late as this.
 constexpr std::chrono::seconds kEndPatience{10};
-
-std::string Megabytes(uint64_t bytes) { return absl::StrCat(bytes >> 20, " MiB"); }
 
 absl::Status NeedsMoreMemory(uint64_t limit) {
   return absl::ResourceExhaustedError(absl::StrCat("the search needs more memory than it may have, ",
-                                                   Megabytes(limit),
+                                                   limit >> 20, " MiB",
                                                    " (--search-memory of the server); a smaller graph, or a "
                                                    "smaller number for --max-fusions, needs less"));
 }
 
-// Remembered kernels, which the server has: asked for as the search comes to them.
+// The server has the remembered kernels; this asks for them as the search comes to them.
 class AskedMemory final : public KernelMemory {
  public:
   AskedMemory(int input, int output, const v1::PredictionModel& model)
@@ -212,10 +210,9 @@ absl::StatusOr<FoundPlans> SearchPool::Search(v1::SearchRequest request, const G
                                             end.has_value() ? end->ToString() : "closed its output",
                                             "; the memory of this machine may have run out"));
   }
-  if (reply.has_error()) {
-    if (reply.error().code() == static_cast<int>(absl::StatusCode::kResourceExhausted))
-      return NeedsMoreMemory(limits_.memory_bytes);
-  }
+  // Its process ends with that.
+  if (reply.error().code() == static_cast<int>(absl::StatusCode::kResourceExhausted))
+    return NeedsMoreMemory(limits_.memory_bytes);
   if (!yields) Keep(std::move(process));  // its priority cannot be raised again
   if (reply.has_error()) return FromRpcStatus(reply.error());
   FoundPlans found;

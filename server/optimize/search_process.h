@@ -23,8 +23,8 @@ namespace fusion {
 inline constexpr char kSearchProcessArgument[] = "--search-process";
 
 struct SearchLimits {
-  // Private memory of one process; 0: half of what the machine has. Searches that run at once have as much
-  // each: where that is more than there is, the system ends a search before anything else.
+  // One process may have so much private memory; 0: half of what the machine has. Searches that run at once
+  // have as much each: where that is more than there is, the system ends a search before anything else.
   uint64_t memory_bytes = 0;
   std::chrono::milliseconds time{600'000};
   // Processes that are kept for the next searches.
@@ -32,7 +32,7 @@ struct SearchLimits {
   std::string program;  // "": fusion-server beside this program, in ../bin beside it, or in PATH
 };
 
-// What a search found, without what is not used of it.
+// A search found this; implementations that nothing uses are left out.
 struct FoundPlans {
   Plans plans;
   v1::PairExplanation pair;  // of SearchRequest::why
@@ -63,7 +63,7 @@ class SearchPool {
   std::vector<std::unique_ptr<Process>> idle_;  // guarded by mutex_
 };
 
-// The process: answers requests until `input` ends. The exit status of the program.
+// The process answers requests until `input` ends. Returns the exit status of the program.
 int RunSearchProcess(int input, int output);
 
 }  // namespace fusion

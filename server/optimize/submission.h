@@ -11,6 +11,7 @@
 #include "fusion/v1/optimizer.pb.h"
 #include "library/catalog/catalog.h"
 #include "server/graph/graph.h"
+#include "server/model/device_description.h"
 
 namespace fusion {
 
@@ -55,5 +56,12 @@ inline constexpr int kMaximumCandidates = 1000;
 // request_id too long.
 absl::Status CheckRequestFields(const v1::SubmitRequest& request);
 absl::Status CheckRequestFields(const v1::ExplainRequest& request);
+
+// InvalidArgument when the inputs, outputs, intermediate results and the f64 reference cannot all be in the
+// device's memory; says what is needed and what there is. Checked before anything is built.
+absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
+
+// "m=4093,n=5001"
+std::string SizesText(const SizeValues& sizes);
 
 }  // namespace fusion

@@ -189,7 +189,10 @@ absl::StatusOr<FusionImplementation> FromMessage(const v1::FusionImplementation&
                AreBelow(message.stores(), values) && message.skeleton() >= 0 &&
                message.skeleton() <= static_cast<int>(Skeleton::kScalar);
   for (const v1::FusionImplementation::PlacedValue& placed : message.placement())
-    known &= placed.value() >= 0 && placed.value() < values;
+    known &= placed.value() >= 0 && placed.value() < values && placed.storage() >= 0 &&
+             placed.storage() <= static_cast<int>(StorageClass::kDevice);
+  known &= message.parameters().load_path() >= 0 &&
+           message.parameters().load_path() <= static_cast<int>(LoadPath::kExchanged);
   if (!known) return absl::DataLossError("a kernel that is not one of the graph");
 
   FusionImplementation implementation;

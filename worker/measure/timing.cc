@@ -53,8 +53,7 @@ constexpr int kDearJudgedInARow = 3;
 constexpr double kDearRun = 100e-3;
 
 // Seconds that a thorough verification spends on data in which one entry after the other is the largest. The
-// first few runs show most faults (a group of 1/64 of the rows of a column's maximum: 99.9 %), and so may
-// take longer where the device has others to serve.
+// first few runs show most faults, and so may take longer where the device has others to serve.
 constexpr double kMostClassSeconds = 1;
 constexpr int kLeastClasses = 32;
 constexpr double kMostFewClassSeconds = 4;
