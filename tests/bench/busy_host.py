@@ -13,7 +13,8 @@ when it is done: started again with the same options, the script goes on behind 
 
 noisy: --jobs submits beside the busy processes, then one without: what it chooses, against one to an empty store.
 
-All is on the host of this machine, which should do nothing else: the figure of an idle machine that is busy says nothing.
+All is on the host of this machine, which should do nothing else: the figure of an idle machine that is busy says nothing. Several of these
+scripts may share a large machine, each on cores of its own (taskset), if all are in the same --phase: idle, busy or again.
 """
 import argparse
 import json
@@ -77,7 +78,7 @@ def summary(result):
 
 class Submitter:
     def __init__(self, arguments):
-        self.client = os.path.join(arguments.bin, "fusion-client")
+        self.client = os.path.abspath(os.path.join(arguments.bin, "fusion-client"))
         self.examples = pathlib.Path(__file__).resolve().parents[2] / "examples"
         self.arguments = arguments
 
@@ -135,26 +136,32 @@ class Submitter:
 def run(arguments, examples, state):
     submitter = Submitter(arguments)
     folder = pathlib.Path(arguments.data or str(arguments.state) + ".data")
-    for example in examples:
-        def data(kind):
-            path = folder / f"{example}-{kind}"
-            path.mkdir(parents=True, exist_ok=True)
-            return path
 
-        idle = state.step(f"{example} idle", lambda: submitter.submit(example, data("idle")))
-        choices = [idle["best"]]
-        for number in range(arguments.times):
-            def busy():
-                with BusyProcesses(arguments.busy):
-                    return submitter.submit(example, data("busy"))
+    def submit(example, kind):
+        path = folder / f"{example}-{kind}"
+        path.mkdir(parents=True, exist_ok=True)
+        return submitter.submit(example, path)
 
-            choices.append(state.step(f"{example} busy {number + 1}", busy)["best"])
+    def submit_beside(example):
+        with BusyProcesses(arguments.busy):
+            return submit(example, "busy")
 
-        def again():
-            seconds = submitter.timed_again(example, choices, data("again"))
-            return {"best": choices[0], "unreliable": False, "seconds_by_key": seconds}
+    def timed_again(example):
+        choices = [state.content["steps"][f"{example} {step}"]["best"] for step in ["idle", *(f"busy {time + 1}" for time in range(arguments.times))]]
+        path = folder / f"{example}-again"
+        path.mkdir(parents=True, exist_ok=True)
+        return {"best": choices[0], "unreliable": False, "seconds_by_key": submitter.timed_again(example, choices, path)}
 
-        state.step(f"{example} again", again)
+    if arguments.phase in (None, "idle"):
+        for example in examples:
+            state.step(f"{example} idle", lambda: submit(example, "idle"))
+    if arguments.phase in (None, "busy"):
+        for time in range(arguments.times):
+            for example in examples:
+                state.step(f"{example} busy {time + 1}", lambda: submit_beside(example))
+    if arguments.phase in (None, "again"):
+        for example in examples:
+            state.step(f"{example} again", lambda: timed_again(example))
     return table(arguments, examples, state)
 
 
@@ -219,6 +226,7 @@ def main():
     parser.add_argument("--data", help="folder of the stores; STATE.data")
     parser.add_argument("--only", help="comma separated names of examples")
     parser.add_argument("--size", action="append", help="NAME=VALUE, for the examples that have it")
+    parser.add_argument("--phase", choices=["idle", "busy", "again"], help="of run: this one alone; all three in turn without it")
     parser.add_argument("--times", type=int, default=3, help="submits of each example beside the busy processes")
     parser.add_argument("--busy", type=int, default=8, help="busy processes")
     parser.add_argument("--jobs", type=int, default=20, help="noisy jobs")
