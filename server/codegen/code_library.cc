@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "server/codegen/source.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/worker.pb.h"
-#include "server/codegen/fusion_code.h"
 #include "server/graph/graph.h"
+#include "server/lowering/fusion_code.h"
 #include "server/plan/plan.h"
 
 namespace fusion {

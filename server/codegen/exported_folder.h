@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "fusion/v1/artifact.pb.h"
-#include "server/codegen/fusion_code.h"
+#include "server/codegen/source.h"
 #include "server/graph/graph.h"
+#include "server/lowering/fusion_code.h"
 
 namespace fusion {
 

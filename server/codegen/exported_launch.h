@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "server/codegen/fusion_code.h"
 #include "server/graph/graph.h"
+#include "server/lowering/fusion_code.h"
 
 namespace fusion {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/codegen/fusion_code.h"
+#include "server/lowering/fusion_code.h"
 
 namespace fusion {
 

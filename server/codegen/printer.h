@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/codegen/kernel_ir.h"
+#include "server/lowering/kernel_ir.h"
 
 namespace fusion {
 

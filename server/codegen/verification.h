@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fusion/v1/program.pb.h"
-#include "server/codegen/fusion_code.h"
 #include "server/graph/graph.h"
+#include "server/lowering/fusion_code.h"
 
 namespace fusion {
 

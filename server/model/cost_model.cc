@@ -156,21 +156,19 @@ void CostModel::Multiply(double correction, RunTimeEstimate* estimate) const {
   estimate->total_seconds = std::max(corrected, floor);
 }
 
-void CostModel::Correct(FusionImplementation* implementation) const {
-  Multiply(residual_.Correction(*implementation), &implementation->estimate);
+void CostModel::Correct(const ResidualFeatures& features, RunTimeEstimate* estimate) const {
+  Multiply(residual_.Correction(features), estimate);
 }
 
 void CostModel::Correct(const FamilyTimes& measured, const std::string& variant,
-                        FusionImplementation* implementation) const {
-  const ResidualFeatures features = FeaturesOf(*implementation);
+                        const ResidualFeatures& features, RunTimeEstimate* estimate) const {
   const FamilyTimes::Answer answer = measured.Of(variant, features);
-  RunTimeEstimate& estimate = implementation->estimate;
-  Multiply(answer.seconds ? *answer.seconds / estimate.total_seconds
+  Multiply(answer.seconds ? *answer.seconds / estimate->total_seconds
                           : residual_.Correction(features) * answer.factor,
-           &estimate);
-  estimate.measured = answer.seconds.has_value();
-  estimate.measured_jobs = answer.jobs;
-  estimate.measured_micros = answer.learned_micros;
+           estimate);
+  estimate->measured = answer.seconds.has_value();
+  estimate->measured_jobs = answer.jobs;
+  estimate->measured_micros = answer.learned_micros;
 }
 
 }  // namespace fusion

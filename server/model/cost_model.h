@@ -79,12 +79,12 @@ class CostModel {
   double FloorSeconds(double bytes) const;
   // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
   double StartSeconds() const;
-  // Applies what was learned from measurements to the estimate of the finished implementation; once. None is
+  // Applies what was learned from measurements to the estimate of a kernel with these features; once. None is
   // faster than the floor of its bytes then.
   // `variant`: its name in `measured`, what is known of its family.
-  void Correct(FusionImplementation* implementation) const;
-  void Correct(const FamilyTimes& measured, const std::string& variant,
-               FusionImplementation* implementation) const;
+  void Correct(const ResidualFeatures& features, RunTimeEstimate* estimate) const;
+  void Correct(const FamilyTimes& measured, const std::string& variant, const ResidualFeatures& features,
+               RunTimeEstimate* estimate) const;
   // The same with other knowledge of what was measured.
   CostModel Taught(Residual residual, std::shared_ptr<const KernelMemory> memory) const {
     CostModel model = *this;

@@ -224,10 +224,6 @@ v1::Corrections Residual::ToMessage() const {
   return message;
 }
 
-double Residual::Correction(const FusionImplementation& kernel) const {
-  return jobs_ == 0 ? 1 : Correction(FeaturesOf(kernel));
-}
-
 double Residual::Correction(const ResidualFeatures& features) const {
   if (jobs_ == 0) return 1;
   return std::clamp(std::exp(Dot(coefficients_, features)), 1 / kMostCorrection, kMostCorrection);
@@ -242,7 +238,7 @@ std::string Residual::Explain() const {
   constexpr int kShown = 6;
   order.resize(kShown);
   return absl::StrJoin(order, ", ", [&](std::string* out, int i) {
-    absl::StrAppendFormat(out, "%s x%.2f", ResidualFeatureNames()[i], std::exp(coefficients_[i]));
+    absl::StrAppendFormat(out, "%s x%.2f", kResidualFeatureNames[i], std::exp(coefficients_[i]));
   });
 }
 

@@ -11,7 +11,6 @@
 // around 0; what was never measured is not corrected.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,23 +19,13 @@
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/model.pb.h"
 #include "fusion/v1/search.pb.h"
-#include "server/plan/plan.h"
+#include "server/model/residual_features.h"
 
 namespace fusion {
 
 // Raise when predictions of the cost model change: what was learned of the old ones is forgotten. A test
 // notices.
 inline constexpr int kCostModelVersion = 16;
-
-inline constexpr int kResidualFeatures = 70;
-using ResidualFeatures = std::array<double, kResidualFeatures>;
-// What each says, for people: "bulk copies".
-const std::array<const char*, kResidualFeatures>& ResidualFeatureNames();
-// Whether all kernels, or all over elements, have this feature alike.
-bool IsConstantFeature(int feature);
-// Most are shares or choices, 0 to 1. Reads the terms of the estimate as the model made them. Kernels over
-// elements have features of their own alone: their errors are of another kind.
-ResidualFeatures FeaturesOf(const FusionImplementation& kernel);
 
 // A measured candidate: the features of its kernels, their predicted times without corrections, and the
 // measured time of all; seconds.
@@ -68,9 +57,8 @@ class Residual {
   static absl::StatusOr<Residual> FromMessage(const v1::Corrections& message);
   v1::Corrections ToMessage() const;
 
-  // What to multiply the predicted time of the kernel with: within 1/3 and 3.
-  double Correction(const FusionImplementation& kernel) const;
-  double Correction(const ResidualFeatures& features) const;  // of a kernel that has them
+  // What to multiply the predicted time of a kernel with these features with: within 1/3 and 3.
+  double Correction(const ResidualFeatures& features) const;
   // Standard deviation of log(measured / predicted): of candidates of one graph about their mean, and of
   // these means.
   double deviation() const { return own_; }

@@ -11,6 +11,8 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "server/codegen/kernel_versions.h"
+#include "server/codegen/source.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 
@@ -28,7 +30,7 @@ absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, con
     for (const KernelLaunch& launch : unit->code.launches) {
       v1::KernelSummary* kernel = planned.candidate.add_kernels();
       kernel->set_name(LaunchedName(launch, LaunchesWhole(launch, submission.sizes)));
-      kernel->set_skeleton(SkeletonName(implementation.skeleton));
+      kernel->set_skeleton(implementation.skeleton->name());
       kernel->set_threads(launch.kernel.threads);
       kernel->set_blocks(GridBlocks(launch.grid, submission.sizes, model.device().multiprocessors()));
       kernel->set_shared_bytes(SharedBytes(launch.shared, submission.sizes));

@@ -9,6 +9,7 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/artifact.pb.h"
 #include "fusion/v1/device.pb.h"
-#include "server/codegen/fusion_code.h"
+#include "server/lowering/fusion_code.h"
 #include "server/model/device_description.h"
 #include "server/optimize/submission.h"
 #include "server/plan/plan.h"

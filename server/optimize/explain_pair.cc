@@ -9,7 +9,7 @@
 #include "server/graph/reachability.h"
 #include "server/optimize/hints.h"
 #include "server/search/implementation_choice.h"
-#include "server/search/skeleton_rules.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {
@@ -39,7 +39,7 @@ class PairExplainer {
       if (!Both(implementation)) continue;
       answer.set_together(true);
       answer.set_together_seconds(best.seconds);
-      answer.set_fusion(implementation.Describe(graph_));
+      answer.set_fusion(Describe(graph_, implementation));
       answer.set_text(
           absl::StrCat("one kernel of the best predicted cover computes both: ", answer.fusion()));
       return answer;
@@ -90,7 +90,7 @@ class PairExplainer {
     std::string reason;
     const auto found = ImplementFusion(graph_, least, submission_.sizes, model_, {}, &reason);
     if (!found.empty())
-      return absl::StrCat(what, "there is such a kernel, ", found.front().Describe(graph_),
+      return absl::StrCat(what, "there is such a kernel, ", Describe(graph_, found.front()),
                           ", but the search's limits left it out", plans_.space.notes.empty() ? "" : ": ",
                           absl::StrJoin(plans_.space.notes, "; "));
     if (reason.empty()) reason = ChooseSkeleton(graph_, least).reason;
@@ -123,7 +123,7 @@ class PairExplainer {
     const CoverSolution& best = covers->covers.front();
     for (int column : best.columns) {
       const FusionImplementation& implementation = plans_.space.implementations[column];
-      if (Both(implementation)) answer.set_fusion(implementation.Describe(graph_));
+      if (Both(implementation)) answer.set_fusion(Describe(graph_, implementation));
     }
     answer.set_together_seconds(best.seconds + model_.StartSeconds());
     answer.set_text(absl::StrCat("predicted slower: with ", answer.fusion(), " the best cover takes ",

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "base/rpc/status_details.h"
 #include "base/status_macros.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {
@@ -108,7 +109,7 @@ bool Hints::AllowMaking(const Graph& graph, const FusionImplementation& kernel) 
   std::string description;
   for (const Implementation& wanted : implementations) {
     if (!kernel.fusion.nodes.Contains(wanted.node)) continue;
-    if (description.empty()) description = kernel.Describe(graph);
+    if (description.empty()) description = Describe(graph, kernel);
     if (!IsDescribedBy(description, wanted.text)) return false;
   }
   return true;

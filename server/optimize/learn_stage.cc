@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "server/optimize/stored_kernels.h"
 #include "server/search/kernel_identity.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {

@@ -6,7 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "server/search/member_order.h"
+#include "server/skeletons/shared/member_order.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {
@@ -32,7 +33,7 @@ std::string LastText(int64_t micros) {
 std::string PrintFusions(const Graph& graph, const SearchSpace& space) {
   std::string text;
   for (size_t i = 0; i < space.implementations.size(); ++i)
-    absl::StrAppend(&text, i, "  ", space.implementations[i].Describe(graph), "  ",
+    absl::StrAppend(&text, i, "  ", Describe(graph, space.implementations[i]), "  ",
                     space.implementations[i].estimate.ToString(), "\n");
   return text;
 }
@@ -63,7 +64,7 @@ std::string PrintPlans(const Graph& graph, const Plans& plans, double start_seco
     text += "\n";
     for (int member : cover.columns) {
       const FusionImplementation& implementation = plans.space.implementations[member];
-      absl::StrAppend(&text, "  ", implementation.Describe(graph), "\n      ",
+      absl::StrAppend(&text, "  ", Describe(graph, implementation), "\n      ",
                       implementation.estimate.ToString(), "\n");
       if (implementation.estimate.measured_jobs > 0)
         absl::StrAppend(&text, "      its time was measured by ",
@@ -89,7 +90,7 @@ v1::Candidate ExplainCover(const Graph& graph, const CostModel& model, const Sea
     const FusionImplementation& implementation = space.implementations[member];
     const RunTimeEstimate& estimate = implementation.estimate;
     v1::KernelEstimate* kernel = candidate.add_estimates();
-    kernel->set_description(implementation.Describe(graph));
+    kernel->set_description(Describe(graph, implementation));
     kernel->set_seconds(estimate.total_seconds);
     kernel->set_memory_seconds(estimate.memory_seconds);
     kernel->set_compute_seconds(estimate.compute_seconds);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/rpc/status_details.h"
 #include "base/status_macros.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {
@@ -160,7 +161,7 @@ std::vector<std::string> DescriptionsOf(const Submission& submission, const Cost
                                         SearchOptions search, int node) {
   std::vector<std::string> descriptions;
   search.implementation.wanted = [&](const FusionImplementation& kernel) {
-    if (kernel.fusion.nodes.Contains(node)) descriptions.push_back(kernel.Describe(*submission.graph));
+    if (kernel.fusion.nodes.Contains(node)) descriptions.push_back(Describe(*submission.graph, kernel));
     return false;
   };
   (void)SearchFusions(*submission.graph, submission.sizes, model, search);  // for what it asks
@@ -331,7 +332,7 @@ v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const 
     const FusionImplementation& implementation = space.implementations[member];
     v1::FusionSummary* fusion = candidate.add_fusions();
     for (NodeId node : implementation.order) fusion->add_results(graph.value(graph.node(node).result).name);
-    descriptions.push_back(implementation.Describe(graph));
+    descriptions.push_back(Describe(graph, implementation));
   }
   candidate.set_description(absl::StrJoin(descriptions, "; "));
   return candidate;

@@ -21,6 +21,8 @@
 #include "server/optimize/plans.h"
 #include "server/optimize/reported_times.h"
 #include "server/optimize/routine_repeats.h"
+#include "server/skeletons/element/element.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {
@@ -150,23 +152,25 @@ class RoutineMeasurement {
 
   Likes LikesOf(const RoutineSource& source, const RoutineKernel& kernel, int resident) const {
     if (source.transfers || !cuda_) return {};
-    const auto elements = static_cast<unsigned>(kernel.implementation.parameters.elements_per_block);
+    const auto elements =
+        static_cast<unsigned>(kernel.implementation.As<ElementParameters>().elements_per_block);
     return {resident > 4, static_cast<int>(std::bit_width(elements)) / 2};
   }
 
   static std::string StoreName(const Graph& graph, const RoutineKernel& kernel) {
-    return StoreRoutine(graph.value(graph.outputs().front()), kernel.implementation.parameters.load_path);
+    return StoreRoutine(graph.value(graph.outputs().front()),
+                        kernel.implementation.As<ElementParameters>().load_path);
   }
 
   // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here;
   // then the largest are left out.
   std::vector<int> ResidentBlocksOf(const Graph& graph, const FusionImplementation& implementation) const {
     if (!cuda_) return {1};
-    const SkeletonParameters& parameters = implementation.parameters;
+    const auto& parameters = implementation.As<ElementParameters>();
     int64_t entry_bytes = 4;
     for (const Value& value : graph.values())
       entry_bytes = std::max<int64_t>(entry_bytes, DataTypeBytes(value.type.data_type));
-    const int64_t shared_bytes = implementation.shared_entries * parameters.elements_per_block * entry_bytes;
+    const int64_t shared_bytes = parameters.shared_entries * parameters.elements_per_block * entry_bytes;
     const int most = std::max(1, ResidentBlocks(device_, parameters.threads, 32, shared_bytes));
     std::vector<int> resident;
     const bool single =
@@ -183,8 +187,9 @@ class RoutineMeasurement {
   void SetSizes(Bench* bench) const {
     int64_t largest = 1;
     for (const Variant& variant : bench->variants)
-      largest = std::max(largest, Powers(variant.resident.back()) *
-                                      Powers(variant.kernel.implementation.parameters.elements_per_block));
+      largest = std::max(
+          largest, Powers(variant.resident.back()) *
+                       Powers(variant.kernel.implementation.As<ElementParameters>().elements_per_block));
     int64_t elements = 3 * largest * device_.multiprocessors();
     const Graph& graph = *bench->submission.graph;
     const Value& input = graph.value(graph.inputs().front());
@@ -225,7 +230,7 @@ class RoutineMeasurement {
   static absl::Status GenerateKernels(Bench* bench, Variant* variant) {
     for (bool many : {false, true}) {
       FusionImplementation implementation = variant->kernel.implementation;
-      SkeletonParameters& parameters = implementation.parameters;
+      auto& parameters = implementation.As<ElementParameters>();
       (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) =
           many ? bench->repeats.many : bench->repeats.few;
       FUSION_ASSIGN_OR_RETURN(auto unit, bench->code.library->Add(implementation, false));
@@ -402,7 +407,7 @@ class RoutineMeasurement {
 
   std::vector<v1::RoutineTable> Tables(std::vector<std::string>* notes) const {
     std::map<std::string, v1::RoutineTable> tables;
-    const auto add = [&](const std::string& routine, const SkeletonParameters& parameters, int resident,
+    const auto add = [&](const std::string& routine, const ElementParameters& parameters, int resident,
                          int64_t extra, double seconds) {
       if (!std::isfinite(seconds) || seconds <= 0) return;  // lost in the noise
       v1::RoutineTable& table = tables[routine];
@@ -421,7 +426,7 @@ class RoutineMeasurement {
       for (const auto& [key, times] : bench->times) {
         const Variant& variant = *key.first;
         if (!times.counts || left_out_.count(variant.kernel.routine)) continue;
-        const SkeletonParameters& parameters = variant.kernel.implementation.parameters;
+        const auto& parameters = variant.kernel.implementation.As<ElementParameters>();
         const double tiles = std::ceil(static_cast<double>(bench->submission.sizes.at(kElementsSize)) /
                                        parameters.elements_per_block);
         const double passes =

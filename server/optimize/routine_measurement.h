@@ -8,7 +8,7 @@
 #include "fusion/v1/model.pb.h"
 #include "server/model/device_description.h"
 #include "server/optimize/optimize_pipeline.h"
-#include "server/search/routine_times.h"
+#include "server/skeletons/element/routine_times.h"
 
 namespace fusion {
 

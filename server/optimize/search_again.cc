@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "server/rank/race.h"
 #include "server/search/kernel_identity.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "server/plan/plan_message.h"
+#include "server/skeletons/plan_message.h"
 
 namespace fusion {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/sha256.h"
-#include "server/search/skeleton_rules.h"
+#include "server/skeletons/skeleton.h"
 
 namespace fusion {
 namespace {
@@ -78,46 +78,6 @@ class FamilyText {
   std::vector<int64_t> values_;
 };
 
-std::string ParametersText(const FusionImplementation& implementation) {
-  const SkeletonParameters& p = implementation.parameters;
-  std::string text =
-      absl::StrCat(SkeletonName(implementation.skeleton), " T", p.threads, " E", p.elements_per_block, " V",
-                   p.vector_width, " C", p.chunks, " R", p.threads_per_row, " cluster", p.cluster_blocks,
-                   " S", p.stages, " U", p.unroll, " B", p.blocks_per_multiprocessor, " bound",
-                   p.resident_blocks, " path", static_cast<int>(p.load_path), " M", p.rows_per_step);
-  if (p.hold_columns) text += " holds";
-  if (p.ragged) text += " ragged";
-  if (p.column_tiles) text += " tiles";
-  if (p.tile_rows > 0) absl::StrAppend(&text, " of ", p.tile_rows);
-  if (p.reversed) text += " reversed";
-  if (p.atomic) text += " atomic";
-  if (p.l2_percent > 0)
-    absl::StrAppend(&text, " L2 ", p.l2_percent, GivenUpLast(implementation.skeleton) ? "" : " others first");
-  if (p.load_repeats > 1 || p.compute_repeats > 1)
-    absl::StrAppend(&text, " repeats ", p.load_repeats, ",", p.compute_repeats);
-  const KeptRows& kept = implementation.kept;
-  for (const auto& [rows, where] : {std::pair(kept.shared_rows, ""), std::pair(kept.register_rows, "r")})
-    if (rows > 0) absl::StrAppend(&text, " keeps ", rows, kept.filled ? "f" : "", where);
-  // Positions among the kernel's own nodes: the order that all of them are in.
-  std::vector<int> ids;
-  for (NodeId id : implementation.order) ids.push_back(id.value);
-  std::vector<int> sorted = ids;
-  std::sort(sorted.begin(), sorted.end());
-  if (ids != sorted) {
-    text += " order";
-    for (int id : ids)
-      absl::StrAppend(&text, " ", std::lower_bound(sorted.begin(), sorted.end(), id) - sorted.begin());
-  }
-  if (std::any_of(implementation.implementations.begin(), implementation.implementations.end(),
-                  [](int choice) { return choice > 0; }))
-    absl::StrAppend(&text, " [", absl::StrJoin(implementation.implementations, ","), "]");
-  for (const FusionImplementation& sweep : implementation.sweeps) {
-    absl::StrAppend(&text, " | ", sweep.order.size(), " of ", implementation.fusion.nodes.Size(), ": ",
-                    ParametersText(sweep));
-  }
-  return text;
-}
-
 }  // namespace
 
 KernelNames::KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {
@@ -138,7 +98,7 @@ KernelIdentity KernelNames::Of(const FusionImplementation& implementation) const
 }
 
 std::string VariantOf(const Graph& graph, const FusionImplementation& implementation) {
-  std::string text = ParametersText(implementation);
+  std::string text = implementation.skeleton->Variant(implementation);
   // What an earlier kernel writes is not loaded as constants are (LoweringContext::Pointer).
   for (size_t i = 0; i < implementation.loads.size(); ++i)
     if (!graph.value(implementation.loads[i]).is_input) absl::StrAppend(&text, " after ", i);

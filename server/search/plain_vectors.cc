@@ -6,12 +6,15 @@
 #include <string>
 #include <utility>
 
-#include "server/search/fusion_shape.h"
-#include "server/search/linearize.h"
-#include "server/search/member_order.h"
+#include "server/plan/l2_use.h"
+#include "server/skeletons/shared/fusion_shape.h"
+#include "server/skeletons/shared/linearize.h"
+#include "server/skeletons/shared/member_order.h"
 
 namespace fusion {
 namespace {
+
+constexpr L2Use kAnyL2Use = {.vectors = true};
 
 uint64_t Bit(int position) { return uint64_t{1} << position; }
 
@@ -56,7 +59,7 @@ PlainVectors::PlainVectors(const Graph& graph, const SizeValues& sizes, const Co
   }
   for (const Value& value : graph.values())
     values_.push_back({.vector = !value.type.is_scalar(),
-                       .in_l2 = KeptInL2(value, Skeleton::kVector),
+                       .in_l2 = kAnyL2Use.Keeps(value),
                        .bytes = static_cast<double>(value.type.Bytes(sizes))});
 }
 
@@ -160,7 +163,7 @@ bool PlainVectors::Implement(const NodeSet& nodes, std::vector<FusionImplementat
     std::string reason;
     for (FusionImplementation& implementation :
          ImplementFusion(graph_, nodes, sizes_, model_, options_, &reason)) {
-      choices.push_back({implementation.parameters, implementation.estimate});
+      choices.push_back({implementation.skeleton, implementation.parameters, implementation.estimate});
       out->push_back(std::move(implementation));
     }
     return true;
@@ -170,8 +173,7 @@ bool PlainVectors::Implement(const NodeSet& nodes, std::vector<FusionImplementat
     implementation.fusion.nodes = nodes;
     implementation.order.reserve(members_.size());
     for (int member : members_) implementation.order.push_back(NodeId{member});
-    implementation.implementations.assign(members_.size(), 0);
-    implementation.skeleton = Skeleton::kVector;
+    implementation.skeleton = choice.skeleton;
     implementation.parameters = choice.parameters;
     implementation.loads = loads_;
     implementation.stores = stores_;

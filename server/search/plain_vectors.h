@@ -3,6 +3,7 @@
 // sees of them. The results are those of ImplementFusion, to the last bit.
 #pragma once
 
+#include <any>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -37,11 +38,12 @@ class PlainVectors {
     double flops = 0, instructions = 0;
   };
   struct ValueFacts {
-    bool vector = false, in_l2 = false;  // in_l2: KeptInL2
+    bool vector = false, in_l2 = false;  // in_l2: what L2Use keeps of vectors
     double bytes = 0;
   };
   struct Choice {
-    SkeletonParameters parameters;
+    const Skeleton* skeleton;
+    std::any parameters;
     RunTimeEstimate estimate;
   };
   // All that choices depend on beside device, options and graph.

@@ -10,7 +10,7 @@
 #include "server/search/fusible_sets.h"
 #include "server/search/kernel_identity.h"
 #include "server/search/plain_vectors.h"
-#include "server/search/skeleton_rules.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {

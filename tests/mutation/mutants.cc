@@ -13,6 +13,7 @@
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/printer.h"
+#include "server/codegen/source.h"
 #include "tests/mutation/text_edits.h"
 
 namespace fusion::testing {

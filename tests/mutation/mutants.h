@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "server/codegen/fusion_code.h"
+#include "server/codegen/source.h"
+#include "server/lowering/fusion_code.h"
 
 namespace fusion::testing {
 

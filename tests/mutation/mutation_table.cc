@@ -29,6 +29,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "server/codegen/source.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/mutation/mutants.h"
 #include "tests/mutation/subjects.h"
 #include "tests/mutation/trial.h"
@@ -129,7 +131,7 @@ class Table {
       counts.by_example += of_example == ExampleFate::kCaught;
       counts.harmless += of_example == ExampleFate::kHarmless;
       counts.missed_by_example += of_example == ExampleFate::kMissed;
-      const std::string graph = trial.subject().implementation.Describe(*trial.subject().graph);
+      const std::string graph = Describe(*trial.subject().graph, trial.subject().implementation);
       const std::string sizes = absl::StrJoin(trial.subject().sizes, ",", absl::PairFormatter("="));
       static constexpr const char* kFates[] = {"not built", "caught", "same",
                                                "rounding",  "missed", "not judged"};
@@ -297,10 +299,10 @@ int Run(const Options& options) {
     std::cerr << absl::StrFormat(
                      "%4.0f s  %d of %d  %s  %s",
                      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), t + 1,
-                     trials.size(), subject.row, subject.implementation.Describe(*subject.graph))
+                     trials.size(), subject.row, Describe(*subject.graph, subject.implementation))
               << std::endl;
     if (!status.ok()) {
-      std::cout << "FAILED " << subject.row << " " << subject.implementation.Describe(*subject.graph) << ": "
+      std::cout << "FAILED " << subject.row << " " << Describe(*subject.graph, subject.implementation) << ": "
                 << status << "\n";
       failed = true;
       continue;

@@ -9,6 +9,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/kernel_options.h"
 
@@ -169,42 +171,40 @@ struct Row {
   const char* name;
   std::function<bool(const Implementation&)> has;
 };
-bool IsPanel(const Implementation& implementation) { return implementation.skeleton == Skeleton::kRowPanel; }
+bool IsPanel(const Implementation& implementation) { return implementation.skeleton == &RowPanelSkeleton(); }
 bool IsPlainPanel(const Implementation& implementation) {
-  const SkeletonParameters& p = implementation.parameters;
+  const AnyParameters p = ParametersOf(implementation);
   return IsPanel(implementation) && p.cluster_blocks == 1 && p.stages == 0 && !p.column_tiles;
 }
 const std::vector<Row>& TableRows() {
   static const auto* rows = new std::vector<Row>{
-      {"element", [](const Implementation& i) { return i.skeleton == Skeleton::kElement; }},
-      {"vector",
-       [](const Implementation& i) { return i.skeleton == Skeleton::kVector && i.parameters.chunks == 0; }},
-      {"block_vector",
-       [](const Implementation& i) { return i.skeleton == Skeleton::kVector && i.parameters.chunks > 0; }},
+      {"element", [](const Implementation& i) { return i.skeleton == &ElementSkeleton(); }},
+      {"vector", [](const Implementation& i) { return i.skeleton == &VectorSkeleton(); }},
+      {"block_vector", [](const Implementation& i) { return i.skeleton == &BlockVectorSkeleton(); }},
       {"row_panel block",
        [](const Implementation& i) {
-         return IsPlainPanel(i) && i.parameters.threads_per_row == i.parameters.threads;
+         return IsPlainPanel(i) && ParametersOf(i).threads_per_row == ParametersOf(i).threads;
        }},
       {"row_panel warp",
-       [](const Implementation& i) { return IsPlainPanel(i) && i.parameters.threads_per_row == 32; }},
+       [](const Implementation& i) { return IsPlainPanel(i) && ParametersOf(i).threads_per_row == 32; }},
       {"row_panel few lanes",
-       [](const Implementation& i) { return IsPlainPanel(i) && i.parameters.threads_per_row < 32; }},
+       [](const Implementation& i) { return IsPlainPanel(i) && ParametersOf(i).threads_per_row < 32; }},
       {"row_panel cluster",
-       [](const Implementation& i) { return IsPanel(i) && i.parameters.cluster_blocks > 1; }},
+       [](const Implementation& i) { return IsPanel(i) && ParametersOf(i).cluster_blocks > 1; }},
       {"row_panel stages",
        [](const Implementation& i) {
-         return IsPanel(i) && i.parameters.stages > 0 && i.parameters.cluster_blocks == 1;
+         return IsPanel(i) && ParametersOf(i).stages > 0 && ParametersOf(i).cluster_blocks == 1;
        }},
       {"row_panel column_tiles",
        [](const Implementation& i) {
-         return IsPanel(i) && i.parameters.column_tiles && i.parameters.tile_rows == 0;
+         return IsPanel(i) && ParametersOf(i).column_tiles && ParametersOf(i).tile_rows == 0;
        }},
       {"row_panel tile_rows",
-       [](const Implementation& i) { return IsPanel(i) && i.parameters.tile_rows > 0; }},
-      {"cooperative", [](const Implementation& i) { return i.skeleton == Skeleton::kCooperative; }},
+       [](const Implementation& i) { return IsPanel(i) && ParametersOf(i).tile_rows > 0; }},
+      {"cooperative", [](const Implementation& i) { return i.skeleton == &CooperativeSkeleton(); }},
       {"finish",  // the second kernel of any
        [](const Implementation& i) {
-         return i.skeleton == Skeleton::kVector || i.skeleton == Skeleton::kRowPanel;
+         return i.skeleton == &VectorSkeleton() || i.skeleton == &RowPanelSkeleton();
        }}};
   return *rows;
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/codegen/fusion_code.h"
 #include "server/graph/graph.h"
+#include "server/lowering/fusion_code.h"
 #include "server/plan/plan.h"
 
 namespace fusion::testing {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/codegen/source.h"
 
 namespace fusion::testing {
 namespace {

@@ -12,6 +12,7 @@
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/program.pb.h"
 #include "fusion/v1/worker.pb.h"
+#include "server/codegen/source.h"
 #include "tests/mutation/comparison.h"
 #include "tests/mutation/mutants.h"
 #include "tests/mutation/subjects.h"

@@ -83,7 +83,7 @@ void Dump(const Pass& pass, const std::string& path) {
            "arrier\tl"
            "aunch\tbytes\tflops\t"
            "occupancy\tregisters\tshared\t"
-        << absl::StrJoin(ResidualFeatureNames(), "\t") << "\n";
+        << absl::StrJoin(kResidualFeatureNames, "\t") << "\n";
   for (const ReplayedGraph& graph : pass.graphs)
     for (size_t i = 0; i < graph.candidates.size(); ++i)
       for (const ReplayedKernel* kernel : graph.candidates[i].kernels) {

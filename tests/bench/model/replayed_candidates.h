@@ -22,6 +22,7 @@
 #include "server/parse/parse.h"
 #include "server/search/kernel_identity.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 
 namespace fusion::replay {
@@ -72,7 +73,7 @@ class KernelsOfExample {
       all.keep = 1 << 30;
       for (FusionImplementation& implementation :
            ImplementFusion(*graph_, nodes, sizes_, model_, all, &reason)) {
-        const std::string name = implementation.Describe(*graph_);
+        const std::string name = Describe(*graph_, implementation);
         ReplayedKernel kernel;
         kernel.identity = names_.Of(implementation);
         kernel.seconds = implementation.estimate.total_seconds;

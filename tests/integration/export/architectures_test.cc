@@ -13,6 +13,8 @@
 #include "server/model/architecture.h"
 #include "server/optimize/plans.h"
 #include "server/search/implementation_choice.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/integration/export/examples.h"
 #include "worker/build/nvrtc_builder.h"
 
@@ -21,12 +23,13 @@ namespace {
 
 // Implementations whose kernels are made of other parts of the code generator and of the device runtime.
 std::string KindOf(const FusionImplementation& implementation) {
-  const SkeletonParameters& parameters = implementation.parameters;
+  const AnyParameters parameters = ParametersOf(implementation);
   std::string kind =
-      absl::StrCat(SkeletonName(implementation.skeleton), "/", static_cast<int>(parameters.load_path), "/",
+      absl::StrCat(implementation.skeleton->name(), "/", static_cast<int>(parameters.load_path), "/",
                    parameters.stages > 0, parameters.chunks > 0, parameters.blocks_per_multiprocessor > 0,
                    parameters.cluster_blocks > 1, parameters.l2_percent > 0);
-  for (const FusionImplementation& sweep : implementation.sweeps) absl::StrAppend(&kind, " ", KindOf(sweep));
+  for (const FusionImplementation& sweep : SweepsOf(implementation))
+    absl::StrAppend(&kind, " ", KindOf(sweep));
   return kind;
 }
 
@@ -64,7 +67,7 @@ TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
       ASSERT_TRUE(unit.ok()) << arch << unit.status();
       for (const KernelLaunch& launch : (*unit)->code.launches)
         EXPECT_LE(SharedBytes(launch.shared, submission->sizes), device.shared_bytes_per_block())
-            << arch << " " << implementation->Describe(*submission->graph);
+            << arch << " " << Describe(*submission->graph, *implementation);
     }
     ASSERT_FALSE(library.units().empty()) << arch;
     for (const auto& unit : library.units()) {

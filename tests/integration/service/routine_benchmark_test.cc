@@ -9,7 +9,7 @@
 #include "db/store/store.h"
 #include "library/catalog/catalog.h"
 #include "server/parse/parse.h"
-#include "server/search/routine_times.h"
+#include "server/skeletons/element/routine_times.h"
 #include "tests/integration/service/embedded_fixture.h"
 
 namespace fusion {

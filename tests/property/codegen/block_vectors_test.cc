@@ -9,6 +9,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -23,7 +25,8 @@ std::vector<FusionImplementation> InOneBlock(const Graph& graph, int64_t length)
   EXPECT_TRUE(space.ok()) << space.status();
   std::vector<FusionImplementation> chosen;
   for (const FusionImplementation& implementation : space->implementations)
-    if (implementation.fusion.nodes.Size() == graph.node_count() && StructureOf(implementation).in_one_block)
+    if (implementation.fusion.nodes.Size() == graph.node_count() &&
+        implementation.skeleton == &BlockVectorSkeleton())
       chosen.push_back(implementation);
   return chosen;
 }
@@ -39,12 +42,12 @@ void ExpectTheReference(const std::string& text) {
     for (const FusionImplementation& implementation : InOneBlock(graph, length)) {
       auto code = LowerFusion(graph, implementation, {.cuda = true});
       ASSERT_TRUE(code.ok()) << code.status();
-      ASSERT_EQ(code->launches.size(), 1u) << implementation.Describe(graph);
+      ASSERT_EQ(code->launches.size(), 1u) << Describe(graph, implementation);
       ASSERT_EQ(code->limits.size(), 1u);
-      EXPECT_GE(code->limits[0].limit, length) << implementation.Describe(graph);
-      chunks.insert(implementation.parameters.chunks);
+      EXPECT_GE(code->limits[0].limit, length) << Describe(graph, implementation);
+      chunks.insert(ParametersOf(implementation).chunks);
       codes.push_back(*std::move(code));
-      descriptions.push_back(implementation.Describe(graph));
+      descriptions.push_back(Describe(graph, implementation));
     }
   EXPECT_GE(chunks.size(), 3u);
   const auto compared = ComparedCodes::Compile(graph, {{"n", 1500}}, codes);

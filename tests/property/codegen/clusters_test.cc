@@ -12,6 +12,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -39,7 +41,7 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
   std::set<LoadPath> paths;
   std::set<bool> one_shot;
   for (const FusionImplementation& implementation : space->implementations) {
-    const SkeletonParameters& p = implementation.parameters;
+    const AnyParameters p = ParametersOf(implementation);
     if (implementation.fusion.nodes.Size() != graph.node_count() || p.cluster_blocks == 1) continue;
     if (!kinds
              .emplace(p.load_path, p.blocks_per_multiprocessor == 0, p.hold_columns, p.vector_width > 1,
@@ -49,12 +51,12 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
     paths.insert(p.load_path);
     one_shot.insert(p.blocks_per_multiprocessor == 0);
     auto code = LowerFusion(graph, implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     EXPECT_EQ(code->launches.front().kernel.cluster_blocks, 2);
     EXPECT_EQ(GridBlocks(code->launches.front().grid, {{"m", 3}, {"n", 16384}}, 132), 6)
-        << implementation.Describe(graph);
+        << Describe(graph, implementation);
     codes.push_back(*std::move(code));
-    descriptions.push_back(implementation.Describe(graph));
+    descriptions.push_back(Describe(graph, implementation));
   }
   EXPECT_EQ(paths.size(), 3u);
   EXPECT_EQ(one_shot.size(), GetParam().grid_results ? 1u : 2u);
@@ -110,23 +112,23 @@ TEST_P(LargeClustersTest, HoldRowsThatFewerBlocksCannotAndAgreeWithTheReference)
   std::vector<std::string> descriptions;
   std::set<std::tuple<LoadPath, bool, bool, bool>> kinds;
   for (const FusionImplementation& implementation : space->implementations) {
-    const SkeletonParameters& p = implementation.parameters;
+    const AnyParameters p = ParametersOf(implementation);
     if (implementation.fusion.nodes.Size() != graph.node_count() || p.cluster_blocks == 1) continue;
-    EXPECT_EQ(p.cluster_blocks, blocks) << implementation.Describe(graph);
+    EXPECT_EQ(p.cluster_blocks, blocks) << Describe(graph, implementation);
     if (!kinds.emplace(p.load_path, p.blocks_per_multiprocessor == 0, p.hold_columns, p.rows_per_step > 1)
              .second)
       continue;
     auto code = LowerFusion(graph, implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     const KernelLaunch& launch = code->launches.front();
     EXPECT_EQ(launch.kernel.cluster_blocks, blocks);
     EXPECT_EQ(GridBlocks(launch.grid, {{"m", 3}, {"n", columns}}, 132), 3 * blocks);
     // All at once where the grid is persistent: 120 blocks of such clusters fit on an H100.
     if (p.blocks_per_multiprocessor == 1) {
-      EXPECT_EQ(GridBlocks(launch.grid, generated, 132), 112) << implementation.Describe(graph);
+      EXPECT_EQ(GridBlocks(launch.grid, generated, 132), 112) << Describe(graph, implementation);
     }
     codes.push_back(*std::move(code));
-    descriptions.push_back(implementation.Describe(graph));
+    descriptions.push_back(Describe(graph, implementation));
   }
   EXPECT_GE(codes.size(), 2u);
   const auto compared = ComparedCodes::Compile(graph, generated, codes);
@@ -170,7 +172,7 @@ TEST(Clusters, OnlyWhereTheDeviceHasThemAndRowsAreLong) {
     auto space = SearchFusions(**graph, {{"m", 4096}, {"n", columns}}, CostModel(device), options);
     EXPECT_TRUE(space.ok()) << space.status();
     for (const FusionImplementation& implementation : space->implementations)
-      count += implementation.parameters.cluster_blocks > 1;
+      count += ParametersOf(implementation).cluster_blocks > 1;
     return count;
   };
   EXPECT_GT(clusters(DescribedCudaDevice("sm_90"), 16384), 0);

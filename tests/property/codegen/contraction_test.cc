@@ -14,6 +14,7 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 

@@ -14,6 +14,7 @@
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
+#include "server/skeletons/element/element.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/lists_of_elements.h"
 
@@ -111,12 +112,12 @@ TEST_P(LargeElementsTest, EveryImplementationAgreesWithTheReference) {
   std::vector<const FusionImplementation*> chosen;
   std::set<std::string> structures;
   for (const FusionImplementation& implementation : space->implementations) {
-    const SkeletonParameters& p = implementation.parameters;
+    const auto& p = implementation.As<ElementParameters>();
     // Tiles of the same structure are the same text with other numbers.
     if (structures
             .insert(absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/",
-                                 absl::StrJoin(implementation.implementations, ","), "/",
-                                 static_cast<int>(p.load_path), p.elements_per_block < p.threads))
+                                 absl::StrJoin(p.choices, ","), "/", static_cast<int>(p.load_path),
+                                 p.elements_per_block < p.threads))
             .second)
       chosen.push_back(&implementation);
   }

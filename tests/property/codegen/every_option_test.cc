@@ -22,6 +22,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 #include "tests/property/codegen/kernel_options.h"
@@ -177,7 +179,7 @@ class EveryOption : public ::testing::TestWithParam<OptionCase> {
         all.erase(std::remove_if(all.begin(), all.end(), std::not_fn(GetParam().wanted)), all.end());
       for (FusionImplementation& chosen : WithAllOptions(*graph_, all, &seen)) {
         auto code = LowerFusion(*graph_, chosen, {.cuda = cuda});
-        ASSERT_TRUE(code.ok()) << code.status() << chosen.Describe(*graph_);
+        ASSERT_TRUE(code.ok()) << code.status() << Describe(*graph_, chosen);
         codes_.push_back(*std::move(code));
         implementations_.push_back(std::move(chosen));
       }
@@ -227,7 +229,7 @@ class EveryOption : public ::testing::TestWithParam<OptionCase> {
       for (size_t p = 0; p < std::size(placements); ++p) {
         if (!every_placement && p != (c + large_) % std::size(placements)) continue;
         const std::string where =
-            absl::StrCat(implementation.Describe(*graph_), " at ", Text(spaced), ", placement ", p);
+            absl::StrCat(Describe(*graph_, implementation), " at ", Text(spaced), ", placement ", p);
         const KernelLaunch& launch = code.launches[0];
         if (NeedsAlignment(launch, spaced) &&
             ChosenKernel(launch, spaced, placements[p]) == LaunchedName(launch, false))
@@ -269,7 +271,7 @@ TEST_P(EveryOption, GivesWhatPlainLoopsGive) {
     ++large_;
   }
   for (size_t c = 0; c < codes_.size(); ++c)
-    EXPECT_GE(runs_[c], static_cast<int>(GetParam().sizes.size())) << implementations_[c].Describe(*graph_);
+    EXPECT_GE(runs_[c], static_cast<int>(GetParam().sizes.size())) << Describe(*graph_, implementations_[c]);
   // Kernels for aligned buffers ran with such, and others in their place with all others.
   if (std::any_of(codes_.begin(), codes_.end(),
                   [](const FusionCode& code) { return code.launches[0].whole.has_value(); })) {
@@ -356,10 +358,10 @@ const Options kHostMatrixOptions = {"row_panel map", "row_panel rows", "row_pane
                                     "row_panel maprowssums"};
 
 bool HasTilesOfRows(const FusionImplementation& implementation) {
-  return implementation.parameters.tile_rows > 0;
+  return ParametersOf(implementation).tile_rows > 0;
 }
 bool HasFewLanes(const FusionImplementation& implementation) {
-  const SkeletonParameters& p = implementation.parameters;
+  const AnyParameters p = ParametersOf(implementation);
   return p.threads_per_row > 0 && p.threads_per_row < 32;
 }
 

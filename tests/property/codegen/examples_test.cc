@@ -12,6 +12,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/folders.h"
 #include "tests/property/codegen/host_execution.h"
@@ -61,14 +63,15 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
   std::vector<const FusionImplementation*> chosen;
   std::map<std::string, int> seen;
   for (const FusionImplementation& implementation : space->implementations) {
-    const SkeletonParameters& p = implementation.parameters;
+    const AnyParameters p = ParametersOf(implementation);
     bool keeps = false;
-    for (const FusionImplementation& sweep : implementation.sweeps) keeps |= sweep.kept.any();
+    for (const FusionImplementation& sweep : SweepsOf(implementation))
+      keeps |= ParametersOf(sweep).kept.any();
     const std::string structure = absl::StrCat(
-        absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", SkeletonName(implementation.skeleton),
+        absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/", implementation.skeleton->name(),
         p.vector_width > 1, p.chunks > 0, p.stages > 0, p.threads_per_row == p.threads, p.hold_columns,
         p.unroll > 1, static_cast<int>(p.load_path), p.blocks_per_multiprocessor == 0, p.rows_per_step > 1,
-        keeps, p.atomic, p.l2_percent > 0, absl::StrJoin(implementation.implementations, ""));
+        keeps, p.atomic, p.l2_percent > 0, absl::StrJoin(ParametersOf(implementation).choices, ""));
     if (seen[structure]++ == 0) chosen.push_back(&implementation);
   }
   // The largest fusions and an even choice of the others: graphs of many small operations have thousands.
@@ -83,7 +86,7 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
   std::vector<FusionCode> codes;
   for (const FusionImplementation* implementation : chosen) {
     auto code = LowerFusion(*graph, *implementation, {.cuda = cuda});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation->Describe(*graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(*graph, *implementation);
     codes.push_back(*std::move(code));
   }
   const auto compared = ComparedCodes::Compile(*graph, generated, codes);
@@ -116,10 +119,10 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
       Values values = expected;
       auto run = RunOnHost(*graph, sizes, (*compared)->module(), {&codes[i]}, 3, false, implementation.loads,
                            implementation.stores, &values);
-      ASSERT_TRUE(run.ok()) << run << " " << implementation.Describe(*graph);
+      ASSERT_TRUE(run.ok()) << run << " " << Describe(*graph, implementation);
       for (ValueId id : implementation.stores) {
         const double error = RelativeError(values[id.value], expected[id.value]);
-        EXPECT_LE(error, 2e-4) << name << " " << implementation.Describe(*graph) << ": "
+        EXPECT_LE(error, 2e-4) << name << " " << Describe(*graph, implementation) << ": "
                                << graph->value(id).name << " at "
                                << absl::StrJoin(sizes, ",", absl::PairFormatter("="));
         ++checked;

@@ -15,6 +15,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -49,11 +51,13 @@ std::shared_ptr<const Graph> Parsed(const std::string& example) {
   return graph.ok() ? *graph : nullptr;
 }
 
-bool HasTiles(const FusionImplementation& implementation) { return implementation.parameters.tile_rows > 0; }
+bool HasTiles(const FusionImplementation& implementation) {
+  return ParametersOf(implementation).tile_rows > 0;
+}
 
 bool HasSmallGroups(const FusionImplementation& implementation) {
-  const int lanes = implementation.parameters.threads_per_row;
-  return implementation.skeleton == Skeleton::kRowPanel && lanes > 0 && lanes < 32;
+  const int lanes = ParametersOf(implementation).threads_per_row;
+  return implementation.skeleton == &RowPanelSkeleton() && lanes > 0 && lanes < 32;
 }
 
 // Of each fusion some that differ, no more than can be compiled soon.
@@ -68,7 +72,7 @@ std::vector<FusionImplementation> Chosen(const Graph& graph, int64_t m, int64_t 
   std::vector<FusionImplementation> chosen;
   if (!space.ok()) return chosen;
   for (const FusionImplementation& implementation : space->implementations) {
-    const SkeletonParameters& p = implementation.parameters;
+    const AnyParameters p = ParametersOf(implementation);
     if (!wanted(implementation)) continue;
     const std::string nodes = absl::StrJoin(implementation.fusion.nodes.Members(), ",");
     const std::string kind = absl::StrCat(nodes, "/", p.vector_width, " ", p.rows_per_step > 1, " ",
@@ -98,7 +102,7 @@ void ExpectReferenceResults(const Graph& graph, bool (*wanted)(const FusionImple
   std::vector<FusionCode> codes;
   for (const FusionImplementation& implementation : implementations) {
     auto code = LowerFusion(graph, implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     EXPECT_TRUE(code->limits.empty() || !HasTiles(implementation));
     codes.push_back(*std::move(code));
   }
@@ -124,10 +128,10 @@ void ExpectReferenceResults(const Graph& graph, bool (*wanted)(const FusionImple
       Values values = expected;
       auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[i]}, 132, false, implementation.loads,
                            implementation.stores, &values);
-      ASSERT_TRUE(run.ok()) << run << " " << implementation.Describe(graph);
+      ASSERT_TRUE(run.ok()) << run << " " << Describe(graph, implementation);
       for (ValueId id : implementation.stores)
         EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-4)
-            << implementation.Describe(graph) << ": " << graph.value(id).name << " at " << m << " x " << n;
+            << Describe(graph, implementation) << ": " << graph.value(id).name << " at " << m << " x " << n;
     }
   }
   for (int count : runs) EXPECT_GE(count, 4);

@@ -17,9 +17,11 @@
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/printer.h"
 #include "server/codegen/program.h"
+#include "server/codegen/source.h"
 #include "server/codegen/verification.h"
 #include "server/model/cost_model.h"
 #include "server/search/implementation_choice.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion::testing {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "fusion/v1/program.pb.h"
-#include "server/codegen/fusion_code.h"
 #include "server/graph/graph.h"
+#include "server/lowering/fusion_code.h"
 
 namespace fusion::testing {
 

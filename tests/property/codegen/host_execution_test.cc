@@ -12,6 +12,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 
 namespace fusion::testing {
@@ -43,7 +45,8 @@ std::string RunWith(int entries_off, const std::string& what, const std::string&
   auto space = SearchFusions(graph, {{"n", 1 << 20}}, CostModel(DescribedDevice(v1::CUDA)), {});
   if (!space.ok()) return space.status().ToString();
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.skeleton != Skeleton::kVector || implementation.parameters.vector_width != 4) continue;
+    if (implementation.skeleton != &VectorSkeleton() || ParametersOf(implementation).vector_width != 4)
+      continue;
     auto code = LowerFusion(graph, implementation, {.cuda = true});
     if (!code.ok()) return code.status().ToString();
     if (!what.empty()) Replace(what, by, &code->launches[0].kernel.sections[0].body);

@@ -11,6 +11,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -55,15 +57,15 @@ void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> cat
   std::map<std::pair<bool, bool>, std::map<bool, int>>
       seen;  // in shared memory, in registers; atomic; two of each kind
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.fusion.nodes.Size() != graph.node_count() || implementation.sweeps.size() != sweeps)
+    if (implementation.fusion.nodes.Size() != graph.node_count() || SweepsOf(implementation).size() != sweeps)
       continue;
-    const KeptRows& kept = implementation.sweeps.back().kept;
+    const KeptRows kept = ParametersOf(SweepsOf(implementation).back()).kept;
     const std::pair storage(kept.shared_rows > 0, kept.register_rows > 0);
-    if (!kept.any() || ++seen[storage][implementation.parameters.atomic] > 2) continue;
+    if (!kept.any() || ++seen[storage][ParametersOf(implementation).atomic] > 2) continue;
     auto code = LowerFusion(graph, implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     codes.push_back(*std::move(code));
-    descriptions.push_back(implementation.Describe(graph));
+    descriptions.push_back(Describe(graph, implementation));
   }
   EXPECT_EQ(seen.size(), storages);
   for (const auto& [storage, kinds] : seen) EXPECT_EQ(kinds.size(), 2u) << storage.first << storage.second;

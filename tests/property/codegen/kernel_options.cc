@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "tests/any_parameters.h"
 
 namespace fusion::testing {
 namespace {
@@ -11,15 +12,15 @@ std::string KindOf(const Graph& graph, const FusionImplementation& implementatio
   bool maps = false, rows = false, reductions = false;
   for (size_t i = 0; i < implementation.order.size(); ++i) {
     const Node& node = graph.node(implementation.order[i]);
-    const bool to_rows = implementation.skeleton == Skeleton::kRowPanel && node.dimensions.size() == 2 &&
+    const bool to_rows = implementation.skeleton == &RowPanelSkeleton() && node.dimensions.size() == 2 &&
                          !node.result_map.empty() &&
-                         implementation.row_panel.roles[i][node.result_map[0]] == 0;
+                         ParametersOf(implementation).roles.roles[i][node.result_map[0]] == 0;
     (!node.is_reduction() ? maps : to_rows ? rows : reductions) = true;
   }
   return absl::StrCat(maps ? "map" : "", rows ? "rows" : "", reductions ? "sums" : "");
 }
 
-std::string PathOf(const SkeletonParameters& p) {
+std::string PathOf(const AnyParameters& p) {
   switch (p.load_path) {
     case LoadPath::kDirect:
       return "direct";
@@ -33,7 +34,7 @@ std::string PathOf(const SkeletonParameters& p) {
   return "";
 }
 
-std::string LanesOf(const SkeletonParameters& p) {
+std::string LanesOf(const AnyParameters& p) {
   if (p.cluster_blocks > 1) return "cluster";
   if (p.threads_per_row == p.threads) return "block";
   return p.threads_per_row == 32 ? "warp" : p.threads_per_row < 32 ? "few lanes" : "part of a block";
@@ -41,12 +42,12 @@ std::string LanesOf(const SkeletonParameters& p) {
 
 void AddOf(const Graph& graph, const FusionImplementation& implementation, const std::string& prefix,
            std::set<std::string>* labels) {
-  const SkeletonParameters& p = implementation.parameters;
+  const AnyParameters p = ParametersOf(implementation);
   const auto add = [&](bool has, const std::string& option) {
-    if (has) labels->insert(absl::StrCat(prefix, SkeletonName(implementation.skeleton), " ", option));
+    if (has) labels->insert(absl::StrCat(prefix, implementation.skeleton->name(), " ", option));
   };
-  const bool panel = implementation.skeleton == Skeleton::kRowPanel,
-             element = implementation.skeleton == Skeleton::kElement;
+  const bool panel = implementation.skeleton == &RowPanelSkeleton(),
+             element = implementation.skeleton == &ElementSkeleton();
   const std::string kind = KindOf(graph, implementation), path = PathOf(p);
   add(!element, kind);
   add(!element, absl::StrCat(kind, p.vector_width > 1 ? " vectors" : " entries"));
@@ -56,8 +57,8 @@ void AddOf(const Graph& graph, const FusionImplementation& implementation, const
   add(p.chunks > 0 && !panel, "in one block");
   add(p.reversed, "reversed");
   add(p.l2_percent > 0, "in L2");
-  add(implementation.kept.shared_rows > 0, "keeps in shared memory");
-  add(implementation.kept.register_rows > 0, "keeps in registers");
+  add(ParametersOf(implementation).kept.shared_rows > 0, "keeps in shared memory");
+  add(ParametersOf(implementation).kept.register_rows > 0, "keeps in registers");
   if (panel) {
     const std::string lanes = LanesOf(p);
     add(true, absl::StrCat(path, " ", lanes));
@@ -71,9 +72,10 @@ void AddOf(const Graph& graph, const FusionImplementation& implementation, const
     for (size_t i = 0; i < implementation.order.size(); ++i) {
       const Node& node = graph.node(implementation.order[i]);
       add(true,
-          absl::StrCat(path, " ", node.overload->implementations[implementation.implementations[i]].routine));
+          absl::StrCat(path, " ",
+                       node.overload->implementations[ParametersOf(implementation).choices[i]].routine));
     }
-    for (const PlacedValue& placed : implementation.placement)
+    for (const PlacedValue& placed : ParametersOf(implementation).placement)
       add(true, placed.storage == StorageClass::kRegisters ? "in registers"
                 : placed.storage == StorageClass::kShared  ? "in shared memory"
                                                            : "in place");
@@ -85,14 +87,14 @@ void AddOf(const Graph& graph, const FusionImplementation& implementation, const
 
 std::set<std::string> OptionLabels(const Graph& graph, const FusionImplementation& implementation) {
   std::set<std::string> labels;
-  if (implementation.skeleton != Skeleton::kCooperative) {
+  if (implementation.skeleton != &CooperativeSkeleton()) {
     AddOf(graph, implementation, "", &labels);
     return labels;
   }
-  for (const FusionImplementation& sweep : implementation.sweeps)
+  for (const FusionImplementation& sweep : SweepsOf(implementation))
     AddOf(graph, sweep, "cooperative: ", &labels);
-  labels.insert(implementation.parameters.atomic ? "cooperative atomic" : "cooperative in order");
-  labels.insert(absl::StrCat("cooperative of ", implementation.sweeps.size()));
+  labels.insert(ParametersOf(implementation).atomic ? "cooperative atomic" : "cooperative in order");
+  labels.insert(absl::StrCat("cooperative of ", SweepsOf(implementation).size()));
   return labels;
 }
 

@@ -14,6 +14,8 @@
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -94,17 +96,17 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
   std::set<LoadPath> seen_paths;
   for (const FusionImplementation& implementation : space->implementations) {
     if (implementation.fusion.nodes.Size() != graph.node_count()) continue;
-    const SkeletonParameters& p = implementation.parameters;
-    const Structure s = StructureOf(implementation);
+    const AnyParameters p = ParametersOf(implementation);
+    const testing::StructureTraits s = testing::TraitsOf(implementation);
     const std::string structure =
         absl::StrCat(static_cast<int>(s.load_path), s.one_shot, s.reads_again, s.in_batches, s.keeps_rows,
                      s.atomic, p.vector_width > 1, p.threads_per_row == p.threads, p.rows_per_step > 1);
     if (!structures.insert(structure).second) continue;
     seen_paths.insert(p.load_path);
     auto code = LowerFusion(graph, implementation, {.cuda = target == v1::CUDA});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     codes.push_back(*std::move(code));
-    descriptions.push_back(implementation.Describe(graph));
+    descriptions.push_back(Describe(graph, implementation));
   }
   ASSERT_FALSE(codes.empty());
   for (LoadPath path : paths) EXPECT_TRUE(seen_paths.count(path)) << static_cast<int>(path);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/plan/plan.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/property/codegen/host_execution.h"
 
 namespace fusion::testing {
@@ -17,7 +18,7 @@ inline void ExpectListsAgree(const Graph& graph, const std::vector<const FusionI
   std::vector<FusionCode> codes;
   for (const FusionImplementation* implementation : chosen) {
     auto code = LowerFusion(graph, *implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation->Describe(graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, *implementation);
     codes.push_back(*std::move(code));
   }
   ASSERT_FALSE(codes.empty());
@@ -35,10 +36,10 @@ inline void ExpectListsAgree(const Graph& graph, const std::vector<const FusionI
       Values values = expected;
       const auto run = RunOnHost(graph, sizes, (*compared)->module(), {&codes[i]}, 3, false, chosen[i]->loads,
                                  chosen[i]->stores, &values);
-      ASSERT_TRUE(run.ok()) << run << " " << chosen[i]->Describe(graph);
+      ASSERT_TRUE(run.ok()) << run << " " << Describe(graph, *chosen[i]);
       for (ValueId id : chosen[i]->stores)
         EXPECT_LE(RelativeError(values[id.value], expected[id.value]), 2e-5)
-            << chosen[i]->Describe(graph) << " of " << elements;
+            << Describe(graph, *chosen[i]) << " of " << elements;
     }
   }
 }

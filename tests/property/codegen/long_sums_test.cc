@@ -15,6 +15,7 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 #include "tests/property/codegen/kernel_options.h"
@@ -102,7 +103,7 @@ TEST_P(LongSums, KeepTheDigitsOfF32) {
     ASSERT_TRUE(space.ok()) << space.status();
     for (FusionImplementation& chosen : WithAllOptions(graph, space->implementations, &seen)) {
       auto code = LowerFusion(graph, chosen, {.cuda = cuda});
-      ASSERT_TRUE(code.ok()) << code.status() << chosen.Describe(graph);
+      ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, chosen);
       codes.push_back(*std::move(code));
       implementations.push_back(std::move(chosen));
     }
@@ -149,7 +150,7 @@ TEST_P(LongSums, KeepTheDigitsOfF32) {
         for (ValueId id : implementation.stores)
           EXPECT_LE(RelativeError(values[id.value], expected.at(graph.value(id).name)), kBound)
               << graph.value(id).name << (equal ? " of equal entries by " : " of random entries by ")
-              << implementation.Describe(graph) << " at "
+              << Describe(graph, implementation) << " at "
               << absl::StrJoin(sizes, ",", absl::PairFormatter("="));
       }
     }

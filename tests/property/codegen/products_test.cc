@@ -16,6 +16,8 @@
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/property/codegen/lists_of_elements.h"
 
 namespace fusion::testing {
@@ -51,10 +53,10 @@ TEST_P(ProductsTest, EveryImplementationAgreesWithTheReference) {
   std::vector<const FusionImplementation*> chosen;
   std::set<std::string> structures;
   for (const FusionImplementation& implementation : space->implementations) {
-    const SkeletonParameters& p = implementation.parameters;
+    const AnyParameters p = ParametersOf(implementation);
     if (structures
             .insert(absl::StrCat(absl::StrJoin(implementation.fusion.nodes.Members(), ","), "/",
-                                 absl::StrJoin(implementation.implementations, ","), "/",
+                                 absl::StrJoin(ParametersOf(implementation).choices, ","), "/",
                                  static_cast<int>(p.load_path), p.blocks_per_multiprocessor == 0,
                                  p.elements_per_block == 1))
             .second)
@@ -64,7 +66,7 @@ TEST_P(ProductsTest, EveryImplementationAgreesWithTheReference) {
     EXPECT_TRUE(std::any_of(chosen.begin(), chosen.end(),
                             [&](const FusionImplementation* implementation) {
                               return ReadsInPlace(*implementation) &&
-                                     absl::StrContains(implementation->Describe(graph), routine);
+                                     absl::StrContains(Describe(graph, *implementation), routine);
                             }))
         << routine << " in place is missing";
   ExpectListsAgree(graph, chosen, {0, 1, 31});

@@ -9,9 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/codegen/kernel_versions.h"
+#include "server/codegen/source.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -50,7 +53,7 @@ TEST(RaggedRows, ResultsAreThoseOfTheReference) {
     std::vector<int64_t> filled;
     std::set<std::string> kinds;
     for (const FusionImplementation& implementation : space->implementations) {
-      const SkeletonParameters& p = implementation.parameters;
+      const AnyParameters p = ParametersOf(implementation);
       if (!p.ragged || implementation.fusion.nodes.Size() != graph.node_count()) continue;
       EXPECT_GT(p.chunks, 1);
       // Of each kind one, and no more than can be compiled soon.
@@ -60,14 +63,14 @@ TEST(RaggedRows, ResultsAreThoseOfTheReference) {
                .second)
         continue;
       auto code = LowerFusion(graph, implementation, {.cuda = true});
-      ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+      ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
       filled.push_back(int64_t{p.chunks - 1} * p.threads_per_row * p.vector_width);
       ASSERT_EQ(code->limits.size(), 1u);
       EXPECT_LE(filled.back(), planned);
       EXPECT_LT(planned, code->limits[0].limit);
       EXPECT_TRUE(absl::StrContains(PrintSource(*code, Language::kCuda, false),
                                     absl::StrCat("n_n >= ", filled.back())))
-          << implementation.Describe(graph);
+          << Describe(graph, implementation);
       codes.push_back(*std::move(code));
     }
     ASSERT_GE(codes.size(), 4u) << planned;
@@ -106,9 +109,9 @@ TEST(RaggedRows, RowsThatFillAllChunksKeepTheirCode) {
   ASSERT_TRUE(space.ok()) << space.status();
   int chunked = 0;
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.parameters.chunks == 0) continue;
+    if (ParametersOf(implementation).chunks == 0) continue;
     ++chunked;
-    EXPECT_FALSE(implementation.parameters.ragged) << implementation.Describe(**parsed);
+    EXPECT_FALSE(ParametersOf(implementation).ragged) << Describe(**parsed, implementation);
   }
   EXPECT_GT(chunked, 0);
 }

@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "server/codegen/source.h"
 #include "server/parse/parse.h"
-#include "server/search/routine_times.h"
+#include "server/skeletons/element/routine_times.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -28,7 +31,7 @@ void CheckSourceOf(const RoutineSource& source, bool cuda) {
     for (int repeats : {1, 3, 2500}) {
       const bool again = repeats > 1;
       FusionImplementation implementation = kernel.implementation;
-      SkeletonParameters& parameters = implementation.parameters;
+      auto& parameters = implementation.As<ElementParameters>();
       if (again) (source.transfers ? parameters.load_repeats : parameters.compute_repeats) = repeats;
       auto code = LowerFusion(graph, implementation, {.cuda = cuda});
       ASSERT_TRUE(code.ok()) << code.status();

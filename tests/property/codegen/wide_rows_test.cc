@@ -9,6 +9,8 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
 
@@ -41,27 +43,28 @@ TEST(WideRows, ColumnReductionsAreThoseOfAPlainSum) {
   // that the other is not kept, and all parts of the columns in turn.
   std::vector<FusionImplementation> implementations;
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.fusion.nodes.Size() != graph.node_count() || implementation.parameters.tile_rows == 0)
+    if (implementation.fusion.nodes.Size() != graph.node_count() ||
+        testing::ParametersOf(implementation).tile_rows == 0)
       continue;
     implementations.push_back(implementation);
     FusionImplementation in_turn = implementation;
-    in_turn.parameters.tile_rows = 0;
-    in_turn.parameters.rows_per_step = in_turn.parameters.resident_blocks =
-        in_turn.parameters.blocks_per_multiprocessor = 1;
+    auto& parameters = in_turn.As<RowPanelParameters>();
+    parameters.tile_rows = 0;
+    parameters.rows_per_step = parameters.resident_blocks = parameters.blocks_per_multiprocessor = 1;
     implementations.push_back(in_turn);
   }
   ASSERT_GE(implementations.size(), 16u);
   std::vector<FusionCode> codes;
   for (const FusionImplementation& implementation : implementations) {
     auto code = LowerFusion(graph, implementation, {.cuda = true});
-    ASSERT_TRUE(code.ok()) << code.status() << implementation.Describe(graph);
+    ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     EXPECT_TRUE(code->limits.empty());
     codes.push_back(*std::move(code));
   }
   // The reference of gemtv at this width, whose accumulators do not fit shared memory either.
   const CostModel device(DescribedDevice(v1::CUDA));
   const FusionImplementation reference = ReferenceImplementation(graph, graph.nodes()[1].id, wide, device);
-  EXPECT_TRUE(reference.parameters.column_tiles);
+  EXPECT_TRUE(reference.As<RowPanelParameters>().column_tiles);
 
   std::vector<const FusionCode*> all;
   for (const FusionCode& code : codes) all.push_back(&code);

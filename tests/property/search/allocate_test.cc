@@ -1,5 +1,5 @@
 // Exact allocation agrees with trying every offset; greedy >= exact >= lower bound; nothing overlaps.
-#include "server/search/allocate.h"
+#include "server/skeletons/element/allocate.h"
 
 #include <gtest/gtest.h>
 

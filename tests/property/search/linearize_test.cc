@@ -1,5 +1,5 @@
 // The branch and bound agrees with trying every order.
-#include "server/search/linearize.h"
+#include "server/skeletons/shared/linearize.h"
 
 #include <gtest/gtest.h>
 

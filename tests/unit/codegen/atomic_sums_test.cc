@@ -11,6 +11,8 @@
 #include "server/codegen/program.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 
 namespace fusion {
 namespace {
@@ -99,8 +101,8 @@ void ExpectEntriesOnce(const std::string& type, const std::string& column_sum, b
   bool seen[2] = {};
   for (const FusionImplementation& implementation :
        ImplementFusion(**graph, both, sizes, model, {.keep = 1000}, &reason)) {
-    const bool atomic = implementation.parameters.atomic;
-    if (implementation.skeleton != Skeleton::kCooperative || seen[atomic]) continue;
+    const bool atomic = testing::ParametersOf(implementation).atomic;
+    if (implementation.skeleton != &CooperativeSkeleton() || seen[atomic]) continue;
     seen[atomic] = true;
     auto code = LowerFusion(**graph, implementation, {.cuda = true});
     ASSERT_TRUE(code.ok()) << code.status();

@@ -6,6 +6,7 @@
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -33,9 +34,9 @@ TEST_F(CodeLibraryTest, TheSameCodeInAnotherGridIsAnotherUnitWithTheSameBuild) {
   CodeLibrary library(*graph_, sizes_, device_);
   int pairs = 0;
   for (FusionImplementation one_shot : space_.implementations) {
-    if (one_shot.parameters.blocks_per_multiprocessor != 0) continue;
+    if (one_shot.As<ElementParameters>().blocks_per_multiprocessor != 0) continue;
     FusionImplementation persistent = one_shot;
-    persistent.parameters.blocks_per_multiprocessor = 1;
+    persistent.As<ElementParameters>().blocks_per_multiprocessor = 1;
     auto first = library.Add(one_shot, false), second = library.Add(persistent, false),
          again = library.Add(one_shot, false);
     ASSERT_TRUE(first.ok() && second.ok() && again.ok());
@@ -46,7 +47,7 @@ TEST_F(CodeLibraryTest, TheSameCodeInAnotherGridIsAnotherUnitWithTheSameBuild) {
     EXPECT_NE((*first)->key, (*second)->key);
     // Each runs in its own grid.
     const int processors = device_.multiprocessors();
-    const int64_t tiles = sizes_.at("elements") / one_shot.parameters.elements_per_block;
+    const int64_t tiles = sizes_.at("elements") / one_shot.As<ElementParameters>().elements_per_block;
     EXPECT_EQ(GridBlocks((*first)->code.launches[0].grid, sizes_, processors), tiles);
     EXPECT_EQ(GridBlocks((*second)->code.launches[0].grid, sizes_, processors), processors);
   }

@@ -9,9 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/exported_launch.h"
 #include "server/codegen/program.h"
+#include "server/codegen/source.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 
 namespace fusion {
 namespace {
@@ -53,8 +56,8 @@ class KernelVersions : public ::testing::Test {
     return {};
   }
   static bool FillsRows(const FusionImplementation& implementation) {
-    const SkeletonParameters& p = implementation.parameters;
-    return implementation.skeleton == Skeleton::kRowPanel && !p.ragged && !p.column_tiles && p.chunks > 0 &&
+    const testing::AnyParameters p = testing::ParametersOf(implementation);
+    return implementation.skeleton == &RowPanelSkeleton() && !p.ragged && !p.column_tiles && p.chunks > 0 &&
            p.vector_width == 4 && int64_t{p.chunks} * p.threads_per_row * p.vector_width == 4096;
   }
   std::string SourceAt(const FusionCode& code, int64_t n) {
@@ -107,8 +110,9 @@ TEST_F(KernelVersions, ExportedCodeChoosesBySizesAndAddresses) {
 // Of the tiles of a ragged row all but the last are whole.
 TEST_F(KernelVersions, TilesDoWithoutGuardsAtOtherSizesToo) {
   Parse("y = gemtv(1.0, A, t); return y;");
-  const FusionCode code = Find(
-      [](const FusionImplementation& implementation) { return implementation.parameters.tile_rows > 0; });
+  const FusionCode code = Find([](const FusionImplementation& implementation) {
+    return testing::ParametersOf(implementation).tile_rows > 0;
+  });
   ASSERT_FALSE(code.launches.empty());
   const KernelLaunch& launch = code.launches[0];
   ASSERT_TRUE(launch.whole.has_value());
@@ -125,8 +129,8 @@ TEST_F(KernelVersions, TilesDoWithoutGuardsAtOtherSizesToo) {
 // One kernel with several such sections is chosen by all of their conditions.
 TEST_F(KernelVersions, SectionsThatAskForTheSameAreChosenTogether) {
   const FusionCode code = Find([](const FusionImplementation& implementation) {
-    return implementation.skeleton == Skeleton::kCooperative &&
-           std::all_of(implementation.sweeps.begin(), implementation.sweeps.end(),
+    return implementation.skeleton == &CooperativeSkeleton() &&
+           std::all_of(testing::SweepsOf(implementation).begin(), testing::SweepsOf(implementation).end(),
                        [](const FusionImplementation& sweep) { return FillsRows(sweep); });
   });
   ASSERT_EQ(code.launches.size(), 1u);

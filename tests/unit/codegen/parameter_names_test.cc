@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "server/codegen/exported_launch.h"
-#include "server/codegen/fusion_code.h"
+#include "server/codegen/source.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 
 namespace fusion {

@@ -13,6 +13,7 @@
 #include "server/codegen/verification.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
+#include "server/skeletons/skeletons.h"
 
 namespace fusion {
 namespace {

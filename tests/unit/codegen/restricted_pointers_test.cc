@@ -6,10 +6,10 @@
 #include <set>
 #include <string>
 
-#include "server/codegen/fusion_code.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -34,12 +34,12 @@ TEST(RestrictedPointers, AreInputsOfTheGraphOrWrittenByTheKernel) {
           seen.insert(argument.kind);
           const bool restricted = argument.c_type.find("FUSION_RESTRICT") != std::string::npos;
           if (argument.kind == KernelArgument::Kind::kWorkspace) {
-            EXPECT_FALSE(restricted) << implementation.Describe(graph);
+            EXPECT_FALSE(restricted) << Describe(graph, implementation);
           }
           if (argument.kind != KernelArgument::Kind::kPointer || argument.is_output) continue;
           seen_computed |= !graph.value(argument.value).is_input;
           EXPECT_EQ(restricted, graph.value(argument.value).is_input)
-              << argument.name << " of " << implementation.Describe(graph);
+              << argument.name << " of " << Describe(graph, implementation);
         }
     }
   }

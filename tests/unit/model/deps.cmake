@@ -1,1 +1,1 @@
-set(COMPILED_TOGETHER 3)
+set(DEPS fusion_skeletons)

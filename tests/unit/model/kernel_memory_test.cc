@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "server/model/cost_model.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 
 namespace fusion {
 namespace {
@@ -201,13 +203,14 @@ TEST(LearnFromCover, TimesThatAreNoneTeachNothing) {
 
 TEST(CostModel, AMeasuredKernelTakesItsTime) {
   FusionImplementation kernel;
-  kernel.skeleton = Skeleton::kRowPanel;
+  kernel.skeleton = &RowPanelSkeleton();
+  kernel.parameters = RowPanelParameters();
   kernel.estimate.memory_seconds = kernel.estimate.total_seconds = 1e-3;
   const CostModel model(DescribedDevice(v1::CUDA));
   // Also where the device's figures have changed since, and with them the prediction.
   RememberedKernel remembered = Kernel("a", 2, FeaturesOf(kernel));
   remembered.predicted_seconds = 3e-3;
-  model.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", &kernel);
+  model.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", FeaturesOf(kernel), &kernel.estimate);
   EXPECT_DOUBLE_EQ(kernel.estimate.total_seconds, 2e-3);
   EXPECT_NEAR(kernel.estimate.total_seconds / kernel.estimate.correction, 1e-3, 1e-9);
   EXPECT_TRUE(kernel.estimate.measured);
@@ -218,19 +221,21 @@ TEST(CostModel, NoPredictionIsBelowTheFloorOfItsBytes) {
   device.set_copy_bytes_per_second(1e12);
   device.set_l2_bytes(50'000'000);
   FusionImplementation kernel;
-  kernel.skeleton = Skeleton::kRowPanel;
+  kernel.skeleton = &RowPanelSkeleton();
+  kernel.parameters = RowPanelParameters();
   kernel.estimate.memory_seconds = kernel.estimate.total_seconds = 1e-3;
   kernel.estimate.floor_bytes = 8e8;  // 0.8 ms
   const CostModel cold(device), warm(device, 1e9);
   RememberedKernel remembered = Kernel("a", 1e-3, FeaturesOf(kernel));
   FusionImplementation measured = kernel, relative = kernel, back_to_back = kernel;
-  cold.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", &measured);
+  cold.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", FeaturesOf(measured), &measured.estimate);
   EXPECT_DOUBLE_EQ(measured.estimate.total_seconds, 0.8e-3);
   EXPECT_DOUBLE_EQ(measured.estimate.correction, 0.8);
-  cold.Correct(FamilyTimes({remembered}, kSizes, Residual()), "b", &relative);
+  cold.Correct(FamilyTimes({remembered}, kSizes, Residual()), "b", FeaturesOf(relative), &relative.estimate);
   EXPECT_DOUBLE_EQ(relative.estimate.total_seconds, 0.8e-3);
   // Warm, a part may come from the cache, and copies that spread may have been faster.
-  warm.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", &back_to_back);
+  warm.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", FeaturesOf(back_to_back),
+               &back_to_back.estimate);
   EXPECT_LT(back_to_back.estimate.total_seconds, 0.8e-3);
   EXPECT_GT(back_to_back.estimate.total_seconds, 0.4e-3);
   device.set_copy_spread(1);

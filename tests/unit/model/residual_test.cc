@@ -7,6 +7,8 @@
 #include <random>
 
 #include "server/model/cost_model.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 
 namespace fusion {
 namespace {
@@ -15,8 +17,8 @@ using ::testing::HasSubstr;
 
 FusionImplementation Kernel(LoadPath path, double seconds = 1e-3) {
   FusionImplementation kernel;
-  kernel.skeleton = Skeleton::kRowPanel;
-  kernel.parameters = {
+  kernel.skeleton = &RowPanelSkeleton();
+  kernel.parameters = RowPanelParameters{
       .threads = 256, .vector_width = 4, .chunks = 4, .threads_per_row = 256, .load_path = path};
   kernel.estimate.memory_seconds = kernel.estimate.total_seconds = seconds;
   return kernel;
@@ -32,8 +34,8 @@ ResidualObservation Observe(const std::vector<FusionImplementation>& kernels, do
 }
 
 TEST(Residual, NothingLearnedCorrectsNothing) {
-  EXPECT_EQ(Residual().Correction(Kernel(LoadPath::kBulk)), 1);
-  EXPECT_EQ(Residual(v1::ResidualStatistics(), v1::HOST).Correction(Kernel(LoadPath::kBulk)), 1);
+  EXPECT_EQ(Residual().Correction(FeaturesOf(Kernel(LoadPath::kBulk))), 1);
+  EXPECT_EQ(Residual(v1::ResidualStatistics(), v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kBulk))), 1);
   EXPECT_EQ(Residual().Explain(), "");
   EXPECT_EQ(Residual().jobs(), 0);
 }
@@ -58,7 +60,8 @@ v1::ResidualStatistics Learn(int jobs, unsigned seed) {
 
 TEST(Residual, LearnsWhatTellsCandidatesOfAGraphApart) {
   const Residual residual(Learn(10, 1), v1::HOST);
-  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect)),
+  EXPECT_NEAR(residual.Correction(FeaturesOf(Kernel(LoadPath::kBulk))) /
+                  residual.Correction(FeaturesOf(Kernel(LoadPath::kDirect))),
               1.3, 0.03);
   EXPECT_NEAR(residual.deviation(), 0.03, 0.03);
   EXPECT_NEAR(residual.graph_deviation(), 0.2, 0.1);
@@ -73,12 +76,13 @@ TEST(Residual, ChoicesTeachLessOnGpusThanOnHosts) {
   const v1::ResidualStatistics statistics = Learn(10, 1);
   const auto of_bulk = [&](v1::Target target) {
     const Residual residual(statistics, target);
-    return residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect));
+    return residual.Correction(FeaturesOf(Kernel(LoadPath::kBulk))) /
+           residual.Correction(FeaturesOf(Kernel(LoadPath::kDirect)));
   };
   EXPECT_GT(of_bulk(v1::CUDA), 1);
   EXPECT_LT(of_bulk(v1::CUDA), of_bulk(v1::HOST));
-  EXPECT_NEAR(Residual(statistics, v1::CUDA).Correction(Kernel(LoadPath::kDirect)) /
-                  Residual(statistics, v1::HOST).Correction(Kernel(LoadPath::kDirect)),
+  EXPECT_NEAR(Residual(statistics, v1::CUDA).Correction(FeaturesOf(Kernel(LoadPath::kDirect))) /
+                  Residual(statistics, v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kDirect))),
               1, 0.2);
 }
 
@@ -90,7 +94,8 @@ TEST(Residual, TimesThatScatterTeachLittle) {
   for (ResidualObservation& candidate : candidates) candidate.deviation = IntervalDeviation(2e-3, 100e-3);
   const auto ratio = [](const v1::ResidualStatistics& statistics) {
     const Residual residual(statistics, v1::HOST);
-    return residual.Correction(Kernel(LoadPath::kBulk)) / residual.Correction(Kernel(LoadPath::kDirect));
+    return residual.Correction(FeaturesOf(Kernel(LoadPath::kBulk))) /
+           residual.Correction(FeaturesOf(Kernel(LoadPath::kDirect)));
   };
   AddJob(candidates, &busy);
   EXPECT_NEAR(ratio(busy), 1.3, 0.05);
@@ -110,8 +115,8 @@ TEST(Residual, OneGraphsErrorIsNotTakenForThatOfAllGraphs) {
   AddJob(candidates, &once);
   v1::ResidualStatistics often = once;
   for (int i = 0; i < 20; ++i) AddJob(candidates, &often);
-  const double after_one = Residual(once, v1::HOST).Correction(Kernel(LoadPath::kDirect)),
-               after_many = Residual(often, v1::HOST).Correction(Kernel(LoadPath::kDirect));
+  const double after_one = Residual(once, v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kDirect))),
+               after_many = Residual(often, v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kDirect)));
   EXPECT_GT(after_one, 1.05);
   EXPECT_LT(after_one, 1.8);
   EXPECT_NEAR(after_many, 2, 0.1);
@@ -130,9 +135,11 @@ TEST(Residual, AFactorOfAllKernelsIsBelievedSooner) {
     AddJob(of_all, &all);
     AddJob(of_bulk, &bulk);
   }
-  EXPECT_GT(Residual(all, v1::HOST).Correction(Kernel(LoadPath::kDirect)), 1.8);
+  EXPECT_GT(Residual(all, v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kDirect))), 1.8);
   const Residual of_bulk(bulk, v1::HOST);
-  EXPECT_LT(of_bulk.Correction(Kernel(LoadPath::kBulk)) / of_bulk.Correction(Kernel(LoadPath::kDirect)), 1.9);
+  EXPECT_LT(of_bulk.Correction(FeaturesOf(Kernel(LoadPath::kBulk))) /
+                of_bulk.Correction(FeaturesOf(Kernel(LoadPath::kDirect))),
+            1.9);
 }
 
 TEST(Residual, KernelsOfACoverShareItsErrorByTheirTimes) {
@@ -151,14 +158,14 @@ TEST(Residual, KernelsOfACoverShareItsErrorByTheirTimes) {
   }
   const Residual residual(statistics, v1::HOST);
   // To first order: log(1 + share) instead of share * log(2).
-  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kBulk)), 2, 0.15);
-  EXPECT_NEAR(residual.Correction(Kernel(LoadPath::kDirect)), 1, 0.1);
+  EXPECT_NEAR(residual.Correction(FeaturesOf(Kernel(LoadPath::kBulk))), 2, 0.15);
+  EXPECT_NEAR(residual.Correction(FeaturesOf(Kernel(LoadPath::kDirect))), 1, 0.1);
 }
 
 TEST(Residual, CorrectionsAreBoundedAndTimesThatAreNoneLeftOut) {
   v1::ResidualStatistics statistics;
   for (int i = 0; i < 50; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 1.0)}, &statistics);
-  EXPECT_DOUBLE_EQ(Residual(statistics, v1::HOST).Correction(Kernel(LoadPath::kDirect)), 3);
+  EXPECT_DOUBLE_EQ(Residual(statistics, v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kDirect))), 3);
   const std::string before = statistics.SerializeAsString();
   AddJob({}, &statistics);
   AddJob(
@@ -178,7 +185,7 @@ TEST(Residual, ForeignAndDamagedStatisticsAreBegunAnew) {
     if (fault == 3) bad.mutable_between()->set_products(0, NAN);
     if (fault == 4) bad.mutable_within()->set_weight(-1);
     EXPECT_EQ(Residual(bad, v1::HOST).jobs(), 0) << fault;
-    EXPECT_EQ(Residual(bad, v1::HOST).Correction(Kernel(LoadPath::kBulk)), 1) << fault;
+    EXPECT_EQ(Residual(bad, v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kBulk))), 1) << fault;
     AddJob({Observe({Kernel(LoadPath::kDirect)}, 1e-3)}, &bad);
     EXPECT_EQ(bad.jobs(), 1) << fault;
     EXPECT_EQ(Residual(bad, v1::HOST).jobs(), 1) << fault;
@@ -195,16 +202,19 @@ TEST(Residual, FiniteSumsWithoutSenseCorrectNothing) {
   const Residual residual(statistics, v1::HOST);
   EXPECT_TRUE(std::isfinite(residual.deviation())) << residual.deviation();
   EXPECT_TRUE(std::isfinite(residual.graph_deviation())) << residual.graph_deviation();
-  EXPECT_TRUE(std::isfinite(residual.Correction(kernels[0]))) << residual.Correction(kernels[0]);
+  EXPECT_TRUE(std::isfinite(residual.Correction(FeaturesOf(kernels[0]))))
+      << residual.Correction(FeaturesOf(kernels[0]));
 }
 
 // What is kept in the L2 cache, and vectors that one block keeps, are choices of the search: each is learned
 // of by itself.
 TEST(Residual, ChoicesOfTheSearchAreToldApart) {
   FusionImplementation kept = Kernel(LoadPath::kDirect), one_block = kept, vectors = kept;
-  kept.parameters.l2_percent = 40;
-  one_block.skeleton = vectors.skeleton = Skeleton::kVector;
-  vectors.parameters.chunks = 0;
+  kept.As<RowPanelParameters>().l2_percent = 40;
+  vectors.skeleton = &VectorSkeleton();
+  vectors.parameters = VectorParameters{.threads = 256, .vector_width = 4};
+  one_block.skeleton = &BlockVectorSkeleton();
+  one_block.parameters = BlockVectorParameters{.threads = 256, .vector_width = 4, .chunks = 4};
   const std::vector<std::vector<FusionImplementation>> pairs = {{Kernel(LoadPath::kDirect), kept},
                                                                 {vectors, one_block}};
   for (const std::vector<FusionImplementation>& pair : pairs) {
@@ -216,7 +226,8 @@ TEST(Residual, ChoicesOfTheSearchAreToldApart) {
       AddJob(job, &statistics);
     }
     const Residual residual(statistics, v1::HOST);
-    EXPECT_NEAR(residual.Correction(pair[1]) / residual.Correction(pair[0]), 0.8, 0.05);
+    EXPECT_NEAR(residual.Correction(FeaturesOf(pair[1])) / residual.Correction(FeaturesOf(pair[0])), 0.8,
+                0.05);
   }
 }
 
@@ -224,13 +235,13 @@ TEST(Residual, OlderJobsCountLess) {
   v1::ResidualStatistics statistics;
   for (int i = 0; i < 300; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 2e-3)}, &statistics);
   for (int i = 0; i < 600; ++i) AddJob({Observe({Kernel(LoadPath::kDirect)}, 1e-3)}, &statistics);
-  EXPECT_LT(Residual(statistics, v1::HOST).Correction(Kernel(LoadPath::kDirect)), 1.06);
+  EXPECT_LT(Residual(statistics, v1::HOST).Correction(FeaturesOf(Kernel(LoadPath::kDirect))), 1.06);
 }
 
 TEST(CostModel, CorrectionsChangeTheTotalAlone) {
   const CostModel model(DescribedDevice(v1::CUDA), 0, Residual(Learn(10, 1), v1::HOST));
   FusionImplementation kernel = Kernel(LoadPath::kBulk);
-  model.Correct(&kernel);
+  model.Correct(FeaturesOf(kernel), &kernel.estimate);
   EXPECT_NE(kernel.estimate.correction, 1);
   EXPECT_DOUBLE_EQ(kernel.estimate.total_seconds, 1e-3 * kernel.estimate.correction);
   EXPECT_DOUBLE_EQ(kernel.estimate.memory_seconds, 1e-3);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/optimize/plans.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -135,17 +136,17 @@ TEST_F(HintsTest, AKernelIsMadeAsAskedFor) {
     for (int column : cover.columns) {
       const FusionImplementation& kernel = plans->space.implementations[column];
       if (kernel.fusion.nodes.Contains(Node("F"))) {
-        EXPECT_THAT(kernel.Describe(graph()), HasSubstr("element T256 E64 staged"));
+        EXPECT_THAT(Describe(graph(), kernel), HasSubstr("element T256 E64 staged"));
         sizes.insert(kernel.order.size());
       } else {
-        others += kernel.Describe(graph()).find("element T256 E64 staged") == std::string::npos;
+        others += Describe(graph(), kernel).find("element T256 E64 staged") == std::string::npos;
       }
     }
   EXPECT_GT(others, 0);
   EXPECT_GT(sizes.size(), 1u);  // of several fusions
   // The baseline is not bound.
   const int last = plans->space.unfused[Node("F")];
-  EXPECT_THAT(plans->space.implementations[last].Describe(graph()), Not(HasSubstr("T256 E64 staged")));
+  EXPECT_THAT(Describe(graph(), plans->space.implementations[last]), Not(HasSubstr("T256 E64 staged")));
 }
 
 TEST_F(HintsTest, AKernelThatThereIsNotIsAnError) {

@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/model/architecture.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -151,7 +153,8 @@ TEST(PlanCovers, DeterministicCoversHaveNoAtomicSums) {
     ASSERT_TRUE(plans.ok()) << plans.status();
     int atomic = 0;
     for (const CoverSolution& cover : plans->covers.covers)
-      for (int column : cover.columns) atomic += plans->space.implementations[column].parameters.atomic;
+      for (int column : cover.columns)
+        atomic += testing::ParametersOf(plans->space.implementations[column]).atomic;
     EXPECT_EQ(atomic == 0, deterministic);
   }
 }

@@ -16,6 +16,7 @@
 #include "server/model/architecture.h"
 #include "server/optimize/search_messages.h"
 #include "server/search/kernel_identity.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 #include "tests/large_source.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "server/search/fusible_sets.h"
-#include "server/search/linearize.h"
+#include "server/skeletons/shared/linearize.h"
 
 namespace fusion {
 namespace {

@@ -11,6 +11,8 @@
 #include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/unit/search/parsed_text.h"
 
@@ -36,8 +38,8 @@ ExampleSearch Search(const std::string& example, bool deterministic, int64_t siz
 }
 
 bool HasAtomicSums(const FusionImplementation& implementation) {
-  bool atomic = implementation.parameters.atomic;
-  for (const FusionImplementation& sweep : implementation.sweeps) atomic |= HasAtomicSums(sweep);
+  bool atomic = testing::ParametersOf(implementation).atomic;
+  for (const FusionImplementation& sweep : testing::SweepsOf(implementation)) atomic |= HasAtomicSums(sweep);
   return atomic;
 }
 
@@ -47,9 +49,11 @@ TEST(StructureOf, SetsRowsByAPartOfABlockApart) {
   const ExampleSearch search = Search("softmax", false);
   std::set<Structure> by_blocks, by_groups;
   for (const FusionImplementation& implementation : search.space.implementations) {
-    if (implementation.skeleton != Skeleton::kRowPanel || implementation.parameters.cluster_blocks > 1)
+    if (implementation.skeleton != &RowPanelSkeleton() ||
+        testing::ParametersOf(implementation).cluster_blocks > 1)
       continue;
-    const bool groups = implementation.parameters.threads_per_row < implementation.parameters.threads;
+    const bool groups =
+        testing::ParametersOf(implementation).threads_per_row < testing::ParametersOf(implementation).threads;
     (groups ? by_groups : by_blocks).insert(StructureOf(implementation));
   }
   EXPECT_FALSE(by_blocks.empty());
@@ -64,12 +68,15 @@ TEST(Cooperative, FindsTheLastRowsInTheL2CacheOrKept) {
   constexpr double kMatrix = 4.0 * 8192 * 8192, kInL2 = 0.6 * (50 << 20);
   double plain = 0, keeping = 0;
   for (const FusionImplementation& made : Search("sgemvt", false, 8192).space.implementations) {
-    if (made.skeleton != Skeleton::kCooperative || made.sweeps.size() < 2) continue;
+    if (made.skeleton != &CooperativeSkeleton() || testing::SweepsOf(made).size() < 2) continue;
     double kept = 0;
-    for (const FusionImplementation& sweep : made.sweeps)
-      if (sweep.kept.any())  // by each block of the grid: of 132 multiprocessors, 32 KiB a row
-        kept = 132.0 * (sweep.kept.shared_rows + sweep.kept.register_rows) * 32768 *
-               std::max(1, made.parameters.blocks_per_multiprocessor);
+    for (const FusionImplementation& sweep : testing::SweepsOf(made))
+      if (testing::ParametersOf(sweep)
+              .kept.any())  // by each block of the grid: of 132 multiprocessors, 32 KiB a row
+        kept = 132.0 *
+               (testing::ParametersOf(sweep).kept.shared_rows +
+                testing::ParametersOf(sweep).kept.register_rows) *
+               32768 * std::max(1, testing::ParametersOf(made).blocks_per_multiprocessor);
     const double again = 2 * kMatrix - made.estimate.bytes;
     EXPECT_LE(again, 1.001 * std::max(kept, kInL2));
     (kept > 0 ? keeping : plain) = std::max(kept > 0 ? keeping : plain, again);
@@ -92,9 +99,9 @@ TEST(ChooseElement, ExchangesElementsOfTwoFourOrEightTimes16Bytes) {
       ASSERT_TRUE(space.ok()) << space.status();
       int found = 0;
       for (const FusionImplementation& implementation : space->implementations)
-        if (implementation.parameters.load_path == LoadPath::kExchanged) {
+        if (testing::ParametersOf(implementation).load_path == LoadPath::kExchanged) {
           ++found;
-          EXPECT_EQ(implementation.shared_entries, 0);
+          EXPECT_EQ(testing::ParametersOf(implementation).shared_entries, 0);
         }
       EXPECT_EQ(found > 0, exchanged && target == v1::CUDA) << type;
     }
@@ -114,9 +121,9 @@ TEST(ChooseElement, OffersSmallBlocksWithTwoItemsAThread) {
     ASSERT_TRUE(space.ok()) << space.status();
     bool found = false;
     for (const FusionImplementation& implementation : space->implementations)
-      found |= implementation.parameters.threads == 64 &&
-               implementation.parameters.elements_per_block == elements &&
-               absl::StrContains(implementation.Describe(*graph), "mmul_tile");
+      found |= testing::ParametersOf(implementation).threads == 64 &&
+               testing::ParametersOf(implementation).elements_per_block == elements &&
+               absl::StrContains(Describe(*graph, implementation), "mmul_tile");
     EXPECT_TRUE(found) << type;
   }
 }
@@ -134,12 +141,12 @@ TEST(ChooseElement, ValuesInSharedMemoryBeginAtMultiplesOf16Bytes) {
   int checked = 0;
   for (const FusionImplementation& implementation : space->implementations) {
     int64_t bytes = 4;
-    for (const PlacedValue& placed : implementation.placement)
+    for (const PlacedValue& placed : testing::ParametersOf(implementation).placement)
       bytes = std::max<int64_t>(bytes, DataTypeBytes(graph->value(placed.value).type.data_type));
-    for (const PlacedValue& placed : implementation.placement) {
+    for (const PlacedValue& placed : testing::ParametersOf(implementation).placement) {
       if (placed.storage != StorageClass::kShared) continue;
-      EXPECT_EQ(placed.offset * implementation.parameters.elements_per_block * bytes % 16, 0)
-          << implementation.Describe(*graph);
+      EXPECT_EQ(placed.offset * testing::ParametersOf(implementation).elements_per_block * bytes % 16, 0)
+          << Describe(*graph, implementation);
       checked += placed.offset > 0;
     }
   }
@@ -160,7 +167,7 @@ TEST(ChooseElement, OfManyCombinationsThoseOfSeveralThreadsRemain) {
     ASSERT_TRUE(space.ok()) << space.status();
     std::set<std::string> whole;
     for (const FusionImplementation& implementation : space->implementations) {
-      const std::string text = implementation.Describe(*graph);
+      const std::string text = Describe(*graph, implementation);
       if (implementation.order.size() == 3) whole.insert(text.substr(text.find('[')));
     }
     EXPECT_TRUE(whole.contains("[mmul_tile,mmul_tile,madd_entry]"));
@@ -183,12 +190,12 @@ std::set<int> L2Shares(const std::string& example, const DeviceDescription& devi
   EXPECT_TRUE(space.ok()) << space.status();
   std::set<int> shares;
   for (const FusionImplementation& implementation : space->implementations) {
-    const SkeletonParameters& parameters = implementation.parameters;
+    const testing::AnyParameters parameters = testing::ParametersOf(implementation);
     shares.insert(parameters.l2_percent);
-    EXPECT_EQ(StructureOf(implementation).in_l2, parameters.l2_percent > 0);
+    EXPECT_EQ(testing::TraitsOf(implementation).in_l2, parameters.l2_percent > 0);
     if (parameters.l2_percent == 0) continue;
-    EXPECT_EQ(parameters.stages, 0) << implementation.Describe(*graph);
-    EXPECT_EQ(parameters.vector_width * 8 % 16, 0) << implementation.Describe(*graph);
+    EXPECT_EQ(parameters.stages, 0) << Describe(*graph, implementation);
+    EXPECT_EQ(parameters.vector_width * 8 % 16, 0) << Describe(*graph, implementation);
   }
   return shares;
 }
@@ -241,10 +248,11 @@ std::set<std::pair<int, int>> KeptInBoth(const std::string& type) {
   EXPECT_TRUE(space.ok()) << space.status();
   std::set<std::pair<int, int>> kept;
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.fusion.nodes.Size() != graph->node_count() || implementation.sweeps.size() != 2)
+    if (implementation.fusion.nodes.Size() != graph->node_count() ||
+        testing::SweepsOf(implementation).size() != 2)
       continue;
-    if (implementation.parameters.threads != 512) continue;
-    const KeptRows& rows = implementation.sweeps.back().kept;
+    if (testing::ParametersOf(implementation).threads != 512) continue;
+    const KeptRows rows = testing::ParametersOf(testing::SweepsOf(implementation).back()).kept;
     if (rows.register_rows > 0 && rows.shared_rows > 0) kept.emplace(rows.register_rows, rows.shared_rows);
   }
   return kept;
@@ -268,11 +276,12 @@ TEST_P(AtomicSumsTest, AreAmongTheImplementationsOfCooperativeFusionsAlone) {
     if (!HasAtomicSums(implementation)) continue;
     ++atomic;
     // Blocks must wait for the zeros, which takes a cooperative launch; and all sweeps agree.
-    EXPECT_EQ(implementation.skeleton, Skeleton::kCooperative) << implementation.Describe(*search.graph);
-    EXPECT_TRUE(implementation.parameters.atomic) << implementation.Describe(*search.graph);
-    EXPECT_TRUE(StructureOf(implementation).atomic);
-    ASSERT_FALSE(implementation.sweeps.empty());
-    for (const FusionImplementation& sweep : implementation.sweeps) EXPECT_TRUE(sweep.parameters.atomic);
+    EXPECT_EQ(implementation.skeleton, &CooperativeSkeleton()) << Describe(*search.graph, implementation);
+    EXPECT_TRUE(testing::ParametersOf(implementation).atomic) << Describe(*search.graph, implementation);
+    EXPECT_TRUE(testing::TraitsOf(implementation).atomic);
+    ASSERT_FALSE(testing::SweepsOf(implementation).empty());
+    for (const FusionImplementation& sweep : testing::SweepsOf(implementation))
+      EXPECT_TRUE(testing::ParametersOf(sweep).atomic);
   }
   EXPECT_GT(atomic, 0);
 }
@@ -281,8 +290,8 @@ TEST_P(AtomicSumsTest, AreLeftOutWhereResultsMustBeDeterministic) {
   const ExampleSearch search = Search(GetParam(), true);
   int cooperative = 0;
   for (const FusionImplementation& implementation : search.space.implementations) {
-    EXPECT_FALSE(HasAtomicSums(implementation)) << implementation.Describe(*search.graph);
-    cooperative += implementation.skeleton == Skeleton::kCooperative;
+    EXPECT_FALSE(HasAtomicSums(implementation)) << Describe(*search.graph, implementation);
+    cooperative += implementation.skeleton == &CooperativeSkeleton();
   }
   // With partial results they are still there.
   EXPECT_GT(cooperative, 0);

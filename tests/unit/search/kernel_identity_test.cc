@@ -7,6 +7,7 @@
 
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
 #include "tests/example_source.h"
 #include "tests/unit/search/parsed_text.h"
 
@@ -85,7 +86,7 @@ TEST(VariantOf, TellsAllImplementationsOfAFusionApart) {
     for (const FusionImplementation& implementation : space->implementations) {
       // Single nodes may be alike.
       if (implementation.fusion.nodes.Size() == 1) continue;
-      const std::string description = implementation.Describe(**graph);
+      const std::string description = Describe(**graph, implementation);
       const auto [it, is_new] = seen.try_emplace(names.Of(implementation), description);
       EXPECT_TRUE(is_new || it->second == description)
           << example << ": " << it->second << " and " << description;
@@ -123,7 +124,7 @@ TEST(VariantOf, TellsLoadsOfOtherKernelsResultsFromThoseOfInputs) {
   FusionImplementation first = space->implementations[space->unfused[0]], second;
   for (const FusionImplementation& implementation : space->implementations)
     if (implementation.fusion.nodes.Members() == std::vector<int>{1} &&
-        implementation.parameters == first.parameters)
+        implementation.skeleton->Variant(implementation) == first.skeleton->Variant(first))
       second = implementation;
   ASSERT_EQ(second.fusion.nodes.Size(), 1);
   const KernelIdentity of_input = names.Of(first), of_result = names.Of(second);
@@ -162,7 +163,7 @@ TEST(SearchFusions, RemembersMeasuredKernels) {
   for (const FusionImplementation& implementation : again->implementations) {
     if (!implementation.estimate.measured) continue;
     ++measured;
-    EXPECT_EQ(implementation.Describe(**graph), slowest->Describe(**graph));
+    EXPECT_EQ(Describe(**graph, implementation), Describe(**graph, *slowest));
     EXPECT_NEAR(implementation.estimate.total_seconds, 0.9 * slowest->estimate.total_seconds,
                 0.02 * slowest->estimate.total_seconds);
   }

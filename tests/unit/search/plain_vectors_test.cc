@@ -14,6 +14,9 @@
 #include "absl/strings/str_join.h"
 #include "server/model/architecture.h"
 #include "server/search/fusible_sets.h"
+#include "server/search/kernel_identity.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/unit/search/parsed_text.h"
 
 namespace fusion {
@@ -29,12 +32,10 @@ std::string IdsText(const std::vector<ValueId>& values) {
 std::string Text(const FusionImplementation& made, const Graph& graph) {
   const RunTimeEstimate& e = made.estimate;
   std::string text = absl::StrCat(
-      made.Describe(graph), " of ", absl::StrJoin(made.fusion.nodes.Members(), ","), " implemented by ",
-      absl::StrJoin(made.implementations, ","), " loads ", IdsText(made.loads), " stores ",
-      IdsText(made.stores), " phases ", made.row_panel.phase_count, " of ", made.row_panel.phases.size(),
-      " placed ", made.placement.size(), " sweeps ", made.sweeps.size(), " keeps ", made.kept.any(),
-      " entries ", made.shared_entries, " missing ", e.missing_routine, " registers ", e.registers,
-      " shared ", e.shared_bytes, " measured ", e.measured, e.measured_routines, e.extended_routines);
+      Describe(graph, made), " of ", absl::StrJoin(made.fusion.nodes.Members(), ","), " variant ",
+      VariantOf(graph, made), " loads ", IdsText(made.loads), " stores ", IdsText(made.stores), " missing ",
+      e.missing_routine, " registers ", e.registers, " shared ", e.shared_bytes, " measured ", e.measured,
+      e.measured_routines, e.extended_routines);
   for (double value : {e.bytes, e.flops, e.occupancy, e.memory_seconds, e.compute_seconds, e.barrier_seconds,
                        e.waiting_seconds, e.launch_seconds, e.issue_seconds, e.resident_blocks, e.waves,
                        e.load, e.alone_seconds, e.total_seconds, e.correction})
@@ -120,7 +121,8 @@ Taken ExpectAsAlone(const Graph& graph, const SizeValues& sizes, const CostModel
     std::string reason;
     const auto alone = ImplementFusion(graph, nodes, sizes, model, options, &reason);
     EXPECT_EQ(Texts(together, graph), Texts(alone, graph));
-    for (const FusionImplementation& made : together) taken.kept_in_l2 += made.parameters.l2_percent > 0;
+    for (const FusionImplementation& made : together)
+      taken.kept_in_l2 += testing::ParametersOf(made).l2_percent > 0;
     if (::testing::Test::HasFailure()) break;
   }
   taken.predictions = plain.predictions();

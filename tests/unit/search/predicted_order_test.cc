@@ -12,6 +12,8 @@
 #include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/skeletons/skeletons.h"
+#include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/unit/search/parsed_text.h"
 
@@ -30,10 +32,11 @@ std::map<int, double> SgemvSeconds(int64_t rows, int64_t columns, double copy_ra
   EXPECT_TRUE(space.ok()) << space.status();
   std::map<int, double> seconds;
   for (const FusionImplementation& implementation : space->implementations) {
-    if (implementation.skeleton != Skeleton::kRowPanel || (implementation.parameters.chunks > 0) != chunks)
+    if (implementation.skeleton != &RowPanelSkeleton() ||
+        (testing::ParametersOf(implementation).chunks > 0) != chunks)
       continue;
     const double total = implementation.estimate.total_seconds;
-    const auto [known, first] = seconds.emplace(implementation.parameters.threads, total);
+    const auto [known, first] = seconds.emplace(testing::ParametersOf(implementation).threads, total);
     if (!first) known->second = std::min(known->second, total);
   }
   EXPECT_FALSE(seconds.empty());
@@ -78,7 +81,7 @@ std::map<std::string, double> WholeGraphSeconds(const std::string& example, cons
   std::map<std::string, double> seconds;
   for (const FusionImplementation& implementation : space->implementations) {
     if (implementation.fusion.nodes.Size() != static_cast<int>(graph->nodes().size())) continue;
-    const std::string description = implementation.Describe(*graph);
+    const std::string description = Describe(*graph, implementation);
     seconds[description.substr(description.find("} ") + 2)] = implementation.estimate.total_seconds;
   }
   return seconds;
@@ -117,7 +120,7 @@ TEST(PredictedOrder, ProductsInOnePhaseAreAtTheRateOfMemory) {
     ASSERT_FALSE(space->implementations.empty());
     const FusionImplementation& best = space->implementations.front();
     EXPECT_NEAR(best.estimate.total_seconds, 267e-6, 0.12 * 267e-6) << type;
-    EXPECT_TRUE(absl::StrContains(best.Describe(*graph), "mmul_tile")) << best.Describe(*graph);
+    EXPECT_TRUE(absl::StrContains(Describe(*graph, best), "mmul_tile")) << Describe(*graph, best);
   }
 }
 

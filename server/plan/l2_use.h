@@ -1,0 +1,22 @@
+// What a kernel asks the L2 cache to keep for its next run (docs/decisions/0021).
+#pragma once
+
+#include "server/graph/graph.h"
+
+namespace fusion {
+
+struct L2Use {
+  // That share of the inputs for which Keeps holds is to stay; the rest of them, and results, may be given up
+  // first. 0: nothing is asked.
+  int percent = 0;
+  // Kernels over vectors keep these too, and what they keep is given up last. Of others matrices stay alone,
+  // and only what is not kept is given up first.
+  bool vectors = false;
+
+  bool Keeps(const Value& value) const {
+    const size_t least = vectors ? 1 : 2;
+    return value.is_input && !value.type.mapped && value.type.extents.size() >= least;
+  }
+};
+
+}  // namespace fusion

@@ -1,0 +1,66 @@
+// Where the values of a row panel are while its rows are done, and what they are called there.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/lowering/lowering_context.h"
+#include "server/skeletons/row_panel/row_lanes.h"
+#include "server/skeletons/row_panel/row_panel_nodes.h"
+#include "server/skeletons/row_panel/row_stages.h"
+
+namespace fusion {
+
+class RowValues {
+ public:
+  // All outlive it.
+  RowValues(LoweringContext& context, const RowPanelNodes& nodes, const RowLanes& lanes);
+
+  // Decides what is held, and adds the matrices that are read through the ring to *stages and the variables
+  // of what is held to *of_lanes or, where it stays from sweep to sweep, *of_kernel.
+  void Find(RowStages* stages, std::vector<ir::LaneVariable>* of_lanes,
+            std::vector<ir::LaneVariable>* of_kernel);
+
+  // Rows of a step.
+  int row_count() const { return parameters_.rows_per_step; }
+  // All rows of a step are loaded into registers before any is used.
+  bool in_batches() const { return lanes_.static_chunks() && parameters_.stages == 0 && row_count() > 1; }
+
+  // Matrix values in registers beyond the phase in which they are first at hand, and column operands that
+  // stay there across rows.
+  const std::vector<ValueId>& held() const { return held_; }
+  const std::vector<ValueId>& held_columns() const { return held_columns_; }
+  bool Held(ValueId value) const;
+  bool HeldColumn(ValueId value) const;
+  // A later sweep finds it there.
+  bool StaysInRegisters(ValueId value) const;
+
+  // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
+  std::string OfRow(const std::string& name) const { return row_count() > 1 ? name + "[r]" : name; }
+  std::string RowDeclaration(const std::string& type, const std::string& name) const;
+  // Of a value that is held, in chunk `c`.
+  std::string HeldText(ValueId value) const { return OfRow("$" + HeldName(value)) + "[c]"; }
+  // Of a value with an entry a row.
+  std::string RowText(ValueId value) const;
+  // Operand k, of one entry or one a row.
+  std::string RowOperand(const Node& node, int k) const;
+
+ private:
+  using Shape = RowPanelNodes::Shape;
+
+  void FindOperand(const Node& node, int k, RowStages* stages, std::map<ValueId, int>* first);
+  std::string HeldName(ValueId value) const {
+    return (StaysInRegisters(value) ? "k_" : "r_") + context_.Name(value);
+  }
+
+  LoweringContext& context_;
+  const Graph& graph_;
+  const FusionImplementation& implementation_;
+  const RowPanelParameters& parameters_;
+  const RowPanelNodes& nodes_;
+  const RowLanes& lanes_;
+  std::vector<ValueId> held_, held_columns_;
+};
+
+}  // namespace fusion

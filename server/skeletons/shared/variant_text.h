@@ -1,0 +1,32 @@
+// The names under which measured times of kernels are stored (Skeleton::Variant). What is written here is in
+// stored rows: other texts forget them.
+#pragma once
+
+#include <string>
+
+#include "server/plan/plan.h"
+#include "server/skeletons/shared/load_path.h"
+
+namespace fusion {
+
+// The numbers of any skeleton, each in its place; those that a skeleton has not are as they are here.
+struct VariantNumbers {
+  int threads = 128;
+  int elements_per_block = 0;
+  int vector_width = 1;
+  int chunks = 0;
+  int threads_per_row = 0;
+  int cluster_blocks = 1;
+  int stages = 0;
+  int unroll = 1;
+  int blocks_per_multiprocessor = 1;
+  int resident_blocks = 1;
+  LoadPath load_path = LoadPath::kDirect;
+  int rows_per_step = 1;
+};
+std::string VariantText(const Skeleton& skeleton, const VariantNumbers& numbers);
+
+// Where the kernel's own nodes are not in ascending order: their positions in that.
+std::string OrderText(const FusionImplementation& kernel);
+
+}  // namespace fusion

@@ -1,0 +1,57 @@
+// The list of skeletons, and what is asked of all of them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/graph/graph.h"
+#include "server/lowering/fusion_code.h"
+#include "server/model/cost_model.h"
+#include "server/plan/plan.h"
+#include "server/skeletons/skeleton.h"
+
+namespace fusion {
+
+// In the order in which kernels that are predicted alike are preferred.
+const std::vector<const Skeleton*>& Skeletons();
+
+// The loop that computes a convex set of nodes, or why there is none. The search asks this; it assumes
+// nothing of what a kernel can do.
+SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes);
+
+// The nodes as sweeps of one cooperative kernel: each a set that one loop without mapped elements computes,
+// in an order in which they can run with a barrier of the grid between them. Each node is in the first sweep
+// that can take it. Empty when there is none, or when it takes more than kMaxSweeps; one sweep when a plain
+// kernel does.
+inline constexpr int kMaxSweeps = 4;
+std::vector<std::pair<NodeSet, SkeletonAnswer>> SplitIntoSweeps(const Graph& graph, const NodeSet& nodes);
+
+// Skeleton::Structure, with what orders skeletons of different names in front.
+using Structure = std::vector<int>;
+Structure StructureOf(const FusionImplementation& implementation);
+
+// Skeleton::Describe, with a name that reads well.
+std::string Describe(const Graph& graph, const FusionImplementation& implementation);
+ResidualFeatures FeaturesOf(const FusionImplementation& implementation);
+
+// Of a kernel over vectors or rows, or the sweeps of one, whose order is the best that was found but not
+// proved: "21 values of an entry are live at once, in the best order found; no order has fewer than 17". Else
+// empty.
+std::string UnprovedOrderText(const Graph& graph, const FusionImplementation& implementation);
+
+// The simplest implementation of one node, in f64: what the reference of a measurement is made of. Slow and
+// of any size.
+FusionImplementation ReferenceImplementation(const Graph& graph, NodeId node, const SizeValues& sizes,
+                                             const CostModel& model);
+
+// Lowers a fusion implementation; the names of kernels come from the results' names. Internal (a bug of the
+// search) when the implementation does not fit its skeleton.
+absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
+                                       const LoweringOptions& options);
+// The same of one loop of a kernel, without what follows for the whole: for skeletons that are made of
+// others.
+absl::StatusOr<FusionCode> LowerLoop(LoweringContext& context);
+
+}  // namespace fusion

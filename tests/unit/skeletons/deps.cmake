@@ -1,0 +1,2 @@
+set(DEPS fusion_search fusion_parse)
+set(COMPILED_TOGETHER 4)
