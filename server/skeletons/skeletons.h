@@ -32,7 +32,7 @@ std::vector<std::pair<NodeSet, SkeletonAnswer>> SplitIntoSweeps(const Graph& gra
 using Structure = std::vector<int>;
 Structure StructureOf(const FusionImplementation& implementation);
 
-// Skeleton::Describe, with a name that reads well.
+// These ask the kernel's skeleton.
 std::string Describe(const Graph& graph, const FusionImplementation& implementation);
 ResidualFeatures FeaturesOf(const FusionImplementation& implementation);
 

@@ -71,7 +71,7 @@ inline constexpr double kLoopComputeEfficiency = 0.5;
 // A barrier of a block alone, and what its lanes then find in the caches: assumed.
 inline constexpr double kBlockBarrierSeconds = 0.1e-6;
 
-// FusionShape's blocks_per_multiprocessor where a grid may have as many as fit.
+// Stands for blocks_per_multiprocessor where a grid may have as many blocks as fit.
 inline constexpr int kAllThatFit = 1 << 20;
 
 // Registers that a thread may have where so many threads are on a multiprocessor, at least one: they are
