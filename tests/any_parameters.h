@@ -79,7 +79,7 @@ inline const std::vector<FusionImplementation>& SweepsOf(const FusionImplementat
   return kernel.skeleton->Sweeps(kernel);
 }
 
-// What sets kernels of one skeleton apart.
+// These set kernels of one skeleton apart.
 struct StructureTraits {
   const Skeleton* skeleton = nullptr;
   LoadPath load_path = LoadPath::kDirect;

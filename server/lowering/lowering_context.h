@@ -1,4 +1,4 @@
-// What skeletons lower their loops with: names, parameters and the C++ text of nodes.
+// Skeletons lower their loops with this: names, parameters and the C++ text of nodes.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace fusion {
 
-// What a skeleton says of its loop before it lowers it.
+// A skeleton says this of its loop before it lowers it.
 struct LoopSettings {
   int threads = 128;     // of a block
   int vector_width = 1;  // entries of one load or store

@@ -57,7 +57,7 @@ class Residual {
   static absl::StatusOr<Residual> FromMessage(const v1::Corrections& message);
   v1::Corrections ToMessage() const;
 
-  // What to multiply the predicted time of a kernel with these features with: within 1/3 and 3.
+  // The predicted time of a kernel with these features is multiplied with this: 1/3 to 3.
   double Correction(const ResidualFeatures& features) const;
   // Standard deviation of log(measured / predicted): of candidates of one graph about their mean, and of
   // these means.

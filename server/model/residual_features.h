@@ -1,4 +1,5 @@
-// What the corrections of predicted times see of a kernel (residual.h). Each skeleton sets those that it has.
+// Corrections of predicted times see these features of a kernel (residual.h). Each skeleton sets those that
+// it has.
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ namespace fusion {
   FEATURE(kBulkOfSingleEntries, "bulk copies of single entries")                              \
   FEATURE(kTogetherOfSingleEntries, "rows of single entries together in registers")           \
   FEATURE(kBulkOfSeveralRows, "bulk copies of several rows")                                  \
-  /* What issuing instructions adds to waiting for memory, by what overlaps the two. */       \
+  /* Issuing instructions adds this to waiting for memory, by what overlaps the two. */       \
   FEATURE(kIssueOfVectors, "instructions: vectors")                                           \
   FEATURE(kIssueOfOneTile, "instructions: rows, one tile a block")                            \
   FEATURE(kIssueOfPersistent, "instructions: rows, persistent")                               \
@@ -45,7 +46,7 @@ namespace fusion {
   FEATURE(kIssueOfTogether, "instructions: rows together in registers")                       \
   FEATURE(kIssueOfReadAgain, "instructions: rows read again")                                 \
   FEATURE(kIssueOfFewWarps, "instructions: few warps")                                        \
-  /* How well memory is kept busy. */                                                         \
+  /* Memory is kept busy less than it could be. */                                            \
   FEATURE(kLittleUnderWay, "little under way")                                                \
   FEATURE(kLittleUnderWayBulk, "little under way: bulk")                                      \
   FEATURE(kLittleUnderWayTogether, "little under way: together in registers")                 \
@@ -99,7 +100,7 @@ inline constexpr std::array<const char*, kResidualFeatures> kResidualFeatureName
 #undef FUSION_FEATURE_TEXT
 };
 
-// Whether all kernels, or all over elements, have this feature alike.
+// All kernels, or all over elements, have this feature alike.
 constexpr bool IsConstantFeature(int feature) {
   return feature == kEveryKernel || feature == kEveryElementKernel;
 }

@@ -1,4 +1,4 @@
-// What a kernel asks the L2 cache to keep for its next run (docs/decisions/0021).
+// A kernel asks the L2 cache to keep some of its inputs for its next run (docs/decisions/0021).
 #pragma once
 
 #include "server/graph/graph.h"
@@ -6,8 +6,8 @@
 namespace fusion {
 
 struct L2Use {
-  // That share of the inputs for which Keeps holds is to stay; the rest of them, and results, may be given up
-  // first. 0: nothing is asked.
+  // The cache is asked to keep that share of the inputs for which Keeps holds. The rest of them, and results,
+  // may be given up first. 0: nothing is asked.
   int percent = 0;
   // Kernels over vectors keep these too, and what they keep is given up last. Of others matrices stay alone,
   // and only what is not kept is given up first.

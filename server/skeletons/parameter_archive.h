@@ -65,7 +65,7 @@ class ParameterReader {
   void operator()(Types&... fields) {
     (Field(fields), ...);
   }
-  // Whether everything was there, named a value of the graph or a choice that there is, and nothing is left.
+  // Everything was there, named a value of the graph or a choice that there is, and nothing is left.
   bool Complete() const {
     return known_ && number_ == message_.numbers_size() && text_ == message_.texts_size() &&
            kernel_ == message_.kernels_size();

@@ -40,8 +40,8 @@ class Skeleton {
   // For people, in descriptions of kernels and in results: "row_panel". Two skeletons may have one name.
   virtual const char* name() const = 0;
 
-  // Whether one loop of this skeleton computes the nodes, a convex set, or why not; nothing where they are of
-  // a kind that other skeletons are for.
+  // The answer says whether one loop of this skeleton computes the nodes, a convex set, or why not. There is
+  // none where they are of a kind that other skeletons are for.
   virtual std::optional<SkeletonAnswer> Loop(const Graph& graph, const NodeSet& nodes) const;
   // The roles of the nodes of a kernel of this skeleton; of loops over vectors and rows.
   virtual LoopRoles Roles(const Graph& graph, const NodeSet& nodes) const;
@@ -56,10 +56,11 @@ class Skeleton {
   // The code of the context's implementation. Internal (a bug of the search): its parameters do not fit.
   virtual absl::StatusOr<FusionCode> Lower(LoweringContext& context) const = 0;
 
-  // What corrections of predictions see of a kernel; reads the terms of its estimate as the model made them.
+  // Corrections of predictions see these of a kernel. They are made from the terms of its estimate without
+  // corrections.
   virtual ResidualFeatures Features(const FusionImplementation& kernel) const = 0;
-  // What sets kernels for one set of nodes apart beyond numbers: predictions of one structure are wrong
-  // together. The numbers order structures of skeletons of one name.
+  // Kernels for one set of nodes that differ in more than numbers have different structures: predictions of
+  // one structure are wrong together. Structures of skeletons of one name are ordered by these numbers.
   virtual std::vector<int> Structure(const FusionImplementation& kernel) const = 0;
 
   // Deterministic, for people and logs: "{M1,v1} element T128 E128 staged [thread,thread]".

@@ -111,7 +111,7 @@ FusionImplementation ReferenceImplementation(const Graph& graph, NodeId id, cons
   NodeSet nodes;
   nodes.Add(id.value);
   const FusionShape shape = ShapeOfFusion(graph, nodes, sizes, model, ChooseSkeleton(graph, nodes));
-  return shape.skeleton.skeleton->Reference(shape);
+  return shape.skeleton->Reference(shape);
 }
 
 absl::StatusOr<FusionCode> LowerLoop(LoweringContext& context) {

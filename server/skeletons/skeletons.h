@@ -36,9 +36,9 @@ Structure StructureOf(const FusionImplementation& implementation);
 std::string Describe(const Graph& graph, const FusionImplementation& implementation);
 ResidualFeatures FeaturesOf(const FusionImplementation& implementation);
 
-// Of a kernel over vectors or rows, or the sweeps of one, whose order is the best that was found but not
-// proved: "21 values of an entry are live at once, in the best order found; no order has fewer than 17". Else
-// empty.
+// Says where the order of a kernel over vectors or rows, or of a sweep of it, is the best that was found but
+// not proved: "21 values of an entry are live at once, in the best order found; no order has fewer than 17".
+// The text is empty elsewhere.
 std::string UnprovedOrderText(const Graph& graph, const FusionImplementation& implementation);
 
 // The simplest implementation of one node, in f64: what the reference of a measurement is made of. Slow and

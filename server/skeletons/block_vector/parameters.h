@@ -2,7 +2,7 @@
 
 namespace fusion {
 
-// Of vectors that one block holds in its registers.
+// The parameters of kernels over vectors that one block holds in its registers.
 struct BlockVectorParameters {
   int threads = 128;
   int vector_width = 1;  // consecutive entries per thread and load

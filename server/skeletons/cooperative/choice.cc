@@ -34,8 +34,8 @@ std::vector<ValueId> Reused(const std::vector<FusionShape>& sweeps) {
         const bool touches = Contains(sweep.loads, value) || Contains(sweep.stores, value);
         if (!touches) continue;
         before |= &sweep < &reader;
-        panels &= IsRowPanel(sweep) && sweep.skeleton.roles.rows == reader.skeleton.roles.rows &&
-                  sweep.skeleton.roles.columns == reader.skeleton.roles.columns;
+        panels &= IsRowPanel(sweep) && sweep.roles.rows == reader.roles.rows &&
+                  sweep.roles.columns == reader.roles.columns;
       }
       if (before && panels) reused.push_back(value);
     }
@@ -56,7 +56,7 @@ bool FinishNeeded(const Graph& graph, const NodeSet& kernel, const FusionShape& 
   for (size_t i = 0; i < sweep.members.size(); ++i) {
     const Node& node = sweep.node(sweep.members[i]);
     const bool panel = IsRowPanel(sweep);
-    if (panel && sweep.skeleton.roles.phases[i] == kFinishPhase) return true;
+    if (panel && sweep.roles.phases[i] == kFinishPhase) return true;
     if (!panel && node.dimensions.empty()) return true;
     if (!sweep.IsGridReduction(i)) continue;
     if (!Contains(sweep.stores, node.result) || !AddsInPlace(graph, node, kernel)) return true;
@@ -91,7 +91,7 @@ class CooperativeChooser {
       own.threads_per_row = common.threads;
       if (IsRowPanel(sweep)) {
         const int64_t per_chunk = int64_t{common.threads} * vector_width;
-        const int64_t columns = std::max<int64_t>(1, sweep.Size(sweep.skeleton.roles.columns));
+        const int64_t columns = std::max<int64_t>(1, sweep.Size(sweep.roles.columns));
         if (columns > 32 * per_chunk) return std::nullopt;
         own.vector_width = vector_width;
         own.chunks = static_cast<int>((columns + per_chunk - 1) / per_chunk);
@@ -110,7 +110,7 @@ class CooperativeChooser {
           if (keep != Keep::kNothing && in_batches && touches && own.rows_per_step == 1) return std::nullopt;
         }
       } else {
-        own.vector_width = sweep.skeleton.skeleton == &VectorSkeleton() ? 16 / sweep.entry_bytes : 1;
+        own.vector_width = sweep.skeleton == &VectorSkeleton() ? 16 / sweep.entry_bytes : 1;
         own.stages = 0;
         own.rows_per_step = 1;
         own.load_path = LoadPath::kDirect;
@@ -162,7 +162,7 @@ class CooperativeChooser {
            MostRegisters(sweep.model.device(), own.threads * own.blocks_per_multiprocessor) + kRegisterSlack;
   }
   int64_t RowsOfBlock(const FusionShape& sweep, const RowPanelParameters& parameters) const {
-    const int64_t rows = sweep.Size(sweep.skeleton.roles.rows),
+    const int64_t rows = sweep.Size(sweep.roles.rows),
                   blocks =
                       int64_t{sweep.model.device().multiprocessors()} * parameters.blocks_per_multiprocessor;
     return std::max<int64_t>(1, (rows + blocks - 1) / blocks);
@@ -311,7 +311,7 @@ void ConfigureCooperative(const FusionProblem& problem, std::vector<FusionImplem
   if (panels)
     in_registers.insert(in_registers.end(), std::begin(kRowsInRegisters), std::end(kRowsInRegisters));
   const int l2_percent = panels && vector_width * sweeps[0].entry_bytes == 16
-                             ? L2Percent(sweeps[0], sweeps[0].skeleton.skeleton == &VectorSkeleton())
+                             ? L2Percent(sweeps[0], sweeps[0].skeleton == &VectorSkeleton())
                              : 0;
   const bool sums = !problem.deterministic && std::any_of(sweeps.begin(), sweeps.end(), HasSums);
   std::vector<std::pair<LoadPath, int>> paths = {{LoadPath::kDirect, 0}};

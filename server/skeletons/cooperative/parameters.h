@@ -7,8 +7,8 @@
 
 namespace fusion {
 
-// Of kernels that are several loops with a barrier of the whole grid between them. What is said of rows holds
-// for all loops over rows among them.
+// The parameters of kernels that are several loops with a barrier of the whole grid between them. The fields
+// about rows hold for all loops over rows among them.
 struct CooperativeParameters {
   int threads = 128;                  // per block
   int blocks_per_multiprocessor = 1;  // the grid walks over the work of each loop

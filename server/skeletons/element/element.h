@@ -27,10 +27,10 @@ int64_t SharedElementStride(int entries, int entry_bytes);
 // Units of 16 bytes of an element whose units neighbouring lanes of a warp can exchange
 // (LoadPath::kExchanged): 2, 4 or 8. 1: the element is no such.
 int ExchangeableUnits(const Value& value);
-// Of a kernel that reads and writes by exchange: the largest ExchangeableUnits of its loads and stores. Those
-// with as many are exchanged, others accessed directly.
+// A kernel that reads and writes by exchange does so in these units: the largest ExchangeableUnits of its
+// loads and stores. Those with as many are exchanged, others accessed directly.
 int ExchangedUnits(const Graph& graph, const FusionImplementation& kernel);
-// Whether several threads of an element read some input where it is, in device memory.
+// Several threads of an element read some input where it is, in device memory.
 bool ReadsInPlace(const FusionImplementation& kernel);
 
 // Into how many a function of sub-warp granularity divides each element. `choice`: position in

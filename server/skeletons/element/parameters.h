@@ -8,7 +8,7 @@
 
 namespace fusion {
 
-// Where a variable of a fusion lives.
+// A variable of a fusion lives in one of these.
 enum class StorageClass {
   kRegisters,
   kShared,
@@ -18,7 +18,7 @@ inline int64_t LastNumber(StorageClass) {
   return static_cast<int64_t>(StorageClass::kDevice);
 }  // of an archive
 
-// Where one value lives. offset and size in entries of the shared array, for kShared.
+// One value lives there. Offset and size are in entries of the shared array, for kShared.
 struct PlacedValue {
   ValueId value;
   StorageClass storage = StorageClass::kRegisters;
@@ -31,7 +31,7 @@ struct PlacedValue {
   }
 };
 
-// Of kernels over lists of elements.
+// The parameters of kernels over lists of elements.
 struct ElementParameters {
   int threads = 128;           // per block
   int elements_per_block = 0;  // of one tile

@@ -39,7 +39,7 @@ class Element final : public SkeletonOf<ElementParameters> {
   }
   void Configure(const FusionProblem& problem, std::vector<FusionImplementation>* out,
                  NearestMiss* miss) const override {
-    if (problem.loop && problem.loop->skeleton.skeleton == this)
+    if (problem.loop && problem.loop->skeleton == this)
       ConfigureElement(*problem.loop, problem.max_combinations, out, miss);
   }
   absl::StatusOr<FusionCode> Lower(LoweringContext& context) const override { return LowerElement(context); }

@@ -1,4 +1,4 @@
-// How many elements of a list a block takes at once, and with how many threads.
+// A block takes so many elements of a list at once, with so many threads.
 #pragma once
 
 #include <vector>

@@ -24,7 +24,7 @@ bool HasRaggedRows(const RowPanelParameters& parameters, int64_t columns) {
 
 void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, NearestMiss* miss) {
   const RowPanelNeeds needs = NeedsOfRowPanel(shape);
-  const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.roles.columns));
+  const int64_t columns = std::max<int64_t>(1, shape.Size(shape.roles.columns));
   const int l2_percent = L2Percent(shape, false);
   const AddRowPanel add = [&](RowPanelParameters parameters) {
     KernelTraits traits;
@@ -114,8 +114,8 @@ void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementatio
       AddColumnTiles(shape, needs, width, threads, add);
     }
   }
-  // Of more blocks only what fewer cannot hold: where a persistent grid of them ends, multiprocessors are
-  // left over (GridMultiprocessors).
+  // Clusters of more blocks are tried only for what fewer cannot hold: where a persistent grid of them ends,
+  // multiprocessors are left over (GridMultiprocessors).
   const auto held_by_fewer = [&](int blocks) {
     return std::any_of(out->begin(), out->end(), [blocks](const FusionImplementation& implementation) {
       const auto& made = implementation.As<RowPanelParameters>();
@@ -142,7 +142,7 @@ std::vector<std::pair<LoadPath, int>> StagedPaths(const FusionShape& shape) {
 
 std::vector<int> RowsPerStep(const FusionShape& shape, const RowPanelNeeds& needs) {
   std::vector<int> choices = {1};
-  const int64_t row_bytes = shape.Size(shape.skeleton.roles.columns) * shape.entry_bytes;
+  const int64_t row_bytes = shape.Size(shape.roles.columns) * shape.entry_bytes;
   for (int together : {2, 4, 8})
     if (together * row_bytes <= 65536 && needs.matrices > 0) choices.push_back(together);
   return choices;
@@ -160,7 +160,7 @@ std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& 
 
 std::vector<int> RowVectorWidths(const FusionShape& shape) {
   const int vector = 16 / shape.entry_bytes;
-  bool aligned = shape.Size(shape.skeleton.roles.columns) % vector == 0;
+  bool aligned = shape.Size(shape.roles.columns) % vector == 0;
   for (const auto* values : {&shape.loads, &shape.stores})
     for (ValueId value : *values)
       if (const auto& leading = shape.graph.value(value).leading_dimension)

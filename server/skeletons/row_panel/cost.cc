@@ -1,4 +1,4 @@
-// What kernels over rows take, and whether they fit the device.
+// Kernels over rows: whether they fit the device, and how long they take.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -42,7 +42,7 @@ constexpr double kPersistentEfficiency = 0.94;
 // On the host, of all lanes (KernelTraits::instructions); rows are read and computed again in each phase that
 // needs them.
 double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, int lanes) {
-  const LoopRoles& panel = shape.skeleton.roles;
+  const LoopRoles& panel = shape.roles;
   const int phases = std::max(1, panel.phase_count);
   const double entries = double(shape.Size(panel.rows)) * double(shape.Size(panel.columns));
   double operations =
@@ -67,7 +67,7 @@ double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, i
 }  // namespace
 
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
-  const LoopRoles& panel = shape.skeleton.roles;
+  const LoopRoles& panel = shape.roles;
   RowPanelNeeds needs;
   std::map<ValueId, int> first_phase, last_phase;
   std::set<ValueId> held, column_operands;
@@ -137,7 +137,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
                                                  const RowPanelParameters& given, int64_t kept_bytes,
                                                  KernelTraits* out, NearestMiss* miss) {
   const DeviceDescription& device = shape.model.device();
-  const LoopRoles& panel = shape.skeleton.roles;
+  const LoopRoles& panel = shape.roles;
   const int64_t rows = shape.Size(panel.rows), columns = std::max<int64_t>(1, shape.Size(panel.columns));
   RowPanelParameters parameters = given;
   const int threads = parameters.threads, per_row = parameters.threads_per_row,

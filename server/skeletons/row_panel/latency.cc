@@ -54,7 +54,7 @@ double RowLatencySeconds(const FusionShape& shape, const RowPanelNeeds& needs,
   // A loop over the row waits in each step for the loads of that step.
   constexpr double kStep = 0.25e-6, kLoad = 0.1e-6, kStepAgain = 0.2e-6, kStore = 0.15e-6,
                    kReduction = 1.9e-6, kStart = 2.3e-6;
-  const int phases = std::max(1, shape.skeleton.roles.phase_count);
+  const int phases = std::max(1, shape.roles.phase_count);
   const double steps = std::ceil(double(columns) / (parameters.threads_per_row * width));
   const double of_step =
       kStep + kLoad * needs.matrices + kStepAgain * (phases - 1) + kStore * needs.stored_matrices;

@@ -22,7 +22,7 @@ struct KeptRows {
   }
 };
 
-// Of kernels over rows of matrices.
+// The parameters of kernels over rows of matrices.
 struct RowPanelParameters {
   int threads = 128;     // per block
   int vector_width = 1;  // consecutive entries per thread and load

@@ -13,7 +13,7 @@
 namespace fusion {
 
 const Skeleton& RowPanelSkeleton();
-inline bool IsRowPanel(const FusionShape& shape) { return shape.skeleton.skeleton == &RowPanelSkeleton(); }
+inline bool IsRowPanel(const FusionShape& shape) { return shape.skeleton == &RowPanelSkeleton(); }
 
 // Which nodes run over rows and which over columns, and in which phase each is computed, or why one loop over
 // the rows does not do (rules.cc).
@@ -25,7 +25,7 @@ absl::StatusOr<FusionCode> LowerRowPanel(LoweringContext& context);
 void SetRowFeatures(const RunTimeEstimate& estimate, const RowPanelParameters& rows, bool one_tile,
                     bool in_loop, ResidualFeatures* features);
 
-// What the lanes of a row panel must keep.
+// The lanes of a row panel must keep this.
 struct RowPanelNeeds {
   int matrices = 0;  // read
   int stored_matrices = 0;
@@ -56,7 +56,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
 // Bounds of registers are tried up to so many blocks on a multiprocessor.
 inline constexpr int kMostResident = 4;
 
-// Whether blocks that have rows of their own leave multiprocessors without work.
+// Blocks that have rows of their own leave multiprocessors without work.
 bool HasFewRows(const FusionShape& shape);
 using AddRowPanel = std::function<void(RowPanelParameters)>;
 // Appends, by `add`, tiles of some rows and a part of the columns, for blocks of so many threads: where only
@@ -68,7 +68,7 @@ void AddFewRowTiles(const FusionShape& shape, const RowPanelNeeds& needs, const 
 // where nothing is reduced over the rows.
 void AddShortRows(const FusionShape& shape, const RowPanelNeeds& needs, const AddRowPanel& add);
 
-// What RowPanelParameters::ragged is to be for rows of so many columns.
+// RowPanelParameters::ragged is to be this for rows of so many columns.
 bool HasRaggedRows(const RowPanelParameters& parameters, int64_t columns);
 // Bytes of shared memory for one row of one matrix of each group of a block.
 int64_t RowSlotBytes(const FusionShape& shape, const RowPanelParameters& parameters);
@@ -84,7 +84,7 @@ std::vector<int> RowsInRegisters(const FusionShape& shape, const RowPanelNeeds& 
 // Vector widths that the rows' alignment permits, widest first.
 std::vector<int> RowVectorWidths(const FusionShape& shape);
 
-// What the loads of a kernel take where they do not keep memory busy: KernelTraits::latency_seconds. Of
+// The loads of a kernel take so long where they do not keep memory busy: KernelTraits::latency_seconds. For
 // single entries it is the same on two H200 and an H100, whose memory has 0.7 of the rate, and nearly so
 // however many matrices there are. resident: blocks on a multiprocessor at once.
 double RowLatencySeconds(const FusionShape& shape, const RowPanelNeeds& needs,

@@ -8,7 +8,7 @@ namespace fusion {
 void AddShortRows(const FusionShape& shape, const RowPanelNeeds& needs, const AddRowPanel& add) {
   // Each group would leave its part of a reduction over the rows.
   if (shape.grid_reductions > 0 || needs.matrices == 0) return;
-  const int64_t columns = std::max<int64_t>(1, shape.Size(shape.skeleton.roles.columns));
+  const int64_t columns = std::max<int64_t>(1, shape.Size(shape.roles.columns));
   for (int width : RowVectorWidths(shape)) {
     int lanes = 1;
     while (int64_t{lanes} * width < columns) lanes *= 2;

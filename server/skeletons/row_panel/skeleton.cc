@@ -39,14 +39,14 @@ class RowPanel final : public SkeletonOf<RowPanelParameters> {
         .threads = 256, .threads_per_row = 256, .blocks_per_multiprocessor = shape.cuda() ? 8 : 4};
     // Column accumulators in shared memory; where they do not fit, in registers, of a part of the columns at
     // a time if that will do.
-    const int64_t columns = shape.Size(shape.skeleton.roles.columns);
+    const int64_t columns = shape.Size(shape.roles.columns);
     if (shape.grid_reductions > 0 && columns * 16 > shape.model.device().shared_bytes_per_block()) {
       parameters.threads = parameters.threads_per_row = 1024;
       parameters.blocks_per_multiprocessor = 1;
       parameters.column_tiles = NeedsOfRowPanel(shape).columns_alone;
       parameters.chunks = parameters.column_tiles ? 4 : static_cast<int>((columns + 1023) / 1024);
     }
-    parameters.roles = shape.skeleton.roles;
+    parameters.roles = shape.roles;
     FusionImplementation implementation = shape.Base();
     implementation.parameters = std::move(parameters);
     return implementation;

@@ -22,7 +22,7 @@ RowPanelParameters TileBlock(const RowPanelNeeds& needs, int width, int threads,
 
 bool HasFewRows(const FusionShape& shape) {
   constexpr int kRowsPerMultiprocessor = 4;
-  return shape.cuda() && shape.Size(shape.skeleton.roles.rows) <
+  return shape.cuda() && shape.Size(shape.roles.rows) <
                              int64_t{kRowsPerMultiprocessor} * shape.model.device().multiprocessors();
 }
 
@@ -30,7 +30,7 @@ void AddColumnTiles(const FusionShape& shape, const RowPanelNeeds& needs, int wi
                     const AddRowPanel& add) {
   // One stores while another loads.
   if (shape.grid_reductions == 0 || !needs.columns_alone || needs.matrices == 0 || threads > 512) return;
-  const int64_t columns = shape.Size(shape.skeleton.roles.columns);
+  const int64_t columns = shape.Size(shape.roles.columns);
   for (int chunks : {1, 2}) {
     if (int64_t{chunks} * threads * width >= 2 * columns) continue;  // mostly idle lanes
     RowPanelParameters tile = TileBlock(needs, width, threads, chunks);
@@ -49,8 +49,7 @@ void AddColumnTiles(const FusionShape& shape, const RowPanelNeeds& needs, int wi
 
 void AddFewRowTiles(const FusionShape& shape, const RowPanelNeeds& needs, const AddRowPanel& add) {
   if (!needs.row_parts || (shape.grid_reductions > 0 && needs.columns_alone)) return;
-  const int64_t rows = shape.Size(shape.skeleton.roles.rows),
-                columns = shape.Size(shape.skeleton.roles.columns);
+  const int64_t rows = shape.Size(shape.roles.rows), columns = shape.Size(shape.roles.columns);
   for (int width : RowVectorWidths(shape)) {
     for (int threads : {256, 128, 512}) {
       for (int chunks : {1, 2, 4}) {

@@ -1,7 +1,6 @@
 #include "server/skeletons/shared/fusion_shape.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -41,7 +40,7 @@ bool FusionShape::IsGridReduction(size_t i) const {
   const Node& reduction = node(members[i]);
   if (!reduction.is_reduction()) return false;
   const bool to_rows = reduction.dimensions.size() == 2 && !reduction.result_map.empty() &&
-                       skeleton.roles.roles[i][reduction.result_map[0]] == 0;
+                       roles.roles[i][reduction.result_map[0]] == 0;
   return !to_rows;
 }
 
@@ -58,7 +57,7 @@ FusionImplementation FusionShape::Base() const {
   FusionImplementation implementation;
   implementation.fusion.nodes = nodes;
   for (int member : members) implementation.order.push_back(NodeId{member});
-  implementation.skeleton = skeleton.skeleton;
+  implementation.skeleton = skeleton;
   implementation.loads = loads;
   implementation.stores = stores;
   return implementation;
@@ -78,11 +77,11 @@ namespace {
 // Everything that follows the members with them.
 void OrderByRegisters(FusionShape* shape) {
   if (shape->members.size() < 3) return;  // nothing to gain
-  const MemberOrder order = OrderMembers(shape->graph, shape->members, shape->skeleton.roles);
+  const MemberOrder order = OrderMembers(shape->graph, shape->members, shape->roles);
   if (std::is_sorted(order.positions.begin(), order.positions.end())) return;
   const std::vector<int> members = std::exchange(shape->members, {});
-  const LoopRoles given = shape->skeleton.roles;
-  LoopRoles& ordered = shape->skeleton.roles;
+  const LoopRoles given = shape->roles;
+  LoopRoles& ordered = shape->roles;
   ordered.roles.clear();
   ordered.phases.clear();
   for (int position : order.positions) {
@@ -95,13 +94,14 @@ void OrderByRegisters(FusionShape* shape) {
 }  // namespace
 
 FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
-                          const CostModel& model, SkeletonAnswer skeleton) {
+                          const CostModel& model, SkeletonAnswer answer) {
   FusionShape shape{.graph = graph,
                     .sizes = sizes,
                     .model = model,
                     .nodes = nodes,
                     .members = nodes.Members(),
-                    .skeleton = std::move(skeleton)};
+                    .skeleton = answer.skeleton,
+                    .roles = std::move(answer.roles)};
   OrderByRegisters(&shape);
   FindLoadsAndStores(graph, nodes, &shape.loads, &shape.stores);
   for (ValueId value : shape.loads) shape.bytes_read += graph.value(value).type.Bytes(sizes);

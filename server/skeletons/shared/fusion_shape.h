@@ -14,7 +14,7 @@
 
 namespace fusion {
 
-// What the rules say of a set of nodes.
+// A skeleton's rules say this of a set of nodes.
 struct SkeletonAnswer {
   bool feasible = false;
   std::string reason;  // why not, for people: "x is complete only after all rows, and w reads it"
@@ -28,7 +28,8 @@ struct FusionShape {
   const CostModel& model;
   NodeSet nodes;
   std::vector<int> members;  // in the order in which a kernel computes them (member_order.h)
-  SkeletonAnswer skeleton;   // with roles in the order of the members
+  const Skeleton* skeleton = nullptr;
+  LoopRoles roles = {};  // in the order of the members
   std::vector<ValueId> loads, stores;
   double bytes_read = 0, bytes_written = 0, flops = 0;
   double instructions = 0;  // of the computations, without loads and stores
@@ -39,10 +40,9 @@ struct FusionShape {
   int compute_capability() const;  // 90 for sm_90; 0 on the host
   int64_t Size(const Extent& extent) const { return extent.Size(sizes); }
   const Node& node(int member) const { return graph.node(NodeId{member}); }
-  // Whether the reduction members[i] is complete only when the whole grid is done: not one over the rows of a
-  // panel.
+  // The reduction members[i] is complete only when the whole grid is done; one of a row is complete before.
   bool IsGridReduction(size_t i) const;
-  // Of all that the node computes, without loads and stores; part of `instructions`.
+  // The node takes this part of `instructions` for all that it computes, without loads and stores.
   double InstructionsOf(const Node& node) const;
   // An implementation with all but parameters and estimate.
   FusionImplementation Base() const;
@@ -50,7 +50,7 @@ struct FusionShape {
 };
 
 FusionShape ShapeOfFusion(const Graph& graph, const NodeSet& nodes, const SizeValues& sizes,
-                          const CostModel& model, SkeletonAnswer skeleton);
+                          const CostModel& model, SkeletonAnswer answer);
 
 // Values that a kernel for these nodes reads from and writes to device memory; ascending.
 void FindLoadsAndStores(const Graph& graph, const NodeSet& nodes, std::vector<ValueId>* loads,
@@ -62,7 +62,7 @@ double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes);
 // L2Use::percent for kernels of the graph that may use it; 0: asking the cache is of no use. `vectors`: as
 // L2Use has it for the kernel.
 int L2Percent(const FusionShape& shape, bool vectors);
-// What a kernel that asks for that then finds in the cache.
+// Moves to the cache what a kernel that asks for that finds there.
 void ReadFromL2(const FusionShape& shape, const L2Use& use, KernelTraits* traits);
 
 // Compute efficiency of loops of fused multiply-adds with loads between, as a share of the peak: assumed.
@@ -84,11 +84,11 @@ inline constexpr int kRegisterSlack = 16;
 // Bytes of static shared memory with which the threads of a block reduce `count` values at once.
 inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }
 
-// Of `blocks` blocks that all add to the same `bytes`: additions to one line of the cache wait for each
-// other, 1.55 ns for 16 bytes, and all lines together take 1.7 TB/s. Fits 0.39, 1.96 and 5.43 us for 4, 2048
-// and 16384 f32 with 132 blocks on an H200 (tests/bench/device, results/h200-device.txt). Of entries of 8
-// bytes half as many are added in the same time (2048 f64 with 132 blocks: 4 to 6 us in kernels of sgemvt
-// written by hand, 3.6 by this).
+// `blocks` blocks that all add to the same `bytes` take these seconds: additions to one line of the cache
+// wait for each other, 1.55 ns for 16 bytes, and all lines together take 1.7 TB/s. Fits 0.39, 1.96 and 5.43
+// us for 4, 2048 and 16384 f32 with 132 blocks on an H200 (tests/bench/device, results/h200-device.txt). Of
+// entries of 8 bytes half as many are added in the same time (2048 f64 with 132 blocks: 4 to 6 us in kernels
+// of sgemvt written by hand, 3.6 by this).
 double AtomicSeconds(double blocks, double bytes, int entry_bytes);
 
 }  // namespace fusion

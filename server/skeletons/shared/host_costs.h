@@ -15,7 +15,7 @@ double HostEntryOperations(const std::string& function, double flops);
 
 // One load or store of a lane's array, in operations.
 inline constexpr double kHostAccess = 3.4;
-// What all operations of a kernel are multiplied with where so many lanes share the first-level cache.
+// All operations of a kernel are multiplied with this where so many lanes share the first-level cache.
 double HostFactorOfLanes(int lanes);
 
 // How they overlap with memory (KernelTraits::issue_overlap).

@@ -1,4 +1,4 @@
-// How a kernel brings what it reads from device memory to its threads.
+// A kernel brings what it reads from device memory to its threads on one of these paths.
 #pragma once
 
 namespace fusion {

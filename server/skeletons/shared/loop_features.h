@@ -9,7 +9,7 @@ namespace fusion {
 // The binary logarithm of value / of_one; 0 where there is no value.
 double FeatureLogarithm(double value, double of_one);
 
-// What features of kernels of any skeleton are made of.
+// Features of kernels of any skeleton are made of these.
 struct FeatureTerms {
   explicit FeatureTerms(const RunTimeEstimate& estimate);
   // The part of a kernel's time that the seconds are.
@@ -21,11 +21,11 @@ struct FeatureTerms {
   double registers, shared;  // shares of what there is
 };
 
-// Of a loop whose lanes load `vector_width` entries at once.
+// Features of loops whose lanes load `vector_width` entries at once are made of these too.
 struct LoopTerms {
   LoopTerms(const RunTimeEstimate& estimate, int threads, int vector_width);
   double threads;
-  double issue;      // what issuing instructions adds to waiting for memory
+  double issue;      // issuing instructions adds this to waiting for memory
   double few_warps;  // 1: a warp on each multiprocessor
   double little;     // how much less is under way than the bandwidth needs
   double few_loads;  // the same where each thread waits for one load at a time

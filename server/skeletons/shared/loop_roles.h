@@ -1,4 +1,4 @@
-// How a loop over vectors or rows uses the dimensions of its nodes, and in which order it can compute them.
+// A loop over vectors or rows uses the dimensions of its nodes, and can compute them, like this.
 #pragma once
 
 #include <vector>

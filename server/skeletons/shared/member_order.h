@@ -23,9 +23,9 @@ struct MemberOrder {
 // search asks for every set of nodes.
 inline constexpr int64_t kMemberOrderSteps = 1000;
 
-// Of loops over vectors and rows; where `roles` has no phases the members keep their ascending order. Nodes
-// change places only within their phase, between two reductions that one waits for; a reduction adds up the
-// same terms in the same order. `members` stay in ascending order where no other keeps less.
+// Orders the nodes of a loop over vectors or rows; where `roles` has no phases they keep their ascending
+// order. Nodes change places only within their phase, between two reductions that one waits for; a reduction
+// adds up the same terms in the same order. `members` stay in ascending order where no other keeps less.
 MemberOrder OrderMembers(const Graph& graph, const std::vector<int>& members, const LoopRoles& roles,
                          int64_t max_steps = kMemberOrderSteps);
 

@@ -26,7 +26,8 @@ struct VariantNumbers {
 };
 std::string VariantText(const Skeleton& skeleton, const VariantNumbers& numbers);
 
-// Where the kernel's own nodes are not in ascending order: their positions in that.
+// Gives the positions of the kernel's own nodes in ascending order, where they are not in that order; else
+// "".
 std::string OrderText(const FusionImplementation& kernel);
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// What kernels over vectors take.
+// Kernels over vectors: how long they take.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -2,7 +2,7 @@
 
 namespace fusion {
 
-// Of kernels over vectors, and of scalars alone.
+// The parameters of kernels over vectors, and of scalars alone.
 struct VectorParameters {
   int threads = 128;     // per block
   int vector_width = 1;  // consecutive entries per thread and load

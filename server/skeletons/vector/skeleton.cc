@@ -26,7 +26,7 @@ bool AreFlatMatrices(const Graph& graph, const std::vector<int>& members) {
   return true;
 }
 
-class Vector final : public SkeletonOf<VectorParameters> {
+class Vector final : public VectorLikeSkeleton {
  public:
   const char* name() const override { return "vector"; }
 
@@ -65,16 +65,10 @@ class Vector final : public SkeletonOf<VectorParameters> {
   LoopRoles Roles(const Graph& graph, const NodeSet& nodes) const override {
     return RolesOfVectors(graph, nodes);
   }
-  FusionImplementation Reference(const FusionShape& shape) const override {
-    FusionImplementation implementation = shape.Base();
-    implementation.parameters =
-        VectorParameters{.threads = 256, .blocks_per_multiprocessor = shape.cuda() ? 8 : 4};
-    return implementation;
-  }
 
   void Configure(const FusionProblem& problem, std::vector<FusionImplementation>* out,
                  NearestMiss*) const override {
-    if (!problem.loop || problem.loop->skeleton.skeleton != this) return;
+    if (!problem.loop || problem.loop->skeleton != this) return;
     const FusionShape& shape = *problem.loop;
     const int l2_percent = L2Percent(shape, true);
     const auto add = [&](VectorParameters parameters) {
@@ -104,20 +98,6 @@ class Vector final : public SkeletonOf<VectorParameters> {
     add({.threads = 256, .vector_width = width / 2, .blocks_per_multiprocessor = 0});
     if (width > 2) add({.threads = 256, .blocks_per_multiprocessor = 0});
   }
-
-  absl::StatusOr<FusionCode> Lower(LoweringContext& context) const override { return LowerVector(context); }
-  ResidualFeatures Features(const FusionImplementation& kernel) const override {
-    return VectorFeatures(kernel);
-  }
-  std::vector<int> Structure(const FusionImplementation& kernel) const override {
-    const auto& p = kernel.As<VectorParameters>();
-    constexpr int kInOneBlock = 0;
-    return {p.blocks_per_multiprocessor == 0, kInOneBlock, p.atomic, p.l2_percent > 0};
-  }
-  std::string Describe(const Graph& graph, const FusionImplementation& kernel) const override {
-    return DescribeVector(graph, kernel);
-  }
-  std::string Variant(const FusionImplementation& kernel) const override { return VectorVariant(kernel); }
 };
 
 }  // namespace
@@ -127,7 +107,20 @@ const Skeleton& VectorSkeleton() {
   return kSkeleton;
 }
 
-ResidualFeatures VectorFeatures(const FusionImplementation& kernel) {
+FusionImplementation VectorLikeSkeleton::Reference(const FusionShape& shape) const {
+  FusionImplementation implementation = shape.Base();
+  implementation.parameters =
+      VectorParameters{.threads = 256, .blocks_per_multiprocessor = shape.cuda() ? 8 : 4};
+  return implementation;
+}
+
+std::vector<int> VectorLikeSkeleton::Structure(const FusionImplementation& kernel) const {
+  const auto& p = kernel.As<VectorParameters>();
+  constexpr int kInOneBlock = 0;
+  return {p.blocks_per_multiprocessor == 0, kInOneBlock, p.atomic, p.l2_percent > 0};
+}
+
+ResidualFeatures VectorLikeSkeleton::Features(const FusionImplementation& kernel) const {
   const auto& p = kernel.As<VectorParameters>();
   ResidualFeatures features =
       LoopFeatures(kernel.estimate, p.threads, p.vector_width, p.blocks_per_multiprocessor == 0);
@@ -138,22 +131,21 @@ ResidualFeatures VectorFeatures(const FusionImplementation& kernel) {
   return features;
 }
 
-std::string DescribeVector(const Graph& graph, const FusionImplementation& kernel) {
+std::string VectorLikeSkeleton::Describe(const Graph& graph, const FusionImplementation& kernel) const {
   const auto& p = kernel.As<VectorParameters>();
   return absl::StrCat(DescriptionStart(graph, kernel, p.threads), WordIfSeveral("V", p.vector_width),
                       WordIfSeveral("U", p.unroll), p.atomic ? " atomic" : "", L2Word(p.l2_percent),
                       BlocksWord(p.blocks_per_multiprocessor));
 }
 
-std::string VectorVariant(const FusionImplementation& kernel) {
+std::string VectorLikeSkeleton::Variant(const FusionImplementation& kernel) const {
   const auto& p = kernel.As<VectorParameters>();
-  return absl::StrCat(
-      VariantText(*kernel.skeleton, {.threads = p.threads,
-                                     .vector_width = p.vector_width,
-                                     .unroll = p.unroll,
-                                     .blocks_per_multiprocessor = p.blocks_per_multiprocessor}),
-      p.atomic ? " atomic" : "", p.l2_percent > 0 ? absl::StrCat(" L2 ", p.l2_percent) : "",
-      OrderText(kernel));
+  return absl::StrCat(VariantText(*this, {.threads = p.threads,
+                                          .vector_width = p.vector_width,
+                                          .unroll = p.unroll,
+                                          .blocks_per_multiprocessor = p.blocks_per_multiprocessor}),
+                      p.atomic ? " atomic" : "", p.l2_percent > 0 ? absl::StrCat(" L2 ", p.l2_percent) : "",
+                      OrderText(kernel));
 }
 
 }  // namespace fusion

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/skeletons/skeleton.h"
 #include "server/skeletons/vector/parameters.h"
@@ -20,10 +21,17 @@ int MostLiveVectors(const FusionShape& shape);
 std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const VectorParameters& given,
                                                KernelTraits* out);
 
-// What the skeletons of vectors and of scalars have in common.
 absl::StatusOr<FusionCode> LowerVector(LoweringContext& context);
-ResidualFeatures VectorFeatures(const FusionImplementation& kernel);
-std::string DescribeVector(const Graph& graph, const FusionImplementation& kernel);
-std::string VectorVariant(const FusionImplementation& kernel);
+
+// Scalars alone are computed by the same loop without vectors.
+class VectorLikeSkeleton : public SkeletonOf<VectorParameters> {
+ public:
+  FusionImplementation Reference(const FusionShape& shape) const final;
+  absl::StatusOr<FusionCode> Lower(LoweringContext& context) const final { return LowerVector(context); }
+  ResidualFeatures Features(const FusionImplementation& kernel) const final;
+  std::vector<int> Structure(const FusionImplementation& kernel) const final;
+  std::string Describe(const Graph& graph, const FusionImplementation& kernel) const final;
+  std::string Variant(const FusionImplementation& kernel) const final;
+};
 
 }  // namespace fusion

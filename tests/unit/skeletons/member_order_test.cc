@@ -60,7 +60,7 @@ std::vector<FusionImplementation> Implement(const Graph& graph) {
                          CostModel(DescribedCudaDevice("sm_90")), {.keep = 1000}, &reason);
 }
 
-// What a description says behind the results.
+// A description's words behind the results.
 std::string Words(const std::string& description) { return description.substr(description.find('}')); }
 
 std::vector<std::string> Results(const Graph& graph, const std::vector<NodeId>& order) {
@@ -111,9 +111,9 @@ TEST(OrderMembers, RowPanelsKeepTheirPhases) {
       "rowmax(T);\n"
       "D = rowsub(X, largest); E = exp(D); F = tanh(D); U = add(E, F); Y = add(U, X); return Y;\n");
   const NodeSet nodes = AllOf(*graph);
-  const SkeletonAnswer skeleton = ChooseSkeleton(*graph, nodes);
-  ASSERT_EQ(skeleton.skeleton, &RowPanelSkeleton());
-  const MemberOrder order = OrderMembers(*graph, nodes.Members(), skeleton.roles);
+  const SkeletonAnswer answer = ChooseSkeleton(*graph, nodes);
+  ASSERT_EQ(answer.skeleton, &RowPanelSkeleton());
+  const MemberOrder order = OrderMembers(*graph, nodes.Members(), answer.roles);
   const auto made = Implement(*graph);
   ASSERT_FALSE(made.empty());
   for (const FusionImplementation& implementation : made) {
@@ -125,8 +125,8 @@ TEST(OrderMembers, RowPanelsKeepTheirPhases) {
                 ElementsAre("A", "B", "S", "C", "T", "largest", "D", "E", "F", "U", "Y"));
     for (int node = 0; node < graph->node_count(); ++node) {
       const size_t position = at.at(NodeId{node});
-      EXPECT_EQ(testing::ParametersOf(implementation).roles.phases[position], skeleton.roles.phases[node]);
-      EXPECT_EQ(testing::ParametersOf(implementation).roles.roles[position], skeleton.roles.roles[node]);
+      EXPECT_EQ(testing::ParametersOf(implementation).roles.phases[position], answer.roles.phases[node]);
+      EXPECT_EQ(testing::ParametersOf(implementation).roles.roles[position], answer.roles.roles[node]);
       for (NodeId next : graph->successors(NodeId{node})) EXPECT_LT(position, at.at(next));
     }
   }
@@ -158,10 +158,10 @@ TEST(OrderMembers, ScalarsStandBeforeWhatReadsThem) {
                                                       "d = dot(s", kTerms - 1, ", z);\nreturn d;\n"));
   const NodeSet nodes = AllOf(*graph);
   const std::vector<int> members = nodes.Members();
-  const SkeletonAnswer skeleton = ChooseSkeleton(*graph, nodes);
-  ASSERT_EQ(skeleton.skeleton, &VectorSkeleton());
-  ASSERT_TRUE(skeleton.feasible);
-  const MemberOrder order = OrderMembers(*graph, members, skeleton.roles);
+  const SkeletonAnswer answer = ChooseSkeleton(*graph, nodes);
+  ASSERT_EQ(answer.skeleton, &VectorSkeleton());
+  ASSERT_TRUE(answer.feasible);
+  const MemberOrder order = OrderMembers(*graph, members, answer.roles);
   EXPECT_LT(order.live, kTerms) << "not the order of the statements";
   std::map<int, size_t> at;
   for (size_t i = 0; i < order.positions.size(); ++i) at[members[order.positions[i]]] = i;
