@@ -135,6 +135,9 @@ class ExecutionBackend {
   // last, over `repeat`. Launches with an empty grid are skipped.
   virtual absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches,
                                      const RunOptions& options) = 0;
+  // How long threads of the last Run waited for a processor while it was timed, all together, over the time
+  // that it took; 0 where they hardly did, a device of its own computes, or the system does not say.
+  virtual double waited_share() const { return 0; }
   // Runs a known kernel and checks what it wrote.
   virtual absl::Status Probe() = 0;
 

@@ -17,6 +17,7 @@
 #include "library/verification/input_rules.h"
 #include "worker/measure/host_data.h"
 #include "worker/measure/parallel.h"
+#include "worker/measure/processor_waits.h"
 
 namespace fusion {
 namespace {
@@ -27,6 +28,8 @@ namespace {
 constexpr size_t kHugePage = 2 << 20, kSmallPage = 4096;
 constexpr int64_t kCopyGrain = 1 << 20;
 constexpr int64_t kMaximumFlushBytes = 64 << 20;
+// Threads that start together wait for microseconds; a scheduler takes a processor away for longer than this.
+constexpr double kLeastWait = 0.2e-3;
 
 void* Pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
 double* Doubles(DeviceAddress address) { return static_cast<double*>(Pointer(address)); }
@@ -210,17 +213,21 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
           reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
   };
   run(options.lead);
+  const double waited = ProcessorWaitSeconds();
   const auto start = std::chrono::steady_clock::now();
   run(options.repeat);
   const auto end = std::chrono::steady_clock::now();
   if (options.after_run) options.after_run();
+  const double seconds = std::chrono::duration<double>(end - start).count(),
+               wait = ProcessorWaitSeconds() - waited;
+  waited_share_ = wait > kLeastWait ? wait / seconds : 0;
   if (!options.inspections.empty()) {
     FUSION_ASSIGN_OR_RETURN(std::vector<uint64_t> found, Inspect(options.inspections));
     options.inspected->found = std::move(found);
     options.inspected->seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - end).count();
   }
-  return std::chrono::duration<double>(end - start).count() / options.repeat;
+  return seconds / options.repeat;
 }
 
 absl::Status HostBackend::Probe() {

@@ -27,6 +27,7 @@ class HostBackend : public ExecutionBackend {
   absl::StatusOr<std::unique_ptr<LoadedBinary>> Load(const std::string& content) override;
   absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) override;
   absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches, const RunOptions& options) override;
+  double waited_share() const override { return waited_share_; }
   absl::Status Probe() override;
   absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                     uint64_t key) override;
@@ -47,6 +48,7 @@ class HostBackend : public ExecutionBackend {
   DeviceAddress flush_buffer_ = 0;
   int64_t flush_bytes_ = 0;
   unsigned char flush_value_ = 0;
+  double waited_share_ = 0;
 };
 
 // In a runner's environment: HostUuid of its parent.

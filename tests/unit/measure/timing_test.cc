@@ -52,6 +52,12 @@ class ScriptedBackend : public ExecutionBackend {
   const std::vector<NotedRun>& runs() const { return runs_; }
   // From now on the device has just worked whenever something has run, however busy this machine is.
   void StayAtWork() { never_idle_ = true; }
+  // From now on all runs, or every third one, wait for a processor for so much of their time.
+  void Wait(double share, bool every_third) {
+    waits_ = share;
+    every_third_ = every_third;
+  }
+  double waited_share() const override { return every_third_ && runs_.size() % 3 != 0 ? 0 : waits_; }
 
   v1::Target target() const override { return host_->target(); }
   absl::StatusOr<v1::DeviceDescription> Describe() override { return host_->Describe(); }
@@ -102,7 +108,8 @@ class ScriptedBackend : public ExecutionBackend {
   const std::unique_ptr<ExecutionBackend> host_;
   const Seconds seconds_;
   std::vector<NotedRun> runs_;
-  bool never_idle_ = false;
+  bool never_idle_ = false, every_third_ = false;
+  double waits_ = 0;
   std::map<std::string, int> flushed_;  // runs with flushed caches, by kernel
 };
 
@@ -318,6 +325,21 @@ TEST_F(TimingTest, ADeviceThatHasJustWorkedIsNotWarmedUpAgain) {
   EXPECT_GT(before, 0u);
   const v1::TimeResult result = MeasureAgain();
   EXPECT_EQ(WarmUps("plain", result.unfused().warm_samples_size()) - warm_runs_before_, 2);
+}
+
+// Each run that shares its processors with others takes the same few turns of the scheduler.
+TEST_F(TimingTest, RunsThatAllWaitedForAProcessorAreAlikeAndNotSteady) {
+  task_.mutable_session()->clear_unfused();
+  const auto steady = [&](double share, bool every_third) {
+    Measure([](const std::string&, bool, int) { return 20e-3; });
+    backend_->Wait(share, every_third);
+    return MeasureAgain().programs(0).steady();
+  };
+  EXPECT_TRUE(steady(0, false));
+  EXPECT_TRUE(steady(0.05, false));
+  EXPECT_FALSE(steady(0.5, false));
+  task_.mutable_method()->set_cold_alone(true);
+  EXPECT_TRUE(steady(0.5, true)) << "the others did not wait";
 }
 
 TEST_F(TimingTest, WithoutAnUnfusedProgramNothingIsPaired) {
