@@ -262,12 +262,12 @@ struct DeviceBenchmarkRecord {
 // What tables of routine times are of.
 struct RoutineTablesKey {
   std::string device_class;
-  std::string library_hash;
   std::string toolkit;
 };
 struct RoutineTableRecord {
   std::string routine;
-  std::string content;  // RoutineTable
+  std::string source_hash;  // of the function that the routine is of; empty for loads and stores
+  std::string content;      // RoutineTable
 };
 
 // v1::ResidualStatistics are kept for each.
@@ -281,11 +281,10 @@ struct ModelStatisticsKey {
 struct KernelTimesKey {
   std::string device_class;
   std::string cache;  // name of a v1::CacheState
-  std::string library_hash;
   std::string toolkit;
 };
 struct KernelTimeRecord {
-  std::string family;
+  std::string family;  // names its functions by their source
   std::string sizes;
   std::string variant;
   std::string content;  // v1::KernelTime; empty: not known

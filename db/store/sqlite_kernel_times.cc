@@ -9,10 +9,9 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::KernelFamilies(const Kerne
   Reader reader(*this);
   std::vector<std::string> families;
   Statement rows = reader->Query(
-      "SELECT DISTINCT family FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND library_hash = ?3 "
-      "AND toolkit = ?4 "
+      "SELECT DISTINCT family FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND toolkit = ?3 "
       "ORDER BY family",
-      key.device_class, key.cache, key.library_hash, key.toolkit);
+      key.device_class, key.cache, key.toolkit);
   absl::Status read = rows.ForEach([&] { families.push_back(rows.Text(0)); });
   if (!read.ok()) return read;
   return families;
@@ -24,9 +23,8 @@ absl::StatusOr<std::vector<KernelTimeRecord>> SqliteStore::KernelTimes(const Ker
   std::vector<KernelTimeRecord> kernels;
   Statement rows = reader->Query(
       "SELECT sizes, variant, content FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND "
-      "library_hash = ?3 AND "
-      "toolkit = ?4 AND family = ?5 ORDER BY updated_micros DESC, sizes, variant LIMIT ?6",
-      key.device_class, key.cache, key.library_hash, key.toolkit, family, limit);
+      "toolkit = ?3 AND family = ?4 ORDER BY updated_micros DESC, sizes, variant LIMIT ?5",
+      key.device_class, key.cache, key.toolkit, family, limit);
   absl::Status read = rows.ForEach([&] {
     kernels.push_back({family, rows.Text(0), rows.Text(1), rows.Text(2)});
   });
@@ -42,11 +40,9 @@ absl::Status SqliteStore::UpdateKernelTimes(const KernelTimesKey& key, std::vect
     for (KernelTimeRecord& record : records) {
       record.content.clear();
       Statement rows = database.Query(
-          "SELECT content FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND library_hash = ?3 AND "
-          "toolkit = ?4 AND "
-          "family = ?5 AND sizes = ?6 AND variant = ?7",
-          key.device_class, key.cache, key.library_hash, key.toolkit, record.family, record.sizes,
-          record.variant);
+          "SELECT content FROM kernel_times WHERE device_class = ?1 AND cache = ?2 AND toolkit = ?3 AND "
+          "family = ?4 AND sizes = ?5 AND variant = ?6",
+          key.device_class, key.cache, key.toolkit, record.family, record.sizes, record.variant);
       absl::Status read = rows.ForEach([&] { record.content = rows.Text(0); });
       if (!read.ok()) return read;
     }
@@ -56,18 +52,18 @@ absl::Status SqliteStore::UpdateKernelTimes(const KernelTimesKey& key, std::vect
       absl::Status written = database
                                  .Query(
                                      "INSERT OR REPLACE INTO kernel_times (device_class, cache, "
-                                     "library_hash, toolkit, family, sizes, variant, "
-                                     "updated_micros, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                                     key.device_class, key.cache, key.library_hash, key.toolkit,
-                                     record.family, record.sizes, record.variant, now, Bytes{record.content})
+                                     "toolkit, family, sizes, variant, "
+                                     "updated_micros, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                                     key.device_class, key.cache, key.toolkit, record.family, record.sizes,
+                                     record.variant, now, Bytes{record.content})
                                  .Run();
       if (!written.ok()) return written;
     }
     return database
         .Query(
-            "DELETE FROM kernel_times WHERE (device_class, cache, library_hash, toolkit, family, sizes, "
+            "DELETE FROM kernel_times WHERE (device_class, cache, toolkit, family, sizes, "
             "variant) IN "
-            "(SELECT device_class, cache, library_hash, toolkit, family, sizes, variant FROM kernel_times "
+            "(SELECT device_class, cache, toolkit, family, sizes, variant FROM kernel_times "
             "ORDER BY updated_micros "
             "LIMIT max(0, (SELECT count(*) FROM kernel_times) - ?1))",
             most)

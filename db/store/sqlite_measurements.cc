@@ -180,10 +180,10 @@ absl::Status SqliteStore::PutRoutineTable(const RoutineTablesKey& key, const Rou
   return Write([&](Database& database) {
     return database
         .Query(
-            "INSERT OR REPLACE INTO routine_tables (device_class, library_hash, toolkit, routine, content, "
+            "INSERT OR REPLACE INTO routine_tables (device_class, toolkit, routine, source_hash, content, "
             "created_micros) "
             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            key.device_class, key.library_hash, key.toolkit, table.routine, Bytes{table.content}, now)
+            key.device_class, key.toolkit, table.routine, table.source_hash, Bytes{table.content}, now)
         .Run();
   });
 }
@@ -192,11 +192,10 @@ absl::StatusOr<std::vector<RoutineTableRecord>> SqliteStore::RoutineTables(const
   Reader reader(*this);
   std::vector<RoutineTableRecord> tables;
   Statement rows = reader->Query(
-      "SELECT routine, content FROM routine_tables WHERE device_class = ?1 AND library_hash = ?2 AND toolkit "
-      "= ?3 "
-      "ORDER BY routine",
-      key.device_class, key.library_hash, key.toolkit);
-  absl::Status read = rows.ForEach([&] { tables.push_back({rows.Text(0), rows.Text(1)}); });
+      "SELECT routine, source_hash, content FROM routine_tables WHERE device_class = ?1 AND toolkit = ?2 "
+      "ORDER BY routine, source_hash",
+      key.device_class, key.toolkit);
+  absl::Status read = rows.ForEach([&] { tables.push_back({rows.Text(0), rows.Text(1), rows.Text(2)}); });
   if (!read.ok()) return read;
   return tables;
 }

@@ -130,7 +130,7 @@ cat <<TEXT
 Made $folder/function.textproto
      $folder/routines.h
 Still needed:
-  1. function.textproto: documentation (the library does not load without it), operands with their domains, formula, flops,
+  1. function.textproto: documentation (the library does not load without it), operands with their domains, formula, flops, cost,
      rounding;
      library/README.md explains each field.
   2. routines.h: the computation, for float and double; mathematics through library/device/fusion_math.h.

@@ -76,6 +76,7 @@ absl::StatusOr<std::shared_ptr<const Catalog>> Catalog::WithInline(
     const std::vector<v1::FunctionDefinition>& definitions) const {
   std::shared_ptr<Catalog> catalog(new Catalog);
   catalog->definitions_ = definitions_;
+  catalog->functions_of_routines_ = functions_of_routines_;
   for (const auto& [name, function] : functions_) {
     catalog->functions_.emplace(name, std::make_unique<ElementaryFunction>(*function));
   }
@@ -96,19 +97,14 @@ absl::Status Catalog::Add(const v1::FunctionDefinition& definition, bool is_inli
   }
   // One kernel may include the routines of several functions.
   std::set<std::string> routines;
-  for (const Overload& overload : function.overloads) {
+  for (const Overload& overload : function.overloads)
     for (std::string& name : RoutineNames(overload)) routines.insert(std::move(name));
-  }
-  for (const auto& [name, other] : functions_) {
-    for (const Overload& overload : other->overloads) {
-      for (const std::string& routine : RoutineNames(overload)) {
-        if (routines.count(routine) == 0) continue;
-        return absl::AlreadyExistsError(absl::StrCat("function \"", function.name, "\": routine \"", routine,
-                                                     "\" is also a routine of function \"", name,
-                                                     "\"; begin its name with that of the function"));
-      }
-    }
-  }
+  for (const std::string& routine : routines)
+    if (const auto other = functions_of_routines_.find(routine); other != functions_of_routines_.end())
+      return absl::AlreadyExistsError(absl::StrCat("function \"", function.name, "\": routine \"", routine,
+                                                   "\" is also a routine of function \"", other->second,
+                                                   "\"; begin its name with that of the function"));
+  for (const std::string& routine : routines) functions_of_routines_.emplace(routine, function.name);
   function.is_inline = is_inline;
   definitions_.push_back(definition);
   functions_.emplace(definition.name(), std::make_unique<ElementaryFunction>(std::move(function)));
@@ -120,7 +116,8 @@ void Catalog::ComputeHash() {
       definitions_.begin(), definitions_.end(),
       [](const v1::FunctionDefinition& a, const v1::FunctionDefinition& b) { return a.name() < b.name(); });
   std::string all;
-  for (const v1::FunctionDefinition& definition : definitions_) {
+  for (v1::FunctionDefinition definition : definitions_) {
+    definition.clear_cost();  // other predictions: neither another function nor other code
     std::string bytes = definition.SerializeAsString();
     absl::StrAppend(&all, bytes.size(), ":", bytes);
   }
@@ -130,6 +127,11 @@ void Catalog::ComputeHash() {
 const ElementaryFunction* Catalog::Find(std::string_view name) const {
   auto it = functions_.find(name);
   return it == functions_.end() ? nullptr : it->second.get();
+}
+
+const ElementaryFunction* Catalog::FindByRoutine(std::string_view routine) const {
+  const auto function = functions_of_routines_.find(routine);
+  return function == functions_of_routines_.end() ? nullptr : Find(function->second);
 }
 
 std::vector<const ElementaryFunction*> Catalog::functions() const {

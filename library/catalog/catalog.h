@@ -31,10 +31,12 @@ class Catalog {
 
   // By exact name ("mmul"), null when absent. Suffixed aliases are the caller's business (SplitAlias).
   const ElementaryFunction* Find(std::string_view name) const;
+  // The function that a routine ("mmul_tile") is of, null when none.
+  const ElementaryFunction* FindByRoutine(std::string_view routine) const;
   // All functions by name.
   std::vector<const ElementaryFunction*> functions() const;
   const std::vector<v1::FunctionDefinition>& definitions() const { return definitions_; }
-  // Changes when any description or routine changes. "sha256:..." hex, 16 digits.
+  // Changes when any description or routine changes, but for costs. "sha256:..." hex, 16 digits.
   const std::string& hash() const { return hash_; }
   // The nearest function name by edit distance, or "" when nothing is near.
   std::string Suggest(std::string_view name) const;
@@ -44,6 +46,7 @@ class Catalog {
   absl::Status Add(const v1::FunctionDefinition& definition, bool is_inline);
   void ComputeHash();
   std::map<std::string, std::unique_ptr<ElementaryFunction>, std::less<>> functions_;
+  std::map<std::string, std::string, std::less<>> functions_of_routines_;  // their names
   std::vector<v1::FunctionDefinition> definitions_;
   std::string hash_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 
 #include "absl/status/status.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/sha256.h"
 #include "library/catalog/type_pattern.h"
 
 namespace fusion {
@@ -48,10 +50,15 @@ class Checker {
     if (definition_.source().size() > kMaximumSourceBytes) {
       return Error("source", absl::StrCat("the source is longer than ", kMaximumSourceBytes, " bytes"));
     }
+    for (double cost : {definition_.cost().gpu_instructions(), definition_.cost().host_operations()})
+      if (!(cost >= 0) || !std::isfinite(cost)) return Error("cost", "a cost is a number from 0 on");
     ElementaryFunction function{.name = definition_.name(),
                                 .domain = definition_.domain(),
                                 .documentation = definition_.documentation(),
-                                .source = definition_.source()};
+                                .source = definition_.source(),
+                                .source_hash = Sha256Hex(definition_.source()).substr(0, 16),
+                                .gpu_instructions = definition_.cost().gpu_instructions(),
+                                .host_operations = definition_.cost().host_operations()};
     for (overload_ = 0; overload_ < definition_.overloads_size(); ++overload_) {
       Overload overload;
       absl::Status status = CheckOverload(definition_.overloads(overload_), &overload);

@@ -73,7 +73,12 @@ struct ElementaryFunction {
   std::vector<Overload> overloads;
   std::string
       source;  // C++ of the routines, for namespace-less inclusion after library/device/fusion_device.h
+  // Changes with the source alone. What was learned of kernels and routines is named by it and by the types
+  // that they use, so that a function more, other words or another cost forget nothing. 16 hex digits.
+  std::string source_hash;
   bool is_inline = false;  // came with a submission: untrusted
+  // Of one entry in f32, where they are more than its operations; 0: they are not (fusion.v1.Cost).
+  double gpu_instructions = 0, host_operations = 0;
 };
 
 // Value of an integer expression over static parameters ("2*r*k*c", + - * / and parentheses), or an error.

@@ -28,11 +28,9 @@ ModelStatisticsKey KeyOf(const DeviceDescription& device, v1::CacheState cache) 
       .device_class = device.name(), .cache = v1::CacheState_Name(cache), .model_version = kCostModelVersion};
 }
 
-KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState cache,
-                                const Catalog& catalog) {
+KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState cache) {
   return {.device_class = device.name(),
           .cache = v1::CacheState_Name(cache),
-          .library_hash = catalog.hash(),
           .toolkit = device.toolkit_version()};
 }
 
@@ -183,8 +181,8 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
       (*rows)[k].content = time.SerializeAsString();
     }
   };
-  return context.store.UpdateKernelTimes(KernelTimesKeyOf(model.device(), cache, *context.catalog),
-                                         std::move(records), change, kMostKernelTimes, now);
+  return context.store.UpdateKernelTimes(KernelTimesKeyOf(model.device(), cache), std::move(records), change,
+                                         kMostKernelTimes, now);
 }
 
 // What a job has measured so far, in front of what was known before it.
@@ -271,7 +269,7 @@ absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::Ca
 absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device,
                                                                       v1::CacheState cache,
                                                                       const PipelineContext& context) {
-  KernelTimesKey key = KernelTimesKeyOf(device, cache, *context.catalog);
+  KernelTimesKey key = KernelTimesKeyOf(device, cache);
   FUSION_ASSIGN_OR_RETURN(auto families, context.store.KernelFamilies(key));
   if (families.empty()) return nullptr;
   return std::make_shared<const StoredKernels>(context.store, std::move(key), families);

@@ -14,16 +14,22 @@
 namespace fusion {
 namespace {
 
-RoutineTablesKey KeyOf(const DeviceDescription& device, const Catalog& catalog) {
-  return {.device_class = device.name(), .library_hash = catalog.hash(), .toolkit = device.toolkit_version()};
+RoutineTablesKey KeyOf(const DeviceDescription& device) {
+  return {.device_class = device.name(), .toolkit = device.toolkit_version()};
+}
+
+// That of the function whose routine it is; empty for loads and stores, which no function has.
+std::string SourceHash(const Catalog& catalog, const std::string& routine) {
+  const ElementaryFunction* function = catalog.FindByRoutine(routine.substr(0, routine.find('<')));
+  return function == nullptr ? "" : function->source_hash;
 }
 
 absl::Status AddStored(const RoutineTableRecord& record, const RoutineTablesKey& key, RoutineTables* tables) {
   v1::RoutineTable table;
   if (!table.ParseFromString(record.content)) return absl::DataLossError("it cannot be read");
-  if (table.device_class() != key.device_class || table.library_hash() != key.library_hash ||
-      table.toolkit() != key.toolkit || table.routine() != record.routine)
-    return absl::DataLossError("it says that it is of another routine, device, library or toolkit");
+  if (table.device_class() != key.device_class || table.toolkit() != key.toolkit ||
+      table.routine() != record.routine)
+    return absl::DataLossError("it says that it is of another routine, device or toolkit");
   return tables->Add(table);
 }
 
@@ -31,8 +37,11 @@ absl::Status AddStored(const RoutineTableRecord& record, const RoutineTablesKey&
 
 absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog,
                                                   Store& store, std::vector<std::string>* notes) {
-  const RoutineTablesKey key = KeyOf(device, catalog);
+  const RoutineTablesKey key = KeyOf(device);
   FUSION_ASSIGN_OR_RETURN(auto stored, store.RoutineTables(key));
+  std::erase_if(stored, [&](const RoutineTableRecord& record) {
+    return record.source_hash != SourceHash(catalog, record.routine);
+  });
   RoutineTables tables;
   std::string first;
   int refused = 0;
@@ -53,7 +62,7 @@ absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,
                                                   const DeviceDescription& device, const RoutineTables& known,
                                                   const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
-  const RoutineTablesKey key = KeyOf(device, *context.catalog);
+  const RoutineTablesKey key = KeyOf(device);
   std::vector<std::string> notes;
   FUSION_ASSIGN_OR_RETURN(auto measured, MeasureRoutineSources(RoutineSourcesOf(*submission.graph), device,
                                                                known, context, &notes));
@@ -63,10 +72,12 @@ absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,
   for (v1::RoutineTable& table : measured.tables) {
     table.set_version(kRoutineTableVersion);
     table.set_device_class(key.device_class);
-    table.set_library_hash(key.library_hash);
     table.set_toolkit(key.toolkit);
-    auto status = context.store.PutRoutineTable(key, {table.routine(), table.SerializeAsString()}, now);
-    if (!status.ok()) return status;
+    FUSION_RETURN_IF_ERROR(context.store.PutRoutineTable(
+        key,
+        {table.routine(), SourceHash(submission.graph->catalog(), table.routine()),
+         table.SerializeAsString()},
+        now));
     *result.add_tables() = std::move(table);
   }
   result.set_measured(result.tables_size());

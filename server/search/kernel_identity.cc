@@ -18,9 +18,8 @@ constexpr char kVersion[] = "fusion kernel 1\n";
 
 class FamilyText {
  public:
-  FamilyText(const Graph& graph, const SizeValues& sizes,
-             const std::map<const ElementaryFunction*, std::string>& functions, const NodeSet& nodes)
-      : graph_(graph), sizes_(sizes), functions_(functions) {
+  FamilyText(const Graph& graph, const SizeValues& sizes, const NodeSet& nodes)
+      : graph_(graph), sizes_(sizes) {
     FindLoadsAndStores(graph, nodes, &loads_, &stores_);
     for (int member : nodes.Members()) WriteNode(graph.node(NodeId{member}));
   }
@@ -30,7 +29,7 @@ class FamilyText {
  private:
   void WriteNode(const Node& node) {
     absl::StrAppend(&text_, node.function->name, " ", node.overload - node.function->overloads.data(), " ",
-                    functions_.at(node.function));
+                    node.function->source_hash);
     for (int parameter : node.static_parameters) absl::StrAppend(&text_, " <", parameter, ">");
     for (ValueId operand : node.operands) WriteValue(graph_.value(operand));
     text_ += " ->";
@@ -70,7 +69,6 @@ class FamilyText {
 
   const Graph& graph_;
   const SizeValues& sizes_;
-  const std::map<const ElementaryFunction*, std::string>& functions_;
   std::vector<ValueId> loads_, stores_;  // ascending
   std::string text_ = kVersion;
   std::map<ValueId, int> numbers_;
@@ -80,14 +78,8 @@ class FamilyText {
 
 }  // namespace
 
-KernelNames::KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {
-  for (const Node& node : graph.nodes())
-    if (auto [it, is_new] = functions_.try_emplace(node.function); is_new)
-      it->second = Sha256Hex(node.function->source).substr(0, 16);
-}
-
 KernelIdentity KernelNames::Of(const NodeSet& nodes) const {
-  const FamilyText family(graph_, sizes_, functions_, nodes);
+  const FamilyText family(graph_, sizes_, nodes);
   return {.family = Sha256Hex(family.text()).substr(0, 32), .sizes = family.SizesText(), .variant = ""};
 }
 

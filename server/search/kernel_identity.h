@@ -1,7 +1,6 @@
 // What a kernel is called in the memory of measured times: the same in every graph that has it.
 #pragma once
 
-#include <map>
 #include <string>
 
 #include "server/graph/graph.h"
@@ -13,7 +12,7 @@ namespace fusion {
 // Of one graph at given sizes; both must outlive it.
 class KernelNames {
  public:
-  KernelNames(const Graph& graph, const SizeValues& sizes);
+  KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {}
   // `family` and `sizes` of the kernels that compute the nodes. The family covers functions with their
   // routines, types, what is read from and written to memory, and which extents are equal; values are
   // numbered in the order in which the nodes, ascending, name them.
@@ -24,7 +23,6 @@ class KernelNames {
  private:
   const Graph& graph_;
   const SizeValues& sizes_;
-  std::map<const ElementaryFunction*, std::string> functions_;  // hashes of what their code is made from
 };
 
 // How the implementation computes them: every parameter, implementation and order that its code is made from,

@@ -20,20 +20,6 @@ double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) 
   return points * (flops.ok() ? static_cast<double>(*flops) : 1.0);
 }
 
-namespace {
-
-// Instructions that one entry of these functions takes on a GPU in f32, by CUDA's own routines: powers of
-// two, corrections, ranges. Others take one for each operation.
-double EntryInstructions(const std::string& function, double flops) {
-  static const std::map<std::string, double> kInstructions = {
-      {"exp", 10},   {"log", 18}, {"tanh", 20}, {"erf", 25},     {"div", 5},  {"coldiv", 5},
-      {"rowdiv", 2}, {"vdiv", 5}, {"recip", 5}, {"sigmoid", 16}, {"sqrt", 4}, {"rsqrt", 6}};
-  const auto known = kInstructions.find(function);
-  return known == kInstructions.end() ? flops : std::max(flops, known->second);
-}
-
-}  // namespace
-
 int FusionShape::compute_capability() const { return ComputeCapability(model.device()); }
 
 bool FusionShape::IsGridReduction(size_t i) const {
@@ -49,8 +35,9 @@ double FusionShape::InstructionsOf(const Node& node) const {
   for (const NodeDimension& dimension : node.dimensions)
     points *= static_cast<double>(Size(dimension.extent));
   const double flops = NodeFlops(graph, node, sizes) / std::max(points, 1.0);
-  const std::string& name = node.function->name;
-  return points * (cuda() ? EntryInstructions(name, flops) : HostEntryOperations(name, flops));
+  const ElementaryFunction& function = *node.function;
+  return points *
+         (cuda() ? std::max(flops, function.gpu_instructions) : HostEntryOperations(function, flops));
 }
 
 FusionImplementation FusionShape::Base() const {

@@ -6,12 +6,12 @@
 // corrections learn (residual.h).
 #pragma once
 
-#include <string>
+#include "library/catalog/elementary_function.h"
 
 namespace fusion {
 
 // Of one entry of a function that does `flops` operations by its description.
-double HostEntryOperations(const std::string& function, double flops);
+double HostEntryOperations(const ElementaryFunction& function, double flops);
 
 // One load or store of a lane's array, in operations.
 inline constexpr double kHostAccess = 3.4;

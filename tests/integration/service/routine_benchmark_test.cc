@@ -45,10 +45,14 @@ class RoutineBenchmarkTest : public EmbeddedTest {
     EXPECT_FALSE(result.has_search());
     EXPECT_EQ(result.candidates_size(), 0);
     EXPECT_TRUE(result.has_routines());
-    key_ = {.device_class = result.device().name(),
-            .library_hash = (*Catalog::BuiltIn())->hash(),
-            .toolkit = result.device().toolkit_version()};
+    key_ = {.device_class = result.device().name(), .toolkit = result.device().toolkit_version()};
     return result.routines();
+  }
+
+  static std::string SourceHash(const std::string& routine) {
+    const ElementaryFunction* function =
+        (*Catalog::BuiltIn())->FindByRoutine(routine.substr(0, routine.find('<')));
+    return function == nullptr ? "" : function->source_hash;
   }
 
   RoutineTablesKey key_;
@@ -68,7 +72,6 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
   std::set<std::string> routines;
   for (const v1::RoutineTable& table : first.tables()) {
     routines.insert(table.routine());
-    EXPECT_EQ(table.library_hash(), key_.library_hash);
     for (const v1::RoutineTable::Point& point : table.points()) {
       EXPECT_GT(point.seconds(), 0) << table.routine();
       EXPECT_LT(point.seconds(), 1) << table.routine();
@@ -99,11 +102,15 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
     std::set<std::string> stored = routines;
     for (const v1::RoutineTable& again : second.tables()) stored.insert(again.routine());
     ASSERT_EQ((*store)->RoutineTables(key_)->size(), stored.size());
-    ASSERT_TRUE((*store)->PutRoutineTable(key_, {table.routine(), "\xff\xff no table"}, Timestamp()).ok());
+    ASSERT_TRUE((*store)
+                    ->PutRoutineTable(key_,
+                                      {table.routine(), SourceHash(table.routine()), "\xff\xff no table"},
+                                      Timestamp())
+                    .ok());
     v1::RoutineTable foreign = table;
     foreign.set_device_class("another device");
     foreign.set_routine("zzz");
-    ASSERT_TRUE((*store)->PutRoutineTable(key_, {"zzz", foreign.SerializeAsString()}, Timestamp()).ok());
+    ASSERT_TRUE((*store)->PutRoutineTable(key_, {"zzz", "", foreign.SerializeAsString()}, Timestamp()).ok());
   }
   Open();
   const v1::RoutineTables third = Benchmark();
@@ -139,9 +146,7 @@ TEST_F(RoutineBenchmarkTest, PredictionsUseTables) {
   request.set_candidates(2);
   const v1::JobResult result = Run(request);  // the device is known from now on
   EXPECT_EQ(result.routines().measured(), 0);
-  key_ = {.device_class = result.device().name(),
-          .library_hash = (*Catalog::BuiltIn())->hash(),
-          .toolkit = result.device().toolkit_version()};
+  key_ = {.device_class = result.device().name(), .toolkit = result.device().toolkit_version()};
   v1::GraphSource source;
   source.set_fuse(kSource);
   const auto graph = ParseSource(source, *Catalog::BuiltIn());
@@ -163,7 +168,6 @@ TEST_F(RoutineBenchmarkTest, PredictionsUseTables) {
       v1::RoutineTable table;
       table.set_version(kRoutineTableVersion);
       table.set_device_class(key_.device_class);
-      table.set_library_hash(key_.library_hash);
       table.set_toolkit(key_.toolkit);
       table.set_routine(routine);
       for (int tile = 1; tile <= 4096; tile *= 2) {
@@ -173,7 +177,10 @@ TEST_F(RoutineBenchmarkTest, PredictionsUseTables) {
         point->set_resident_blocks(1);
         point->set_seconds(tile * 1e-11);  // faster than any, so that what was learned cannot rule it out
       }
-      ASSERT_TRUE((*store)->PutRoutineTable(key_, {routine, table.SerializeAsString()}, Timestamp()).ok());
+      ASSERT_TRUE(
+          (*store)
+              ->PutRoutineTable(key_, {routine, SourceHash(routine), table.SerializeAsString()}, Timestamp())
+              .ok());
     }
   }
   Open();

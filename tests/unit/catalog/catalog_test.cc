@@ -105,7 +105,31 @@ TEST(CatalogTest, HashFollowsContentsNotOrder) {
   v1::FunctionDefinition changed = Twice("b");
   changed.mutable_source()->append(" ");
   EXPECT_NE(Catalog::FromDefinitions({Twice("a"), changed}).value()->hash(), hash);
+  v1::FunctionDefinition dearer = Twice("b");
+  dearer.mutable_cost()->set_gpu_instructions(20);
+  EXPECT_EQ(Catalog::FromDefinitions({Twice("a"), dearer}).value()->hash(), hash) << "for predictions alone";
+  dearer.mutable_cost()->set_gpu_instructions(-1);
+  EXPECT_FALSE(Catalog::FromDefinitions({dearer}).ok());
   EXPECT_NE(Catalog::FromDefinitions({Twice("a")}).value()->hash(), hash);
+}
+
+// Whatever else the library has, and whatever is said of the function.
+TEST(CatalogTest, AFunctionIsKnownByItsSourceAndFoundByItsRoutines) {
+  const auto alone = Catalog::FromDefinitions({Twice()}).value();
+  v1::FunctionDefinition described = Twice();
+  described.set_documentation("Other words.");
+  described.mutable_cost()->set_host_operations(3);
+  const auto two = Catalog::FromDefinitions({described, Twice("other")}).value();
+  const std::string hash = alone->Find("twice")->source_hash;
+  EXPECT_EQ(hash.size(), 16u);
+  EXPECT_EQ(two->Find("twice")->source_hash, hash);
+  v1::FunctionDefinition changed = Twice();
+  changed.mutable_source()->append(" ");
+  EXPECT_NE(Catalog::FromDefinitions({changed}).value()->Find("twice")->source_hash, hash);
+
+  EXPECT_EQ(two->FindByRoutine("twice_map"), two->Find("twice"));
+  EXPECT_EQ(two->WithInline({Twice("third")}).value()->FindByRoutine("twice_map")->name, "twice");
+  EXPECT_EQ(two->FindByRoutine("twice"), nullptr);
 }
 
 TEST(CatalogTest, InlineFunctionsComeOnTopAndAreMarked) {

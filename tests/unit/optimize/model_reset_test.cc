@@ -12,10 +12,8 @@ using ::testing::HasSubstr;
 class ModelResetTest : public StoreTest {
  protected:
   void Fill(const std::string& device) {
-    ASSERT_TRUE(store_
-                    ->PutRoutineTable({.device_class = device, .library_hash = "sha256:1", .toolkit = "13.0"},
-                                      {"load", "x"}, At(1))
-                    .ok());
+    ASSERT_TRUE(
+        store_->PutRoutineTable({.device_class = device, .toolkit = "13.0"}, {"load", "", "x"}, At(1)).ok());
   }
   absl::StatusOr<v1::ResetModelResponse> Reset(const std::string& device, bool all) {
     v1::ResetModelRequest request;

@@ -178,7 +178,6 @@ TEST_F(SearchAgainTest, NothingIsStoredBeforeTheJobEnds) {
   Taught();
   const auto families = store_->KernelFamilies({.device_class = model_.device().name(),
                                                 .cache = v1::CacheState_Name(v1::COLD),
-                                                .library_hash = (*Catalog::BuiltIn())->hash(),
                                                 .toolkit = model_.device().toolkit_version()});
   ASSERT_TRUE(families.ok()) << families.status();
   EXPECT_TRUE(families->empty());

@@ -107,8 +107,7 @@ TEST(CheckedKernelTime, RefusesWhatIsNotPossible) {
 class StoredKernelsTest : public StoreTest {};
 
 TEST_F(StoredKernelsTest, UsesWhatIsRightAndCountsTheRest) {
-  const KernelTimesKey key{
-      .device_class = "H200", .cache = "COLD", .library_hash = "sha256:1", .toolkit = "13.0"};
+  const KernelTimesKey key{.device_class = "H200", .cache = "COLD", .toolkit = "13.0"};
   const std::vector<Garbage> garbage = AllGarbage();
   std::vector<KernelTimeRecord> rows = {Row("right", ""), Row("of another version", "")};
   for (size_t i = 0; i < garbage.size(); ++i) rows.push_back(Row("wrong" + std::to_string(i), ""));

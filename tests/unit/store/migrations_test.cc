@@ -122,5 +122,42 @@ TEST_F(MigrationsTest, ConstraintsWithoutListsAllowWhatTheyAllowedBefore) {
   EXPECT_TRUE(refused("UPDATE tasks SET kind = 'x' WHERE number = 1"));
 }
 
+// 0020 carries over what was learned, from keys with the library's hash to keys with those of functions.
+TEST_F(MigrationsTest, WhatWasLearnedIsKeptWithItsFunctions) {
+  std::vector<Migration> before = EmbeddedMigrations();
+  before.resize(19);
+  auto database = Open("old.db");
+  ASSERT_TRUE(Migrate(*database, before).ok());
+  ASSERT_TRUE(
+      database
+          ->Execute("INSERT INTO kernel_times VALUES"
+                    " ('H200', 'COLD', 'sha256:1', '13.0', 'f', '8', 'a', 5, x'01'),"
+                    " ('H200', 'COLD', 'sha256:2', '13.0', 'f', '8', 'a', 9, x'02'),"
+                    " ('H200', 'COLD', 'sha256:3', '13.0', 'f', '8', 'a', 7, x'03'),"
+                    " ('H200', 'COLD', 'sha256:1', '13.0', 'f', '8', 'b', 6, x'04');"
+                    "INSERT INTO routine_tables VALUES"
+                    " ('H200', 'sha256:b33215ecf95c86ab', '13.0', 'mmul_tile<f32,4,4,4> shared', x'05', 1),"
+                    " ('H200', 'sha256:b33215ecf95c86ab', '13.0', 'load f32[9] shared', x'06', 1),"
+                    " ('H200', 'sha256:0000000000000000', '13.0', 'load f32[9] shared', x'07', 1);")
+          .ok());
+  ASSERT_TRUE(Migrate(*database, EmbeddedMigrations()).ok());
+
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM kernel_times"), 2);
+  EXPECT_EQ(
+      *database->Integer("SELECT count(*) FROM kernel_times WHERE toolkit = '13.0' AND family = 'f' AND "
+                         "variant = 'a' AND updated_micros = 9 AND content = x'02'"),
+      1)
+      << "the newest";
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM kernel_times WHERE variant = 'b' AND content = x'04'"),
+            1);
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM routine_tables"), 2);
+  EXPECT_EQ(*database->Integer("SELECT count(*) FROM routine_tables WHERE content = x'05' AND source_hash = "
+                               "'49e93bedad8c259a'"),
+            1);
+  EXPECT_EQ(
+      *database->Integer("SELECT count(*) FROM routine_tables WHERE content = x'06' AND source_hash = ''"),
+      1);
+}
+
 }  // namespace
 }  // namespace fusion

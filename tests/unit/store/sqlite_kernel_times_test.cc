@@ -13,8 +13,7 @@ using ::testing::IsEmpty;
 
 class SqliteKernelTimesTest : public StoreTest {
  protected:
-  const KernelTimesKey key_{
-      .device_class = "H200", .cache = "COLD", .library_hash = "sha256:1", .toolkit = "13.0"};
+  const KernelTimesKey key_{.device_class = "H200", .cache = "COLD", .toolkit = "13.0"};
 
   void Put(const KernelTimesKey& key, const std::string& family, const std::string& sizes,
            const std::string& variant, const std::string& content, int64_t seconds, int64_t most = 100) {
@@ -34,15 +33,15 @@ class SqliteKernelTimesTest : public StoreTest {
   }
 };
 
-TEST_F(SqliteKernelTimesTest, AreOfTheirDeviceCacheLibraryAndToolkit) {
+TEST_F(SqliteKernelTimesTest, AreOfTheirDeviceCacheAndToolkit) {
   EXPECT_THAT(*store_->KernelFamilies(key_), IsEmpty());
   Put(key_, "f", "8", "a", std::string("\0x", 2), 1);
   Put(key_, "f", "8", "b", "y", 2);
   Put(key_, "f", "9", "a", "z", 3);
   Put(key_, "e", "8", "a", "w", 1);
-  for (int field = 0; field < 4; ++field) {
+  for (int field = 0; field < 3; ++field) {
     KernelTimesKey other = key_;
-    std::string* const fields[] = {&other.device_class, &other.cache, &other.library_hash, &other.toolkit};
+    std::string* const fields[] = {&other.device_class, &other.cache, &other.toolkit};
     *fields[field] = "another";
     EXPECT_THAT(*store_->KernelFamilies(other), IsEmpty());
     EXPECT_THAT(Get(other, "f"), IsEmpty());

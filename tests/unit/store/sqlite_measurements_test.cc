@@ -190,31 +190,25 @@ TEST_F(SqliteMeasurementsTest, NoChangeOfModelStatisticsIsLost) {
   EXPECT_EQ(*store_->ModelStatistics(key), std::string(100, 'x'));
 }
 
-TEST_F(SqliteMeasurementsTest, RoutineTablesAreOfTheirDeviceLibraryAndToolkit) {
-  const RoutineTablesKey key{.device_class = "H200", .library_hash = "sha256:1", .toolkit = "13.0"};
+TEST_F(SqliteMeasurementsTest, RoutineTablesAreOfTheirDeviceToolkitAndSource) {
+  const RoutineTablesKey key{.device_class = "H200", .toolkit = "13.0"};
   EXPECT_TRUE(store_->RoutineTables(key)->empty());
-  ASSERT_TRUE(store_->PutRoutineTable(key, {"b", std::string("\0old", 4)}, At(1)).ok());
-  ASSERT_TRUE(store_->PutRoutineTable(key, {"b", std::string("\0new", 4)}, At(2)).ok());
-  ASSERT_TRUE(store_->PutRoutineTable(key, {"a", "one"}, At(1)).ok());
-  ASSERT_TRUE(store_
-                  ->PutRoutineTable({.device_class = "H100", .library_hash = "sha256:1", .toolkit = "13.0"},
-                                    {"a", "2"}, At(1))
-                  .ok());
-  ASSERT_TRUE(store_
-                  ->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:2", .toolkit = "13.0"},
-                                    {"a", "3"}, At(1))
-                  .ok());
-  ASSERT_TRUE(store_
-                  ->PutRoutineTable({.device_class = "H200", .library_hash = "sha256:1", .toolkit = "12.8"},
-                                    {"a", "4"}, At(1))
-                  .ok());
+  const auto put = [&](const RoutineTablesKey& to, RoutineTableRecord table) {
+    ASSERT_TRUE(store_->PutRoutineTable(to, table, At(1)).ok());
+  };
+  put(key, {"b", "1", std::string("\0old", 4)});
+  put(key, {"b", "1", std::string("\0new", 4)});
+  put(key, {"b", "2", "of another source"});
+  put(key, {"a", "", "one"});
+  put({.device_class = "H100", .toolkit = "13.0"}, {"a", "", "2"});
+  put({.device_class = "H200", .toolkit = "12.8"}, {"a", "", "4"});
   Reopen();
   const auto tables = store_->RoutineTables(key);
   ASSERT_TRUE(tables.ok());
-  ASSERT_EQ(tables->size(), 2u);
-  EXPECT_EQ((*tables)[0].routine, "a");
-  EXPECT_EQ((*tables)[0].content, "one");
-  EXPECT_EQ((*tables)[1].content, std::string("\0new", 4));
+  std::vector<std::string> texts;
+  for (const RoutineTableRecord& table : *tables)
+    texts.push_back(table.routine + "|" + table.source_hash + "|" + table.content);
+  EXPECT_THAT(texts, ::testing::ElementsAre("a||one", std::string("b|1|\0new", 8), "b|2|of another source"));
 }
 
 }  // namespace

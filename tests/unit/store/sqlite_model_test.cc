@@ -10,20 +10,18 @@ using ::testing::IsEmpty;
 
 class SqliteModelTest : public StoreTest {
  protected:
-  // Two kernels and a table of each of two libraries, and statistics of one version.
+  // Two kernels and a table of each of two toolkits, and statistics of one version.
   void Fill(const std::string& device) {
-    for (const std::string library : {"sha256:1", "sha256:2"}) {
-      const KernelTimesKey key{
-          .device_class = device, .cache = "COLD", .library_hash = library, .toolkit = "13.0"};
+    for (const std::string toolkit : {"13.0", "12.8"}) {
+      const KernelTimesKey key{.device_class = device, .cache = "COLD", .toolkit = toolkit};
       const auto set = [](std::vector<KernelTimeRecord>* kernels) {
         for (KernelTimeRecord& kernel : *kernels) kernel.content = "x";
       };
       ASSERT_TRUE(
           store_->UpdateKernelTimes(key, {{"f", "8", "a", ""}, {"f", "8", "b", ""}}, set, 100, At(1)).ok());
-      ASSERT_TRUE(store_
-                      ->PutRoutineTable({.device_class = device, .library_hash = library, .toolkit = "13.0"},
-                                        {"load", "y"}, At(1))
-                      .ok());
+      ASSERT_TRUE(
+          store_->PutRoutineTable({.device_class = device, .toolkit = toolkit}, {"load", "", "y"}, At(1))
+              .ok());
     }
     ASSERT_TRUE(store_
                     ->UpdateModelStatistics(
@@ -56,12 +54,10 @@ TEST_F(SqliteModelTest, IsForgottenOfOneDevice) {
   ExpectForgotten("H200", 0, 0, 0);
   Reopen();
   EXPECT_THAT(Devices(), ElementsAre("A100"));
-  const KernelTimesKey key{
-      .device_class = "H200", .cache = "COLD", .library_hash = "sha256:1", .toolkit = "13.0"};
+  const KernelTimesKey key{.device_class = "H200", .cache = "COLD", .toolkit = "13.0"};
   EXPECT_THAT(*store_->KernelFamilies(key), IsEmpty());
   EXPECT_EQ(*store_->ModelStatistics({.device_class = "H200", .cache = "COLD", .model_version = 1}), "");
-  EXPECT_THAT(*store_->RoutineTables({.device_class = "H200", .library_hash = "sha256:1", .toolkit = "13.0"}),
-              IsEmpty());
+  EXPECT_THAT(*store_->RoutineTables({.device_class = "H200", .toolkit = "13.0"}), IsEmpty());
   // What is measured afterwards is new.
   Fill("H200");
   EXPECT_THAT(Devices(), ElementsAre("A100", "H200"));
