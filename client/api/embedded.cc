@@ -80,7 +80,7 @@ EmbeddedBackend::~EmbeddedBackend() = default;
 void EmbeddedBackend::StartWorker(v1::Target target) {
   AgentOptions options;
   options.workplace.cuda = target != v1::HOST;
-  options.workplace.host = target != v1::CUDA;
+  options.workplace.host = target == v1::HOST || target == v1::TARGET_AUTO;
   // The user's own code on the user's own machine: confined where that is possible, and run anyhow.
   options.workplace.allow_unconfined_host_code = true;
   if (std::string why_not; options.workplace.host && parts_->notice && !HostCodeIsConfined(&why_not))

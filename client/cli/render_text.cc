@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -177,14 +178,8 @@ std::string ConditionText(const v1::ImplementationDefinition& implementation) {
 }  // namespace
 
 std::string TargetName(v1::Target target) {
-  switch (target) {
-    case v1::CUDA:
-      return "cuda";
-    case v1::HOST:
-      return "host";
-    default:
-      return "auto";
-  }
+  const std::string name = target == v1::TARGET_AUTO ? "" : v1::Target_Name(target);
+  return name.empty() ? "auto" : absl::AsciiStrToLower(name);
 }
 
 std::string TimeText(const google::protobuf::Timestamp& time) {

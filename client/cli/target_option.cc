@@ -38,13 +38,17 @@ void AddGroupOption(CLI::App* command, const std::string& name, const std::strin
 }  // namespace
 
 void AddTargetOption(CLI::App* command, v1::Target* target) {
-  static const std::map<std::string, v1::Target> kTargets = {
-      {"auto", v1::TARGET_AUTO}, {"cuda", v1::CUDA}, {"host", v1::HOST}};
+  static const auto* const targets = [] {
+    auto* named = new std::map<std::string, v1::Target>();
+    for (int number = 0; v1::Target_IsValid(number); ++number)
+      named->emplace(TargetName(static_cast<v1::Target>(number)), static_cast<v1::Target>(number));
+    return named;
+  }();
   command
       ->add_option_function<std::string>(
-          "--target", [target](const std::string& name) { *target = kTargets.at(name); },
+          "--target", [target](const std::string& name) { *target = targets->at(name); },
           "auto (a GPU when there is one), cuda or host")
-      ->check(CLI::IsMember({"auto", "cuda", "host"}))
+      ->check(CLI::IsMember(targets))
       ->default_str("auto");
 }
 

@@ -87,12 +87,12 @@ std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compi
 }
 
 absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& implementation, bool force_f64) {
-  const bool cuda = device_.target() == v1::CUDA;
-  FUSION_ASSIGN_OR_RETURN(auto code,
-                          LowerFusion(graph_, implementation, {.force_f64 = force_f64, .cuda = cuda}));
+  const Target& target = TargetOf(device_.target());
+  FUSION_ASSIGN_OR_RETURN(
+      auto code, LowerFusion(graph_, implementation, {.force_f64 = force_f64, .simt = target.simt()}));
   auto unit = std::make_unique<CodeUnit>();
   unit->code = std::move(code);
-  unit->source = PrintSource(unit->code, cuda ? Language::kCuda : Language::kHost, true, &sizes_);
+  unit->source = PrintSource(unit->code, target, true, &sizes_);
   unit->build.set_target(device_.target());
   unit->build.set_arch(device_.arch());
   unit->build.set_source(unit->source);

@@ -9,6 +9,7 @@
 #include "library/verification/input_rules.h"
 #include "server/codegen/exported_launch.h"
 #include "server/codegen/verification.h"
+#include "server/target/exported_code.h"
 
 namespace fusion {
 namespace {
@@ -20,7 +21,7 @@ constexpr double kClassSeconds = 2;
 class ExamplePrinter {
  public:
   ExamplePrinter(const Graph& graph, const ExportRequest& request)
-      : graph_(graph), request_(request), cuda_(request.language == Language::kCuda) {
+      : graph_(graph), request_(request), exported_(request.target.exported()), words_(exported_.words()) {
     DescribeBuffers(graph, request.sizes, &session_);
   }
 
@@ -30,7 +31,7 @@ class ExamplePrinter {
     PrintBuffers();
     PrintData();
     PrintChecks();
-    cuda_ ? PrintRunsOnDevice() : PrintRunsOnHost();
+    out_ += exported_.Runs(Arguments());
     PrintOtherData();
     Text("  return good ? 0 : 1;\n}");
     return std::move(out_);
@@ -52,8 +53,10 @@ class ExamplePrinter {
         if (!IsScalar(id)) arrays.push_back(id);
     return arrays;
   }
-  std::string BytesOf(ValueId id) const {
-    return absl::StrCat("h_", NameOf(id), ".size() * sizeof(", TypeOf(id), ")");
+  ExportedArray ArrayOf(ValueId id) const {
+    return {.name = NameOf(id),
+            .type = TypeOf(id),
+            .bytes = absl::StrCat("h_", NameOf(id), ".size() * sizeof(", TypeOf(id), ")")};
   }
   // Of fused_launch and fused_graph, up to the workspace.
   std::string Arguments() const {
@@ -61,8 +64,7 @@ class ExamplePrinter {
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list)
         arguments.push_back(IsScalar(id) ? absl::StrCat("h_", NameOf(id), "[0]")
-                            : cuda_      ? absl::StrCat("g_", NameOf(id))
-                                         : absl::StrCat("h_", NameOf(id), ".data()"));
+                                         : exported_.Argument(NameOf(id)));
     arguments.push_back(SizeList(graph_));
     arguments.push_back("workspace, workspace_bytes");
     return absl::StrJoin(arguments, ", ");
@@ -72,25 +74,16 @@ class ExamplePrinter {
     Text(
         "// Runs the fused code on several kinds of data, compares it with the f64 reference, and times "
         "it.\n",
-        "// Usage: example [size=value]... [--once] [--random]", cuda_ ? " [--misaligned]" : "",
+        "// Usage: example [size=value]... [--once] [--random]", words_.options,
         "   --once: no more calls than verification needs; --random: on random data alone",
-        cuda_ ? "; --misaligned: pointers one entry behind those of cudaMalloc" : "",
+        words_.options_comment,
         "; sizes: ", absl::StrJoin(graph_.sizes(), ", ", [&](std::string* out, const Size& size) {
           absl::StrAppend(out, size.name, "=", request_.sizes.at(size.name));
         }));
     Text(
         "#include <algorithm>\n#include <chrono>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n"
         "#include <cstring>\n#include <vector>\n\n#include \"fused.h\"\n#include \"verification.h\"\n");
-    if (cuda_)
-      Text(
-          "#include <cuda_runtime.h>\n#define CHECK(call)                                        \\\n"
-          "  do {                                                     \\\n"
-          "    cudaError_t e = (call);                                \\\n"
-          "    if (e != cudaSuccess) {                                \\\n"
-          "      std::fprintf(stderr, \"%s\\n\", cudaGetErrorString(e)); \\\n"
-          "      return 1;                                            \\\n"
-          "    }                                                      \\\n"
-          "  } while (0)\n");
+    out_ += words_.example_includes;
     Text("int fused_reference(", ReferenceParameters(graph_), ");\n");
     Text(
         "// False: no whole number from 0.\n"
@@ -102,14 +95,14 @@ class ExamplePrinter {
     Text("int main(int argc, char** argv) {");
     for (const Size& size : graph_.sizes())
       Text("  int64_t n_", size.name, " = ", request_.sizes.at(size.name), ";");
-    if (cuda_) Text("  size_t shift = 0;");
+    out_ += words_.option_variables;
     Text(
         "  int runs = 10;\n  bool random_alone = false;\n  for (int i = 1; i < argc; ++i) {\n"
         "    const char* equals = std::strchr(argv[i], '=');\n"
         "    const size_t length = equals ? (size_t)(equals - argv[i]) : 0;\n"
         "    bool known = !std::strcmp(argv[i], \"--once\");\n    if (known) runs = 1;\n"
         "    if (!std::strcmp(argv[i], \"--random\")) known = random_alone = true;");
-    if (cuda_) Text("    if (!std::strcmp(argv[i], \"--misaligned\")) known = true, shift = 1;");
+    out_ += words_.option_parsing;
     for (const Size& size : graph_.sizes())
       Text("    if (equals && length == ", size.name.size(), " && !std::strncmp(argv[i], \"", size.name,
            "\", length)) known = ParseSize(equals + 1, &n_", size.name, ");");
@@ -117,8 +110,7 @@ class ExamplePrinter {
          absl::StrJoin(
              graph_.sizes(), " ",
              [](std::string* out, const Size& size) { absl::StrAppend(out, "[", size.name, "=SIZE]"); }),
-         " [--once] [--random]", cuda_ ? " [--misaligned]" : "",
-         "\\n\", argv[i], argv[0]);\n      return 2;\n    }\n  }");
+         " [--once] [--random]", words_.options, "\\n\", argv[i], argv[0]);\n      return 2;\n    }\n  }");
     for (const std::string& condition : ShortRows(graph_))
       Text("  if (", condition, ") {\n    std::fprintf(stderr, \"", condition,
            ": a leading dimension must not be smaller than its rows are long\\n\");\n    return 2;\n  }");
@@ -131,17 +123,9 @@ class ExamplePrinter {
     for (ValueId id : graph_.outputs())
       Text("  std::vector<", TypeOf(id), "> h_", NameOf(id), "(", EntriesText(graph_.value(id)), ");");
     Text("  const size_t workspace_bytes = fused_workspace_bytes(", SizeList(graph_), ");");
-    if (!cuda_) {
-      Text(
-          "  std::vector<char> workspace_memory(workspace_bytes + 256);\n"
-          "  void* workspace = (void*)(((uintptr_t)workspace_memory.data() + 255) / 256 * 256);");
-      return;
-    }
-    for (ValueId id : Arrays())
-      Text("  ", TypeOf(id), "* g_", NameOf(id), ";\n  CHECK(cudaMalloc((void**)&g_", NameOf(id),
-           ", std::max<size_t>((h_", NameOf(id), ".size() + shift) * sizeof(", TypeOf(id), "), 16)));\n  g_",
-           NameOf(id), " += shift;");
-    Text("  void* workspace;\n  CHECK(cudaMalloc(&workspace, std::max<size_t>(workspace_bytes, 16)));");
+    std::vector<ExportedArray> arrays;
+    for (ValueId id : Arrays()) arrays.push_back(ArrayOf(id));
+    out_ += exported_.Allocate(arrays);
   }
 
   // Rows, columns and entries from one row to the next, as MakeBuffer and RuleOf have them.
@@ -211,25 +195,18 @@ class ExamplePrinter {
       if (IsScalar(id)) continue;
       Text("    fusion::FillInput(data.rules[", i, "], 1000 * key + ", i, ", &h_", NameOf(id), ", &d_",
            NameOf(id), ");");
-      if (cuda_)
-        Text("    CHECK(cudaMemcpy(g_", NameOf(id), ", h_", NameOf(id), ".data(), ", BytesOf(id),
-             ", cudaMemcpyHostToDevice));");
+      out_ += exported_.CopyIn(ArrayOf(id));
     }
     Text("    return 0;\n  };");
     Text(
         "  // All outputs are NaN before: one that is not written cannot pass.\n  const auto poison = [&] {");
-    for (ValueId id : graph_.outputs())
-      cuda_ ? Text("    CHECK(cudaMemset(g_", NameOf(id), ", 0xFF, ", BytesOf(id), "));")
-            : Text("    std::fill(h_", NameOf(id), ".begin(), h_", NameOf(id), ".end(), (", TypeOf(id),
-                   ")NAN);");
+    for (ValueId id : graph_.outputs()) out_ += exported_.Poison(ArrayOf(id));
     Text("    return 0;\n  };");
     PrintReference();
     Text("  bool good = true;\n  const auto judge = [&](const fusion::ExampleData& data, bool quiet) {");
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const std::string& name = NameOf(graph_.outputs()[i]);
-      if (cuda_)
-        Text("    CHECK(cudaMemcpy(h_", name, ".data(), g_", name, ", ", BytesOf(graph_.outputs()[i]),
-             ", cudaMemcpyDeviceToHost));");
+      out_ += exported_.CopyOut(ArrayOf(graph_.outputs()[i]));
       Text("    good = reference.Judge(", i, ", h_", name, ", data, quiet) && good;");
     }
     Text("    return 0;\n  };");
@@ -237,8 +214,7 @@ class ExamplePrinter {
         "  const auto begin = [&](const fusion::ExampleData& data) {\n"
         "    if (fill(data) != 0 || poison() != 0) return 1;\n    if (reference.Renew(data)) return 0;\n"
         "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  };");
-    Text("  const auto launch = [&] {\n    const int code = fused_launch(", Arguments(),
-         cuda_ ? ", (cudaStream_t)0" : "",
+    Text("  const auto launch = [&] {\n    const int code = fused_launch(", Arguments(), words_.last_argument,
          ");\n    if (code != FUSED_OK) std::fprintf(stderr, \"fused_launch: %s\\n\", "
          "fused_error_string(code));\n"
          "    return code;\n  };");
@@ -267,37 +243,6 @@ class ExamplePrinter {
         "},\n      [&](int trial, fusion::ExampleReference::Results* results) {\n        return "
         "fused_reference(",
         absl::StrJoin(arguments, ", "), ") == 0;\n      });");
-  }
-
-  void PrintRunsOnHost() {
-    Text(
-        "  double best = INFINITY;\n  for (int run = 0; run < runs; ++run) {\n"
-        "    const auto start = std::chrono::steady_clock::now();\n    if (launch() != FUSED_OK) return 1;\n"
-        "    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;\n"
-        "    best = std::min(best, time.count());\n  }\n  judge(kinds[0], false);\n"
-        "  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * 1e6);");
-  }
-
-  // The same twice: calls of fused_launch, and as many in one CUDA graph.
-  void PrintRunsOnDevice() {
-    Text("  const int calls = 2 * runs;\n  cudaGraphExec_t graph_exec;\n  const int captured = fused_graph(",
-         Arguments(),
-         ", calls, &graph_exec);\n  if (captured != FUSED_OK) {\n"
-         "    std::fprintf(stderr, \"fused_graph: %s\\n\", fused_error_string(captured));\n    return 1;\n  "
-         "}\n"
-         "  cudaEvent_t start, stop;\n  CHECK(cudaEventCreate(&start));\n  CHECK(cudaEventCreate(&stop));\n"
-         "  for (const bool as_graph : {false, true}) {\n    if (poison() != 0) return 1;\n"
-         "    float best = INFINITY;\n    for (int run = 0; run < runs; ++run) {\n"
-         "      CHECK(cudaEventRecord(start));\n"
-         "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
-         "      for (int call = 0; call < calls && !as_graph; ++call)\n        if (launch() != FUSED_OK) "
-         "return 1;\n"
-         "      CHECK(cudaEventRecord(stop));\n      CHECK(cudaEventSynchronize(stop));\n      float ms;\n"
-         "      CHECK(cudaEventElapsedTime(&ms, start, stop));\n      best = std::min(best, ms);\n    }\n"
-         "    std::printf(\"%d %s, best of %d runs: %.3f us a call\\n\", calls,\n"
-         "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / "
-         "calls);\n"
-         "    if (judge(kinds[0], false) != 0) return 1;\n  }\n  CHECK(cudaGraphExecDestroy(graph_exec));");
   }
 
   void PrintOtherData() {
@@ -329,7 +274,8 @@ class ExamplePrinter {
 
   const Graph& graph_;
   const ExportRequest& request_;
-  const bool cuda_;
+  const ExportedCode& exported_;
+  const ExportedWords& words_;
   v1::Session session_;
   std::string out_;
 };

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "fusion/v1/artifact.pb.h"
-#include "server/codegen/source.h"
 #include "server/graph/graph.h"
 #include "server/lowering/fusion_code.h"
+#include "server/target/target.h"
 
 namespace fusion {
 
 struct ExportRequest {
-  Language language = Language::kCuda;
-  std::string arch;                          // CUDA: what it is compiled for, "sm_90"
+  const Target& target;
+  std::string arch;                          // what it is compiled for, "sm_90"
   std::vector<const FusionCode*> fusions;    // in schedule order
   std::vector<const FusionCode*> reference;  // unfused, f64, lowered for the host; in schedule order
   SizeValues sizes;                          // defaults of the example

@@ -11,6 +11,7 @@
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/verification.h"
 #include "server/plan/grid.h"
+#include "server/target/exported_code.h"
 
 namespace fusion {
 namespace {
@@ -40,22 +41,18 @@ std::string Parameters(const Graph& graph, bool force_f64, Names names) {
   return text;
 }
 
-std::string LaunchParametersBehind(const std::string& parameters, bool cuda) {
-  return absl::StrCat(parameters, "void* workspace_memory, size_t workspace_bytes",
-                      cuda ? ", cudaStream_t stream" : "");
+std::string WithWorkspace(const std::string& parameters) {
+  return absl::StrCat(parameters, "void* workspace_memory, size_t workspace_bytes");
 }
-std::string GraphParametersBehind(const std::string& parameters) {
-  return absl::StrCat(parameters, ", int repetitions, cudaGraphExec_t* graph_exec");
-}
-std::string DefinedLaunchParameters(const Graph& graph, bool cuda) {
-  return LaunchParametersBehind(Parameters(graph, false, Names::kDefined), cuda);
+std::string DefinedLaunchParameters(const Graph& graph) {
+  return WithWorkspace(Parameters(graph, false, Names::kDefined));
 }
 
 class LaunchPrinter {
  public:
   LaunchPrinter(const Graph& graph, const std::vector<const FusionCode*>& fusions,
                 const LaunchCodeOptions& options)
-      : graph_(graph), fusions_(fusions), options_(options) {
+      : graph_(graph), fusions_(fusions), options_(options), words_(options.target.exported().words()) {
     for (const FusionCode* code : fusions_)
       for (const KernelLaunch& launch : code->launches)
         for (const KernelArgument& argument : launch.arguments) {
@@ -66,7 +63,7 @@ class LaunchPrinter {
   }
 
   std::string Print() {
-    if (!options_.cuda && !options_.reference) Text("#ifdef _OPENMP\n#include <omp.h>\n#endif\n");
+    if (!options_.reference) out_ += words_.launch_includes;
     Text("namespace {\n");
     Text("// Where intermediate results lie in the workspace, and the grids.\nstruct FusedLayout {");
     for (ValueId id : temporaries_) Text(absl::StrCat("  size_t t_", graph_.value(id).name, " = 0;"));
@@ -128,9 +125,13 @@ class LaunchPrinter {
       Text("  most = scratch > most ? scratch : most;");
     }
     Text("  layout.bytes = most;\n  return layout;\n}\n}  // namespace\n");
-    if (options_.cuda && !options_.reference) PrintStart();
-    options_.reference ? PrintReference() : PrintLaunch();
-    if (options_.cuda && !options_.reference) PrintGraph();
+    if (options_.reference) {
+      PrintReference();
+    } else {
+      out_ += words_.launch_support;
+      PrintLaunch();
+      PrintGraph();
+    }
     return std::move(out_);
   }
 
@@ -176,70 +177,26 @@ class LaunchPrinter {
     Text("  return 0;\n}");
   }
 
-  void PrintStart() {
-    Text(
-        "// From sm_90 on the kernels wait themselves for what is before them in the stream "
-        "(fu_launch_begin), so that each may be\n"
-        "// brought to the device before the one before has ended.\n"
-        "static constexpr bool FusedKernelsWait() {\n"
-        "#ifdef __CUDA_ARCH_LIST__\n"
-        "  for (int arch : {__CUDA_ARCH_LIST__})\n"
-        "    if (arch < 900) return false;\n"
-        "  return true;\n"
-        "#else\n"
-        "  return false;\n"
-        "#endif\n}\n"
-        "// `cooperative`: all blocks are on the device at once, the kernel waits for all of them.\n"
-        "static bool FusedStart(const void* kernel, int64_t grid, int threads, size_t shared, bool "
-        "cooperative, void** arguments,\n"
-        "                        cudaStream_t stream) {\n"
-        "  cudaLaunchAttribute attributes[2] = {};\n"
-        "  unsigned count = 0;\n"
-        "  if (cooperative) {\n"
-        "    attributes[count].id = cudaLaunchAttributeCooperative;\n"
-        "    attributes[count++].val.cooperative = 1;\n"
-        "  }\n"
-        "  if (FusedKernelsWait()) {\n"
-        "    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
-        "    attributes[count++].val.programmaticStreamSerializationAllowed = 1;\n"
-        "  }\n"
-        "  cudaLaunchConfig_t config = {};\n"
-        "  config.gridDim = dim3((unsigned)grid);\n"
-        "  config.blockDim = dim3((unsigned)threads);\n"
-        "  config.dynamicSmemBytes = shared;\n"
-        "  config.stream = stream;\n"
-        "  config.attrs = attributes;\n"
-        "  config.numAttrs = count;\n"
-        "  return cudaLaunchKernelExC(&config, kernel, arguments) == cudaSuccess;\n}\n");
-  }
-
   void PrintLaunch() {
-    const bool cuda = options_.cuda;
     Text(absl::StrCat(
         "extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n    "
         "  return \"ok\";\n"
         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative",
         ShortRows(graph_).empty() ? "" : ", a leading dimension is smaller than its rows are long",
-        cuda ? ", repetitions is below 1," : "",
+        words_.invalid_argument_text,
         " or a pointer is null\";\n"
         "    case FUSED_SIZE_TOO_LARGE:\n      return \"a size is larger than these kernels were specialised "
         "for\";\n"
         "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than "
         "fused_workspace_bytes\";\n"
         "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch",
-        cuda ? " or the capture of a CUDA graph" : "", " failed\";\n  }\n  return \"unknown code\";\n}\n"));
-    Text("static int64_t FusedMultiprocessors() {");
-    if (cuda)
-      Text(
-          "  int device = 0, count = 1;\n  cudaGetDevice(&device);\n"
-          "  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);\n  return count > 0 ? "
-          "count : 1;\n}\n");
-    else
-      Text("#ifdef _OPENMP\n  return omp_get_max_threads();\n#else\n  return 1;\n#endif\n}\n");
+        words_.device_error_text, " failed\";\n  }\n  return \"unknown code\";\n}\n"));
+    Text(absl::StrCat("static int64_t FusedMultiprocessors() {\n", words_.multiprocessors, "}\n"));
     Text(absl::StrCat("extern \"C\" size_t fused_workspace_bytes(", SizeParameters(),
                       ") {\n  return FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
                       ").bytes;\n}\n"));
-    Text(absl::StrCat("extern \"C\" int fused_launch(", DefinedLaunchParameters(graph_, cuda), ") {"));
+    Text(absl::StrCat("extern \"C\" int fused_launch(", DefinedLaunchParameters(graph_),
+                      words_.last_parameter, ") {"));
     for (const Size& size : graph_.sizes())
       Text(absl::StrCat("  if (n_", size.name, " < 0) return FUSED_INVALID_ARGUMENT;"));
     for (const std::string& condition : ShortRows(graph_))
@@ -265,54 +222,16 @@ class LaunchPrinter {
   }
 
   void PrintGraph() {
-    Text(
-        "\n// Before a capture, which must not wait for the device: the first use of a kernel loads it, "
-        "which may.\n"
-        "[[maybe_unused]] static bool FusedLoad(const void* kernel) {\n"
-        "  cudaFuncAttributes attributes;\n"
-        "  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;\n}\n\n"
-        "// Launches `repetitions` times on a stream of its own that captures, and instantiates what came of "
-        "it.\n"
-        "template <class Launch>\n"
-        "static int FusedCapture(Launch launch, int repetitions, cudaGraphExec_t* graph_exec) {\n"
-        "  cudaStream_t stream = nullptr;\n"
-        "  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return "
-        "FUSED_DEVICE_ERROR;\n"
-        "  cudaGraph_t graph = nullptr;\n"
-        "  int code = FUSED_DEVICE_ERROR;\n"
-        "  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {\n"
-        "    code = FUSED_OK;\n"
-        "    for (int i = 0; i < repetitions && code == FUSED_OK; ++i) code = launch(stream);\n"
-        "    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess && code == FUSED_OK) code = "
-        "FUSED_DEVICE_ERROR;\n"
-        "  }\n"
-        "  cudaGraphExec_t exec = nullptr;\n"
-        "  if (code == FUSED_OK && cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) code = "
-        "FUSED_DEVICE_ERROR;\n"
-        "  if (graph != nullptr) cudaGraphDestroy(graph);\n"
-        "  cudaStreamDestroy(stream);\n"
-        "  if (code == FUSED_OK) *graph_exec = exec;\n"
-        "  return code;\n}\n");
-    Text(absl::StrCat("extern \"C\" int fused_graph(",
-                      GraphParametersBehind(DefinedLaunchParameters(graph_, false)), ") {"));
-    Text(
-        "  if (graph_exec == nullptr) return FUSED_INVALID_ARGUMENT;\n  *graph_exec = nullptr;\n"
-        "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;");
     std::set<std::string> kernels;
     for (const FusionCode* code : fusions_)
       for (const KernelLaunch& launch : code->launches)
         for (const ir::Kernel& kernel : LaunchableKernels(launch)) kernels.insert(kernel.name);
-    for (const std::string& kernel : kernels)
-      Text(absl::StrCat("  if (!FusedLoad((const void*)", kernel, ")) return FUSED_DEVICE_ERROR;"));
     std::vector<std::string> arguments;
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list) arguments.push_back(DefinedName(graph_.value(id)));
     for (const Size& size : graph_.sizes()) arguments.push_back(absl::StrCat("n_", size.name));
-    Text(
-        absl::StrCat("  return FusedCapture(\n      [=](cudaStream_t stream) {\n        return fused_launch(",
-                     absl::StrJoin(arguments, ", "),
-                     ", workspace_memory, workspace_bytes, stream);\n      },\n"
-                     "      repetitions, graph_exec);\n}"));
+    out_ += options_.target.exported().Graph(
+        DefinedLaunchParameters(graph_), {kernels.begin(), kernels.end()}, absl::StrJoin(arguments, ", "));
   }
 
   std::string ArgumentText(size_t f, const KernelArgument& argument) const {
@@ -345,33 +264,28 @@ class LaunchPrinter {
           arguments.push_back(ArgumentText(f, argument));
         Text("  {");
         PrintArguments(launch, arguments, options_.reference && Rounds(*fusions_[f]));
-        const std::string kernel = KernelText(launch);
-        if (options_.cuda) {
-          Text(absl::StrCat("    const void* const kernel = (const void*)", kernel, ";"));
-          std::string shared = "(size_t)0";
-          for (const SharedRule& rule : launch.shared) {
-            std::string bytes = absl::StrCat("(size_t)(", rule.fixed_bytes);
-            if (rule.bytes_per_entry > 0)
-              absl::StrAppend(&bytes, " + ", rule.bytes_per_entry, " * ", ExtentText(rule.extent));
-            bytes += ")";
-            shared = &rule == &launch.shared.front() ? bytes
-                                                     : absl::StrCat("FusedLarger(", shared, ", ", bytes, ")");
-          }
-          if (launch.kernel.has_shared_memory()) {
-            Text(absl::StrCat(
-                "    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)",
-                shared, ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;"));
-          }
-          Text(absl::StrCat("    if (!FusedStart(kernel, layout.grid_", f, "_", k, ", ",
-                            launch.kernel.threads, ", ", shared, ", ",
-                            launch.kernel.cooperative() ? "true" : "false",
-                            ", arguments, stream)) return FUSED_DEVICE_ERROR;"));
-        } else {
-          Text(absl::StrCat("    ", kernel, "(layout.grid_", f, "_", k, ", arguments);"));
-        }
+        out_ += options_.target.exported().Launch({.kernel = KernelText(launch),
+                                                   .grid = absl::StrCat("layout.grid_", f, "_", k),
+                                                   .shared_bytes = SharedBytesText(launch),
+                                                   .threads = launch.kernel.threads,
+                                                   .uses_shared = launch.kernel.has_shared_memory(),
+                                                   .cooperative = launch.kernel.cooperative()});
         if (options_.reference) PrintChanges(launch);
         Text("  }");
       }
+  }
+
+  std::string SharedBytesText(const KernelLaunch& launch) const {
+    std::string shared = "(size_t)0";
+    for (const SharedRule& rule : launch.shared) {
+      std::string bytes = absl::StrCat("(size_t)(", rule.fixed_bytes);
+      if (rule.bytes_per_entry > 0)
+        absl::StrAppend(&bytes, " + ", rule.bytes_per_entry, " * ", ExtentText(rule.extent));
+      bytes += ")";
+      shared =
+          &rule == &launch.shared.front() ? bytes : absl::StrCat("FusedLarger(", shared, ", ", bytes, ")");
+    }
+    return shared;
   }
 
   // ", 3, true": behind the trial, what tells values apart, and how far rounding changes them.
@@ -449,13 +363,14 @@ class LaunchPrinter {
       Text(absl::StrCat("    ", type, " argument_", i, " = ", value, ";"));
       addresses.push_back(absl::StrCat("(void*)&argument_", i));
     }
-    Text(absl::StrCat("    void*", options_.cuda ? "" : " const", " arguments[] = {",
+    Text(absl::StrCat("    void*", words_.argument_qualifier, " arguments[] = {",
                       absl::StrJoin(addresses, ", "), "};"));
   }
 
   const Graph& graph_;
   const std::vector<const FusionCode*>& fusions_;
   const LaunchCodeOptions& options_;
+  const ExportedWords& words_;
   std::set<ValueId> temporaries_;
   std::string out_;
 };
@@ -525,11 +440,8 @@ std::vector<std::string> ShortRows(const Graph& graph) {
   return {conditions.begin(), conditions.end()};
 }
 
-std::string LaunchParameters(const Graph& graph, bool cuda) {
-  return LaunchParametersBehind(Parameters(graph, false, Names::kDeclared), cuda);
-}
-std::string GraphParameters(const Graph& graph) {
-  return GraphParametersBehind(LaunchParameters(graph, false));
+std::string LaunchParameters(const Graph& graph) {
+  return WithWorkspace(Parameters(graph, false, Names::kDeclared));
 }
 std::string ReferenceParameters(const Graph& graph) {
   return absl::StrCat(Parameters(graph, true, Names::kDefined), "int trial");

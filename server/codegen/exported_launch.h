@@ -7,25 +7,24 @@
 
 #include "server/graph/graph.h"
 #include "server/lowering/fusion_code.h"
+#include "server/target/target.h"
 
 namespace fusion {
 
 struct LaunchCodeOptions {
-  bool cuda = true;
+  const Target& target;
   bool force_f64 = false;
   bool reference = false;  // fused_reference: static kernels called reference_*, workspace allocated inside
 };
 
-// fused_error_string, fused_workspace_bytes and fused_launch, for CUDA also fused_graph; or fused_reference.
+// fused_error_string, fused_workspace_bytes, fused_launch and, where the target has one, fused_graph; or
+// fused_reference.
 std::string PrintLaunchCode(const Graph& graph, const std::vector<const FusionCode*>& fusions,
                             const LaunchCodeOptions& options);
 
-// "const float* A, float alpha, float* F, int64_t n_m, void* workspace, size_t workspace_bytes, cudaStream_t
-// stream"
-std::string LaunchParameters(const Graph& graph, bool cuda);
-// Of fused_graph: those of fused_launch, but "int repetitions, cudaGraphExec_t* graph_exec" instead of the
-// stream.
-std::string GraphParameters(const Graph& graph);
+// "const float* A, float alpha, float* F, int64_t n_m, void* workspace, size_t workspace_bytes": those of
+// fused_launch but for the last (ExportedWords::last_parameter).
+std::string LaunchParameters(const Graph& graph);
 // Of fused_reference: in f64, and the trial (library/verification/exported_checks.h).
 std::string ReferenceParameters(const Graph& graph);
 // "int64_t n_m, int64_t n_n" where `before` each is "int64_t ".

@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/kernel_versions.h"
-#include "server/codegen/printer.h"
 
 namespace fusion {
 
-std::string PrintSource(const FusionCode& code, Language language, bool standalone, const SizeValues* sizes) {
+std::string PrintSource(const FusionCode& code, const Target& target, bool standalone,
+                        const SizeValues* sizes) {
   std::string source = standalone ? DeviceRuntime() : "#include \"fusion_device.h\"\n";
   for (const ElementaryFunction* function : code.functions)
     absl::StrAppend(&source, "\n// ", function->name, "\n", function->source);
@@ -17,7 +17,7 @@ std::string PrintSource(const FusionCode& code, Language language, bool standalo
     for (const ir::Kernel& kernel : sizes == nullptr
                                         ? LaunchableKernels(launch)
                                         : std::vector{LaunchedKernel(launch, LaunchesWhole(launch, *sizes))})
-      absl::StrAppend(&source, "\n", language == Language::kCuda ? PrintCuda(kernel) : PrintHost(kernel));
+      absl::StrAppend(&source, "\n", target.Print(kernel));
   return source;
 }
 

@@ -430,12 +430,13 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
     const bool earlier_may_return = !earlier.empty() && WorkersMayReturn() &&
                                     !registry_.DeviceIsLost(earlier, clock_.Now(), options_.out_patience);
     if (!devices.empty() && !earlier_may_return) {
-      const bool cuda = std::any_of(devices.begin(), devices.end(), [](const v1::DeviceDescription& device) {
-        return device.target() == v1::CUDA;
-      });
-      if (cuda)
-        std::erase_if(devices,
-                      [](const v1::DeviceDescription& device) { return device.target() != v1::CUDA; });
+      // The protocol names targets in the order in which they are taken where any will do.
+      const v1::Target first =
+          std::min_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
+            return a.target() < b.target();
+          })->target();
+      std::erase_if(devices,
+                    [first](const v1::DeviceDescription& device) { return device.target() != first; });
       const auto fastest = std::max_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
         return a.copy_bytes_per_second() < b.copy_bytes_per_second();
       });

@@ -18,7 +18,7 @@ std::vector<Capability> BuildCapabilities(const v1::SynchronizeRequest& request)
   // Workers that say their version say what they build, and those without a compiler nothing.
   if (request.builds().empty() && request.version().empty())
     for (const v1::DeviceDescription& device : request.devices())
-      add(device.target(), device.target() == v1::CUDA ? "" : device.arch());
+      add(device.target(), device.target() == v1::HOST ? device.arch() : "");
   return capabilities;
 }
 

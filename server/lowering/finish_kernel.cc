@@ -33,7 +33,7 @@ class FinishLowering {
     for (const GridReduction& reduction : reductions_)
       has_partials |= reduction.per_column && !reduction.atomic;
     // On the host, and where there is but one part, lanes are columns and there is one slice.
-    columns_per_block_ = context_.options.cuda && has_partials ? kColumnsPerBlock : threads_;
+    columns_per_block_ = context_.options.simt && has_partials ? kColumnsPerBlock : threads_;
     slices_ = threads_ / columns_per_block_;
     bool has_columns = false, has_scalars = false;
     for (const GridReduction& reduction : reductions_)

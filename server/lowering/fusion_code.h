@@ -113,7 +113,7 @@ struct FusionCode {
 
 struct LoweringOptions {
   bool force_f64 = false;  // every f32 becomes f64: the reference
-  bool cuda = true;        // vector loads and asynchronous copies make sense
+  bool simt = true;        // Target::simt: vector loads and asynchronous copies make sense
 };
 
 }  // namespace fusion

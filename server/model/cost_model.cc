@@ -7,19 +7,8 @@
 namespace fusion {
 namespace {
 
-// Latency of device memory under load, seconds: about 700 ns on recent NVIDIA GPUs (Hopper: 650 to 800 ns by
-// pointer chasing under load; anything in that range orders candidates alike).
-constexpr double kMemoryLatencySeconds = 700e-9;
-// How waiting for loads and the memory's own time overlap: 1 not at all, infinite entirely. With 1.5 rows of
-// 5001 columns take the same beside memory on an H100 and on an H200.
-constexpr double kOverlap = 1.5;
 // The least share of the bandwidth ever assumed.
 constexpr double kLeastShare = 0.02;
-constexpr double kKnee = 6;
-// Bandwidth of the L2 cache over that of device memory: 16 MiB read again and again at 4.74 TB/s with the
-// launch of 0.74 us included, 6 TB/s without, on an H200 that copies at 4.15 (tests/bench/device,
-// results/h200-device.txt).
-constexpr double kCacheBandwidthRatio = 1.45;
 
 // What parts of the work take that overlap badly: with `overlap` 1 all after each other, with more less.
 double Together(std::initializer_list<double> parts, double overlap) {
@@ -28,16 +17,14 @@ double Together(std::initializer_list<double> parts, double overlap) {
   return std::pow(sum, 1 / overlap);
 }
 
-// Of a host's copy rate, measured on data far larger than its caches. Lines that are stored to are read
-// first, which a copy may avoid; of data that are no more than what is written before a run to push them out
-// of the caches, a part stays there (VADD, WAXPBY and SSCAL of 10^6 entries on two processors: 1.4 to 2 times
-// the rate). A virtual machine may name a last cache of which it has a small share: 384 MiB on an EPYC, where
-// 82 MB come at the rate of memory.
-double HostShare(const KernelTraits& traits, const DeviceDescription& device) {
-  constexpr double kInCache = 1.5, kReadBeforeWritten = 0.5, kMostCached = 32 << 20;
+// The share of its copy rate, measured on data far larger than its caches, that a host reaches: more where a
+// part of the data did not leave the caches, less where lines that are stored to are read first.
+double HostShare(const KernelTraits& traits, const DeviceDescription& device,
+                 const v1::TargetProfile& profile) {
   const double bytes = traits.bytes_read + traits.bytes_written;
-  if (bytes <= std::min(double(device.l2_bytes()), kMostCached)) return kInCache;
-  return bytes / (bytes + kReadBeforeWritten * traits.bytes_written);
+  if (bytes <= std::min(double(device.l2_bytes()), profile.cached_bytes().value()))
+    return profile.cached_rate().value();
+  return bytes / (bytes + profile.read_before_written().value() * traits.bytes_written);
 }
 
 }  // namespace
@@ -55,6 +42,9 @@ int ResidentBlocks(const DeviceDescription& device, int threads, int registers, 
 }
 
 RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
+  const v1::TargetProfile& profile = target_->profile();
+  const double overlap = profile.memory_overlap().value(),
+               cache_ratio = profile.cache_bandwidth_ratio().value();
   RunTimeEstimate estimate;
   estimate.bytes = traits.bytes_read + traits.bytes_written;
   estimate.flops = traits.flops;
@@ -62,7 +52,7 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
   estimate.shared_bytes = traits.shared_bytes;
   double share = 1;
   double busy = 1;  // share of the multiprocessors that have a block
-  if (device_.target() == v1::CUDA) {
+  if (target_->simt()) {
     const int resident =
         std::max(1, ResidentBlocks(device_, traits.threads, traits.registers, traits.shared_bytes));
     const double per_multiprocessor =
@@ -72,29 +62,28 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
         std::min(1.0, per_multiprocessor * traits.threads / device_.max_threads_per_multiprocessor());
     // Little's law, for what is read: stores wait for nothing.
     const double read_share = estimate.bytes > 0 ? traits.bytes_read / estimate.bytes : 1;
-    const double needed =
-        device_.copy_bytes_per_second() * read_share * kMemoryLatencySeconds / device_.multiprocessors();
+    const double needed = device_.copy_bytes_per_second() * read_share *
+                          profile.memory_latency_seconds().value() / device_.multiprocessors();
     const double in_flight = per_multiprocessor * traits.bytes_in_flight_per_block;
-    // A sharp knee: WAXPBY of 2^26 entries on an H200 reached 0.59, 1.00 and 1.00 of the rate with 0.55, 1.65
-    // and 2.2 of these bytes, SSCAL 0.98 with 1.44.
     const double load = in_flight / std::max(needed, 1.0);
     estimate.load = load > 0 ? load : 1;
     estimate.resident_blocks = resident;
     estimate.waves = std::max(1.0, double(traits.blocks) / (double(device_.multiprocessors()) * resident));
-    share = load / std::pow(1 + std::pow(load, kKnee), 1 / kKnee);
+    const double knee = profile.bandwidth_knee().value();
+    share = load / std::pow(1 + std::pow(load, knee), 1 / knee);
     if (traits.bytes_in_flight_per_block <= 0) share = 1;
     share = std::clamp(share * busy, kLeastShare, 1.0);
   } else {
     busy = std::min(1.0, double(traits.blocks) / device_.multiprocessors());
-    share = HostShare(traits, device_);
+    share = HostShare(traits, device_, profile);
   }
   // Bytes as if all came from device memory; warm, all come from the cache.
-  const double cached = (estimate.bytes + traits.cache_bytes) / kCacheBandwidthRatio;
+  const double cached = (estimate.bytes + traits.cache_bytes) / cache_ratio;
   estimate.memory_seconds =
       (warm_ ? cached : std::max(estimate.bytes, cached)) /
       (device_.copy_bytes_per_second() * share * std::max(traits.access_efficiency, kLeastShare));
   if (traits.latency_seconds > 0)
-    estimate.memory_seconds = Together({estimate.memory_seconds, traits.latency_seconds}, kOverlap);
+    estimate.memory_seconds = Together({estimate.memory_seconds, traits.latency_seconds}, overlap);
   estimate.compute_seconds =
       traits.flops /
       (device_.peak_flops() * std::max(traits.compute_efficiency, 1e-3) * std::max(busy, 1e-3));
@@ -109,9 +98,8 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
     estimate.extended_routines = traits.routines->extended;
     estimate.alone_seconds = warm_ ? 0 : traits.routines->alone;
   }
-  estimate.memory_seconds =
-      std::max(estimate.memory_seconds,
-               traits.scattered_bytes / (kCacheBandwidthRatio * device_.copy_bytes_per_second()));
+  estimate.memory_seconds = std::max(
+      estimate.memory_seconds, traits.scattered_bytes / (cache_ratio * device_.copy_bytes_per_second()));
   estimate.launch_seconds = traits.launches * device_.launch_seconds();
   const double longest =
       std::max({estimate.memory_seconds, estimate.compute_seconds, estimate.alone_seconds});
@@ -120,10 +108,9 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
     together =
         std::max(together, Together({estimate.memory_seconds, estimate.issue_seconds}, traits.issue_overlap));
   if (traits.phases_apart)
-    together =
-        Together({estimate.memory_seconds, estimate.compute_seconds, traits.waiting_seconds}, kOverlap);
+    together = Together({estimate.memory_seconds, estimate.compute_seconds, traits.waiting_seconds}, overlap);
   else if (traits.waiting_seconds > 0)
-    together = Together({together, traits.waiting_seconds}, kOverlap);
+    together = Together({together, traits.waiting_seconds}, overlap);
   estimate.waiting_seconds = std::max(0.0, together - longest);
   estimate.total_seconds =
       longest + estimate.waiting_seconds + traits.barrier_seconds + estimate.launch_seconds;
@@ -132,20 +119,21 @@ RunTimeEstimate CostModel::Estimate(const KernelTraits& traits) const {
 }
 
 double CostModel::LeastSeconds(double bytes) const {
-  const KernelTraits ideal{.bytes_read = bytes};
-  const double share = device_.target() == v1::CUDA ? 1 : HostShare(ideal, device_);
-  return bytes / (device_.copy_bytes_per_second() * share * (warm_ ? kCacheBandwidthRatio : 1)) +
+  const v1::TargetProfile& profile = target_->profile();
+  const double share = target_->simt() ? 1 : HostShare({.bytes_read = bytes}, device_, profile);
+  return bytes / (device_.copy_bytes_per_second() * share *
+                  (warm_ ? profile.cache_bandwidth_ratio().value() : 1)) +
          device_.launch_seconds();
 }
 
-// 3 us more than launches and bytes explain for VADD, WAXPBY and SSCAL of 2^20 entries on an H200, of one
-// kernel and of two.
-double CostModel::StartSeconds() const { return device_.target() == v1::CUDA && cold_ ? 3e-6 : 0; }
+double CostModel::StartSeconds() const { return cold_ ? target_->profile().start_seconds().value() : 0; }
 
 double CostModel::FloorSeconds(double bytes) const {
-  double share = HostShare({.bytes_read = bytes}, device_);
-  if (device_.target() == v1::CUDA)
-    share = cold_ && bytes > static_cast<double>(device_.l2_bytes()) ? 1 : kCacheBandwidthRatio;
+  const v1::TargetProfile& profile = target_->profile();
+  const bool from_memory = cold_ && bytes > static_cast<double>(device_.l2_bytes());
+  const double share = !target_->simt() ? HostShare({.bytes_read = bytes}, device_, profile)
+                       : from_memory    ? 1
+                                        : profile.cache_bandwidth_ratio().value();
   return bytes / (device_.copy_bytes_per_second() * (1 + device_.copy_spread()) * share);
 }
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <optional>
 
-#include "server/model/device_description.h"
 #include "server/model/kernel_memory.h"
 #include "server/model/residual.h"
 #include "server/model/routine_tables.h"
 #include "server/plan/plan.h"
+#include "server/target/target.h"
 
 namespace fusion {
 
@@ -62,7 +62,9 @@ class CostModel {
   // they fit; 0: they are not. `memory`: of measured kernels; null: nothing is remembered.
   explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {},
                      RoutineTables routines = {}, std::shared_ptr<const KernelMemory> memory = nullptr)
-      : device_(WithDefaults(std::move(device))),
+      : target_(&TargetOf(device.target())),
+        device_(WithDefaults(std::move(device))),
+        features_(target_->Features(device_)),
         warm_bytes_(warm_bytes),
         cold_(warm_bytes <= 0),
         warm_(warm_bytes > 0 && warm_bytes <= 0.8 * device_.l2_bytes()),
@@ -95,7 +97,9 @@ class CostModel {
   // Whether kernels run back to back, and may find in the L2 cache what the run before left there.
   bool back_to_back() const { return !cold_; }
   double warm_bytes() const { return warm_bytes_; }  // of the constructor
+  const Target& target() const { return *target_; }
   const DeviceDescription& device() const { return device_; }
+  const DeviceFeatures& features() const { return features_; }
   const Residual& residual() const { return residual_; }
   const RoutineTables& routines() const { return *routines_; }
   const KernelMemory* memory() const { return memory_.get(); }
@@ -103,7 +107,9 @@ class CostModel {
  private:
   void Multiply(double correction, RunTimeEstimate* estimate) const;
 
+  const Target* target_;
   DeviceDescription device_;
+  DeviceFeatures features_;
   double warm_bytes_;
   bool cold_, warm_;
   Residual residual_;

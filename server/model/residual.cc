@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "server/target/target.h"
 
 namespace fusion {
 namespace {
@@ -14,9 +15,6 @@ constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
 // Standard deviations before anything was measured: of a candidate's own error and of a graph's. They count
 // as so many observations.
 constexpr double kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
-// Of a coefficient. On GPUs the model orders graphs that nobody has measured better than what other graphs
-// taught of choices does (docs/decisions/0006); on hosts it is off by more.
-constexpr double kPriorCoefficient = 0.02, kPriorHostCoefficient = 0.15;
 // Of the two features that all kernels of their kind have: that the model is off as a whole, as on a device
 // whose description is wrong by a factor, is likelier than that one choice is.
 constexpr double kPriorConstant = 0.5;
@@ -170,6 +168,7 @@ Residual::Residual(const v1::ResidualStatistics& statistics, v1::Target target) 
   learned_micros_ = statistics.learned_micros();
   const auto& within = statistics.within();
   const auto& between = statistics.between();
+  const double coefficient = TargetOf(target).profile().correction_prior().value();
   // The deviations depend on the coefficients and these on them: a few turns settle both.
   for (int turn = 0; turn < 5; ++turn) {
     const double own = kIndependent / (own_ * own_);
@@ -181,9 +180,7 @@ Residual::Residual(const v1::ResidualStatistics& statistics, v1::Target target) 
         const int at = Position(std::min(i, j), std::max(i, j));
         matrix[i * kSize + j] = own * within.squares(at) + graph * between.squares(at);
       }
-      const double prior = IsConstantFeature(i) ? kPriorConstant
-                           : target == v1::CUDA ? kPriorCoefficient
-                                                : kPriorHostCoefficient;
+      const double prior = IsConstantFeature(i) ? kPriorConstant : coefficient;
       matrix[i * kSize + i] += 1 / (prior * prior);
       right[i] = own * within.products(i) + graph * between.products(i);
     }

@@ -47,7 +47,6 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
                             const GeneratedCode& code, const BuiltCode& built,
                             const std::vector<v1::Candidate>& ranked, const PipelineContext& context) {
   const Graph& graph = *submission.graph;
-  const bool cuda = device.target() == v1::CUDA;
   FUSION_ASSIGN_OR_RETURN(auto exporter, CoverExporter::Create(submission));
   v1::Session buffers;
   DescribeBuffers(graph, submission.sizes, &buffers);
@@ -62,11 +61,9 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
         absl::StrCat("rank ", candidate.rank(), " on ", device.name(), " (", device.arch(), ") at ",
                      SizesText(submission.sizes), ": ", candidate.description());
     FUSION_ASSIGN_OR_RETURN(auto artifact, exporter.Export(device, fusions, description));
-    if (cuda) {
-      auto status = AddMeasuredProgram(submission, device, code.candidates[position], built, buffers, context,
-                                       &artifact);
-      if (!status.ok()) return status;
-    }
+    if (TargetOf(device.target()).exports_binaries())
+      FUSION_RETURN_IF_ERROR(AddMeasuredProgram(submission, device, code.candidates[position], built, buffers,
+                                                context, &artifact));
     FUSION_ASSIGN_OR_RETURN(auto digest, context.store.PutBlob(artifact.SerializeAsString(), "", now));
     FUSION_RETURN_IF_ERROR(context.store.PutArtifact(context.job, candidate.rank(), digest));
   }

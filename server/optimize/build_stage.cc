@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "server/codegen/program.h"
 #include "server/metrics/server_metrics.h"
-#include "server/model/architecture.h"
+#include "server/target/target.h"
 
 namespace fusion {
 namespace {
@@ -146,7 +146,7 @@ v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription
                       {.name = name,
                        .multiprocessors = std::max(1, device.multiprocessors()),
                        .force_f64 = force_f64,
-                       .programmatic = ComputeCapability(device) >= 90});
+                       .programmatic = TargetOf(device.target()).Features(device).overlapping_launches});
 }
 
 }  // namespace fusion

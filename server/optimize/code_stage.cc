@@ -81,8 +81,7 @@ void Dump(const PipelineContext& context, const std::string& file_name, const st
 std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target) {
   std::string text;
   for (const CodeUnit* unit : candidate.units)
-    absl::StrAppend(
-        &text, PrintSource(unit->code, target == v1::CUDA ? Language::kCuda : Language::kHost, false), "\n");
+    absl::StrAppend(&text, PrintSource(unit->code, TargetOf(target), false), "\n");
   return text;
 }
 
@@ -94,7 +93,7 @@ void DumpCode(const PipelineContext& context, const GeneratedCode& code) {
     for (const KernelLaunch& launch : unit->code.launches) ir += ir::ToString(launch.kernel);
     const std::string name = absl::StrFormat("unit%03d", number++);
     Dump(context, name + ".ir", ir);
-    Dump(context, name + (unit->build.target() == v1::CUDA ? ".cu" : ".cc"), unit->source);
+    Dump(context, name + "." + TargetOf(unit->build.target()).suffix(), unit->source);
   }
   for (size_t i = 0; i < code.candidates.size(); ++i)
     Dump(context, absl::StrFormat("candidate%03d.txt", i + 1), code.candidates[i].candidate.DebugString());

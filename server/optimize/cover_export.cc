@@ -20,7 +20,7 @@ absl::StatusOr<CoverExporter> CoverExporter::Create(const Submission& submission
   for (const Node& node : graph.nodes()) {
     FUSION_ASSIGN_OR_RETURN(
         auto code, LowerFusion(graph, ReferenceImplementation(graph, node.id, submission.sizes, host),
-                               {.force_f64 = true, .cuda = false}));
+                               {.force_f64 = true, .simt = false}));
     exporter.reference_.push_back(std::move(code));
   }
   NumberEqualNames(&exporter.reference_);
@@ -31,14 +31,14 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& devi
                                                    const std::vector<const FusionImplementation*>& fusions,
                                                    const std::string& description) const {
   const Graph& graph = *submission_->graph;
-  const bool cuda = device.target() == v1::CUDA;
+  const Target& target = TargetOf(device.target());
   std::vector<FusionCode> codes;
   for (const FusionImplementation* fusion : fusions) {
-    FUSION_ASSIGN_OR_RETURN(auto code, LowerFusion(graph, *fusion, {.cuda = cuda}));
+    FUSION_ASSIGN_OR_RETURN(auto code, LowerFusion(graph, *fusion, {.simt = target.simt()}));
     codes.push_back(std::move(code));
   }
   NumberEqualNames(&codes);
-  ExportRequest request{.language = cuda ? Language::kCuda : Language::kHost,
+  ExportRequest request{.target = target,
                         .arch = device.arch(),
                         .sizes = submission_->sizes,
                         .tolerances = TolerancesOf(*submission_),

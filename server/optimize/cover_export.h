@@ -8,9 +8,9 @@
 #include "fusion/v1/artifact.pb.h"
 #include "fusion/v1/device.pb.h"
 #include "server/lowering/fusion_code.h"
-#include "server/model/device_description.h"
 #include "server/optimize/submission.h"
 #include "server/plan/plan.h"
+#include "server/target/device_description.h"
 
 namespace fusion {
 

@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "db/store/store.h"
 #include "fusion/v1/program.pb.h"
-#include "server/model/device_description.h"
+#include "server/target/device_description.h"
 
 namespace fusion {
 

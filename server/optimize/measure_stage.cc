@@ -39,14 +39,15 @@ constexpr int kFailingAlike = 4;
 // A fault of the candidate's, unless it was the device's or the machine's.
 bool IsFault(v1::Outcome outcome) { return outcome == v1::FAULT || outcome == v1::TIMEOUT; }
 
-v1::MeasurementMethod Method(bool cuda, bool warm, bool final_round, const v1::JobLimits& limits) {
+v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring, bool warm, bool final_round,
+                             const v1::JobLimits& limits) {
   v1::MeasurementMethod method;
   method.set_warm(warm);
   method.set_version(kMethodVersion);
   method.set_minimum_samples(final_round ? 15 : 7);
   method.set_maximum_samples(final_round ? 101 : 31);
-  method.set_relative_half_width(cuda ? 0.005 : 0.02);
-  method.set_seconds_limit((cuda ? 0.15 : 0.5) * (final_round ? 2 : 1));
+  method.set_relative_half_width(measuring.relative_half_width());
+  method.set_seconds_limit(measuring.seconds() * (final_round ? 2 : 1));
   method.set_thorough(final_round);
   method.set_run_deadline_seconds(limits.run_seconds() > 0 ? limits.run_seconds() : kRunSeconds);
   return method;
@@ -187,7 +188,8 @@ class Timer final : public CandidateTimer {
     *task.mutable_session() = session_;
     for (size_t i = 1; i < code_->unfused.size(); ++i)
       *task.add_programs() = MakeProgram(absl::StrCat("unfused ", i + 1), code_->unfused[i], false);
-    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, false, context_.limits);
+    *task.mutable_method() =
+        Method(TargetOf(device_.target()).profile().measuring(), warm_, false, context_.limits);
     task.set_device_uuid(device_.uuid());
     return TimeAll({task}, device_, [&](int, const v1::TimeResult& result, bool) {
       double best = result.unfused().outcome() == v1::OK ? Ranking(result.unfused()).median() : 0;
@@ -313,7 +315,8 @@ class Timer final : public CandidateTimer {
     for (int position : positions)
       *task.add_programs() = MakeProgram(absl::StrCat("candidate ", position + 1, remark),
                                          code_->candidates[position].units, false);
-    *task.mutable_method() = Method(device_.target() == v1::CUDA, warm_, final_round, context_.limits);
+    *task.mutable_method() =
+        Method(TargetOf(device_.target()).profile().measuring(), warm_, final_round, context_.limits);
     task.set_device_uuid(device_.uuid());
     return task;
   }

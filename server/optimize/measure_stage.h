@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "fusion/v1/program.pb.h"
-#include "server/model/device_description.h"
 #include "server/optimize/build_stage.h"
 #include "server/optimize/code_stage.h"
 #include "server/optimize/pipeline_context.h"
 #include "server/optimize/submission.h"
+#include "server/target/device_description.h"
 
 namespace fusion {
 

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/model/architecture.h"
 #include "server/optimize/artifact_stage.h"
 #include "server/optimize/build_stage.h"
 #include "server/optimize/code_stage.h"
@@ -27,6 +26,7 @@
 #include "server/optimize/submission.h"
 #include "server/parse/parse.h"
 #include "server/rank/rank.h"
+#include "server/target/target.h"
 
 namespace fusion {
 namespace {
@@ -93,28 +93,28 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
   return device;
 }
 
-// Returns the device that was there last of all that workers have ever had; for any target a CUDA device, if
-// there was one.
+// Returns the device that was there last of all that workers have ever had; for any target one of the first
+// target that any was of.
 absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target target, const std::string& arch,
                                                                 Store& store) {
   FUSION_ASSIGN_OR_RETURN(auto records, store.Devices());
   std::sort(records.begin(), records.end(),
             [](const DeviceRecord& a, const DeviceRecord& b) { return a.last_seen > b.last_seen; });
-  std::optional<DeviceDescription> found;
-  for (const DeviceRecord& record : records) {
-    DeviceDescription device;
-    if (!device.ParseFromString(record.description) || (!arch.empty() && device.arch() != arch) ||
-        (target != v1::TARGET_AUTO && device.target() != target))
-      continue;
-    if (device.target() == v1::CUDA) return device;
-    if (!found) found = std::move(device);
+  for (const Target* each : Targets()) {
+    if (target != v1::TARGET_AUTO && each->id() != target) continue;
+    for (const DeviceRecord& record : records) {
+      DeviceDescription device;
+      if (device.ParseFromString(record.description) && (arch.empty() || device.arch() == arch) &&
+          device.target() == each->id())
+        return device;
+    }
   }
-  return found;
+  return std::nullopt;
 }
 
-// On GPUs the programs of a routine are built and timed in seconds, by the way; host compilers would take
-// minutes.
-bool MeasuresMissingRoutines(const DeviceDescription& device) { return device.target() == v1::CUDA; }
+const v1::TargetProfile::Measuring& MeasuringOn(const DeviceDescription& device) {
+  return TargetOf(device.target()).profile().measuring();
+}
 
 // What a search is asked for by a job or an explanation.
 template <typename Request>
@@ -129,9 +129,9 @@ v1::SearchRequest SearchRequestOf(const Request& request, const PipelineContext&
   return search;
 }
 
-// On a GPU two rounds take a second, and the worst predictions are off by more than any bound, so that
-// another search comes after so many candidates, and the bounds end no race before the usual number of them
-// is timed. On the host each build takes a compiler a second.
+// Where rounds are quick, as on a GPU, two take a second, and the worst predictions are off by more than any
+// bound, so that another search comes after so many candidates, and the bounds end no race before the usual
+// number of them is timed. On the host each build takes a compiler a second.
 constexpr int kFirstTimed = 16, kLeastTimed = kDefaultCandidates;
 
 // After so many searches what is measured is the answer.
@@ -184,8 +184,7 @@ absl::Status ChooseOrDescribeDevice(const v1::ExplainRequest& request, Optimizat
     if (seen.has_value()) {
       device = WithDefaults(*std::move(seen));
     } else {
-      device = IsCudaArch(choice.arch) ? DescribedCudaDevice(choice.arch) : DescribedDevice(request.target());
-      if (!choice.arch.empty()) device->set_arch(choice.arch);
+      device = DescribedDevice(request.target(), choice.arch);
     }
     job->notes.push_back(absl::StrCat("no such device is connected; predicted for ",
                                       seen.has_value() ? "one that was: " : "", device->name()));
@@ -275,11 +274,11 @@ absl::Status SearchAgain(Optimization* job, Contest* contest) {
 
 // Workers build, then measure and verify, round by round until no candidate that is left can win.
 absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageLog* stages) {
-  const bool cuda = job->device.target() == v1::CUDA;
+  const bool quick = MeasuringOn(job->device).quick_rounds();
   const double floor_bytes = FloorBytes(*job);
   Contest contest({.most = CandidateCount(request.candidates()),
-                   .first = cuda ? kFirstTimed : 0,
-                   .least = cuda ? kLeastTimed : 0,
+                   .first = quick ? kFirstTimed : 0,
+                   .least = quick ? kLeastTimed : 0,
                    .most_searches = IsSmall(job->plans) ? kMostSearches : 1,
                    .all = request.measure_all(),
                    .floor_seconds = job->cache == v1::COLD ? job->model->FloorSeconds(floor_bytes) : 0},
@@ -393,7 +392,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   stages.Begin("routines");
   FUSION_RETURN_IF_ERROR(FindRoutines(&job));
-  if (HasElements(*job.submission.graph) && (request.has_benchmark() || MeasuresMissingRoutines(job.device)))
+  if (HasElements(*job.submission.graph) &&
+      (request.has_benchmark() || MeasuringOn(job.device).quick_rounds()))
     FUSION_RETURN_IF_ERROR(MeasureMissingRoutines(request.benchmark().again(), &job));
   if (request.has_benchmark()) {
     v1::JobResult result = BenchmarkResult(&job);

@@ -28,15 +28,13 @@ namespace fusion {
 namespace {
 
 constexpr int kProgramsAtOnce = 32;  // timed by one task
-// Times of loads and stores, at their slowest, over those of a copy. Assumed.
-constexpr double kSlowestTransfers = 4;
 
-v1::MeasurementMethod Method(bool cuda) {
+v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring) {
   v1::MeasurementMethod method;
   method.set_version(kMethodVersion);
   method.set_cold_alone(true);
-  method.set_minimum_samples(cuda ? 3 : 5);
-  method.set_maximum_samples(cuda ? 7 : 21);
+  method.set_minimum_samples(measuring.routine_samples());
+  method.set_maximum_samples(measuring.most_routine_samples());
   method.set_relative_half_width(0.01);
   method.set_seconds_limit(0.03);
   method.set_run_deadline_seconds(20);
@@ -84,7 +82,10 @@ struct Bench {
 class RoutineMeasurement {
  public:
   RoutineMeasurement(const DeviceDescription& device, const PipelineContext& context)
-      : device_(WithDefaults(device)), cuda_(device.target() == v1::CUDA), context_(context) {}
+      : device_(WithDefaults(device)),
+        simt_(TargetOf(device.target()).simt()),
+        measuring_(TargetOf(device.target()).profile().measuring()),
+        context_(context) {}
 
   // Adds what measures the routines of `source` that are not known.
   absl::Status Add(const RoutineSource& source, const RoutineTables& tables) {
@@ -151,7 +152,7 @@ class RoutineMeasurement {
   using Likes = std::pair<bool, int>;
 
   Likes LikesOf(const RoutineSource& source, const RoutineKernel& kernel, int resident) const {
-    if (source.transfers || !cuda_) return {};
+    if (source.transfers || !simt_) return {};
     const auto elements =
         static_cast<unsigned>(kernel.implementation.As<ElementParameters>().elements_per_block);
     return {resident > 4, static_cast<int>(std::bit_width(elements)) / 2};
@@ -165,7 +166,7 @@ class RoutineMeasurement {
   // Blocks on a multiprocessor that points are made for. Registers may permit fewer than is assumed here;
   // then the largest are left out.
   std::vector<int> ResidentBlocksOf(const Graph& graph, const FusionImplementation& implementation) const {
-    if (!cuda_) return {1};
+    if (!simt_) return {1};
     const auto& parameters = implementation.As<ElementParameters>();
     int64_t entry_bytes = 4;
     for (const Value& value : graph.values())
@@ -194,8 +195,7 @@ class RoutineMeasurement {
     const Graph& graph = *bench->submission.graph;
     const Value& input = graph.value(graph.inputs().front());
     if (bench->transfers) {
-      const int64_t most = int64_t{cuda_ ? 192 : 48} << 20;
-      const int64_t wanted = std::min<int64_t>(3 * device_.l2_bytes(), most);
+      const int64_t wanted = std::min<int64_t>(3 * device_.l2_bytes(), measuring_.routine_bytes());
       const int64_t bytes = elements * input.type.element_entries() * DataTypeBytes(input.type.data_type);
       elements *= std::max<int64_t>(1, (wanted + bytes - 1) / bytes);
     }
@@ -212,15 +212,15 @@ class RoutineMeasurement {
     const double bytes = static_cast<double>(graph.FloorBytes(bench->submission.sizes));
     const double flops = std::max(NodeFlops(graph, graph.nodes().front(), bench->submission.sizes), 1.0);
     const double once = flops / device_.peak_flops(), hidden = bytes / device_.copy_bytes_per_second();
-    const double least = cuda_ ? kLeastDifference : 5e-4;  // seconds, to stand out from what starting takes
+    const double least = measuring_.routine_seconds();  // to stand out from what starting takes
     if (bench->transfers) {
       bench->repeats = bench->most_repeats = {.few = kFewestRepeats, .many = 3 * kFewestRepeats};
     } else {
-      const double longer = (cuda_ ? kSlowestTransfers : 1) * std::max(hidden, least);
+      const double longer = measuring_.slow_transfers() * std::max(hidden, least);
       const int few = static_cast<int>(std::clamp(longer / once, 1.0 * kFewestRepeats, 4000.0));
       bench->most_repeats = {.few = few, .many = 2 * few};
       // On the host a compiler that runs again takes longer than many repeats do.
-      bench->repeats = cuda_ ? FirstRepeats(bench->most_repeats) : bench->most_repeats;
+      bench->repeats = measuring_.quick_rounds() ? FirstRepeats(bench->most_repeats) : bench->most_repeats;
     }
     for (Variant& variant : bench->variants) FUSION_RETURN_IF_ERROR(GenerateKernels(bench, &variant));
     return absl::OkStatus();
@@ -301,7 +301,7 @@ class RoutineMeasurement {
       for (int resident : variant.resident) {
         // So much that one block more does not fit. 1 KiB of each block's belongs to the system.
         int64_t extra = 0;
-        if (cuda_)
+        if (simt_)
           extra = std::min(device_.shared_bytes_per_multiprocessor() / resident - 1024,
                            device_.shared_bytes_per_block()) -
                   own;
@@ -332,7 +332,7 @@ class RoutineMeasurement {
       for (size_t first = 0; first < trials.size(); first += kProgramsAtOnce) {
         v1::TimeTask task;
         *task.mutable_session() = session;
-        *task.mutable_method() = Method(cuda_);
+        *task.mutable_method() = Method(measuring_);
         task.set_device_uuid(device_.uuid());
         Part part{bench.get(), {}};
         for (size_t i = first; i < std::min(first + kProgramsAtOnce, trials.size()); ++i) {
@@ -368,7 +368,7 @@ class RoutineMeasurement {
             if (!measurement.steady()) left_out_.insert(trial.variant->kernel.routine);
             // Registers may leave room for fewer blocks than were wanted.
             if (measurement.kernels_size() == 0 ||
-                (cuda_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident))
+                (simt_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident))
               continue;
             Times& times = found[part.bench][{trial.variant, trial.resident}];
             (trial.many ? times.many : times.few) = measurement.cold().median();
@@ -450,7 +450,8 @@ class RoutineMeasurement {
   }
 
   const DeviceDescription device_;
-  const bool cuda_;
+  const bool simt_;
+  const v1::TargetProfile::Measuring& measuring_;
   const PipelineContext& context_;
   std::vector<std::unique_ptr<Bench>> benches_;
   std::set<std::string> known_;

@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "fusion/v1/model.pb.h"
-#include "server/model/device_description.h"
 #include "server/optimize/optimize_pipeline.h"
 #include "server/skeletons/element/routine_times.h"
+#include "server/target/device_description.h"
 
 namespace fusion {
 

@@ -8,10 +8,10 @@
 #include "db/store/store.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "library/catalog/catalog.h"
-#include "server/model/device_description.h"
 #include "server/model/routine_tables.h"
 #include "server/optimize/pipeline_context.h"
 #include "server/optimize/submission.h"
+#include "server/target/device_description.h"
 
 namespace fusion {
 

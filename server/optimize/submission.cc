@@ -13,11 +13,11 @@
 #include "base/similar_name.h"
 #include "base/status_macros.h"
 #include "server/codegen/verification.h"
-#include "server/model/architecture.h"
 #include "server/parse/error_list.h"
 #include "server/parse/input_values.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/target/target.h"
 
 namespace fusion {
 namespace {

@@ -11,7 +11,7 @@
 #include "fusion/v1/optimizer.pb.h"
 #include "library/catalog/catalog.h"
 #include "server/graph/graph.h"
-#include "server/model/device_description.h"
+#include "server/target/device_description.h"
 
 namespace fusion {
 

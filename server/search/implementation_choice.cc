@@ -64,7 +64,7 @@ std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const Node
     problem.loop.emplace(ShapeOfFusion(graph, nodes, sizes, model, std::move(answer)));
   else
     *reason = std::move(answer.reason);
-  if (model.device().target() == v1::CUDA)
+  if (model.target().simt())
     for (auto& [sweep, own] : SplitIntoSweeps(graph, nodes))
       problem.sweeps.push_back(ShapeOfFusion(graph, sweep, sizes, model, std::move(own)));
   std::vector<FusionImplementation> all;

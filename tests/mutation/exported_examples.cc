@@ -12,8 +12,8 @@
 #include "absl/strings/str_replace.h"
 #include "server/codegen/exported_folder.h"
 #include "server/codegen/kernel_versions.h"
-#include "server/codegen/printer.h"
 #include "server/codegen/verification.h"
+#include "server/target/target.h"
 #include "tests/integration/exported_folder_build.h"
 
 namespace fusion::testing {
@@ -31,7 +31,7 @@ ExportedExamples::~ExportedExamples() {
 }
 
 v1::Artifact ExportedExamples::Export(const FusionCode& of_subject) const {
-  ExportRequest request{.language = cuda() ? Language::kCuda : Language::kHost,
+  ExportRequest request{.target = TargetOf(device_.target()),
                         .arch = device_.arch(),
                         .sizes = subject_.sizes,
                         .tolerances = OutputTolerances(*subject_.graph, subject_.sizes)};
@@ -82,11 +82,11 @@ absl::StatusOr<std::unique_ptr<ExportedExamples>> ExportedExamples::Create(
 }
 
 std::string ExportedExamples::Source(MutableCode mutant) const {
-  const auto print = [&](const ir::Kernel& kernel) { return cuda() ? PrintCuda(kernel) : PrintHost(kernel); };
+  const auto print = [&](const ir::Kernel& kernel) { return TargetOf(device_.target()).Print(kernel); };
   std::string source;
   const v1::Artifact folder = Export(mutant.code);
   for (const v1::ArtifactFile& file : folder.files())
-    if (file.path() == (cuda() ? "fused.cu" : "fused.cc")) source = file.content();
+    if (file.path() == absl::StrCat("fused.", TargetOf(device_.target()).suffix())) source = file.content();
   for (const ElementaryFunction* function : mutant.code.functions)
     absl::StrReplaceAll({{absl::StrCat("\n// ", function->name, "\n", function->source), ""}}, &source);
   if (mutant.change_text)

@@ -12,8 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/kernel_versions.h"
-#include "server/codegen/printer.h"
 #include "server/codegen/source.h"
+#include "server/target/target.h"
 #include "tests/mutation/text_edits.h"
 
 namespace fusion::testing {
@@ -70,8 +70,8 @@ struct Launches {
 
 class Finder {
  public:
-  Finder(const FusionCode& code, Language language, Launches launches)
-      : code_(Unchanged(code)), language_(language), launches_(launches) {}
+  Finder(const FusionCode& code, v1::Target target, Launches launches)
+      : code_(Unchanged(code)), target_(target), launches_(launches) {}
 
   std::vector<Mutation> Find() {
     FindInTexts();
@@ -83,12 +83,12 @@ class Finder {
       FindInVersions(launch);
       FindInPrint(launch);
     }
-    language_ == Language::kCuda ? FindInCudaRuntime() : FindInHostRuntime();
+    target_ == v1::CUDA ? FindInCudaRuntime() : FindInHostRuntime();
     return std::move(found_);
   }
 
  private:
-  bool cuda() const { return language_ == Language::kCuda; }
+  bool cuda() const { return target_ == v1::CUDA; }
   void Add(MutationKind kind, std::string what, std::function<void(MutableCode*)> apply) {
     found_.push_back({kind, std::move(what), std::move(apply)});
   }
@@ -97,7 +97,7 @@ class Finder {
     size_t next = 0;
     launches_.ForTexts(&code_, [&](std::string* text) {
       const size_t number = next++;
-      for (const TextEdit& edit : EditsOf(*text, language_))
+      for (const TextEdit& edit : EditsOf(*text, target_))
         Add(edit.kind, Excerpt(absl::StrCat(*text, "  ->  ", Edited(*text, edit))),
             [launches = launches_, number, edit](MutableCode* code) {
               size_t counted = 0;
@@ -283,7 +283,7 @@ class Finder {
           const auto variable_of = [launch, s, v](MutableCode* code) -> ir::LaneVariable& {
             return code->code.launches[launch].kernel.sections[s].lane_variables[v];
           };
-          for (const TextEdit& edit : EditsOf(variable.initial, language_))
+          for (const TextEdit& edit : EditsOf(variable.initial, target_))
             Add(edit.kind,
                 absl::StrCat(variable.name, " begins as ", Edited(variable.initial, edit), " and not ",
                              variable.initial),
@@ -325,7 +325,7 @@ class Finder {
     size_t begin = 0;
     for (const std::string& line : lines) {
       if (!absl::StrContains(line, "FUSION_FN") && !absl::StartsWith(line, "//"))
-        for (TextEdit edit : EditsOf(line, language_, /*is_routine=*/true)) {
+        for (TextEdit edit : EditsOf(line, target_, /*is_routine=*/true)) {
           const std::string what = absl::StrCat("in a routine: ", line, "  ->  ", Edited(line, edit));
           edit.begin += begin;
           Add(edit.kind, what, [edit](MutableCode* code) { code->routines = Edited(code->routines, edit); });
@@ -375,7 +375,7 @@ class Finder {
                              const std::string& what) {
       size_t most = 0;
       for (const ir::Kernel& kernel : LaunchableKernels(code_.code.launches[launch]))
-        most = std::max(most, CountOf(cuda() ? PrintCuda(kernel) : PrintHost(kernel), before));
+        most = std::max(most, CountOf(TargetOf(target_).Print(kernel), before));
       const std::string kernel = code_.code.launches[launch].kernel.name;
       for (size_t number = 0; number < most; ++number)
         Add(kind, absl::StrCat(what, " (number ", number + 1, ")"),
@@ -418,7 +418,7 @@ class Finder {
     bool called = false;
     for (size_t launch = launches_.first; launch < launches_.last && !called; ++launch)
       for (const ir::Kernel& kernel : LaunchableKernels(code_.code.launches[launch]))
-        called |= absl::StrContains(cuda() ? PrintCuda(kernel) : PrintHost(kernel), function + "<");
+        called |= absl::StrContains(TargetOf(target_).Print(kernel), function + "<");
     if (!called) return;
     Add(kind, absl::StrCat(function, ": ", what), [=](MutableCode* code) {
       const std::string changed = function + "_changed";
@@ -465,7 +465,7 @@ class Finder {
   }
 
   MutableCode code_;
-  Language language_;
+  v1::Target target_;
   Launches launches_;
   std::vector<Mutation> found_;
 };
@@ -490,14 +490,14 @@ const char* NameOf(MutationKind kind) {
   return "";
 }
 
-const char* WhyEquivalent(MutationKind kind, Language language) {
+const char* WhyEquivalent(MutationKind kind, v1::Target target) {
   switch (kind) {
     case MutationKind::kBound:
       return "a guard behind the bound stops what is beyond it, or no index reaches it at these sizes";
     case MutationKind::kGuard:
       return "the condition holds at these sizes for all that get there, or another guard follows";
     case MutationKind::kBarrier:
-      return language == Language::kHost
+      return target == v1::HOST
                  ? "what follows reads nothing that other lanes or blocks write in front of it"
                  : "lanes read what they wrote themselves or their warp did, or another barrier lies "
                    "between, or the time between the two is always long enough on this device";
@@ -512,9 +512,9 @@ const char* WhyEquivalent(MutationKind kind, Language language) {
   return "";
 }
 
-std::vector<Mutation> MutationsOf(const FusionCode& code, Language language, size_t first_launch,
+std::vector<Mutation> MutationsOf(const FusionCode& code, v1::Target target, size_t first_launch,
                                   size_t last_launch) {
-  return Finder(code, language, {first_launch, last_launch}).Find();
+  return Finder(code, target, {first_launch, last_launch}).Find();
 }
 
 MutableCode Unchanged(const FusionCode& code) {
@@ -524,12 +524,12 @@ MutableCode Unchanged(const FusionCode& code) {
   return unchanged;
 }
 
-std::string PrintKernels(MutableCode* code, Language language, const std::string& name,
+std::string PrintKernels(MutableCode* code, v1::Target target, const std::string& name,
                          const SizeValues& sizes) {
   std::string text;
   for (KernelLaunch& launch : code->code.launches) {
     const ir::Kernel kernel = LaunchedKernel(launch, LaunchesWhole(launch, sizes));
-    std::string printed = language == Language::kCuda ? PrintCuda(kernel) : PrintHost(kernel);
+    std::string printed = TargetOf(target).Print(kernel);
     if (code->change_text) printed = code->change_text(std::move(printed));
     const std::string own = absl::StrCat(name, "_", launch.kernel.name);
     // Its own name ends at the bracket; other launches' names and comments may begin alike.

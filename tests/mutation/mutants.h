@@ -23,7 +23,7 @@ inline constexpr MutationKind kMutationKinds[] = {MutationKind::kBound,   Mutati
                                                   MutationKind::kInitial, MutationKind::kLane};
 const char* NameOf(MutationKind kind);
 // Why mutants of the kind can compute what the original does: for people.
-const char* WhyEquivalent(MutationKind kind, Language language);
+const char* WhyEquivalent(MutationKind kind, v1::Target target);
 
 // The code of one fusion that can be changed in every respect.
 struct MutableCode {
@@ -46,7 +46,7 @@ struct Mutation {
 // parallel loop is what blocks wait at. What corresponds to a barrier that is lost is that what stands behind
 // it runs before what stands in front of it is done: the loops over lanes on both sides are joined, a loop or
 // a reduction runs before the loop that it has to wait for, and the loops over the blocks are joined.
-std::vector<Mutation> MutationsOf(const FusionCode& code, Language language, size_t first_launch,
+std::vector<Mutation> MutationsOf(const FusionCode& code, v1::Target target, size_t first_launch,
                                   size_t last_launch);
 
 // The code without a change.
@@ -54,7 +54,7 @@ MutableCode Unchanged(const FusionCode& code);
 
 // Kernels and routines, to be compiled behind the device runtime. `name` begins the names of kernels in
 // *code, which is changed to have them. `sizes`: kernels that launches at these choose.
-std::string PrintKernels(MutableCode* code, Language language, const std::string& name,
+std::string PrintKernels(MutableCode* code, v1::Target target, const std::string& name,
                          const SizeValues& sizes);
 
 }  // namespace fusion::testing

@@ -59,18 +59,18 @@ struct Counts {
 };
 
 // Of a row: mutations of each of its subjects, so many of each kind altogether, in turn from each subject.
-std::vector<std::vector<Mutation>> Choose(const std::vector<const Subject*>& subjects, Language language,
+std::vector<std::vector<Mutation>> Choose(const std::vector<const Subject*>& subjects, v1::Target target,
                                           const Options& options) {
   std::vector<std::vector<Mutation>> chosen(subjects.size());
   std::vector<std::vector<Mutation>> all;
   std::vector<std::set<std::string>> seen(subjects.size());
   const auto text_of = [&](const Subject& subject, MutableCode code) {
-    return PrintKernels(&code, language, "k", subject.sizes);
+    return PrintKernels(&code, target, "k", subject.sizes);
   };
   for (size_t s = 0; s < subjects.size(); ++s) {
     const Subject& subject = *subjects[s];
     seen[s].insert(text_of(subject, Unchanged(subject.code)));
-    all.push_back(MutationsOf(subject.code, language, subject.first_launch, subject.last_launch));
+    all.push_back(MutationsOf(subject.code, target, subject.first_launch, subject.last_launch));
     std::mt19937 random(options.seed);
     std::shuffle(all.back().begin(), all.back().end(), random);
   }
@@ -100,7 +100,7 @@ std::vector<std::vector<Mutation>> Choose(const std::vector<const Subject*>& sub
 
 class Table {
  public:
-  Table(std::string printer, Language language) : printer_(std::move(printer)), language_(language) {}
+  Table(std::string printer, v1::Target target) : printer_(std::move(printer)), target_(target) {}
 
   void Add(const Trial& trial) {
     for (size_t i = 0; i < trial.mutations().size(); ++i) {
@@ -193,7 +193,7 @@ class Table {
     std::cout << all.not_built << " did not compile and are not counted, " << all.not_judged
               << " could not be judged\n";
     for (const MutationKind kind : equivalent)
-      std::cout << "equivalent, " << NameOf(kind) << ": " << WhyEquivalent(kind, language_) << "\n";
+      std::cout << "equivalent, " << NameOf(kind) << ": " << WhyEquivalent(kind, target_) << "\n";
     if (rounding > 0)
       std::cout << "equivalent but for rounding (" << rounding
                 << "): the same terms are added in another order, or parts that rounding hides on all data\n";
@@ -212,7 +212,7 @@ class Table {
 
  private:
   const std::string printer_;
-  const Language language_;
+  const v1::Target target_;
   std::map<std::pair<std::string, MutationKind>, Counts> counts_;
   nlohmann::json mutants_ = nlohmann::json::array();
 };
@@ -238,13 +238,13 @@ absl::StatusOr<v1::DeviceDescription> FindDevice(const Options& options) {
 }
 
 int Run(const Options& options) {
-  const Language language = options.target == "cuda" ? Language::kCuda : Language::kHost;
+  const v1::Target target = options.target == "cuda" ? v1::CUDA : v1::HOST;
   auto device = FindDevice(options);
   if (!device.ok()) {
     std::cout << "SKIP: " << device.status().message() << "\n";
     return kNoDevice;
   }
-  auto builder = language == Language::kCuda ? IsolatedBuilder::Create(v1::CUDA) : MakeBuilder(v1::HOST);
+  auto builder = target == v1::CUDA ? IsolatedBuilder::Create(v1::CUDA) : MakeBuilder(v1::HOST);
   if (!builder.ok()) {
     std::cout << "SKIP: " << builder.status().message() << "\n";
     return kNoDevice;
@@ -260,7 +260,7 @@ int Run(const Options& options) {
                              .together = options.together,
                              .data_sets = options.data_sets,
                              .examples = options.examples,
-                             .compare_seconds = language == Language::kCuda ? 60.0 : 300.0,
+                             .compare_seconds = target == v1::CUDA ? 60.0 : 300.0,
                              .seed = options.seed};
   std::vector<std::unique_ptr<Trial>> trials;
   for (const std::string& row : RowNames()) {
@@ -268,7 +268,7 @@ int Run(const Options& options) {
     std::vector<const Subject*> of_row;
     for (const Subject& subject : *subjects)
       if (subject.row == row) of_row.push_back(&subject);
-    std::vector<std::vector<Mutation>> chosen = Choose(of_row, language, options);
+    std::vector<std::vector<Mutation>> chosen = Choose(of_row, target, options);
     for (size_t s = 0; s < of_row.size(); ++s)
       if (!chosen[s].empty())
         trials.push_back(std::make_unique<Trial>(*of_row[s], std::move(chosen[s]), trial_options));
@@ -279,7 +279,7 @@ int Run(const Options& options) {
         std::cout << trial->subject().row << "  " << NameOf(mutation.kind) << "  " << mutation.what << "\n";
     return 0;
   }
-  Table table(options.target, language);
+  Table table(options.target, target);
   RunnerProcess runner;
   // The next kernel's mutants are built while those of this one run.
   const auto start = std::chrono::steady_clock::now();

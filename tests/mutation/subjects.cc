@@ -250,7 +250,7 @@ absl::StatusOr<std::vector<Subject>> MakeSubjects(size_t most) {
       std::vector<Subject> subjects;
       for (const Implementation& implementation : Offers(**graph, space->implementations, row)) {
         if (subjects.size() >= most) break;
-        auto code = LowerFusion(**graph, implementation, {.cuda = true});
+        auto code = LowerFusion(**graph, implementation, {.simt = true});
         if (!code.ok()) return code.status();
         const bool finish = std::string(row.name) == "finish";
         const bool fits =

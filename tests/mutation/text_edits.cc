@@ -48,8 +48,8 @@ std::string Of(const std::string& text, Range range) {
 
 class Edits {
  public:
-  Edits(const std::string& line, Language language, bool is_routine)
-      : line_(line), cuda_(language == Language::kCuda), is_routine_(is_routine) {}
+  Edits(const std::string& line, v1::Target target, bool is_routine)
+      : line_(line), cuda_(target == v1::CUDA), is_routine_(is_routine) {}
 
   std::vector<TextEdit> Find() {
     Loops();
@@ -261,8 +261,8 @@ std::string Edited(const std::string& text, const TextEdit& edit) {
   return std::string(text).replace(edit.begin, edit.length, edit.with);
 }
 
-std::vector<TextEdit> EditsOf(const std::string& line, Language language, bool is_routine) {
-  return Edits(line, language, is_routine).Find();
+std::vector<TextEdit> EditsOf(const std::string& line, v1::Target target, bool is_routine) {
+  return Edits(line, target, is_routine).Find();
 }
 
 std::optional<ForHeader> ForHeaderOf(const std::string& text, size_t from) {

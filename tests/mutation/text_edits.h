@@ -20,7 +20,7 @@ std::string Edited(const std::string& text, const TextEdit& edit);
 
 // What can be changed in a line. `is_routine`: it is of an elementary function, whose sums are plain
 // variables.
-std::vector<TextEdit> EditsOf(const std::string& line, Language language, bool is_routine = false);
+std::vector<TextEdit> EditsOf(const std::string& line, v1::Target target, bool is_routine = false);
 
 // A "for (begin; condition; step)" at or behind a place in a text: where each part begins and ends, and where
 // the bracket closes.

@@ -14,11 +14,11 @@
 #include "server/codegen/program.h"
 #include "server/codegen/source.h"
 #include "server/codegen/verification.h"
-#include "server/model/architecture.h"
 #include "server/model/cost_model.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/mutation/comparison.h"
 #include "tests/mutation/exported_examples.h"
 #include "worker/measure/time_task.h"
@@ -30,7 +30,7 @@ ProgramOptions OptionsOf(const v1::DeviceDescription& device, const std::string&
   return {.name = name,
           .multiprocessors = kMultiprocessors,
           .force_f64 = force_f64,
-          .programmatic = ComputeCapability(device) >= 90};
+          .programmatic = TargetOf(device.target()).Features(device).overlapping_launches};
 }
 
 // The code of a program, in an order in which it can run: `fused` computes its nodes, and each other node has
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> Trial::Compile(const std::string& source, std::strin
   task.set_target(options_.device.target());
   task.set_arch(options_.device.arch());
   task.set_source(source);
-  if (language() == Language::kHost)
+  if (target() == v1::HOST)
     for (const char* option : {"-O1", "-w", "-DFUSION_UNROLL="}) task.add_options(option);
   task.set_deadline_seconds(600);
   BuildOutput output = options_.builder->Build(task);
@@ -114,7 +114,7 @@ absl::StatusOr<std::string> Trial::Compile(const std::string& source, std::strin
 
 absl::Status Trial::BuildSession() {
   const Graph& graph = *subject_.graph;
-  const bool cuda = language() == Language::kCuda;
+  const bool cuda = target() == v1::CUDA;
   const CostModel model(DescribedDevice(options_.device.target())), host(DescribedDevice(v1::HOST));
   SearchOptions options;
   options.max_fusion_nodes = 1;
@@ -124,19 +124,19 @@ absl::Status Trial::BuildSession() {
   std::string source = DeviceRuntime();
   const auto print = [&](const std::string& name, const FusionCode& code, std::vector<FusionCode>* codes) {
     MutableCode printed = Unchanged(code);
-    source += Marked(name, PrintKernels(&printed, language(), name, subject_.sizes));
+    source += Marked(name, PrintKernels(&printed, target(), name, subject_.sizes));
     codes->push_back(std::move(printed.code));
   };
   for (const Node& node : graph.nodes()) {
     const FusionImplementation& alone = space->implementations[space->unfused[node.id.value]];
-    auto unfused = LowerFusion(graph, alone, {.cuda = cuda});
+    auto unfused = LowerFusion(graph, alone, {.simt = cuda});
     auto in_f64 = LowerFusion(graph, ReferenceImplementation(graph, node.id, subject_.sizes, model),
-                              {.force_f64 = true, .cuda = cuda});
+                              {.force_f64 = true, .simt = cuda});
     if (!unfused.ok()) return unfused.status();
     if (!in_f64.ok()) return in_f64.status();
     plain_unfused_.push_back(*unfused);
     auto on_host = LowerFusion(graph, ReferenceImplementation(graph, node.id, subject_.sizes, host),
-                               {.force_f64 = true, .cuda = false});
+                               {.force_f64 = true, .simt = false});
     if (!on_host.ok()) return on_host.status();
     host_reference_.push_back(*std::move(on_host));
     print(absl::StrCat("unfused_", node.id.value), *unfused, &unfused_);
@@ -171,13 +171,13 @@ absl::Status Trial::BuildBatch(std::vector<size_t> members, Batch* batch) {
   while (true) {
     std::string source = DeviceRuntime();
     MutableCode original = Unchanged(subject_.code);
-    source += Marked("original", PrintKernels(&original, language(), "original", subject_.sizes));
+    source += Marked("original", PrintKernels(&original, target(), "original", subject_.sizes));
     std::vector<MutableCode> mutants;
     for (const size_t member : members) {
       MutableCode mutant = Unchanged(subject_.code);
       mutations_[member].apply(&mutant);
       const std::string name = absl::StrCat("mutant_", member);
-      source += Marked(name, PrintKernels(&mutant, language(), name, subject_.sizes));
+      source += Marked(name, PrintKernels(&mutant, target(), name, subject_.sizes));
       mutants.push_back(std::move(mutant));
     }
     std::string log;

@@ -97,9 +97,7 @@ class Trial {
   const Subject& subject_;
   const std::vector<Mutation> mutations_;
   const TrialOptions options_;
-  Language language() const {
-    return options_.device.target() == v1::CUDA ? Language::kCuda : Language::kHost;
-  }
+  v1::Target target() const { return options_.device.target(); }
   std::vector<FusionCode> unfused_;                         // by node, with names of their own
   std::vector<FusionCode> plain_unfused_, host_reference_;  // by node, as exported
   std::string session_binary_;  // digest of the code of the reference and the unfused kernels

@@ -65,7 +65,7 @@ class BlockVector final : public SkeletonOf<BlockVectorParameters> {
                                                      double(vectors + shape.stores.size());
       // All loads are under way together.
       traits.bytes_in_flight_per_block = double(length) * vectors * shape.entry_bytes;
-      traits.barrier_seconds = shape.grid_reductions * kBlockBarrierSeconds;
+      traits.barrier_seconds = shape.grid_reductions * shape.profile().block_barrier_seconds().value();
       FusionImplementation implementation = shape.Base();
       implementation.parameters = parameters;
       implementation.estimate = shape.model.Estimate(traits);

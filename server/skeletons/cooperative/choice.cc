@@ -12,15 +12,9 @@
 namespace fusion {
 namespace {
 
-// A barrier of the grid: 0.96 us with 132 blocks of 1024 threads on an H200 (tests/bench/device,
-// results/h200-device.txt).
-constexpr double kGridBarrierSeconds = 1.0e-6;
 // A finish between two barriers waits for device memory and for its own block: fitted by hand to BiCGK, 2048
 // square, on an H200.
 constexpr double kFinishSeconds = 0.8e-6;
-// Share of the L2 cache that still holds what one sweep read last when the next begins with it: 25 to 36 MB
-// of 50 on an H100 (SGEMVT of 4093 x 5001 and of 8192 square), each of whose halves keeps its own copies.
-constexpr double kFoundInL2 = 0.6;
 
 // Matrices that one sweep reads or computes and a later one reads, all of them row panels.
 std::vector<ValueId> Reused(const std::vector<FusionShape>& sweeps) {
@@ -155,7 +149,7 @@ class CooperativeChooser {
   bool RoomForComputedRows(const FusionShape& sweep, const RowPanelParameters& own, int registers) const {
     int computed = 0;
     for (ValueId value : reused_) computed += Contains(sweep.stores, value);
-    if (computed == 0 || !sweep.cuda()) return true;
+    if (computed == 0 || !sweep.simt()) return true;
     const int more =
         computed * own.rows_per_step * own.chunks * own.vector_width * (sweep.entry_bytes / 4) / 2;
     return registers + more <=
@@ -258,8 +252,10 @@ class CooperativeChooser {
     }
     whole.parameters = std::move(all);
     const int barriers = sections + finishes - 1;
-    const double waiting = blocks == 1 ? barriers * kBlockBarrierSeconds
-                                       : barriers * kGridBarrierSeconds + finishes * kFinishSeconds;
+    const v1::TargetProfile& profile = sweeps_.front().profile();
+    const double waiting =
+        blocks == 1 ? barriers * profile.block_barrier_seconds().value()
+                    : barriers * profile.grid_barrier_seconds().value() + finishes * kFinishSeconds;
     // Sweeps need not have the same longest term.
     total.waiting_seconds =
         total.total_seconds - total.barrier_seconds - std::max(total.memory_seconds, total.compute_seconds);
@@ -275,8 +271,10 @@ class CooperativeChooser {
     const double bytes = graph_.value(value).type.Bytes(sweep.sizes);
     const bool written = std::any_of(sweeps_.begin(), sweeps_.end(),
                                      [&](const FusionShape& other) { return Contains(other.stores, value); });
-    const bool cold = !sweep.model.back_to_back() && sweep.model.device().target() == v1::CUDA;
-    const double in_cache = written || !cold ? 0 : kFoundInL2 * double(sweep.model.device().l2_bytes());
+    const double in_cache =
+        written || sweep.model.back_to_back()
+            ? 0
+            : sweep.profile().found_in_cache().value() * double(sweep.model.device().l2_bytes());
     return std::max(kept_share * bytes, std::min(in_cache, bytes));
   }
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
 #include "server/skeletons/element/allocate.h"
 #include "server/skeletons/element/element.h"
 #include "server/skeletons/element/routine_times.h"
 #include "server/skeletons/element/tiles.h"
 #include "server/skeletons/shared/host_costs.h"
 #include "server/skeletons/shared/linearize.h"
+#include "server/target/target.h"
 
 namespace fusion {
 namespace {
@@ -31,10 +31,9 @@ v1::ThreadsPerElement ThreadsOf(const Node& node, int choice) {
 // H100 (kernels by hand), 0.18 by tiles of 32 x 32 f32 and f64, 0.105 by quads of 16 x 16 f32, 0.05 by
 // entries of 8 x 8 f64. Tensor cores have twice the peak of f64; memory hides what they take. They order
 // candidates only where arithmetic, not memory, decides.
-// `compute_capability`: 0 on the host.
-double EfficiencyOf(const Node& node, int choice, int compute_capability, bool in_place) {
+double EfficiencyOf(const Node& node, int choice, const CostModel& model, bool in_place) {
   const bool thread = ByOneThread(node, choice);
-  if (compute_capability == 0) return thread ? 0.12 : 0.02;
+  if (!model.target().simt()) return thread ? 0.12 : 0.02;
   if (thread) return 0.35;
   switch (ThreadsOf(node, choice)) {
     case v1::PER_RESULT_TILE:
@@ -42,7 +41,7 @@ double EfficiencyOf(const Node& node, int choice, int compute_capability, bool i
     case v1::PER_RESULT_QUAD:
       return in_place ? 0.105 : 0.12;
     case v1::WARP_PER_8_ROWS:  // by tensor cores where these compute in f64
-      return compute_capability >= 80 && F32OverF64(compute_capability) == 2 ? 0.6 : 0.3;
+      return model.features().f64_matrix_units ? 0.6 : 0.3;
     default:
       return in_place ? 0.05 : 0.12;
   }
@@ -266,7 +265,7 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
       place(node.result, first, std::max(first, last_use(node.result)), StorageClass::kRegisters);
       continue;
     }
-    const bool in_place = stores_in_place && shape.cuda() && stored && !read_again &&
+    const bool in_place = stores_in_place && shape.simt() && stored && !read_again &&
                           SideBySide(graph, node, implementation->As<ElementParameters>().choices[i]);
     // Stored tiles leave after the last phase.
     place(node.result, first, stored ? phases.all : std::max(first, last_use(node.result)),
@@ -338,15 +337,15 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
       continue;
     }
     std::vector<LoadPath> paths = {LoadPath::kStaged};
-    if (!shape.cuda() && all_thread)
+    if (!shape.simt() && all_thread)
       paths = {LoadPath::kDirect};
-    else if (shape.cuda() && (all_thread || (!any_thread && side_by_side)))
+    else if (shape.simt() && (all_thread || (!any_thread && side_by_side)))
       paths.push_back(LoadPath::kDirect);
-    if (all_thread && shape.cuda() && ExchangedUnits(graph, base) > 1) paths.push_back(LoadPath::kExchanged);
+    if (all_thread && shape.simt() && ExchangedUnits(graph, base) > 1) paths.push_back(LoadPath::kExchanged);
     // A block that ends with its tile leaves its place to the loads of the next one while its own stores are
     // under way.
     const std::vector<bool> one_shots =
-        shape.cuda() ? std::vector<bool>{true, false} : std::vector<bool>{false};
+        shape.simt() ? std::vector<bool>{true, false} : std::vector<bool>{false};
     for (LoadPath path : paths) {
       FusionImplementation placed = base;
       placed.As<ElementParameters>().choices = choice;
@@ -360,8 +359,7 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
       double at_peak = 0;  // operations that take the same time at the peak rate
       for (size_t i = 0; i < choice.size(); ++i) {
         const Node& node = graph.node(base.order[i]);
-        at_peak += NodeFlops(graph, node, shape.sizes) /
-                   EfficiencyOf(node, choice[i], shape.compute_capability(), in_place);
+        at_peak += NodeFlops(graph, node, shape.sizes) / EfficiencyOf(node, choice[i], shape.model, in_place);
       }
       const size_t before = out->size();
       for (const Tile& tile :
@@ -375,7 +373,7 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
           KernelTraits traits = shape.Traits();
           traits.threads = tile.threads;
           traits.registers =
-              value_words + (any_thread && shape.cuda() ? 44 : 24);  // addresses and the insides of routines
+              value_words + (any_thread && shape.simt() ? 44 : 24);  // addresses and the insides of routines
           traits.shared_bytes =
               implementation.As<ElementParameters>().shared_entries * tile.elements * shape.entry_bytes;
           if (traits.shared_bytes > device.shared_bytes_per_block()) {
@@ -386,14 +384,14 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
                              device.shared_bytes_per_block(), " a block"));
             continue;
           }
-          if (shape.cuda() && traits.registers > kMostRegisters) {
+          if (shape.simt() && traits.registers > kMostRegisters) {
             miss->Note(traits.registers, kMostRegisters,
                        absl::StrCat("a thread would need about ", traits.registers, " registers; at most ",
                                     kMostRegisters, " of the 255 that the device has are planned for"));
             continue;
           }
           int resident =
-              shape.cuda() ? ResidentBlocks(device, tile.threads, traits.registers, traits.shared_bytes) : 1;
+              shape.simt() ? ResidentBlocks(device, tile.threads, traits.registers, traits.shared_bytes) : 1;
           if (resident == 0) continue;
           parameters.blocks_per_multiprocessor = one_shot ? 0 : resident;
           const double tile_bytes = shape.bytes_read / elements * tile.elements;
@@ -407,20 +405,20 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
           } else {
             traits.bytes_in_flight_per_block = std::min(tile_bytes, 128.0 * tile.threads);
             // Neighbouring threads read addresses far apart; sectors are shared through the L1 cache, mostly.
-            if (shape.cuda() && path == LoadPath::kDirect && all_thread && shape.bytes_read / elements > 16)
+            if (shape.simt() && path == LoadPath::kDirect && all_thread && shape.bytes_read / elements > 16)
               traits.access_efficiency = 0.7;
           }
-          if (shape.cuda() && all_thread) traits.scattered_bytes = ScatteredBytes(shape, implementation);
+          if (shape.simt() && all_thread) traits.scattered_bytes = ScatteredBytes(shape, implementation);
           if (at_peak > 0) traits.compute_efficiency = shape.flops / at_peak;
-          if (!shape.cuda()) {
+          if (!shape.simt()) {
             traits.instructions = HostElementOperations(shape, tile.elements, all_thread);
-            traits.issue_overlap = kHostOverlap;
+            traits.issue_overlap = shape.profile().lane_overlap().value();
           }
           std::string missing;
           traits.routines =
               RoutineSecondsOf(graph, shape.model, implementation, resident, full_tiles, &missing);
           if (!traits.routines && !shape.model.routines().empty()) traits.missing_routine = missing;
-          if (shape.cuda())
+          if (shape.simt())
             AddWaiting(shape, phases, path == LoadPath::kStaged, resident, full_tiles, &traits);
           implementation.estimate = shape.model.Estimate(traits);
           out->push_back(std::move(implementation));

@@ -27,7 +27,7 @@ constexpr int kThreadsOfTable = 64;
 
 std::optional<RoutineTime> OfThreads(const CostModel& model, const std::string& routine,
                                      const ElementParameters& parameters, double resident) {
-  if (model.device().target() != v1::CUDA)
+  if (!model.target().simt())
     return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
   // Fewer threads than the table has are taken to need as long as those, for each has its latencies alone;
   // that was not measured.
@@ -226,7 +226,7 @@ std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& 
       routine = LoadRoutine(operand, PathOf(graph, implementation, operand));
     }
     // What no blocks make a difference to.
-    if (shape.cuda() && (transfers ? !shared : one_thread) && parameters.threads != kThreadsOfTable) continue;
+    if (shape.simt() && (transfers ? !shared : one_thread) && parameters.threads != kThreadsOfTable) continue;
     if (!present.emplace(routine, parameters.threads, parameters.elements_per_block).second) continue;
     kernels.push_back({std::move(routine), std::move(implementation)});
   }

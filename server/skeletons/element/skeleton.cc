@@ -31,7 +31,7 @@ class Element final : public SkeletonOf<ElementParameters> {
   FusionImplementation Reference(const FusionShape& shape) const override {
     FusionImplementation implementation = shape.Base();
     ElementParameters parameters{
-        .threads = 64, .elements_per_block = 64, .blocks_per_multiprocessor = shape.cuda() ? 8 : 4};
+        .threads = 64, .elements_per_block = 64, .blocks_per_multiprocessor = shape.simt() ? 8 : 4};
     parameters.choices.assign(implementation.order.size(), 0);
     implementation.parameters = std::move(parameters);
     PlaceElementValues(shape, &implementation);

@@ -47,7 +47,7 @@ std::vector<Tile> TilesByOneThread(const FusionShape& shape, const FusionImpleme
 
 std::vector<Tile> TilesOf(const FusionShape& shape, const FusionImplementation& placed,
                           const Granularities& of) {
-  if (!shape.cuda())
+  if (!shape.simt())
     return of.all_thread ? std::vector<Tile>{{32, 32}, {128, 128}, {512, 512}}
                          : std::vector<Tile>{{16, 16}, {64, 64}};
   if (of.all_thread) return TilesByOneThread(shape, placed, of.one_choice);

@@ -39,7 +39,7 @@ void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementatio
     if (auto made = MakeRowPanel(shape, needs, parameters, 0, &traits, miss))
       out->push_back(*std::move(made));
   };
-  if (!shape.cuda()) {
+  if (!shape.simt()) {
     for (int threads : {1024, 256}) add({.threads = threads, .threads_per_row = threads});
     return;
   }
@@ -89,8 +89,8 @@ void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementatio
     for (int threads : {256, 512, 1024, 128}) {
       // Two blocks a cluster: those that share a pair of multiprocessors. A persistent grid of larger ones
       // may not fit all at once, which doubles its time.
-      const bool clusters = shape.compute_capability() >= 90 && threads >= 256 &&
-                            columns * shape.entry_bytes >= kLeastClusterRowBytes;
+      const bool clusters =
+          shape.features().clusters && threads >= 256 && columns * shape.entry_bytes >= kLeastClusterRowBytes;
       for (int per_row : {threads, 32, 2 * threads}) {
         if (per_row > threads && !clusters) continue;
         add_held(threads, width, per_row);
@@ -122,7 +122,7 @@ void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementatio
       return made.chunks > 0 && !made.column_tiles && made.cluster_blocks < blocks;
     });
   };
-  if (shape.compute_capability() >= 90)
+  if (shape.features().clusters)
     for (int cluster : kLargeClusters)
       for (int width : RowVectorWidths(shape))
         for (int threads : {256, 512, 1024})
@@ -132,10 +132,11 @@ void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementatio
 }
 
 std::vector<std::pair<LoadPath, int>> StagedPaths(const FusionShape& shape) {
+  const DeviceFeatures& features = shape.features();
   std::vector<std::pair<LoadPath, int>> paths;
   for (int stages : {2, 3, 4}) {
-    if (shape.compute_capability() >= 80) paths.emplace_back(LoadPath::kStaged, stages);
-    if (shape.compute_capability() >= 90) paths.emplace_back(LoadPath::kBulk, stages);
+    if (features.asynchronous_copies) paths.emplace_back(LoadPath::kStaged, stages);
+    if (features.bulk_copies) paths.emplace_back(LoadPath::kBulk, stages);
   }
   return paths;
 }

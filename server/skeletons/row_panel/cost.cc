@@ -46,7 +46,7 @@ double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, i
   const int phases = std::max(1, panel.phase_count);
   const double entries = double(shape.Size(panel.rows)) * double(shape.Size(panel.columns));
   double operations =
-      shape.instructions + entries * kHostAccess *
+      shape.instructions + entries * shape.profile().lane_access().value() *
                                (needs.matrices * phases + needs.stored_matrices + needs.column_operands +
                                 (needs.accumulator_bytes > 0 ? 2 : 0));
   // In which phases each computed matrix is needed; the last nodes first, as these need others.
@@ -61,7 +61,7 @@ double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, i
     for (ValueId operand : node.operands) needed[operand].insert(in.begin(), in.end());
     if (matrix && in.size() > 1) operations += double(in.size() - 1) * shape.InstructionsOf(node);
   }
-  return operations * HostFactorOfLanes(lanes);
+  return operations * HostFactorOfLanes(shape.profile(), lanes);
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
             together = parameters.rows_per_step;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
   const bool in_batches = stages == 0 && together > 1;
-  const bool cold = shape.cuda() && !shape.model.back_to_back(), few_rows = HasFewRows(shape);
+  const bool cold = shape.simt() && !shape.model.back_to_back(), few_rows = HasFewRows(shape);
   const int words = shape.entry_bytes / 4;
   KernelTraits traits = shape.Traits();
   traits.threads = threads;
@@ -167,7 +167,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     if (stages == 0 && !in_batches) {
       // Loads under way: into the registers of rows that stay, and as many others as there is room for.
       const int one = width * (needs.matrices - needs.held_inputs) * words;
-      const int room = shape.cuda() ? most_registers - traits.registers : 4 * one;
+      const int room = shape.simt() ? most_registers - traits.registers : 4 * one;
       traits.registers += one == 0 ? 0 : std::clamp(room / one, 0, std::min(chunks, 4)) * one;
     }
     traits.shared_bytes = int64_t{stages} * together * needs.matrices * RowSlotBytes(shape, parameters);
@@ -179,14 +179,14 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   traits.shared_bytes += kept_bytes;
   // Beside it, what reductions exchange (fu_scratch).
   const int64_t scratch_bytes = ReductionScratchBytes(together * cluster);
-  if (shape.cuda() && scratch_bytes > kMostStaticSharedBytes) {
+  if (shape.simt() && scratch_bytes > kMostStaticSharedBytes) {
     miss->Note(
         scratch_bytes, kMostStaticSharedBytes,
         absl::StrCat("reductions of ", together, " rows by ", cluster, " blocks exchange ", scratch_bytes,
                      " bytes; a kernel can have ", kMostStaticSharedBytes, " bytes of static shared memory"));
     return std::nullopt;
   }
-  if (shape.cuda()) traits.shared_bytes += scratch_bytes;
+  if (shape.simt()) traits.shared_bytes += scratch_bytes;
   if (traits.shared_bytes > device.shared_bytes_per_block()) {
     miss->Note(traits.shared_bytes, device.shared_bytes_per_block(),
                absl::StrCat("rows of ", columns, " columns need ", traits.shared_bytes,
@@ -197,19 +197,19 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   // threads, 42 estimated and 32 permitted, 185 us instead of 74 on an H100.
   const int slack =
       HasRaggedRows(parameters, columns) ? std::min(kRegisterSlack, most_registers / 4) : kRegisterSlack;
-  if (shape.cuda() && traits.registers > most_registers && traits.registers <= most_registers + slack)
+  if (shape.simt() && traits.registers > most_registers && traits.registers <= most_registers + slack)
     traits.registers = most_registers;
-  if (shape.cuda() && traits.registers > most_registers) {
+  if (shape.simt() && traits.registers > most_registers) {
     miss->Note(traits.registers, most_registers,
                absl::StrCat("rows of ", columns, " columns need about ", traits.registers,
                             " registers per thread; the device permits ", most_registers));
     return std::nullopt;
   }
   const int resident =
-      shape.cuda() ? ResidentBlocks(device, threads, traits.registers, traits.shared_bytes) : 1;
+      shape.simt() ? ResidentBlocks(device, threads, traits.registers, traits.shared_bytes) : 1;
   if (resident < parameters.resident_blocks) return std::nullopt;
   // The same with the bound that it can keep is a choice of its own.
-  if (shape.cuda() && one_shot && needs.held_inputs > 0 &&
+  if (shape.simt() && one_shot && needs.held_inputs > 0 &&
       parameters.resident_blocks < std::min(resident, kMostResident))
     return std::nullopt;
   if (!one_shot)
@@ -244,23 +244,23 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   const double covered = chunks > 0 && (!parameters.column_tiles || parameters.tile_rows > 0)
                              ? columns / (lane_columns * column_parts)
                              : 1;
-  traits.access_efficiency = shape.cuda() ? 0.6 + 0.4 * covered : 1;
-  if (shape.cuda() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
-  if (shape.cuda())
+  traits.access_efficiency = shape.simt() ? 0.6 + 0.4 * covered : 1;
+  if (shape.simt() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
+  if (shape.simt())
     traits.latency_seconds = RowLatencySeconds(shape, needs, parameters, resident, rows, columns);
   // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight; 256
   // threads can (SGEMV of 8192 square on an H200, four rows of each at once in registers, as fast as any).
-  if (shape.cuda()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 256));
-  // Rows that are read again come from the L1 cache if those of all blocks fit it (192 KB of sm_90's 256),
-  // else from L2: assumed, not measured.
-  constexpr double kL1Bytes = 192 << 10;
+  if (shape.simt()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 256));
+  // Rows that are read again come from the L1 cache if those of all blocks fit it, else from L2: assumed, not
+  // measured.
+  const double l1_bytes = shape.profile().first_cache_bytes().value();
   if (chunks == 0 && needs.held_inputs > 0)
-    traits.access_efficiency *= !shape.cuda() || row_bytes * groups * resident <= kL1Bytes ? 0.9 : 0.6;
+    traits.access_efficiency *= !shape.simt() || row_bytes * groups * resident <= l1_bytes ? 0.9 : 0.6;
   // Operands over the columns that are not held come from the caches for every row, beside the matrix.
   // Lanes that walk over many rows find theirs in the L1 cache, mostly.
   // SGEMV of 8192 square on an H200 loses 1 % so.
-  const bool operands_in_l1 = double(columns) * needs.column_operands * shape.entry_bytes <= kL1Bytes;
-  if (shape.cuda() && !one_shot && !parameters.hold_columns && needs.column_operands > 0)
+  const bool operands_in_l1 = double(columns) * needs.column_operands * shape.entry_bytes <= l1_bytes;
+  if (shape.simt() && !one_shot && !parameters.hold_columns && needs.column_operands > 0)
     traits.access_efficiency *= operands_in_l1 ? 0.97 : 0.75;
   // An only block of a multiprocessor waits where it has nothing under way: with bulk copies of several rows,
   // whose slots are all read before they are filled again (ATAX and BiCGK of 8192 square on three H100s, 0.84
@@ -275,7 +275,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
     if (only_block && in_batches && stores_after_reductions) traits.access_efficiency *= 0.7;
   }
   // Blocks that store while others load do so best where each ends with its tile.
-  if (shape.cuda() && !one_shot && needs.stored_matrices > 0)
+  if (shape.simt() && !one_shot && needs.stored_matrices > 0)
     traits.access_efficiency *= kPersistentEfficiency;
   // Blocks that have a tile each and store a matrix begin and end together where there are few turns of them:
   // GEMVER of 8192 square on four H100s, 1.05 to 1.13 of the time that was predicted, rows 0.98 to 1.02.
@@ -284,14 +284,14 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
         1 - 0.12 / std::max(1.0, blocks / (device.multiprocessors() * std::max(1.0, double(resident))));
   // Those of blocks that end with their row come from there too: layer norm over rows of 16384 at 0.98 of the
   // rate on an H200, SGEMV of 8192 square at 0.99 of that of the best.
-  if (shape.cuda() && one_shot && !operands_in_l1 && !parameters.hold_columns)
+  if (shape.simt() && one_shot && !operands_in_l1 && !parameters.hold_columns)
     traits.cache_bytes = double(rows) * columns * needs.column_operands * shape.entry_bytes;
   // A row reduction stops the block, unless another block of the multiprocessor goes on, while its loads go
   // on: of rows of 16384 and 8192 in f32 on an H200 the time over the floor is about a third of what the
   // barriers take by themselves. That of a cluster of two is no dearer: ATAX in f64, 512 threads a block, 512
   // us (floor 504 us).
   constexpr double kNotOverlapped = 0.3;
-  if (shape.cuda() && per_row > 32)
+  if (shape.simt() && per_row > 32)
     traits.barrier_seconds = needs.row_reductions * double(rows) * column_parts * cluster / together /
                              std::min(std::max(1.0, blocks), double(device.multiprocessors()) * resident) *
                              kNotOverlapped * (0.05e-6 + 0.02e-6 * threads / 32) / resident;
@@ -304,9 +304,9 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
                      width;
   if (covered < 1) per_entry += 1.0 / width;
   traits.instructions = shape.instructions + entries * per_entry / std::max(covered, 0.1);
-  if (!shape.cuda()) {
+  if (!shape.simt()) {
     traits.instructions = HostRowOperations(shape, needs, per_row);
-    traits.issue_overlap = kHostOverlap;
+    traits.issue_overlap = shape.profile().lane_overlap().value();
   }
   // Partial results to and from the workspace.
   // A tile with all rows has none.
@@ -314,7 +314,7 @@ std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const
   const double sums_bytes = all_rows ? 0 : double(columns) * needs.accumulator_bytes;  // of a block
   traits.bytes_written += parts * sums_bytes;
   if (parameters.atomic) {
-    traits.barrier_seconds += AtomicSeconds(parts, sums_bytes, shape.entry_bytes);
+    traits.barrier_seconds += AtomicSeconds(shape.profile(), parts, sums_bytes, shape.entry_bytes);
   } else {
     traits.bytes_read += parts * sums_bytes;
     const double added =

@@ -36,7 +36,7 @@ class RowPanel final : public SkeletonOf<RowPanelParameters> {
   }
   FusionImplementation Reference(const FusionShape& shape) const override {
     RowPanelParameters parameters{
-        .threads = 256, .threads_per_row = 256, .blocks_per_multiprocessor = shape.cuda() ? 8 : 4};
+        .threads = 256, .threads_per_row = 256, .blocks_per_multiprocessor = shape.simt() ? 8 : 4};
     // Column accumulators in shared memory; where they do not fit, in registers, of a part of the columns at
     // a time if that will do.
     const int64_t columns = shape.Size(shape.roles.columns);

@@ -22,7 +22,7 @@ RowPanelParameters TileBlock(const RowPanelNeeds& needs, int width, int threads,
 
 bool HasFewRows(const FusionShape& shape) {
   constexpr int kRowsPerMultiprocessor = 4;
-  return shape.cuda() && shape.Size(shape.roles.rows) <
+  return shape.simt() && shape.Size(shape.roles.rows) <
                              int64_t{kRowsPerMultiprocessor} * shape.model.device().multiprocessors();
 }
 

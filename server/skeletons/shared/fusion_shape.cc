@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "server/model/architecture.h"
 #include "server/skeletons/shared/host_costs.h"
 #include "server/skeletons/shared/member_order.h"
+#include "server/target/target.h"
 
 namespace fusion {
 
@@ -19,8 +19,6 @@ double NodeFlops(const Graph& graph, const Node& node, const SizeValues& sizes) 
       EvaluateExpression(node.overload->flops, node.overload->static_parameters, node.static_parameters);
   return points * (flops.ok() ? static_cast<double>(*flops) : 1.0);
 }
-
-int FusionShape::compute_capability() const { return ComputeCapability(model.device()); }
 
 bool FusionShape::IsGridReduction(size_t i) const {
   const Node& reduction = node(members[i]);
@@ -36,8 +34,8 @@ double FusionShape::InstructionsOf(const Node& node) const {
     points *= static_cast<double>(Size(dimension.extent));
   const double flops = NodeFlops(graph, node, sizes) / std::max(points, 1.0);
   const ElementaryFunction& function = *node.function;
-  return points *
-         (cuda() ? std::max(flops, function.gpu_instructions) : HostEntryOperations(function, flops));
+  return points * (simt() ? std::max(flops, function.gpu_instructions)
+                          : HostEntryOperations(profile(), function, flops));
 }
 
 FusionImplementation FusionShape::Base() const {
@@ -54,7 +52,7 @@ KernelTraits FusionShape::Traits() const {
   KernelTraits traits;
   traits.bytes_read = bytes_read;
   traits.bytes_written = bytes_written;
-  traits.flops = entry_bytes == 8 && cuda() ? F32OverF64(compute_capability()) * flops : flops;
+  traits.flops = entry_bytes == 8 ? features().f32_over_f64 * flops : flops;
   traits.launches = grid_reductions > 0 ? 2 : 1;
   return traits;
 }
@@ -110,7 +108,7 @@ int L2Percent(const FusionShape& shape, bool vectors) {
   // it too. Results beside inputs that do not nearly fit are slower with any share: MADD f64 of 2048 square,
   // 100 MB.
   constexpr double kShare = 0.5, kLeastData = 0.5, kMostDataWithResults = 1.4, kNearlyFits = 0.8;
-  if (!shape.cuda() || shape.compute_capability() < 80 || !shape.model.back_to_back()) return 0;
+  if (!shape.features().kept_lines || !shape.model.back_to_back()) return 0;
   constexpr L2Use kAny = {.vectors = true};
   double inputs = 0, results = 0;
   for (ValueId input : shape.graph.inputs())
@@ -158,9 +156,12 @@ int MostRegisters(const DeviceDescription& device, int threads) {
   return std::min(255, device.registers_per_multiprocessor() / threads / 8 * 8);
 }
 
-double AtomicSeconds(double blocks, double bytes, int entry_bytes) {
+double AtomicSeconds(const v1::TargetProfile& profile, double blocks, double bytes, int entry_bytes) {
   const double slower = entry_bytes == 8 ? 2 : 1;
-  return 0.3e-6 + blocks * slower * std::max(std::min(bytes, 128.0) / 16 * 1.55e-9, bytes / 1.7e12);
+  return profile.atomic_start_seconds().value() +
+         blocks * slower *
+             std::max(std::min(bytes, 128.0) / 16 * profile.atomic_line_seconds().value(),
+                      bytes / profile.atomic_bytes_per_second().value());
 }
 
 }  // namespace fusion

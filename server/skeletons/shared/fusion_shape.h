@@ -36,8 +36,9 @@ struct FusionShape {
   int entry_bytes = 4;      // of the widest data type
   int grid_reductions = 0;  // reductions that the finish kernel completes
 
-  bool cuda() const { return model.device().target() == v1::CUDA; }
-  int compute_capability() const;  // 90 for sm_90; 0 on the host
+  bool simt() const { return model.target().simt(); }
+  const v1::TargetProfile& profile() const { return model.target().profile(); }
+  const DeviceFeatures& features() const { return model.features(); }
   int64_t Size(const Extent& extent) const { return extent.Size(sizes); }
   const Node& node(int member) const { return graph.node(NodeId{member}); }
   // The reduction members[i] is complete only when the whole grid is done; one of a row is complete before.
@@ -68,9 +69,6 @@ void ReadFromL2(const FusionShape& shape, const L2Use& use, KernelTraits* traits
 // Compute efficiency of loops of fused multiply-adds with loads between, as a share of the peak: assumed.
 inline constexpr double kLoopComputeEfficiency = 0.5;
 
-// A barrier of a block alone, and what its lanes then find in the caches: assumed.
-inline constexpr double kBlockBarrierSeconds = 0.1e-6;
-
 // Stands for blocks_per_multiprocessor where a grid may have as many blocks as fit.
 inline constexpr int kAllThatFit = 1 << 20;
 
@@ -85,10 +83,9 @@ inline constexpr int kRegisterSlack = 16;
 inline constexpr int64_t ReductionScratchBytes(int count) { return int64_t{1024} * count; }
 
 // `blocks` blocks that all add to the same `bytes` take these seconds: additions to one line of the cache
-// wait for each other, 1.55 ns for 16 bytes, and all lines together take 1.7 TB/s. Fits 0.39, 1.96 and 5.43
-// us for 4, 2048 and 16384 f32 with 132 blocks on an H200 (tests/bench/device, results/h200-device.txt). Of
-// entries of 8 bytes half as many are added in the same time (2048 f64 with 132 blocks: 4 to 6 us in kernels
-// of sgemvt written by hand, 3.6 by this).
-double AtomicSeconds(double blocks, double bytes, int entry_bytes);
+// wait for each other, and all lines together take no more than so much. Of entries of 8 bytes half as many
+// are added in the same time (2048 f64 with 132 blocks: 4 to 6 us in kernels of sgemvt written by hand, 3.6
+// by this).
+double AtomicSeconds(const v1::TargetProfile& profile, double blocks, double bytes, int entry_bytes);
 
 }  // namespace fusion

@@ -3,21 +3,15 @@
 #include <algorithm>
 
 namespace fusion {
-namespace {
 
-// An operation of a lane, between loads and stores of its arrays.
-constexpr double kOperation = 3.4;
-
-}  // namespace
-
-double HostEntryOperations(const ElementaryFunction& function, double flops) {
-  return std::max(kOperation * flops, function.host_operations);
+double HostEntryOperations(const v1::TargetProfile& profile, const ElementaryFunction& function,
+                           double flops) {
+  return std::max(profile.lane_operation().value() * flops, function.host_operations);
 }
 
-double HostFactorOfLanes(int lanes) {
+double HostFactorOfLanes(const v1::TargetProfile& profile, int lanes) {
   constexpr int kManyLanes = 512;
-  constexpr double kOfManyLanes = 1.5;
-  return lanes > kManyLanes ? kOfManyLanes : 1;
+  return lanes > kManyLanes ? profile.many_lanes_factor().value() : 1;
 }
 
 }  // namespace fusion

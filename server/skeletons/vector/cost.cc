@@ -75,19 +75,20 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const V
   traits.registers = 24 + MostLiveVectors(shape) * width * unroll * shape.entry_bytes / 4;
   traits.compute_efficiency = kLoopComputeEfficiency;
   const bool one_shot = parameters.blocks_per_multiprocessor == 0;
-  if (shape.cuda() && one_shot)
+  if (shape.simt() && one_shot)
     traits.access_efficiency = OneShotEfficiency(width * unroll * shape.entry_bytes);
   // Address, load or store, guard.
   int stored = 0;
   for (ValueId value : shape.stores) stored += !shape.graph.value(value).type.is_scalar();
   traits.instructions =
       shape.instructions + length * (2.0 * (vectors + stored) / width + 2.0 / (width * unroll));
-  if (!shape.cuda()) {
+  if (!shape.simt()) {
     traits.instructions =
-        (shape.instructions + kHostAccess * length * (vectors + stored)) * HostFactorOfLanes(threads);
-    traits.issue_overlap = kHostOverlap;
+        (shape.instructions + shape.profile().lane_access().value() * length * (vectors + stored)) *
+        HostFactorOfLanes(shape.profile(), threads);
+    traits.issue_overlap = shape.profile().lane_overlap().value();
   }
-  const int resident = shape.cuda() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
+  const int resident = shape.simt() ? ResidentBlocks(device, threads, traits.registers, 0) : 1;
   if (resident == 0) return std::nullopt;
   const double tile = double(threads) * width * unroll, tiles = std::ceil(length / tile);
   if (!one_shot)
@@ -98,7 +99,7 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const V
   // Loads of one step are under way together; half of the time the warp waits for them, unless new blocks
   // take the place of those that are done.
   traits.bytes_in_flight_per_block = (one_shot ? 0.8 : 0.5) * tile * vectors * shape.entry_bytes;
-  if (shape.cuda()) {
+  if (shape.simt()) {
     const double most = one_shot ? resident : parameters.blocks_per_multiprocessor,
                  tiles_each = tiles / device.multiprocessors();
     traits.issue_overlap = IssueOverlap(std::min(most, std::ceil(tiles_each)), one_shot ? unroll : 1);
@@ -114,8 +115,8 @@ std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const V
   traits.bytes_read += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
   traits.bytes_written += double(traits.blocks) * shape.grid_reductions * shape.entry_bytes;
   if (parameters.atomic)
-    traits.barrier_seconds =
-        AtomicSeconds(double(traits.blocks), shape.grid_reductions * shape.entry_bytes, shape.entry_bytes);
+    traits.barrier_seconds = AtomicSeconds(shape.profile(), double(traits.blocks),
+                                           shape.grid_reductions * shape.entry_bytes, shape.entry_bytes);
   ReadFromL2(shape, {.percent = parameters.l2_percent, .vectors = true}, &traits);
   FusionImplementation implementation = shape.Base();
   implementation.parameters = parameters;

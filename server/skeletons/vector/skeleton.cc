@@ -78,7 +78,7 @@ class Vector final : public VectorLikeSkeleton {
       if (parameters.l2_percent == 0) return;
       if (auto made = MakeVector(shape, parameters, &traits)) out->push_back(*std::move(made));
     };
-    if (!shape.cuda()) {
+    if (!shape.simt()) {
       for (int threads : {1024, 256}) add({.threads = threads});
       return;
     }
@@ -110,7 +110,7 @@ const Skeleton& VectorSkeleton() {
 FusionImplementation VectorLikeSkeleton::Reference(const FusionShape& shape) const {
   FusionImplementation implementation = shape.Base();
   implementation.parameters =
-      VectorParameters{.threads = 256, .blocks_per_multiprocessor = shape.cuda() ? 8 : 4};
+      VectorParameters{.threads = 256, .blocks_per_multiprocessor = shape.simt() ? 8 : 4};
   return implementation;
 }
 

@@ -9,10 +9,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/codegen/kernel_versions.h"
-#include "server/codegen/printer.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/folders.h"
@@ -102,7 +102,7 @@ TEST_P(KernelGolden, TextIsUnchanged) {
   }
   ASSERT_NE(chosen, nullptr);
   const bool cuda = test.target == v1::CUDA;
-  auto code = LowerFusion(**graph, *chosen, {.cuda = cuda});
+  auto code = LowerFusion(**graph, *chosen, {.simt = cuda});
   ASSERT_TRUE(code.ok()) << code.status();
   std::string text = absl::StrCat("// ", Describe(**graph, *chosen), "\n\n");
   for (const KernelLaunch& launch : code->launches)
@@ -110,7 +110,7 @@ TEST_P(KernelGolden, TextIsUnchanged) {
   const bool in_cuda = cuda && !test.on_host;
   for (const KernelLaunch& launch : code->launches)
     for (const ir::Kernel& kernel : LaunchableKernels(launch))
-      absl::StrAppend(&text, "\n", in_cuda ? PrintCuda(kernel) : PrintHost(kernel));
+      absl::StrAppend(&text, "\n", TargetOf(in_cuda ? v1::CUDA : v1::HOST).Print(kernel));
 
   const std::string path = absl::StrCat(testing::SourceFolder() + "/tests/golden/codegen/", test.name,
                                         in_cuda ? ".cu.golden" : ".cc.golden");

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/code_library.h"
-#include "server/model/architecture.h"
 #include "server/optimize/plans.h"
 #include "server/search/implementation_choice.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 #include "tests/integration/export/examples.h"
 #include "worker/build/nvrtc_builder.h"
@@ -55,8 +55,9 @@ TEST_P(ArchitectureTest, CodeBuildsForEachArchitecture) {
   auto submission =
       CheckExample(GetParam(), GetParam() == "clusters" ? "tests/integration/export/testdata" : "examples");
   ASSERT_TRUE(submission.ok()) << submission.status();
-  for (const std::string& arch : KnownCudaArchs()) {
-    const DeviceDescription device = DescribedCudaDevice(arch);
+  for (const auto& architecture : TargetOf(v1::CUDA).profile().architectures()) {
+    const std::string& arch = architecture.device().arch();
+    const DeviceDescription device = DescribedDevice(v1::CUDA, arch);
     // Runs back to back over more data than any cache holds: all that there is for others is there for them
     // too.
     auto plans = PlanCovers(*submission, CostModel(device, 1e12), 1, false);
@@ -85,7 +86,7 @@ TEST(Reference, OfTheLargestElementsBuildsSoon) {
   if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
   auto submission = CheckExample("large_elements", "tests/integration/export/testdata");
   ASSERT_TRUE(submission.ok()) << submission.status();
-  const DeviceDescription device = DescribedCudaDevice("sm_90");
+  const DeviceDescription device = DescribedDevice(v1::CUDA, "sm_90");
   const CostModel model(device);
   CodeLibrary library(*submission->graph, submission->sizes, device);
   auto unit = library.Add(

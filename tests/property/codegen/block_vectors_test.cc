@@ -40,7 +40,7 @@ void ExpectTheReference(const std::string& text) {
   std::set<int> chunks;
   for (const int64_t length : {1500, 6000})
     for (const FusionImplementation& implementation : InOneBlock(graph, length)) {
-      auto code = LowerFusion(graph, implementation, {.cuda = true});
+      auto code = LowerFusion(graph, implementation, {.simt = true});
       ASSERT_TRUE(code.ok()) << code.status();
       ASSERT_EQ(code->launches.size(), 1u) << Describe(graph, implementation);
       ASSERT_EQ(code->limits.size(), 1u);

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/host_execution.h"
@@ -50,7 +50,7 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
       continue;
     paths.insert(p.load_path);
     one_shot.insert(p.blocks_per_multiprocessor == 0);
-    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    auto code = LowerFusion(graph, implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     EXPECT_EQ(code->launches.front().kernel.cluster_blocks, 2);
     EXPECT_EQ(GridBlocks(code->launches.front().grid, {{"m", 3}, {"n", 16384}}, 132), 6)
@@ -118,7 +118,7 @@ TEST_P(LargeClustersTest, HoldRowsThatFewerBlocksCannotAndAgreeWithTheReference)
     if (!kinds.emplace(p.load_path, p.blocks_per_multiprocessor == 0, p.hold_columns, p.rows_per_step > 1)
              .second)
       continue;
-    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    auto code = LowerFusion(graph, implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     const KernelLaunch& launch = code->launches.front();
     EXPECT_EQ(launch.kernel.cluster_blocks, blocks);
@@ -175,11 +175,11 @@ TEST(Clusters, OnlyWhereTheDeviceHasThemAndRowsAreLong) {
       count += ParametersOf(implementation).cluster_blocks > 1;
     return count;
   };
-  EXPECT_GT(clusters(DescribedCudaDevice("sm_90"), 16384), 0);
-  EXPECT_EQ(clusters(DescribedCudaDevice("sm_90"), 4096), 0);
-  EXPECT_EQ(clusters(DescribedCudaDevice("sm_89"), 16384), 0);
-  EXPECT_EQ(clusters(DescribedCudaDevice("sm_89"), 98304), 0);
-  EXPECT_GT(clusters(DescribedCudaDevice("sm_90"), 98304), 0);
+  EXPECT_GT(clusters(DescribedDevice(v1::CUDA, "sm_90"), 16384), 0);
+  EXPECT_EQ(clusters(DescribedDevice(v1::CUDA, "sm_90"), 4096), 0);
+  EXPECT_EQ(clusters(DescribedDevice(v1::CUDA, "sm_89"), 16384), 0);
+  EXPECT_EQ(clusters(DescribedDevice(v1::CUDA, "sm_89"), 98304), 0);
+  EXPECT_GT(clusters(DescribedDevice(v1::CUDA, "sm_90"), 98304), 0);
 }
 
 }  // namespace

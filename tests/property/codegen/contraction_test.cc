@@ -48,7 +48,7 @@ void ExpectZeros(bool f64, const std::string& command) {
   std::vector<FusionImplementation> implementations;
   for (const FusionImplementation& implementation : space->implementations) {
     if (implementation.fusion.nodes.Size() < graph.node_count()) continue;
-    auto code = LowerFusion(graph, implementation, {.cuda = false});
+    auto code = LowerFusion(graph, implementation, {.simt = false});
     ASSERT_TRUE(code.ok()) << code.status();
     codes.push_back(*std::move(code));
     implementations.push_back(implementation);

@@ -9,12 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/model/architecture.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/search/search.h"
 #include "server/skeletons/element/element.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 #include "tests/property/codegen/lists_of_elements.h"
 
@@ -82,7 +82,7 @@ TEST(ElementFunctions, AKernelFitsEveryArchitecture) {
           ASSERT_TRUE(graph.ok()) << graph.status() << text;
           for (const std::string arch : {"sm_75", "sm_86", "sm_90"}) {
             const auto space = SearchFusions(**graph, {{kElementsSize, 301}},
-                                             CostModel(DescribedCudaDevice(arch)), SearchOptions());
+                                             CostModel(DescribedDevice(v1::CUDA, arch)), SearchOptions());
             EXPECT_TRUE(space.ok()) << arch << " " << space.status() << "\n" << text;
             searched += space.ok() && !space->implementations.empty();
           }
@@ -107,7 +107,7 @@ TEST_P(LargeElementsTest, EveryImplementationAgreesWithTheReference) {
   SearchOptions options;
   options.implementation.keep = 100;
   const auto space =
-      SearchFusions(graph, {{kElementsSize, 301}}, CostModel(DescribedCudaDevice(test.arch)), options);
+      SearchFusions(graph, {{kElementsSize, 301}}, CostModel(DescribedDevice(v1::CUDA, test.arch)), options);
   ASSERT_TRUE(space.ok()) << space.status();
   std::vector<const FusionImplementation*> chosen;
   std::set<std::string> structures;

@@ -178,7 +178,7 @@ class EveryOption : public ::testing::TestWithParam<OptionCase> {
       if (GetParam().wanted)
         all.erase(std::remove_if(all.begin(), all.end(), std::not_fn(GetParam().wanted)), all.end());
       for (FusionImplementation& chosen : WithAllOptions(*graph_, all, &seen)) {
-        auto code = LowerFusion(*graph_, chosen, {.cuda = cuda});
+        auto code = LowerFusion(*graph_, chosen, {.simt = cuda});
         ASSERT_TRUE(code.ok()) << code.status() << Describe(*graph_, chosen);
         codes_.push_back(*std::move(code));
         implementations_.push_back(std::move(chosen));

@@ -85,7 +85,7 @@ TEST_P(ExampleTest, EveryFusionImplementationAgreesWithTheReference) {
   }
   std::vector<FusionCode> codes;
   for (const FusionImplementation* implementation : chosen) {
-    auto code = LowerFusion(*graph, *implementation, {.cuda = cuda});
+    auto code = LowerFusion(*graph, *implementation, {.simt = cuda});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(*graph, *implementation);
     codes.push_back(*std::move(code));
   }

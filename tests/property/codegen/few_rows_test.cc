@@ -101,7 +101,7 @@ void ExpectReferenceResults(const Graph& graph, bool (*wanted)(const FusionImple
   }
   std::vector<FusionCode> codes;
   for (const FusionImplementation& implementation : implementations) {
-    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    auto code = LowerFusion(graph, implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     EXPECT_TRUE(code->limits.empty() || !HasTiles(implementation));
     codes.push_back(*std::move(code));

@@ -15,13 +15,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/codegen/kernel_versions.h"
-#include "server/codegen/printer.h"
 #include "server/codegen/program.h"
 #include "server/codegen/source.h"
 #include "server/codegen/verification.h"
 #include "server/model/cost_model.h"
 #include "server/search/implementation_choice.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 
 namespace fusion::testing {
 namespace {
@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vecto
     for (const KernelLaunch& launch : code->launches) {
       for (ir::Kernel& kernel : LaunchableKernels(launch)) {
         kernel.name = absl::StrCat("k", number, "_", kernel.name);
-        kernels += PrintHost(kernel);
+        kernels += TargetOf(v1::HOST).Print(kernel);
       }
     }
   }
@@ -96,7 +96,7 @@ absl::StatusOr<std::unique_ptr<HostModule>> HostModule::Compile(const std::vecto
   if (mkdtemp(folder) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   const std::string base = folder;
   std::ofstream(base + "/code.cc") << compiler.before << kBeforeRuntime
-                                   << PrintSource(all, Language::kHost, true) << kernels;
+                                   << PrintSource(all, TargetOf(v1::HOST), true) << kernels;
   const std::string command = absl::StrCat(compiler.command, " -std=c++17 -fopenmp -fPIC -shared -w ", base,
                                            "/code.cc -o ", base, "/code.so > ", base, "/log 2>&1");
   const int code = std::system(command.c_str());
@@ -220,7 +220,7 @@ absl::StatusOr<std::vector<FusionCode>> LowerReference(const Graph& graph, const
   std::vector<FusionCode> codes;
   for (const Node& node : graph.nodes()) {
     auto code = LowerFusion(graph, ReferenceImplementation(graph, node.id, sizes, host),
-                            {.force_f64 = true, .cuda = false});
+                            {.force_f64 = true, .simt = false});
     if (!code.ok()) return code.status();
     codes.push_back(*std::move(code));
   }

@@ -47,7 +47,7 @@ std::string RunWith(int entries_off, const std::string& what, const std::string&
   for (const FusionImplementation& implementation : space->implementations) {
     if (implementation.skeleton != &VectorSkeleton() || ParametersOf(implementation).vector_width != 4)
       continue;
-    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    auto code = LowerFusion(graph, implementation, {.simt = true});
     if (!code.ok()) return code.status().ToString();
     if (!what.empty()) Replace(what, by, &code->launches[0].kernel.sections[0].body);
     auto module = HostModule::Compile({&*code});

@@ -62,7 +62,7 @@ void ExpectPlainSums(const std::string& text, std::shared_ptr<const Catalog> cat
     const KeptRows kept = ParametersOf(SweepsOf(implementation).back()).kept;
     const std::pair storage(kept.shared_rows > 0, kept.register_rows > 0);
     if (!kept.any() || ++seen[storage][ParametersOf(implementation).atomic] > 2) continue;
-    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    auto code = LowerFusion(graph, implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     codes.push_back(*std::move(code));
     descriptions.push_back(Describe(graph, implementation));

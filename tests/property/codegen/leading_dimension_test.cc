@@ -103,7 +103,7 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
                      s.atomic, p.vector_width > 1, p.threads_per_row == p.threads, p.rows_per_step > 1);
     if (!structures.insert(structure).second) continue;
     seen_paths.insert(p.load_path);
-    auto code = LowerFusion(graph, implementation, {.cuda = target == v1::CUDA});
+    auto code = LowerFusion(graph, implementation, {.simt = target == v1::CUDA});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     codes.push_back(*std::move(code));
     descriptions.push_back(Describe(graph, implementation));

@@ -17,7 +17,7 @@ inline void ExpectListsAgree(const Graph& graph, const std::vector<const FusionI
                              std::vector<int64_t> lengths) {
   std::vector<FusionCode> codes;
   for (const FusionImplementation* implementation : chosen) {
-    auto code = LowerFusion(graph, *implementation, {.cuda = true});
+    auto code = LowerFusion(graph, *implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, *implementation);
     codes.push_back(*std::move(code));
   }

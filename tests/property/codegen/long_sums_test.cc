@@ -102,7 +102,7 @@ TEST_P(LongSums, KeepTheDigitsOfF32) {
         SearchFusions(graph, planned, CostModel(DescribedDevice(test.target), cuda ? 1e12 : 0), options);
     ASSERT_TRUE(space.ok()) << space.status();
     for (FusionImplementation& chosen : WithAllOptions(graph, space->implementations, &seen)) {
-      auto code = LowerFusion(graph, chosen, {.cuda = cuda});
+      auto code = LowerFusion(graph, chosen, {.simt = cuda});
       ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, chosen);
       codes.push_back(*std::move(code));
       implementations.push_back(std::move(chosen));

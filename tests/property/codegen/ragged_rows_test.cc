@@ -62,13 +62,13 @@ TEST(RaggedRows, ResultsAreThoseOfTheReference) {
                                     p.threads_per_row == 32))
                .second)
         continue;
-      auto code = LowerFusion(graph, implementation, {.cuda = true});
+      auto code = LowerFusion(graph, implementation, {.simt = true});
       ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
       filled.push_back(int64_t{p.chunks - 1} * p.threads_per_row * p.vector_width);
       ASSERT_EQ(code->limits.size(), 1u);
       EXPECT_LE(filled.back(), planned);
       EXPECT_LT(planned, code->limits[0].limit);
-      EXPECT_TRUE(absl::StrContains(PrintSource(*code, Language::kCuda, false),
+      EXPECT_TRUE(absl::StrContains(PrintSource(*code, TargetOf(v1::CUDA), false),
                                     absl::StrCat("n_n >= ", filled.back())))
           << Describe(graph, implementation);
       codes.push_back(*std::move(code));

@@ -33,9 +33,9 @@ void CheckSourceOf(const RoutineSource& source, bool cuda) {
       FusionImplementation implementation = kernel.implementation;
       auto& parameters = implementation.As<ElementParameters>();
       if (again) (source.transfers ? parameters.load_repeats : parameters.compute_repeats) = repeats;
-      auto code = LowerFusion(graph, implementation, {.cuda = cuda});
+      auto code = LowerFusion(graph, implementation, {.simt = cuda});
       ASSERT_TRUE(code.ok()) << code.status();
-      EXPECT_EQ(PrintSource(*code, Language::kCuda, false).find("again") != std::string::npos, again)
+      EXPECT_EQ(PrintSource(*code, TargetOf(v1::CUDA), false).find("again") != std::string::npos, again)
           << kernel.routine;
       codes.push_back(*std::move(code));
       names.push_back(kernel.routine);

@@ -56,7 +56,7 @@ TEST(WideRows, ColumnReductionsAreThoseOfAPlainSum) {
   ASSERT_GE(implementations.size(), 16u);
   std::vector<FusionCode> codes;
   for (const FusionImplementation& implementation : implementations) {
-    auto code = LowerFusion(graph, implementation, {.cuda = true});
+    auto code = LowerFusion(graph, implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status() << Describe(graph, implementation);
     EXPECT_TRUE(code->limits.empty());
     codes.push_back(*std::move(code));

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/codegen/exported_folder.h"
-#include "server/codegen/printer.h"
 #include "server/codegen/program.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 
 namespace fusion {
@@ -49,7 +49,7 @@ void ExpectInOrder(const std::string& text, const std::vector<std::string>& part
 TEST(ZeroedEntries, BlocksArriveBeforeTheFirstSectionAndWaitWhereTheZerosAreNeeded) {
   for (int sections : {1, 2}) {
     ASSERT_TRUE(Kernel(sections, true).cooperative());
-    const std::string text = PrintCuda(Kernel(sections, true));
+    const std::string text = TargetOf(v1::CUDA).Print(Kernel(sections, true));
     ExpectInOrder(
         text, {"i < 1; i += grid * 128) g_r[i] = float(0);", "i < n; i += grid * 128) g_s[i] = b * g_z[i];",
                // Only blocks that wrote zeros wait until these are seen.
@@ -60,7 +60,7 @@ TEST(ZeroedEntries, BlocksArriveBeforeTheFirstSectionAndWaitWhereTheZerosAreNeed
 }
 
 TEST(ZeroedEntries, TheBarrierBetweenSectionsIsEnoughForLaterSums) {
-  const std::string text = PrintCuda(Kernel(2, false));
+  const std::string text = TargetOf(v1::CUDA).Print(Kernel(2, false));
   ExpectInOrder(text, {"g_r[i] = float(0);", "before_0();", "fu_grid_barrier();", "before_1();"});
   EXPECT_THAT(text, Not(HasSubstr("fu_grid_arrive")));
   EXPECT_THAT(text, Not(HasSubstr("fu_grid_wait")));
@@ -70,12 +70,12 @@ TEST(ZeroedEntries, WithoutThemThereIsNothingToWaitFor) {
   ir::Kernel kernel = Kernel(1, false);
   kernel.zeroed.clear();
   EXPECT_FALSE(kernel.cooperative());
-  EXPECT_THAT(PrintCuda(kernel), Not(HasSubstr("fu_grid")));
-  EXPECT_THAT(PrintHost(kernel), Not(HasSubstr("float(0)")));
+  EXPECT_THAT(TargetOf(v1::CUDA).Print(kernel), Not(HasSubstr("fu_grid")));
+  EXPECT_THAT(TargetOf(v1::HOST).Print(kernel), Not(HasSubstr("float(0)")));
 }
 
 TEST(ZeroedEntries, TheHostSetsThemBeforeItsThreadsStart) {
-  const std::string text = PrintHost(Kernel(1, true));
+  const std::string text = TargetOf(v1::HOST).Print(Kernel(1, true));
   ExpectInOrder(text, {"for (fu_index i = 0; i < 1; ++i) g_r[i] = float(0);",
                        "for (fu_index i = 0; i < n; ++i) g_s[i] = b * g_z[i];", "#pragma omp parallel",
                        "fu_atomic_add(g_r, after_0);"});
@@ -104,11 +104,11 @@ void ExpectEntriesOnce(const std::string& type, const std::string& column_sum, b
     const bool atomic = testing::ParametersOf(implementation).atomic;
     if (implementation.skeleton != &CooperativeSkeleton() || seen[atomic]) continue;
     seen[atomic] = true;
-    auto code = LowerFusion(**graph, implementation, {.cuda = true});
+    auto code = LowerFusion(**graph, implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status();
     ASSERT_EQ(code->launches.size(), 1u);
     EXPECT_EQ(code->launches[0].kernel.zeroed.empty(), !atomic);
-    EXPECT_EQ(absl::StrContains(PrintCuda(code->launches[0].kernel), "fu_atomic_add"), atomic);
+    EXPECT_EQ(absl::StrContains(TargetOf(v1::CUDA).Print(code->launches[0].kernel), "fu_atomic_add"), atomic);
     // The scaled parts are added up in the result itself where its root is not taken.
     ASSERT_EQ(code->workspace.size(), in_place && atomic ? 0u : 1u);
     if (in_place && atomic) continue;
@@ -126,8 +126,9 @@ void ExpectEntriesOnce(const std::string& type, const std::string& column_sum, b
     std::vector<FusionCode> reference;
     for (const Node& node : (*graph)->nodes())
       reference.push_back(*LowerFusion(**graph, ReferenceImplementation(**graph, node.id, sizes, model),
-                                       {.force_f64 = true, .cuda = false}));
-    const v1::Artifact folder = ExportFolder(**graph, {.fusions = {&*code},
+                                       {.force_f64 = true, .simt = false}));
+    const v1::Artifact folder = ExportFolder(**graph, {.target = TargetOf(v1::CUDA),
+                                                       .fusions = {&*code},
                                                        .reference = {&reference[0], &reference[1]},
                                                        .sizes = sizes,
                                                        .tolerances = {1e-5, 1e-5}});

@@ -48,7 +48,7 @@ class KernelVersions : public ::testing::Test {
     EXPECT_TRUE(space.ok()) << space.status();
     for (const FusionImplementation& implementation : space->implementations) {
       if (implementation.fusion.nodes.Size() != graph_->node_count() || !wanted(implementation)) continue;
-      auto code = LowerFusion(*graph_, implementation, {.cuda = true});
+      auto code = LowerFusion(*graph_, implementation, {.simt = true});
       EXPECT_TRUE(code.ok()) << code.status();
       return *std::move(code);
     }
@@ -62,7 +62,7 @@ class KernelVersions : public ::testing::Test {
   }
   std::string SourceAt(const FusionCode& code, int64_t n) {
     const SizeValues sizes = {{"m", 100}, {"n", n}};
-    return PrintSource(code, Language::kCuda, false, &sizes);
+    return PrintSource(code, TargetOf(v1::CUDA), false, &sizes);
   }
   v1::Program ProgramAt(const FusionCode& code, int64_t n) {
     return BuildProgram(*graph_, {{"m", 100}, {"n", n}}, {{&code, "x"}}, {.name = "p", .multiprocessors = 4});
@@ -92,14 +92,14 @@ TEST_F(KernelVersions, ASourceForSizesHasTheKernelThatTheyLaunchAlone) {
   EXPECT_THAT(SourceAt(code, 4095), HasSubstr(kGuardedCode));
   EXPECT_THAT(SourceAt(code, 4095), Not(HasSubstr(kWholeCode)));
   EXPECT_THAT(SourceAt(code, 4095), Not(HasSubstr("fu_expect(")));
-  const std::string both = PrintSource(code, Language::kCuda, false);
+  const std::string both = PrintSource(code, TargetOf(v1::CUDA), false);
   EXPECT_THAT(both, HasSubstr(kWholeCode));
   EXPECT_THAT(both, HasSubstr(kGuardedCode));
 }
 
 TEST_F(KernelVersions, ExportedCodeChoosesBySizesAndAddresses) {
   const FusionCode code = Find(FillsRows);
-  const std::string text = PrintLaunchCode(*graph_, {&code}, {});
+  const std::string text = PrintLaunchCode(*graph_, {&code}, {.target = TargetOf(v1::CUDA)});
   const std::string& name = code.launches[0].kernel.name;
   EXPECT_THAT(text, HasSubstr(absl::StrCat(" ? ", name, "_whole : ", name, ")")));
   EXPECT_THAT(text, HasSubstr("(n_n == 4096 && "));

@@ -53,9 +53,9 @@ TEST(LoweringContext, NoIdentifierOfAValueEndsAsARoutineDoes) {
   for (const FusionImplementation& implementation : space->implementations) {
     if (implementation.order.size() != 3) continue;
     ++whole;
-    auto code = LowerFusion(**graph, implementation, {.cuda = true});
+    auto code = LowerFusion(**graph, implementation, {.simt = true});
     ASSERT_TRUE(code.ok()) << code.status();
-    const std::string text = PrintSource(*code, Language::kCuda, false);
+    const std::string text = PrintSource(*code, TargetOf(v1::CUDA), false);
     EXPECT_NE(text.find(" e_map__ = scal_map<float>(float(2.0), r_x"), std::string::npos) << text;
     EXPECT_NE(text.find(" e_map_ = scal_map<float>(float(3.0), e_map__)"), std::string::npos) << text;
   }

@@ -9,11 +9,12 @@
 #include "absl/strings/str_split.h"
 #include "server/codegen/device_runtime.h"
 #include "server/codegen/exported_folder.h"
-#include "server/codegen/printer.h"
 #include "server/codegen/verification.h"
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/printer.h"
+#include "server/target/target.h"
 
 namespace fusion {
 namespace {
@@ -38,7 +39,7 @@ TEST(Literals, KeepTheirSignInGeneratedCode) {
   for (const Node& node : graph->nodes()) {
     auto code = LowerFusion(*graph, ReferenceImplementation(*graph, node.id, {{"n", 1000}}, model), {});
     ASSERT_TRUE(code.ok()) << code.status();
-    text += PrintHost(code->launches[0].kernel);
+    text += TargetOf(v1::HOST).Print(code->launches[0].kernel);
   }
   for (const char* literal : {"float(-0.0)", "float(2.0)", "float(1.0000000000000001e-30)"})
     EXPECT_NE(text.find(literal), std::string::npos) << literal << "\n" << text;
@@ -78,9 +79,9 @@ TEST(Lowering, LoopsOverWhatNoRegistersHoldAreNotUnrolled) {
         Parse(absl::StrCat("MATRIX", side, "x", side, " A, B, C; input A, B; C = mmul(A, B); return C;"));
     const FusionImplementation implementation =
         ReferenceImplementation(*graph, NodeId{0}, {{"elements", 1000}}, model);
-    auto reference = LowerFusion(*graph, implementation, {.force_f64 = true, .cuda = true});
+    auto reference = LowerFusion(*graph, implementation, {.force_f64 = true, .simt = true});
     EXPECT_TRUE(reference.ok()) << reference.status();
-    const std::string source = PrintSource(*reference, Language::kCuda, false);
+    const std::string source = PrintSource(*reference, TargetOf(v1::CUDA), false);
     return std::vector<std::string>(absl::StrSplit(source.substr(source.find("__global__")), pragma)).size() -
            1;
   };
@@ -98,7 +99,7 @@ TEST(Program, ResolvesBuffersScalarsSizesAndTemporaries) {
   const CostModel model(DescribedDevice(v1::HOST));
   std::vector<FusionCode> codes;
   for (const Node& node : graph->nodes()) {
-    auto code = LowerFusion(*graph, ReferenceImplementation(*graph, node.id, sizes, model), {.cuda = false});
+    auto code = LowerFusion(*graph, ReferenceImplementation(*graph, node.id, sizes, model), {.simt = false});
     ASSERT_TRUE(code.ok()) << code.status();
     codes.push_back(*std::move(code));
   }
@@ -222,12 +223,12 @@ TEST(ExportedFolder, HasEverythingItNames) {
   nodes.Add(0);
   auto implementations = ImplementFusion(*graph, nodes, sizes, model, {}, &reason);
   ASSERT_FALSE(implementations.empty()) << reason;
-  auto code = LowerFusion(*graph, implementations[0], {.cuda = true});
+  auto code = LowerFusion(*graph, implementations[0], {.simt = true});
   auto reference = LowerFusion(*graph, ReferenceImplementation(*graph, NodeId{0}, sizes, model),
-                               {.force_f64 = true, .cuda = false});
+                               {.force_f64 = true, .simt = false});
   ASSERT_TRUE(code.ok() && reference.ok());
   const v1::Artifact artifact = ExportFolder(
-      *graph, {.fusions = {&*code}, .reference = {&*reference}, .sizes = sizes, .tolerances = {1e-5}});
+      *graph, {.target = TargetOf(v1::CUDA), .fusions = {&*code}, .reference = {&*reference}, .sizes = sizes, .tolerances = {1e-5}});
   std::set<std::string> paths;
   for (const v1::ArtifactFile& file : artifact.files()) {
     EXPECT_FALSE(file.content().empty()) << file.path();
@@ -253,10 +254,10 @@ TEST(ExportedFolder, OffersGraphsForCudaOnly) {
     const bool cuda = target == v1::CUDA;
     const CostModel model(DescribedDevice(target));
     const FusionImplementation implementation = ReferenceImplementation(*graph, NodeId{0}, sizes, model);
-    auto code = LowerFusion(*graph, implementation, {.cuda = cuda});
-    auto reference = LowerFusion(*graph, implementation, {.force_f64 = true, .cuda = false});
+    auto code = LowerFusion(*graph, implementation, {.simt = cuda});
+    auto reference = LowerFusion(*graph, implementation, {.force_f64 = true, .simt = false});
     ASSERT_TRUE(code.ok() && reference.ok());
-    const v1::Artifact artifact = ExportFolder(*graph, {.language = cuda ? Language::kCuda : Language::kHost,
+    const v1::Artifact artifact = ExportFolder(*graph, {.target = TargetOf(target),
                                                         .fusions = {&*code},
                                                         .reference = {&*reference},
                                                         .sizes = sizes,

@@ -27,7 +27,7 @@ TEST(RestrictedPointers, AreInputsOfTheGraphOrWrittenByTheKernel) {
     auto space = SearchFusions(graph, sizes, CostModel(DescribedDevice(v1::CUDA)), SearchOptions());
     ASSERT_TRUE(space.ok()) << space.status();
     for (const FusionImplementation& implementation : space->implementations) {
-      auto code = LowerFusion(graph, implementation, {.cuda = true});
+      auto code = LowerFusion(graph, implementation, {.simt = true});
       ASSERT_TRUE(code.ok()) << code.status();
       for (const KernelLaunch& launch : code->launches)
         for (const KernelArgument& argument : launch.arguments) {

@@ -6,10 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "server/codegen/printer.h"
-#include "server/model/architecture.h"
 #include "server/optimize/code_stage.h"
 #include "server/optimize/plans.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -22,7 +21,7 @@ TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
   ASSERT_TRUE(submission.ok()) << submission.status();
   for (const auto& [arch, programmatic] :
        {std::pair{"sm_80", false}, {"sm_90", true}, {"sm_120", true}, {"", false}}) {
-    const DeviceDescription device = *arch ? DescribedCudaDevice(arch) : DescribedDevice(v1::HOST);
+    const DeviceDescription device = *arch ? DescribedDevice(v1::CUDA, arch) : DescribedDevice(v1::HOST);
     const CostModel model(device);
     auto plans = PlanCovers(*submission, model, 2, false);
     ASSERT_TRUE(plans.ok()) << plans.status();
@@ -36,7 +35,8 @@ TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
       EXPECT_EQ(launch.programmatic(), programmatic) << arch;
     for (const CodeUnit* unit : code->candidates[0].units)
       for (const KernelLaunch& launch : unit->code.launches)
-        EXPECT_TRUE(!*arch || PrintCuda(launch.kernel).find("  fu_launch_begin<") != std::string::npos)
+        EXPECT_TRUE(!*arch ||
+                    TargetOf(v1::CUDA).Print(launch.kernel).find("  fu_launch_begin<") != std::string::npos)
             << arch;
   }
 }

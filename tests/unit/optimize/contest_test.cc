@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "server/model/device_description.h"
+#include "server/target/device_description.h"
 
 namespace fusion {
 namespace {

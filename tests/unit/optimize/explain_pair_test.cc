@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -29,7 +29,7 @@ class ExplainPairTest : public ::testing::Test {
     return answer.ok() ? *answer : v1::PairExplanation();
   }
 
-  const CostModel model_{DescribedCudaDevice("sm_90")};
+  const CostModel model_{DescribedDevice(v1::CUDA, "sm_90")};
   std::optional<Submission> submission_;
   std::optional<Plans> plans_;
 };

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
 #include "server/optimize/plan_text.h"
 #include "server/optimize/plans.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -44,7 +44,7 @@ Submission SumOfMany(int count, bool in_turn) {
 }
 
 const CostModel& H100() {
-  static const CostModel model(DescribedCudaDevice("sm_90"));
+  static const CostModel model(DescribedDevice(v1::CUDA, "sm_90"));
   return model;
 }
 

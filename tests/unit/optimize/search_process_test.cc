@@ -13,10 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/rpc/status_details.h"
-#include "server/model/architecture.h"
 #include "server/optimize/search_messages.h"
 #include "server/search/kernel_identity.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 #include "tests/large_source.h"
 

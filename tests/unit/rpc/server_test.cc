@@ -12,7 +12,7 @@
 #include "base/rpc/chunks.h"
 #include "base/temporary_directory.h"
 #include "db/store/database_file.h"
-#include "server/model/architecture.h"
+#include "server/target/target.h"
 #include "server/upkeep/backup.h"
 #include "server/upkeep/data_directory.h"
 #include "tests/unit/rpc/server_fixture.h"
@@ -109,7 +109,7 @@ TEST_F(ServerTest, AnUnknownArchitectureIsServedByADeviceOfTheNearestOlderOne) {
     v1::SynchronizeResponse response;
     request.set_worker(worker);
     request.set_instance("1");
-    *request.add_devices() = DescribedCudaDevice("sm_86");
+    *request.add_devices() = DescribedDevice(v1::CUDA, "sm_86");
     request.mutable_devices(0)->set_name("the GPU of " + worker);
     request.mutable_devices(0)->set_uuid(worker);
     request.mutable_devices(0)->set_arch(arch);

@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -20,7 +20,7 @@ double OverBytes(const std::string& example, int64_t rows, int64_t columns) {
   auto graph = ParseSource(testing::ExampleSource(example), *Catalog::BuiltIn());
   EXPECT_TRUE(graph.ok()) << graph.status();
   const SizeValues sizes = {{"m", rows}, {"n", columns}};
-  const CostModel model(DescribedCudaDevice("sm_90"));
+  const CostModel model(DescribedDevice(v1::CUDA, "sm_90"));
   auto space = SearchFusions(**graph, sizes, model, SearchOptions());
   EXPECT_TRUE(space.ok()) << space.status();
   double predicted = 0, least = 0;
@@ -47,7 +47,7 @@ TEST(FewRows, NoneAtAllHaveTimesToo) {
       auto graph = ParseSource(testing::ExampleSource(example), *Catalog::BuiltIn());
       ASSERT_TRUE(graph.ok()) << graph.status();
       auto space = SearchFusions(**graph, {{"m", rows}, {"n", columns}},
-                                 CostModel(DescribedCudaDevice("sm_90")), SearchOptions());
+                                 CostModel(DescribedDevice(v1::CUDA, "sm_90")), SearchOptions());
       ASSERT_TRUE(space.ok()) << space.status();
       for (const FusionImplementation& implementation : space->implementations) {
         EXPECT_TRUE(std::isfinite(implementation.estimate.total_seconds))

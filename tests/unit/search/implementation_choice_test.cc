@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/unit/search/parsed_text.h"
@@ -211,7 +211,7 @@ TEST(L2Share, IsWhatTheCacheHoldsOfInputsThatRunAfterRunReads) {
   EXPECT_THAT(L2Shares("gesummv", device, kBytes), ::testing::ElementsAre(0, 75));
   device.set_l2_bytes(200 << 20);
   EXPECT_THAT(L2Shares("gesummv", device, kBytes), ::testing::ElementsAre(0)) << "all of it stays anyway";
-  device = DescribedCudaDevice("sm_75");
+  device = DescribedDevice(v1::CUDA, "sm_75");
   EXPECT_THAT(L2Shares("gesummv", device, kBytes), ::testing::ElementsAre(0)) << "sm_75 cannot say so";
 }
 

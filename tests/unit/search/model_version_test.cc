@@ -5,9 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -38,7 +38,7 @@ double PredictedOfAll(const std::string& example, int64_t size) {
   for (const Size& named : (*graph)->sizes()) sizes[named.name] = size;
   SearchOptions options;
   options.implementation.keep = 1000;
-  auto space = SearchFusions(**graph, sizes, CostModel(DescribedCudaDevice("sm_90")), options);
+  auto space = SearchFusions(**graph, sizes, CostModel(DescribedDevice(v1::CUDA, "sm_90")), options);
   EXPECT_TRUE(space.ok()) << space.status();
   double seconds = 0;
   for (const FusionImplementation& implementation : space->implementations)
@@ -59,7 +59,7 @@ TEST(ModelVersion, IsRaisedWhenPredictionsChange) {
   // On a described H100.
   const auto expect = [&](const std::string& example, double warm_bytes, double unfused, double fused,
                           int64_t size = 2048) {
-    expect_of(example, CostModel(DescribedCudaDevice("sm_90"), warm_bytes), unfused, fused, size);
+    expect_of(example, CostModel(DescribedDevice(v1::CUDA, "sm_90"), warm_bytes), unfused, fused, size);
   };
   expect("axpydot", 0, 8.566739e-06, 3.14640e-06);
   expect("function1", 0, 2.104740e-05, 4.152635e-06);

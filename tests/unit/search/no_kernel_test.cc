@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
 #include "server/model/cost_model.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/target/target.h"
 #include "tests/example_source.h"
 
 namespace fusion {
@@ -29,7 +29,7 @@ absl::Status Searched(const std::string& function, const std::string& text, cons
   EXPECT_TRUE(graph.ok()) << graph.status();
   SizeValues sizes;
   for (const Size& size : (*graph)->sizes()) sizes[size.name] = 100;
-  return SearchFusions(**graph, sizes, CostModel(DescribedCudaDevice(arch)), SearchOptions()).status();
+  return SearchFusions(**graph, sizes, CostModel(DescribedDevice(v1::CUDA, arch)), SearchOptions()).status();
 }
 
 // By one thread, of so many matrices of 32 x 32 f64 (8208 bytes each in shared memory).
@@ -90,7 +90,7 @@ TEST(NoKernel, SaysHowManyOperationsAThreadMayDo) {
 TEST(NoKernel, SaysWhichLimitARowExceedsLeast) {
   const auto graph = ParseSource(testing::ExampleSource("sgemv"), *Catalog::BuiltIn());
   ASSERT_TRUE(graph.ok()) << graph.status();
-  DeviceDescription device = DescribedCudaDevice("sm_90");
+  DeviceDescription device = DescribedDevice(v1::CUDA, "sm_90");
   device.set_shared_bytes_per_block(1000);
   const absl::Status status =
       SearchFusions(**graph, {{"m", 64}, {"n", 5000}}, CostModel(device), SearchOptions()).status();

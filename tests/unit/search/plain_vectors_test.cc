@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "server/model/architecture.h"
 #include "server/search/fusible_sets.h"
 #include "server/search/kernel_identity.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 #include "tests/unit/search/parsed_text.h"
 
@@ -137,9 +137,9 @@ TEST(PlainVectors, AreChosenAsEachSetAlone) {
       if (::testing::Test::HasFailure()) return;
       // Where the L2 cache is asked to keep inputs that nearly fill it, it matters which vectors are inputs.
       for (const auto& [device, warm_bytes, n] :
-           {std::tuple(DescribedCudaDevice("sm_90"), 0.0, int64_t{1'000'003}),
-            std::tuple(DescribedCudaDevice("sm_90"), 1e9, int64_t{1'500'000}),
-            std::tuple(DescribedCudaDevice("sm_75"), 1e5, int64_t{1000}),
+           {std::tuple(DescribedDevice(v1::CUDA, "sm_90"), 0.0, int64_t{1'000'003}),
+            std::tuple(DescribedDevice(v1::CUDA, "sm_90"), 1e9, int64_t{1'500'000}),
+            std::tuple(DescribedDevice(v1::CUDA, "sm_75"), 1e5, int64_t{1000}),
             std::tuple(DescribedDevice(v1::HOST), 0.0, int64_t{100'000})}) {
         const Taken taken = ExpectAsAlone(*graph, {{"n", n}, {"m", 777}}, CostModel(device, warm_bytes),
                                           {.keep = seed % 2 == 0 ? 1 : 6});
@@ -161,7 +161,7 @@ TEST(PlainVectors, OrderOfNodesThatKeepsLessIsFound) {
       "size n = 10; vector[n] x, a, b, c, d, p, q, r; input x; a = square(x); b = square(x); c = square(x); "
       "d = square(x); p = vadd(a, b); q = vadd(c, d); r = vadd(p, q); return r;");
   const SizeValues sizes = {{"n", 1'000'000}};
-  const CostModel model(DescribedCudaDevice("sm_90"));
+  const CostModel model(DescribedDevice(v1::CUDA, "sm_90"));
   const ImplementationOptions options;
   PlainVectors plain(*graph, sizes, model, options);
   NodeSet all;
@@ -186,7 +186,7 @@ TEST(PlainVectors, TimesArePredictedOnceForEqualSets) {
   const auto graph =
       ParsedText(absl::StrCat("size n = 10; vector[n] x", names, "; input x; ", text, "return ", last, ";"));
   const Taken taken =
-      ExpectAsAlone(*graph, {{"n", 1'000'000}}, CostModel(DescribedCudaDevice("sm_90")), {.keep = 2});
+      ExpectAsAlone(*graph, {{"n", 1'000'000}}, CostModel(DescribedDevice(v1::CUDA, "sm_90")), {.keep = 2});
   EXPECT_EQ(taken.sets, 59 + 58 + 57 + 56);
   EXPECT_EQ(taken.others, 60);
   EXPECT_EQ(taken.predictions, 2 * 4);
@@ -194,7 +194,7 @@ TEST(PlainVectors, TimesArePredictedOnceForEqualSets) {
 
 TEST(PlainVectors, LeaveOutWhatOthersMustChoose) {
   const SizeValues sizes = {{"n", 1000}};
-  const CostModel model(DescribedCudaDevice("sm_90"));
+  const CostModel model(DescribedDevice(v1::CUDA, "sm_90"));
   const auto takes = [&](const std::string& text, const ImplementationOptions& options) {
     const auto graph = ParsedText("size n = 10; " + text);
     PlainVectors plain(*graph, sizes, model, options);

@@ -9,10 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 #include "tests/example_source.h"
 #include "tests/unit/search/parsed_text.h"

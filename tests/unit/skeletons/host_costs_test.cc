@@ -43,7 +43,7 @@ class HostPrediction {
 TEST(HostCosts, MathematicalFunctionsAreCallsForAnEntry) {
   const std::shared_ptr<const Catalog> library = Catalog::BuiltIn().value();
   const auto operations = [&](const char* function, double flops) {
-    return HostEntryOperations(*library->Find(function), flops);
+    return HostEntryOperations(TargetOf(v1::HOST).profile(), *library->Find(function), flops);
   };
   EXPECT_GT(operations("exp", 1), 20 * operations("add", 1));
   EXPECT_GT(operations("erf", 1), operations("exp", 1));

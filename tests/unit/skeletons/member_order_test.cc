@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/model/architecture.h"
 #include "server/search/implementation_choice.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 #include "tests/any_parameters.h"
 #include "tests/unit/search/parsed_text.h"
 
@@ -57,7 +57,7 @@ MemberOrder OrderOf(const Graph& graph) {
 std::vector<FusionImplementation> Implement(const Graph& graph) {
   std::string reason;
   return ImplementFusion(graph, AllOf(graph), {{"m", 4096}, {"n", 4096}},
-                         CostModel(DescribedCudaDevice("sm_90")), {.keep = 1000}, &reason);
+                         CostModel(DescribedDevice(v1::CUDA, "sm_90")), {.keep = 1000}, &reason);
 }
 
 // A description's words behind the results.

@@ -1,6 +1,8 @@
+#include "server/target/printer.h"
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/codegen/printer.h"
+#include "server/target/host/host_target.h"
 
 namespace fusion {
 namespace {

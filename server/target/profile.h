@@ -1,0 +1,14 @@
+// The profiles of targets, as profiles/*.textproto have them; they are built into the program.
+#pragma once
+
+#include <string>
+
+#include "fusion/v1/target.pb.h"
+
+namespace fusion {
+
+// "cuda" for profiles/cuda.textproto. A profile that is missing or cannot be read ends the program: it is
+// part of it.
+const v1::TargetProfile& ProfileNamed(const std::string& name);
+
+}  // namespace fusion
