@@ -224,23 +224,6 @@ struct MeasurementRecord {
   Timestamp created{};
 };
 
-// Fields that are not empty (not 0) must be equal.
-struct MeasurementQuery {
-  std::string job;
-  std::string candidate_key;
-  std::string graph_hash;
-  std::string sizes;
-  std::string device_class;
-  std::string device_uuid;
-  std::string arch;
-  std::string driver;
-  std::string toolkit;
-  std::string library_hash;
-  int method_version = 0;
-  std::string outcome;
-  int limit = 1000;
-};
-
 struct DeviceRecord {
   std::string uuid;
   std::string device_class;

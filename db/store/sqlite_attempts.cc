@@ -1,5 +1,4 @@
-// Attempts of tasks and stages of jobs: what happened when. Attempts are written by triggers (db/migrations),
-// and only read here.
+// Attempts of tasks and stages of jobs: what happened when.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +79,27 @@ absl::Status ReadTasks(Database& database, const std::string& job, std::vector<T
 }
 
 }  // namespace
+
+absl::Status BeginAttempt(Database& database, const std::string& task) {
+  return database
+      .Query(
+          "INSERT INTO task_attempts (task, fence, kind, worker, instance, queued_micros, claimed_micros) "
+          "SELECT number, fence, kind, worker, instance, (SELECT coalesce(max(ended_micros), "
+          "tasks.created_micros) FROM task_attempts WHERE task = tasks.number), updated_micros "
+          "FROM tasks WHERE id = ?1",
+          task)
+      .Run();
+}
+
+absl::Status EndAttempt(Database& database, const TaskHold& attempt, std::string_view how, Timestamp now) {
+  return database
+      .Query(
+          "UPDATE task_attempts SET ended_micros = ?3, ended_how = ?4, "
+          "ended_order = (SELECT coalesce(max(ended_order), 0) + 1 FROM task_attempts) "
+          "WHERE task = (SELECT number FROM tasks WHERE id = ?1) AND fence = ?2",
+          attempt.task, attempt.fence, now, how)
+      .Run();
+}
 
 absl::Status SetTraceParent(Database& database, const JobRecord& job) {
   if (job.traceparent.empty()) return absl::OkStatus();

@@ -97,7 +97,10 @@ absl::StatusOr<std::string> SqliteStore::PutBlob(std::string_view data, const st
             .Run();
     if (!written.ok()) return written;
     return database
-        .Query("UPDATE blob_uses SET used_micros = ?2 WHERE digest = ?1 AND used_micros < ?2", digest, now)
+        .Query(
+            "INSERT INTO blob_uses (digest, size_bytes, used_micros) VALUES (?1, ?2, ?3) "
+            "ON CONFLICT (digest) DO UPDATE SET used_micros = max(used_micros, excluded.used_micros)",
+            digest, data.size(), now)
         .Run();
   });
   if (!stored.ok()) return stored;

@@ -231,6 +231,8 @@ absl::StatusOr<JobRecord> SqliteStore::UpdateJob(const std::string& id, const Jo
                 Bytes{job.graph_summary}, Bytes{job.error}, Bytes{job.result}, now)
             .Run();
     if (!updated.ok()) return updated;
+    if (IsTerminal(job.state))  // it counts on no builds any more
+      FUSION_RETURN_IF_ERROR(database.Query("DELETE FROM job_builds WHERE job = ?1", id).Run());
     if (update.event.has_value())
       FUSION_RETURN_IF_ERROR(InsertEvent(database, id, *update.event, now).status());
     return job;

@@ -43,64 +43,6 @@ absl::Status SqliteStore::AddMeasurements(const std::vector<MeasurementRecord>& 
   });
 }
 
-absl::StatusOr<std::vector<MeasurementRecord>> SqliteStore::FindMeasurements(const MeasurementQuery& query) {
-  // Each set of fields asked for is its own statement, so that SQLite can choose an index for it.
-  std::string conditions;
-  const auto require = [&](bool given, const char* condition) {
-    if (given) absl::StrAppend(&conditions, conditions.empty() ? " WHERE " : " AND ", condition);
-  };
-  require(!query.job.empty(), "job = ?1");
-  require(!query.candidate_key.empty(), "candidate_key = ?2");
-  require(!query.graph_hash.empty(), "graph_hash = ?3");
-  require(!query.sizes.empty(), "sizes = ?4");
-  require(!query.device_class.empty(), "device_class = ?5");
-  require(!query.device_uuid.empty(), "device_uuid = ?6");
-  require(!query.arch.empty(), "arch = ?7");
-  require(!query.driver.empty(), "driver = ?8");
-  require(!query.toolkit.empty(), "toolkit = ?9");
-  require(!query.library_hash.empty(), "library_hash = ?10");
-  require(query.method_version != 0, "method_version = ?11");
-  require(!query.outcome.empty(), "outcome = ?12");
-
-  Reader reader(*this);
-  std::vector<MeasurementRecord> found;
-  Statement rows = reader->Query(
-      absl::StrCat(
-          "SELECT number, job, candidate_key, graph_hash, sizes, device_class, device_uuid, arch, driver, "
-          "toolkit, library_hash, method_version, outcome, median_seconds, low_seconds, high_seconds, "
-          "created_micros, conditions, raw, cache FROM measurements",
-          conditions, " ORDER BY number DESC LIMIT ?13"),
-      query.job, query.candidate_key, query.graph_hash, query.sizes, query.device_class, query.device_uuid,
-      query.arch, query.driver, query.toolkit, query.library_hash, query.method_version, query.outcome,
-      std::max(query.limit, 0));
-  absl::Status read = rows.ForEach([&] {
-    MeasurementRecord m;
-    m.number = rows.Int(0);
-    m.job = rows.Text(1);
-    m.candidate_key = rows.Text(2);
-    m.graph_hash = rows.Text(3);
-    m.sizes = rows.Text(4);
-    m.device_class = rows.Text(5);
-    m.device_uuid = rows.Text(6);
-    m.arch = rows.Text(7);
-    m.driver = rows.Text(8);
-    m.toolkit = rows.Text(9);
-    m.library_hash = rows.Text(10);
-    m.method_version = static_cast<int>(rows.Int(11));
-    m.outcome = rows.Text(12);
-    m.median_seconds = rows.Real(13);
-    m.low_seconds = rows.Real(14);
-    m.high_seconds = rows.Real(15);
-    m.created = rows.Time(16);
-    m.conditions = rows.Text(17);
-    m.raw = rows.Text(18);
-    m.cache = rows.Text(19);
-    found.push_back(std::move(m));
-  });
-  if (!read.ok()) return read;
-  return found;
-}
-
 absl::Status SqliteStore::UpsertDevice(const DeviceRecord& device) {
   if (device.uuid.empty()) return absl::InvalidArgumentError("a device needs a uuid");
   return Write([&](Database& database) {

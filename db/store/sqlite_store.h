@@ -88,7 +88,6 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::string> GetArtifact(const std::string& job, int rank) override;
 
   absl::Status AddMeasurements(const std::vector<MeasurementRecord>& measurements) override;
-  absl::StatusOr<std::vector<MeasurementRecord>> FindMeasurements(const MeasurementQuery& query) override;
   absl::Status UpsertDevice(const DeviceRecord& device) override;
   absl::StatusOr<std::vector<DeviceRecord>> Devices() override;
   absl::Status PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) override;
@@ -226,6 +225,12 @@ extern const char kTaskWorkAsEnded[];  // traceparent is left empty, and the pay
 TaskRecord ReadTask(const Statement& row);
 absl::StatusOr<std::vector<TaskRecord>> ReadTasks(Statement query);
 const char* TaskKindName(TaskKind kind);
+
+// A claim of the task, and the end of the attempt that the fence tells, inside the caller's transaction.
+// `how` is DONE, WORKER_FAILED (the worker said so), LEASE_EXPIRED, WORKER_GONE (a new process came, or its
+// connection broke) or CANCELLED.
+absl::Status BeginAttempt(Database& database, const std::string& task);
+absl::Status EndAttempt(Database& database, const TaskHold& attempt, std::string_view how, Timestamp now);
 
 // Notes the traceparent of a new job, inside the caller's transaction.
 absl::Status SetTraceParent(Database& database, const JobRecord& job);

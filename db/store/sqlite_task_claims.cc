@@ -40,6 +40,8 @@ absl::StatusOr<std::vector<TaskRecord>> LoseWorker(Database& database, std::vect
                 task.failure_message, now)
             .Run();
     if (!updated.ok()) return updated;
+    FUSION_RETURN_IF_ERROR(EndAttempt(database, {task.id, task.fence},
+                                      task.lease_until < now ? "LEASE_EXPIRED" : "WORKER_GONE", now));
   }
   return tasks;
 }
@@ -66,6 +68,7 @@ absl::StatusOr<std::vector<TaskRecord>> SqliteStore::ClaimTasks(const std::vecto
               .Run();
       if (!updated.ok()) return updated;
       if (database.changes() == 0) continue;
+      FUSION_RETURN_IF_ERROR(BeginAttempt(database, id));
       Statement query =
           database.Query(absl::StrCat("SELECT ", kTaskColumns, kTaskWork, " FROM tasks WHERE id = ?1"), id);
       absl::Status read = query.ForEach([&] { claimed.push_back(ReadTask(query)); });
@@ -137,8 +140,9 @@ absl::StatusOr<std::vector<bool>> SqliteStore::CompleteTasks(const std::vector<T
               .Run();
       if (!updated.ok()) return updated;
       completed.push_back(database.changes() > 0);
-      if (!completed.back() || !completion.build.has_value()) continue;
-      FUSION_RETURN_IF_ERROR(InsertBuild(database, *completion.build));
+      if (!completed.back()) continue;
+      FUSION_RETURN_IF_ERROR(EndAttempt(database, completion.hold, "DONE", now));
+      if (completion.build.has_value()) FUSION_RETURN_IF_ERROR(InsertBuild(database, *completion.build));
     }
     return completed;
   });
@@ -160,6 +164,7 @@ absl::StatusOr<std::optional<TaskRecord>> SqliteStore::ReleaseTask(const TaskHol
             .Run();
     if (!updated.ok()) return updated;
     if (database.changes() == 0) return std::nullopt;
+    FUSION_RETURN_IF_ERROR(EndAttempt(database, hold, "WORKER_FAILED", now));
     Statement query = database.Query(
         absl::StrCat("SELECT ", kTaskColumns, kNoTaskWork, " FROM tasks WHERE id = ?1"), hold.task);
     FUSION_RETURN_IF_ERROR(query.Step().status());

@@ -62,7 +62,7 @@ absl::StatusOr<JobOfTasks> FindLiveJob(Database& database, const std::string& jo
       absl::StrCat("job ", job, " has ended as ", state, "; it takes no new tasks"));
 }
 
-// The task that makes it needless to queue the work again (the rules stand at Store::EnsureTasks).
+// The task that makes it needless to queue the work again (the rules stand at TaskStore::EnsureTasks).
 absl::StatusOr<std::optional<TaskRecord>> FindKnownTask(Database& database, const std::string& job,
                                                         const TaskSpec& spec) {
   Statement query = database.Query(
@@ -135,6 +135,8 @@ absl::StatusOr<std::vector<TaskRecord>> CancelWhere(Database& database, const ch
             .Query("UPDATE tasks SET state = 'CANCELLED', updated_micros = ?2 WHERE id = ?1", task.id, now)
             .Run();
     if (!done.ok()) return done;
+    if (task.state == TaskState::kRunning)
+      FUSION_RETURN_IF_ERROR(EndAttempt(database, {task.id, task.fence}, "CANCELLED", now));
   }
   return cancelled;
 }

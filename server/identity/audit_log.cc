@@ -27,7 +27,7 @@ std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind('
 
 }  // namespace
 
-AuditLog::AuditLog(Store& store, AuditOptions options)
+AuditLog::AuditLog(IdentityStore& store, AuditOptions options)
     : store_(store), options_(options), thread_([this] { Write(); }) {}
 
 AuditLog::~AuditLog() {

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "db/store/store.h"
+#include "db/store/identity_store.h"
 #include "server/identity/rate_limiter.h"
 
 namespace fusion {
@@ -25,7 +25,7 @@ struct AuditOptions {
 // Thread safe. The store outlives it.
 class AuditLog {
  public:
-  AuditLog(Store& store, AuditOptions options);
+  AuditLog(IdentityStore& store, AuditOptions options);
   // Writes what waits.
   ~AuditLog();
 
@@ -40,7 +40,7 @@ class AuditLog {
   void Write();
   bool MayRecord(const AuditRecord& entry);
 
-  Store& store_;
+  IdentityStore& store_;
   const AuditOptions options_;
   RateLimiter rates_;
 

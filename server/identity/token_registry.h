@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/identity_store.h"
 #include "server/identity/principal.h"
 
 namespace fusion {
@@ -24,7 +24,7 @@ struct CreatedToken {
 // lock sees to that.
 class TokenRegistry {
  public:
-  explicit TokenRegistry(Store& store) : store_(store) {}
+  explicit TokenRegistry(IdentityStore& store) : store_(store) {}
 
   // Reads the store. Call once, before the rest.
   absl::Status Load();
@@ -44,7 +44,7 @@ class TokenRegistry {
   absl::StatusOr<Principal> Verify(std::string_view text, Timestamp now);
 
  private:
-  Store& store_;
+  IdentityStore& store_;
   std::mutex mutex_;
   std::map<std::string, TokenRecord> tokens_;  // guarded by mutex_; by id
 };

@@ -251,7 +251,7 @@ std::string TraceJson(const JobRecord& job, const JobTraceRecord& trace, Timesta
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-absl::StatusOr<std::string> TraceOfJob(Store& store, const std::string& job, Timestamp now) {
+absl::StatusOr<std::string> TraceOfJob(JobStore& store, const std::string& job, Timestamp now) {
   FUSION_ASSIGN_OR_RETURN(JobRecord record, store.GetJob(job));
   FUSION_ASSIGN_OR_RETURN(JobTraceRecord trace, store.JobTrace(job));
   return TraceJson(record, trace, now);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/job_store.h"
 
 namespace fusion {
 
@@ -19,6 +19,6 @@ namespace fusion {
 std::string TraceJson(const JobRecord& job, const JobTraceRecord& trace, Timestamp now);
 
 // Of a job in the store. NotFound: no such job.
-absl::StatusOr<std::string> TraceOfJob(Store& store, const std::string& job, Timestamp now);
+absl::StatusOr<std::string> TraceOfJob(JobStore& store, const std::string& job, Timestamp now);
 
 }  // namespace fusion

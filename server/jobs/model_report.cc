@@ -90,7 +90,7 @@ struct Predictions {
   int unreadable = 0;
 };
 
-absl::StatusOr<Predictions> ReadPredictions(const v1::ReportModelRequest& request, Store& store,
+absl::StatusOr<Predictions> ReadPredictions(const v1::ReportModelRequest& request, JobStore& store,
                                             const Principal& caller, const CancellationToken& cancellation) {
   const size_t limit = request.jobs() == 0 ? kDefaultReportedJobs : request.jobs();
   Predictions predictions;
@@ -184,7 +184,7 @@ absl::Status AddPlots(std::vector<PredictedGraph> graphs, v1::ReportModelRespons
 
 }  // namespace
 
-absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, Store& store,
+absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, JobStore& store,
                                                     const Principal& caller,
                                                     const CancellationToken& cancellation) {
   FUSION_RETURN_IF_ERROR(CheckRequest(request));

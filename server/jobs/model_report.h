@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/job_store.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "server/dispatch/cancellation.h"
 #include "server/identity/principal.h"
@@ -19,7 +19,7 @@ inline constexpr int kPlottedJobs = 28;
 // job without any is left out, and so is one whose stored result cannot be read (a warning in the log says
 // which). Jobs from before there was a choice of times are COLD. InvalidArgument: jobs or cache out of range.
 // NotFound: no job matches; the message says what there is. Cancelled. Errors of the store. Thread safe.
-absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, Store& store,
+absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, JobStore& store,
                                                     const Principal& caller,
                                                     const CancellationToken& cancellation);
 

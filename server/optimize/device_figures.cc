@@ -22,7 +22,7 @@ struct Copies {
   double spread = 0;
 };
 
-absl::StatusOr<Copies> RememberedCopies(const DeviceDescription& device, Store& store) {
+absl::StatusOr<Copies> RememberedCopies(const DeviceDescription& device, MeasurementStore& store) {
   FUSION_ASSIGN_OR_RETURN(auto rows, store.DeviceBenchmarks(device.name(), device.driver_version()));
   Copies copies;
   for (const DeviceBenchmarkRecord& row : rows) {
@@ -42,7 +42,7 @@ bool IsBelowFloor(const DeviceDescription& device, double floor_bytes, const v1:
   return cold.high() * device.copy_bytes_per_second() * (1 + device.copy_spread()) < floor_bytes;
 }
 
-absl::StatusOr<DeviceDescription> WithSteadyBandwidth(DeviceDescription device, Store& store) {
+absl::StatusOr<DeviceDescription> WithSteadyBandwidth(DeviceDescription device, MeasurementStore& store) {
   if (HasSteadyBandwidth(device)) return device;
   FUSION_ASSIGN_OR_RETURN(auto remembered, RememberedCopies(device, store));
   if (remembered.bytes_per_second > 0 && remembered.spread <= kSteadySpread) {
@@ -52,7 +52,7 @@ absl::StatusOr<DeviceDescription> WithSteadyBandwidth(DeviceDescription device, 
   return device;
 }
 
-absl::Status RememberDevice(const DeviceDescription& device, Store& store, Timestamp now) {
+absl::Status RememberDevice(const DeviceDescription& device, MeasurementStore& store, Timestamp now) {
   FUSION_ASSIGN_OR_RETURN(auto remembered, RememberedCopies(device, store));
   struct Row {
     const char* quantity;

@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/measurement_store.h"
 #include "fusion/v1/program.pb.h"
 #include "server/target/device_description.h"
 
@@ -20,10 +20,10 @@ bool IsBelowFloor(const DeviceDescription& device, double floor_bytes, const v1:
 
 // The device. Where its copies were measured on a busy machine, with the rate that was remembered for such a
 // device and driver when it was steady, if there is one. Errors are those of the store.
-absl::StatusOr<DeviceDescription> WithSteadyBandwidth(DeviceDescription device, Store& store);
+absl::StatusOr<DeviceDescription> WithSteadyBandwidth(DeviceDescription device, MeasurementStore& store);
 
 // Stores what the device reaches, its table of benchmarks: a rate of copies that is not steady only where
 // nothing is known.
-absl::Status RememberDevice(const DeviceDescription& device, Store& store, Timestamp now);
+absl::Status RememberDevice(const DeviceDescription& device, MeasurementStore& store, Timestamp now);
 
 }  // namespace fusion

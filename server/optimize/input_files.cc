@@ -53,7 +53,7 @@ absl::Status AllThere(const std::vector<InputFile>& files,
 
 }  // namespace
 
-absl::Status StoreInputFile(Store& store, const std::string& user, const std::string& bytes,
+absl::Status StoreInputFile(BuildStore& store, const std::string& user, const std::string& bytes,
                             const std::string& digest, Timestamp now) {
   FUSION_RETURN_IF_ERROR(store.PutBlob(bytes, digest, now).status());
   return store.PutBuild({.key = KeyOf(user, static_cast<int64_t>(bytes.size()), digest),
@@ -62,7 +62,7 @@ absl::Status StoreInputFile(Store& store, const std::string& user, const std::st
                          .created = now});
 }
 
-absl::Status CheckInputFiles(Store& store, const std::string& user, const Submission& source) {
+absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const Submission& source) {
   const std::vector<InputFile> files = InputFilesOf(user, source);
   if (files.empty()) return absl::OkStatus();
   // Not as one sum, which could be beyond 64 bits.
@@ -78,7 +78,8 @@ absl::Status CheckInputFiles(Store& store, const std::string& user, const Submis
   return AllThere(files, store.FindBuilds(KeysOf(files)));
 }
 
-absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now) {
+absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source,
+                            Timestamp now) {
   if (InputFilesOf("", source).empty()) return absl::OkStatus();
   FUSION_ASSIGN_OR_RETURN(JobRecord record, store.GetJob(job));
   const std::vector<InputFile> files = InputFilesOf(record.user, source);

@@ -13,15 +13,16 @@
 namespace fusion {
 
 // Keeps what the user has uploaded. InvalidArgument: the bytes have another digest.
-absl::Status StoreInputFile(Store& store, const std::string& user, const std::string& bytes,
+absl::Status StoreInputFile(BuildStore& store, const std::string& user, const std::string& bytes,
                             const std::string& digest, Timestamp now);
 
 // Whether the user has uploaded what inputs of the graph are to be read from, with as many bytes as they have
 // entries at these sizes. FailedPrecondition says what to upload again, of all of them; of what others have
 // uploaded nobody learns. InvalidArgument: they are too large together.
-absl::Status CheckInputFiles(Store& store, const std::string& user, const Submission& source);
+absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const Submission& source);
 
 // The same; they stay until the job, which is the user's, has ended.
-absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now);
+absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source,
+                            Timestamp now);
 
 }  // namespace fusion

@@ -13,7 +13,8 @@
 
 namespace fusion {
 
-absl::StatusOr<v1::ResetModelResponse> ResetModel(const v1::ResetModelRequest& request, Store& store) {
+absl::StatusOr<v1::ResetModelResponse> ResetModel(const v1::ResetModelRequest& request,
+                                                  MeasurementStore& store) {
   if (request.all() == !request.device().empty())
     return InvalidField("device", "must name a device, or `all` must be set instead");
   if (!request.all()) {

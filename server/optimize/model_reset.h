@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/measurement_store.h"
 #include "fusion/v1/admin.pb.h"
 
 namespace fusion {
@@ -11,6 +11,7 @@ namespace fusion {
 // the store; jobs that run go on with what they have read. InvalidArgument: no device, or one and all;
 // NotFound: nothing is stored of the device, with the names of those of which there is something. Thread
 // safe.
-absl::StatusOr<v1::ResetModelResponse> ResetModel(const v1::ResetModelRequest& request, Store& store);
+absl::StatusOr<v1::ResetModelResponse> ResetModel(const v1::ResetModelRequest& request,
+                                                  MeasurementStore& store);
 
 }  // namespace fusion

@@ -36,7 +36,7 @@ absl::Status AddStored(const RoutineTableRecord& record, const RoutineTablesKey&
 }  // namespace
 
 absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog,
-                                                  Store& store, std::vector<std::string>* notes) {
+                                                  MeasurementStore& store, std::vector<std::string>* notes) {
   const RoutineTablesKey key = KeyOf(device);
   FUSION_ASSIGN_OR_RETURN(auto stored, store.RoutineTables(key));
   std::erase_if(stored, [&](const RoutineTableRecord& record) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/measurement_store.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "library/catalog/catalog.h"
 #include "server/model/routine_tables.h"
@@ -17,7 +17,7 @@ namespace fusion {
 
 // The tables of routine times for the device that the store has. *notes: those that were refused, and why.
 absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog,
-                                                  Store& store, std::vector<std::string>* notes);
+                                                  MeasurementStore& store, std::vector<std::string>* notes);
 // Measures the routines of the graph's element functions that are not `known`, and stores their tables. Notes
 // say what could not be measured; errors are those of the dispatcher and the store.
 absl::StatusOr<v1::RoutineTables> MeasureRoutines(const Submission& submission,

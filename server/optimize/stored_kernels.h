@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/measurement_store.h"
 #include "server/model/kernel_memory.h"
 
 namespace fusion {
@@ -24,7 +24,7 @@ absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row);
 class StoredKernels final : public KernelMemory {
  public:
   // `families`: of which there are rows. The store outlives this.
-  StoredKernels(Store& store, KernelTimesKey key, const std::vector<std::string>& families)
+  StoredKernels(MeasurementStore& store, KernelTimesKey key, const std::vector<std::string>& families)
       : store_(store), key_(std::move(key)), families_(families.begin(), families.end()) {}
 
   std::vector<RememberedKernel> Find(const std::string& family) const override;
@@ -35,7 +35,7 @@ class StoredKernels final : public KernelMemory {
   std::string RefusedNote() const;
 
  private:
-  Store& store_;
+  MeasurementStore& store_;
   const KernelTimesKey key_;
   const std::set<std::string> families_;
   mutable std::mutex mutex_;

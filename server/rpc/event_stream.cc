@@ -162,7 +162,7 @@ class EventStream : public grpc::ServerWriteReactor<v1::JobEvent> {
     Finish(std::move(status));
   }
 
-  Store& store_;
+  JobStore& store_;
   JobWatchers& watchers_;
   boost::asio::thread_pool& pool_;
   AccessGate& gate_;

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "db/store/store.h"
+#include "db/store/job_store.h"
 #include "fusion/v1/optimizer.pb.h"
 #include "server/identity/access_gate.h"
 #include "server/jobs/job_watchers.h"
@@ -18,7 +18,7 @@ namespace fusion {
 
 // What streams are made of; all of it outlives them.
 struct StreamParts {
-  Store& store;
+  JobStore& store;
   JobWatchers& watchers;
   boost::asio::thread_pool& pool;
   AccessGate& gate;

@@ -8,7 +8,7 @@ absl::Status NoSuchJob(const std::string& job) {
   return absl::NotFoundError(absl::StrCat("there is no job ", job));
 }
 
-absl::StatusOr<JobRecord> GetJobFor(AdmittedCall& call, Store& store, const std::string& job) {
+absl::StatusOr<JobRecord> GetJobFor(AdmittedCall& call, JobStore& store, const std::string& job) {
   call.subject = job;
   absl::StatusOr<JobRecord> record = store.GetJob(job);
   if (!record.ok() || MaySeeJobsOf(call.caller, record->user)) return record;

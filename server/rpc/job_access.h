@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/job_store.h"
 #include "server/identity/principal.h"
 #include "server/rpc/pooled_call.h"
 
@@ -15,6 +15,6 @@ absl::Status NoSuchJob(const std::string& job);
 
 // The job, if the caller may see it; it is the subject of the call from here on. NotFound: there is none, or
 // it is another user's.
-absl::StatusOr<JobRecord> GetJobFor(AdmittedCall& call, Store& store, const std::string& job);
+absl::StatusOr<JobRecord> GetJobFor(AdmittedCall& call, JobStore& store, const std::string& job);
 
 }  // namespace fusion

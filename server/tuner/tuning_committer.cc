@@ -16,7 +16,7 @@ constexpr size_t kMostBatches = 4096;
 
 }  // namespace
 
-TuningCommitter::TuningCommitter(Store& store, Committed committed, TunerMetrics* metrics)
+TuningCommitter::TuningCommitter(TuningStore& store, Committed committed, TunerMetrics* metrics)
     : store_(store), committed_(std::move(committed)), metrics_(metrics), thread_([this] { Run(); }) {}
 
 TuningCommitter::~TuningCommitter() { Stop(); }

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "db/store/store.h"
+#include "db/store/tuning_store.h"
 #include "server/tuner/tuner_metrics.h"
 
 namespace fusion {
@@ -23,7 +23,7 @@ class TuningCommitter {
                                        const std::vector<TuningProgressUpdate>& progress)>;
 
   // The store and the metrics (null: none) outlive it.
-  TuningCommitter(Store& store, Committed committed, TunerMetrics* metrics);
+  TuningCommitter(TuningStore& store, Committed committed, TunerMetrics* metrics);
   // Stop().
   ~TuningCommitter();
 
@@ -46,7 +46,7 @@ class TuningCommitter {
   // A group that cannot be written is tried again until it can, or the committer stops.
   void Commit(Group group, bool last);
 
-  Store& store_;
+  TuningStore& store_;
   const Committed committed_;
   TunerMetrics* const metrics_;
 

@@ -26,8 +26,9 @@ uint64_t TuningProgram::unacknowledged() const {
   return state_->accepted - std::min(state_->accepted, state_->stored);
 }
 
-TuningRegistry::TuningRegistry(Store& store, boost::asio::thread_pool& pool, const TunerOptions& options,
-                               TunerMetrics* metrics, std::function<void(const std::string&)> changed)
+TuningRegistry::TuningRegistry(TuningStore& store, boost::asio::thread_pool& pool,
+                               const TunerOptions& options, TunerMetrics* metrics,
+                               std::function<void(const std::string&)> changed)
     : store_(store), pool_(pool), options_(options), metrics_(metrics), changed_(std::move(changed)) {
   committer_ = std::make_unique<TuningCommitter>(
       store_, [this](const auto& done, const auto& progress) { OnCommitted(done, progress); }, metrics_);

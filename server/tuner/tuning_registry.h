@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/tuning_store.h"
 #include "fusion/v1/tuner.pb.h"
 #include "server/tuner/live_tuning.h"
 #include "server/tuner/program_outbox.h"
@@ -68,7 +68,7 @@ class TuningRegistry {
  public:
   // The store, the pool (where searches run) and the metrics (null: none) outlive it. `changed` is called
   // with the name of a tuning of which there is something new on the disk; it must not block.
-  TuningRegistry(Store& store, boost::asio::thread_pool& pool, const TunerOptions& options,
+  TuningRegistry(TuningStore& store, boost::asio::thread_pool& pool, const TunerOptions& options,
                  TunerMetrics* metrics, std::function<void(const std::string& tuning)> changed);
   // Stop().
   ~TuningRegistry();
@@ -130,7 +130,7 @@ class TuningRegistry {
   // That tune it now.
   uint32_t ProgramsOf(const TuningRecord& record) const;
 
-  Store& store_;
+  TuningStore& store_;
   boost::asio::thread_pool& pool_;
   const TunerOptions options_;
   TunerMetrics* const metrics_;

@@ -84,7 +84,7 @@ TuningPoint MapPoint(const ParameterSpace& from, const TuningPoint& point, const
   return to.Satisfies(mapped) ? mapped : TuningPoint();
 }
 
-absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tuning,
+absl::StatusOr<WarmStart> FromSameTuning(TuningStore& store, const TuningRecord& tuning,
                                          const ParameterSpace& space) {
   FUSION_ASSIGN_OR_RETURN(
       std::vector<TuningConfigurationRecord> rows,
@@ -104,7 +104,7 @@ absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tunin
   return start;
 }
 
-absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuning,
+absl::StatusOr<WarmStart> FromOtherTuning(TuningStore& store, const TuningRecord& tuning,
                                           const ParameterSpace& space) {
   WarmStart start;
   const std::optional<StoredSpace> stored = ReadSpace(tuning);
@@ -131,7 +131,8 @@ absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuni
   return start;
 }
 
-absl::StatusOr<WarmStart> FromNearTuning(Store& store, const TuningKey& key, const ParameterSpace& space) {
+absl::StatusOr<WarmStart> FromNearTuning(TuningStore& store, const TuningKey& key,
+                                         const ParameterSpace& space) {
   FUSION_ASSIGN_OR_RETURN(std::vector<TuningRecord> others,
                           store.TuningsOfSection(key.program, key.section, kMostOthers));
   // The same class of device comes before any other, then the distance, then the order of names.

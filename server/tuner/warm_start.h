@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store/store.h"
+#include "db/store/tuning_store.h"
 #include "fusion/v1/tuner.pb.h"
 #include "server/tuner/parameter_space.h"
 #include "server/tuner/search.h"
@@ -20,17 +20,18 @@ struct WarmStart {
 };
 
 // What was measured of this tuning itself in its present generation.
-absl::StatusOr<WarmStart> FromSameTuning(Store& store, const TuningRecord& tuning,
+absl::StatusOr<WarmStart> FromSameTuning(TuningStore& store, const TuningRecord& tuning,
                                          const ParameterSpace& space);
 
 // The best configurations of a tuning that was declared otherwise, mapped into `space`. Earlier is empty when
 // none fits.
-absl::StatusOr<WarmStart> FromOtherTuning(Store& store, const TuningRecord& tuning,
+absl::StatusOr<WarmStart> FromOtherTuning(TuningStore& store, const TuningRecord& tuning,
                                           const ParameterSpace& space);
 
 // From the nearest context of the same program, section and device class; else from another device class, the
 // same context or the nearest. Unspecified: from nowhere.
-absl::StatusOr<WarmStart> FromNearTuning(Store& store, const TuningKey& key, const ParameterSpace& space);
+absl::StatusOr<WarmStart> FromNearTuning(TuningStore& store, const TuningKey& key,
+                                         const ParameterSpace& space);
 
 // The sum of |log(a/b)| over the sizes. Infinite when the names differ. A size that is not positive is as far
 // as e from any other.

@@ -15,7 +15,7 @@ constexpr int kMostAtATime = 200;
 
 }  // namespace
 
-BuildCacheKeeper::BuildCacheKeeper(Store& store, boost::asio::any_io_executor executor,
+BuildCacheKeeper::BuildCacheKeeper(BuildStore& store, boost::asio::any_io_executor executor,
                                    const BuildCacheOptions& options, ServerMetrics* metrics)
     : store_(store), options_(options), metrics_(metrics), timer_(std::move(executor)) {}
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "db/store/store.h"
+#include "db/store/build_store.h"
 #include "server/dispatch/gate.h"
 
 namespace fusion {
@@ -26,7 +26,7 @@ struct BuildCacheOptions {
 class BuildCacheKeeper {
  public:
   // The store and the metrics, which may be null, outlive it, and so does the context behind the executor.
-  BuildCacheKeeper(Store& store, boost::asio::any_io_executor executor, const BuildCacheOptions& options,
+  BuildCacheKeeper(BuildStore& store, boost::asio::any_io_executor executor, const BuildCacheOptions& options,
                    ServerMetrics* metrics);
   ~BuildCacheKeeper();  // Stop()
   // Looks now, and then every period.
@@ -41,7 +41,7 @@ class BuildCacheKeeper {
   bool stopped() const;
   void ArmTimer(std::chrono::milliseconds delay);
 
-  Store& store_;
+  BuildStore& store_;
   const BuildCacheOptions options_;
   ServerMetrics* const metrics_;
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "fusion/v1/target.pb.h"
-#include "library/catalog/elementary_function.h"
+#include "server/graph/graph.h"
 
 namespace fusion {
 

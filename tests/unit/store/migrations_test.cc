@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "db/store/sqlite_database.h"
@@ -157,6 +159,74 @@ TEST_F(MigrationsTest, WhatWasLearnedIsKeptWithItsFunctions) {
   EXPECT_EQ(
       *database->Integer("SELECT count(*) FROM routine_tables WHERE content = x'06' AND source_hash = ''"),
       1);
+}
+
+// A server of the version before was stopped while a worker had a task.
+TEST_F(MigrationsTest, ADatabaseOfBeforeGoesOn) {
+  store_.reset();
+  path_ = folder_ + "/before.db";
+  size_t version = 0;
+  {
+    std::vector<Migration> before;
+    for (const Migration& migration : EmbeddedMigrations()) {
+      if (migration.sql.find("CREATE TABLE new_tasks") != std::string::npos) break;
+      before.push_back(migration);
+    }
+    ASSERT_LT(before.size(), EmbeddedMigrations().size());
+    version = before.size();
+    auto database = Database::Open(path_, Database::Mode::kReadWrite, std::chrono::seconds(1));
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE(Migrate(**database, before).ok());
+    const absl::Status filled = (*database)->Execute(
+        "INSERT INTO jobs (id, state, target, graph_name, graph_hash, created_micros, updated_micros, "
+        "graph_summary, request, "
+        "error, result) VALUES ('jobs/1', 'RUNNING', 'HOST', 'g', 'h', 1, 1, x'', x'', x'', x'');"
+        "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, priority, fence, attempts, "
+        "failures, lost_workers, "
+        "worker, instance, lease_until_micros, not_before_micros, failure, failure_message, created_micros, "
+        "updated_micros, "
+        "payload, result) VALUES ('tasks/1', 'k', 'BUILD', 'RUNNING', 'HOST', 'x86-64', '', 0, 4, 1, 0, 0, "
+        "'w', '1', 9, 0, '', "
+        "'', 1, 2, x'', x'');"
+        "INSERT INTO job_tasks VALUES ('jobs/1', 1);");
+    ASSERT_TRUE(filled.ok()) << filled;
+  }
+  Reopen();
+  EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
+  EXPECT_EQ(store_->AdoptRunning(At(5), std::chrono::seconds(30)).value(), 1);
+  EXPECT_TRUE(store_->CompleteTask({{"tasks/1", 4}, "result"}, At(6)).value());
+  const auto trace = store_->JobTrace("jobs/1");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(trace->traceparent, "");
+  ASSERT_EQ(trace->tasks.size(), 1u);
+  EXPECT_TRUE(trace->tasks[0].attempts.empty()) << "nobody noted it then";
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".v" + std::to_string(version) + ".backup"));
+}
+
+// The version before had no scopes.
+TEST_F(MigrationsTest, ATokenOfBeforeIsLimitedToNothing) {
+  store_.reset();
+  std::filesystem::remove(path_);
+  std::vector<Migration> before = EmbeddedMigrations();
+  const auto added = std::find_if(before.begin(), before.end(), [](const Migration& migration) {
+    return migration.name == "0015_token_scopes";
+  });
+  ASSERT_NE(added, before.end());
+  before.erase(added, before.end());
+  {
+    auto database = Database::Open(path_, Database::Mode::kReadWrite, std::chrono::seconds(5));
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE(Migrate(**database, before).ok());
+    ASSERT_TRUE(
+        (*database)
+            ->Execute("INSERT INTO tokens (id, principal, role, secret_hash, created_micros, "
+                      "expires_micros, revoked_micros) VALUES ('tokens/1', 'eva', 'USER', '00ff', 1, 0, 0)")
+            .ok());
+  }
+  Reopen();
+  ASSERT_EQ(store_->Tokens()->size(), 1u);
+  EXPECT_EQ(store_->Tokens()->front().principal, "eva");
+  EXPECT_EQ(store_->Tokens()->front().scopes, "");
 }
 
 }  // namespace

@@ -28,9 +28,10 @@ class StoreTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
+  virtual absl::StatusOr<std::unique_ptr<Store>> Open() { return OpenSqliteStore(path_, options_); }
   void Reopen() {
     store_.reset();
-    absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(path_, options_);
+    absl::StatusOr<std::unique_ptr<Store>> store = Open();
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
   }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "db/store/migrations.h"
-#include "db/store/sqlite_database.h"
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
@@ -12,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class SqliteIdentityTest : public StoreTest {
+class IdentityTest : public StoreConformanceTest {
  protected:
   static TokenRecord Token(const std::string& id) {
     return TokenRecord{.id = id,
@@ -41,7 +39,7 @@ class SqliteIdentityTest : public StoreTest {
   }
 };
 
-TEST_F(SqliteIdentityTest, ATokenOutlivesTheProcess) {
+TEST_P(IdentityTest, ATokenOutlivesTheProcess) {
   ASSERT_TRUE(store_->AddToken(Token("tokens/1")).ok());
   ASSERT_TRUE(store_->AddToken(Token("tokens/2")).ok());
   Reopen();
@@ -58,7 +56,7 @@ TEST_F(SqliteIdentityTest, ATokenOutlivesTheProcess) {
   EXPECT_EQ(token.revoked, Timestamp());
 }
 
-TEST_F(SqliteIdentityTest, WhatATokenIsLimitedTo) {
+TEST_P(IdentityTest, WhatATokenIsLimitedTo) {
   TokenRecord token = Token("tokens/1");
   token.scopes = "read submit";
   ASSERT_TRUE(store_->AddToken(token).ok());
@@ -69,52 +67,26 @@ TEST_F(SqliteIdentityTest, WhatATokenIsLimitedTo) {
   EXPECT_EQ(store_->RevokeToken("tokens/1", At(7))->scopes, "read submit");
 }
 
-// The version before had no scopes.
-TEST_F(SqliteIdentityTest, ATokenOfBeforeIsLimitedToNothing) {
-  store_.reset();
-  std::filesystem::remove(path_);
-  std::vector<Migration> before = EmbeddedMigrations();
-  const auto added = std::find_if(before.begin(), before.end(), [](const Migration& migration) {
-    return migration.name == "0015_token_scopes";
-  });
-  ASSERT_NE(added, before.end());
-  before.erase(added, before.end());
-  {
-    auto database = Database::Open(path_, Database::Mode::kReadWrite, std::chrono::seconds(5));
-    ASSERT_TRUE(database.ok()) << database.status();
-    ASSERT_TRUE(Migrate(**database, before).ok());
-    ASSERT_TRUE(
-        (*database)
-            ->Execute("INSERT INTO tokens (id, principal, role, secret_hash, created_micros, "
-                      "expires_micros, revoked_micros) VALUES ('tokens/1', 'eva', 'USER', '00ff', 1, 0, 0)")
-            .ok());
-  }
-  Reopen();
-  ASSERT_EQ(store_->Tokens()->size(), 1u);
-  EXPECT_EQ(store_->Tokens()->front().principal, "eva");
-  EXPECT_EQ(store_->Tokens()->front().scopes, "");
-}
-
-TEST_F(SqliteIdentityTest, AnIdIsTakenOnce) {
+TEST_P(IdentityTest, AnIdIsTakenOnce) {
   ASSERT_TRUE(store_->AddToken(Token("tokens/1")).ok());
   EXPECT_TRUE(absl::IsAlreadyExists(store_->AddToken(Token("tokens/1"))));
 }
 
-TEST_F(SqliteIdentityTest, ARoleThatIsNoneIsRefused) {
+TEST_P(IdentityTest, ARoleThatIsNoneIsRefused) {
   TokenRecord token = Token("tokens/1");
   token.role = "EMPEROR";
   EXPECT_FALSE(store_->AddToken(token).ok());
   EXPECT_THAT(*store_->Tokens(), IsEmpty());
 }
 
-TEST_F(SqliteIdentityTest, TheFirstRevocationStands) {
+TEST_P(IdentityTest, TheFirstRevocationStands) {
   ASSERT_TRUE(store_->AddToken(Token("tokens/1")).ok());
   EXPECT_EQ(store_->RevokeToken("tokens/1", At(7))->revoked, At(7));
   EXPECT_EQ(store_->RevokeToken("tokens/1", At(9))->revoked, At(7));
   EXPECT_TRUE(absl::IsNotFound(store_->RevokeToken("tokens/2", At(9)).status()));
 }
 
-TEST_F(SqliteIdentityTest, AuditEntriesComeNewestFirstInPages) {
+TEST_P(IdentityTest, AuditEntriesComeNewestFirstInPages) {
   ASSERT_TRUE(store_->AddAuditEntries({Entry("a"), Entry("b"), Entry("c")}, 100).ok());
   absl::StatusOr<AuditPage> page = store_->ListAuditEntries(2, "");
   ASSERT_TRUE(page.ok()) << page.status();
@@ -136,7 +108,7 @@ TEST_F(SqliteIdentityTest, AuditEntriesComeNewestFirstInPages) {
   EXPECT_TRUE(absl::IsInvalidArgument(store_->ListAuditEntries(-2, "").status()));
 }
 
-TEST_F(SqliteIdentityTest, TheOldestAuditEntriesAreForgotten) {
+TEST_P(IdentityTest, TheOldestAuditEntriesAreForgotten) {
   ASSERT_TRUE(store_->AddAuditEntries({Entry("a"), Entry("b")}, 3).ok());
   ASSERT_TRUE(store_->AddAuditEntries({Entry("c")}, 3).ok());
   EXPECT_THAT(Subjects(), ElementsAre("c", "b", "a"));
@@ -147,7 +119,7 @@ TEST_F(SqliteIdentityTest, TheOldestAuditEntriesAreForgotten) {
   EXPECT_THAT(Subjects(), ElementsAre("f", "e", "d"));
 }
 
-TEST_F(SqliteIdentityTest, RefusalsDoNotWashOutChanges) {
+TEST_P(IdentityTest, RefusalsDoNotWashOutChanges) {
   ASSERT_TRUE(store_->AddAuditEntries({Entry("change")}, 2).ok());
   AuditRecord refusal = Entry("refusal");
   refusal.outcome = "PERMISSION_DENIED";
@@ -155,7 +127,7 @@ TEST_F(SqliteIdentityTest, RefusalsDoNotWashOutChanges) {
   EXPECT_THAT(Subjects(), ElementsAre("refusal", "refusal", "change"));
 }
 
-TEST_F(SqliteIdentityTest, JobsAreListedByUser) {
+TEST_P(IdentityTest, JobsAreListedByUser) {
   for (const char* user : {"eva", "max", "eva", "", "eva"}) {
     JobRecord job;
     job.user = user;
@@ -174,6 +146,8 @@ TEST_F(SqliteIdentityTest, JobsAreListedByUser) {
   EXPECT_EQ(store_->ListJobsOf("", 0, "")->jobs.size(), 1u) << "the jobs of nobody, not of all";
   EXPECT_EQ(store_->ListJobs(0, "")->jobs.size(), 5u);
 }
+
+FOR_EVERY_STORE(IdentityTest);
 
 }  // namespace
 }  // namespace fusion

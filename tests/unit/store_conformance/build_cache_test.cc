@@ -1,7 +1,7 @@
 // What is removed from the build cache, in which order, and what is not.
 #include <gmock/gmock.h>
 
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 constexpr int kBytes = 100;  // of each binary
 constexpr int kMany = 1000;
 
-class SqliteBuildCacheTest : public StoreTest {
+class BuildCacheTest : public StoreConformanceTest {
  protected:
   // A build with a binary of its own, made at the time.
   std::string Put(const std::string& key, int64_t second) {
@@ -41,7 +41,7 @@ class SqliteBuildCacheTest : public StoreTest {
   }
 };
 
-TEST_F(SqliteBuildCacheTest, NothingIsRemovedWithinTheSize) {
+TEST_P(BuildCacheTest, NothingIsRemovedWithinTheSize) {
   Put("a", 1);
   Put("b", 2);
   const BuildCacheTrim trim = Trim(2 * kBytes);
@@ -51,7 +51,7 @@ TEST_F(SqliteBuildCacheTest, NothingIsRemovedWithinTheSize) {
   EXPECT_THAT(Known(), ElementsAre("a", "b"));
 }
 
-TEST_F(SqliteBuildCacheTest, TheLeastRecentlyUsedGoFirst) {
+TEST_P(BuildCacheTest, TheLeastRecentlyUsedGoFirst) {
   for (const char* key : {"b", "a", "c", "d"}) Put(key, key[0]);
   const std::string job = NewJob();
   ASSERT_EQ(store_->UseBuilds(job, {"a", "unknown"}, At(1000))->size(), 1u);
@@ -64,7 +64,7 @@ TEST_F(SqliteBuildCacheTest, TheLeastRecentlyUsedGoFirst) {
   EXPECT_THAT(Known(), ElementsAre("a", "d"));
 }
 
-TEST_F(SqliteBuildCacheTest, ABinaryThatIsMadeAgainIsNew) {
+TEST_P(BuildCacheTest, ABinaryThatIsMadeAgainIsNew) {
   Put("a", 1);
   Put("b", 2);
   Put("a", 3);
@@ -72,7 +72,7 @@ TEST_F(SqliteBuildCacheTest, ABinaryThatIsMadeAgainIsNew) {
   EXPECT_THAT(Known(), ElementsAre("a"));
 }
 
-TEST_F(SqliteBuildCacheTest, WhatAnUnfinishedJobFoundStaysUntilItEnds) {
+TEST_P(BuildCacheTest, WhatAnUnfinishedJobFoundStaysUntilItEnds) {
   Put("a", 1);
   Put("b", 2);
   const std::string job = NewJob(), other = NewJob();
@@ -88,7 +88,7 @@ TEST_F(SqliteBuildCacheTest, WhatAnUnfinishedJobFoundStaysUntilItEnds) {
   EXPECT_THAT(Known(), IsEmpty());
 }
 
-TEST_F(SqliteBuildCacheTest, WhatAnUnfinishedJobHasATaskForStaysUntilItEnds) {
+TEST_P(BuildCacheTest, WhatAnUnfinishedJobHasATaskForStaysUntilItEnds) {
   const std::string job = NewJob();
   Ensure(job, Build("a"));
   Ensure(job, Build("b"));
@@ -103,7 +103,7 @@ TEST_F(SqliteBuildCacheTest, WhatAnUnfinishedJobHasATaskForStaysUntilItEnds) {
   EXPECT_TRUE(Ensure(NewJob(), Build("a")).state == TaskState::kQueued) << "it is to be built anew";
 }
 
-TEST_F(SqliteBuildCacheTest, AJobThatHasEndedKeepsNothing) {
+TEST_P(BuildCacheTest, AJobThatHasEndedKeepsNothing) {
   Put("a", 1);
   const std::string job = NewJob();
   EndJob(job);
@@ -111,7 +111,7 @@ TEST_F(SqliteBuildCacheTest, AJobThatHasEndedKeepsNothing) {
   EXPECT_EQ(Trim(0).evicted, 1);
 }
 
-TEST_F(SqliteBuildCacheTest, ArtifactsAreNoPartOfIt) {
+TEST_P(BuildCacheTest, ArtifactsAreNoPartOfIt) {
   const std::string job = NewJob();
   const std::string artifact = Blob("artifact", 1), both = Put("a", 1);
   Put("b", 2);
@@ -126,7 +126,7 @@ TEST_F(SqliteBuildCacheTest, ArtifactsAreNoPartOfIt) {
   EXPECT_TRUE(store_->GetBlob(both).ok());
 }
 
-TEST_F(SqliteBuildCacheTest, ABinaryMayWaitForItsReport) {
+TEST_P(BuildCacheTest, ABinaryMayWaitForItsReport) {
   const std::string digest = Blob("a", 50);
   EXPECT_EQ(Trim(0, kMany, 50).evicted, 0);
   EXPECT_TRUE(*store_->HasBlob(digest));
@@ -136,7 +136,7 @@ TEST_F(SqliteBuildCacheTest, ABinaryMayWaitForItsReport) {
   EXPECT_FALSE(*store_->HasBlob(digest));
 }
 
-TEST_F(SqliteBuildCacheTest, BuildsOfOneBinaryGoTogether) {
+TEST_P(BuildCacheTest, BuildsOfOneBinaryGoTogether) {
   const std::string digest = Put("a", 1);
   ASSERT_TRUE(store_->PutBuild({"b", "OK", digest, "", 1, At(2)}).ok());
   const std::string job = NewJob();
@@ -147,20 +147,22 @@ TEST_F(SqliteBuildCacheTest, BuildsOfOneBinaryGoTogether) {
   EXPECT_THAT(Known(), IsEmpty());
 }
 
-TEST_F(SqliteBuildCacheTest, FailedBuildsAreKnownOn) {
+TEST_P(BuildCacheTest, FailedBuildsAreKnownOn) {
   ASSERT_TRUE(store_->PutBuild({"a", "COMPILE_ERROR", "", "error: x", 0.25, At(1)}).ok());
   ASSERT_EQ(store_->UseBuilds(NewJob(), {"a"}, At(3))->at("a").log, "error: x");
   EXPECT_EQ(Trim(0, kMany, 100).evicted, 0);
   EXPECT_THAT(Known(), ElementsAre("a"));
 }
 
-TEST_F(SqliteBuildCacheTest, OneCallRemovesAtMostAsManyAsItMay) {
+TEST_P(BuildCacheTest, OneCallRemovesAtMostAsManyAsItMay) {
   for (const char* key : {"a", "b", "c"}) Put(key, key[0]);
   const BuildCacheTrim trim = Trim(0, 2);
   EXPECT_EQ(trim.evicted, 2);
   EXPECT_EQ(trim.bytes, kBytes);
   EXPECT_EQ(Trim(0, 2).evicted, 1);
 }
+
+FOR_EVERY_STORE(BuildCacheTest);
 
 }  // namespace
 }  // namespace fusion

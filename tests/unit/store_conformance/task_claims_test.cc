@@ -4,15 +4,15 @@
 #include <set>
 #include <thread>
 
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
 
-class SqliteTaskClaimsTest : public StoreTest {
+class TaskClaimsTest : public StoreConformanceTest {
  protected:
   void SetUp() override {
-    StoreTest::SetUp();
+    StoreConformanceTest::SetUp();
     job_ = NewJob();
   }
   // Queues and claims one host build at time `now`.
@@ -26,7 +26,7 @@ class SqliteTaskClaimsTest : public StoreTest {
   std::string job_;
 };
 
-TEST_F(SqliteTaskClaimsTest, AClaimRaisesFenceAndAttempts) {
+TEST_P(TaskClaimsTest, AClaimRaisesFenceAndAttempts) {
   const TaskRecord task = Ensure(job_, Build("k"));
   const TaskRecord claimed = ClaimBuilds("alpha", 1, At(20), "process 7").front();
   EXPECT_EQ(claimed.id, task.id);
@@ -39,7 +39,7 @@ TEST_F(SqliteTaskClaimsTest, AClaimRaisesFenceAndAttempts) {
   EXPECT_EQ(claimed.payload, "source of k");
 }
 
-TEST_F(SqliteTaskClaimsTest, TasksHaveTheUserPriorityAndLimitOfTheirJob) {
+TEST_P(TaskClaimsTest, TasksHaveTheUserPriorityAndLimitOfTheirJob) {
   JobRecord job;
   job.user = "ada";
   job.priority = 7;
@@ -56,7 +56,7 @@ TEST_F(SqliteTaskClaimsTest, TasksHaveTheUserPriorityAndLimitOfTheirJob) {
   EXPECT_EQ(Task(Ensure(job_, Build("free")).id).queue_until, Timestamp());
 }
 
-TEST_F(SqliteTaskClaimsTest, OnlyQueuedTasksAreClaimedOrGivenUp) {
+TEST_P(TaskClaimsTest, OnlyQueuedTasksAreClaimedOrGivenUp) {
   const TaskHold running = Running("k", At(20));
   const TaskRecord queued = Ensure(job_, Build("q"));
   const auto lease = std::chrono::seconds(15);
@@ -70,7 +70,7 @@ TEST_F(SqliteTaskClaimsTest, OnlyQueuedTasksAreClaimedOrGivenUp) {
   EXPECT_EQ(Task(running.task).state, TaskState::kRunning);
 }
 
-TEST_F(SqliteTaskClaimsTest, NoRenewalHoldsATaskBeyondTheEndOfItsClaim) {
+TEST_P(TaskClaimsTest, NoRenewalHoldsATaskBeyondTheEndOfItsClaim) {
   TaskSpec spec = Build("k");
   spec.hold = std::chrono::seconds(40);
   Ensure(job_, spec);
@@ -86,7 +86,7 @@ TEST_F(SqliteTaskClaimsTest, NoRenewalHoldsATaskBeyondTheEndOfItsClaim) {
   EXPECT_EQ(Task(claimed.id).state, TaskState::kQueued);
 }
 
-TEST_F(SqliteTaskClaimsTest, LiveTasksAreInOrderAndWithoutTheirWork) {
+TEST_P(TaskClaimsTest, LiveTasksAreInOrderAndWithoutTheirWork) {
   const TaskHold running = Running("a", At(20));
   ASSERT_TRUE(*store_->CompleteTask({Running("c", At(21)), "r"}, At(22)));
   const TaskRecord queued = Ensure(job_, Build("b"));
@@ -100,7 +100,7 @@ TEST_F(SqliteTaskClaimsTest, LiveTasksAreInOrderAndWithoutTheirWork) {
   EXPECT_EQ(Task(running.task).payload, "source of a");
 }
 
-TEST_F(SqliteTaskClaimsTest, ManyThreadsNeverClaimOneTaskTwice) {
+TEST_P(TaskClaimsTest, ManyThreadsNeverClaimOneTaskTwice) {
   std::vector<TaskSpec> specs;
   for (int i = 0; i < 40; ++i) specs.push_back(Build("k" + std::to_string(i)));
   ASSERT_TRUE(store_->EnsureTasks(job_, specs, At(1)).ok());
@@ -129,7 +129,7 @@ TEST_F(SqliteTaskClaimsTest, ManyThreadsNeverClaimOneTaskTwice) {
   EXPECT_EQ(std::set<std::string>(claimed.begin(), claimed.end()).size(), 40u);
 }
 
-TEST_F(SqliteTaskClaimsTest, AResultIsAcceptedExactlyOnce) {
+TEST_P(TaskClaimsTest, AResultIsAcceptedExactlyOnce) {
   const TaskHold hold = Running("k", At(20));
   EXPECT_TRUE(*store_->CompleteTask({hold, "first"}, At(21)));
   EXPECT_FALSE(*store_->CompleteTask({hold, "second"}, At(22)));
@@ -137,7 +137,7 @@ TEST_F(SqliteTaskClaimsTest, AResultIsAcceptedExactlyOnce) {
   EXPECT_EQ(Task(hold.task).state, TaskState::kDone);
 }
 
-TEST_F(SqliteTaskClaimsTest, ResultsOfSeveralTasksAreOneChange) {
+TEST_P(TaskClaimsTest, ResultsOfSeveralTasksAreOneChange) {
   const TaskHold a = Running("a", At(20)), b = Running("b", At(20)), c = Running("c", At(20));
   const BuildRecord build{.key = "b", .outcome = "COMPILE_ERROR"};
   const absl::StatusOr<std::vector<bool>> completed = store_->CompleteTasks(
@@ -154,7 +154,7 @@ TEST_F(SqliteTaskClaimsTest, ResultsOfSeveralTasksAreOneChange) {
   EXPECT_EQ(tasks[1].payload, "source of c");
 }
 
-TEST_F(SqliteTaskClaimsTest, AResultWithAnOldFenceIsRefusedWithEverythingThatBelongsToIt) {
+TEST_P(TaskClaimsTest, AResultWithAnOldFenceIsRefusedWithEverythingThatBelongsToIt) {
   const TaskHold old = Running("k", At(20));
   ASSERT_EQ(store_->ExpireLeases(At(36))->size(), 1u);
   const BuildRecord build{.key = "k", .outcome = "COMPILE_ERROR"};
@@ -170,21 +170,21 @@ TEST_F(SqliteTaskClaimsTest, AResultWithAnOldFenceIsRefusedWithEverythingThatBel
   EXPECT_EQ(store_->FindBuilds({"k"})->at("k").outcome, "COMPILE_ERROR");
 }
 
-TEST_F(SqliteTaskClaimsTest, ACancelledTaskTakesNoResult) {
+TEST_P(TaskClaimsTest, ACancelledTaskTakesNoResult) {
   const TaskHold hold = Running("k", At(20));
   ASSERT_TRUE(store_->CancelJobTasks(job_, At(21)).ok());
   EXPECT_FALSE(*store_->CompleteTask({hold, "late"}, At(22)));
   EXPECT_EQ(Task(hold.task).state, TaskState::kCancelled);
 }
 
-TEST_F(SqliteTaskClaimsTest, RenewedLeasesDoNotExpire) {
+TEST_P(TaskClaimsTest, RenewedLeasesDoNotExpire) {
   const TaskHold hold = Running("k", At(20));
   EXPECT_TRUE(store_->RenewLeases({hold}, At(30), std::chrono::seconds(15))->empty());
   EXPECT_TRUE(store_->ExpireLeases(At(44))->empty());
   EXPECT_EQ(store_->ExpireLeases(At(46))->size(), 1u);
 }
 
-TEST_F(SqliteTaskClaimsTest, RenewingTellsWhatIsLost) {
+TEST_P(TaskClaimsTest, RenewingTellsWhatIsLost) {
   const TaskHold kept = Running("kept", At(20));
   const TaskHold done = Running("done", At(20));
   ASSERT_TRUE(*store_->CompleteTask({done, "r"}, At(21)));
@@ -197,7 +197,7 @@ TEST_F(SqliteTaskClaimsTest, RenewingTellsWhatIsLost) {
   EXPECT_EQ((*lost)[2].fence, kept.fence + 1);
 }
 
-TEST_F(SqliteTaskClaimsTest, ALostWorkersTaskIsRunAgainAndTwoLostWorkersEndIt) {
+TEST_P(TaskClaimsTest, ALostWorkersTaskIsRunAgainAndTwoLostWorkersEndIt) {
   const TaskHold hold = Running("k", At(20));
   std::vector<TaskRecord> lost = *store_->ExpireLeases(At(36));
   ASSERT_EQ(lost.size(), 1u);
@@ -218,7 +218,7 @@ TEST_F(SqliteTaskClaimsTest, ALostWorkersTaskIsRunAgainAndTwoLostWorkersEndIt) {
   EXPECT_NE(Ensure(NewJob(), Build("k")).id, hold.task) << "another job tries anew";
 }
 
-TEST_F(SqliteTaskClaimsTest, ANewProcessOfAWorkerHasLostWhatTheOldOneHeld) {
+TEST_P(TaskClaimsTest, ANewProcessOfAWorkerHasLostWhatTheOldOneHeld) {
   const TaskHold hold = Running("k", At(20));
   EXPECT_TRUE(store_->LoseTasks("w", "1", At(21))->empty()) << "the same process";
   EXPECT_TRUE(store_->LoseTasks("other", "2", At(21))->empty());
@@ -229,7 +229,7 @@ TEST_F(SqliteTaskClaimsTest, ANewProcessOfAWorkerHasLostWhatTheOldOneHeld) {
   EXPECT_EQ(Task(hold.task).lost_workers, 1);
 }
 
-TEST_F(SqliteTaskClaimsTest, AWorkersOwnFailureGivesTheTaskToOthersFirst) {
+TEST_P(TaskClaimsTest, AWorkersOwnFailureGivesTheTaskToOthersFirst) {
   const TaskHold hold = Running("k", At(20), "broken");
   ASSERT_TRUE(store_->ReleaseTask(hold, "no compiler", At(21))->has_value());
   EXPECT_EQ(Task(hold.task).state, TaskState::kQueued);
@@ -242,7 +242,7 @@ TEST_F(SqliteTaskClaimsTest, AWorkersOwnFailureGivesTheTaskToOthersFirst) {
   EXPECT_EQ(Task(hold.task).not_before, At(35)) << "and then four";
 }
 
-TEST_F(SqliteTaskClaimsTest, AfterThreeFailuresOfWorkersATaskIsGivenUp) {
+TEST_P(TaskClaimsTest, AfterThreeFailuresOfWorkersATaskIsGivenUp) {
   const TaskRecord task = Ensure(job_, Build("k"));
   for (int i = 1; i <= 3; ++i) {
     const std::vector<TaskRecord> claimed = ClaimBuilds("w", 1, At(20 * i));
@@ -253,7 +253,7 @@ TEST_F(SqliteTaskClaimsTest, AfterThreeFailuresOfWorkersATaskIsGivenUp) {
   EXPECT_EQ(Task(task.id).failure, TaskFailure::kWorkerFailed);
 }
 
-TEST_F(SqliteTaskClaimsTest, ARestartedServerGivesHoldersTimeWithoutCountingAnAttempt) {
+TEST_P(TaskClaimsTest, ARestartedServerGivesHoldersTimeWithoutCountingAnAttempt) {
   const TaskHold hold = Running("k", At(20));
   Reopen();
   EXPECT_EQ(*store_->AdoptRunning(At(100), std::chrono::seconds(30)), 1);
@@ -270,7 +270,7 @@ TEST_F(SqliteTaskClaimsTest, ARestartedServerGivesHoldersTimeWithoutCountingAnAt
 
 // The clock was an hour ahead when the worker failed, is right since a restart, and the worker, the only one
 // with the device, is lost.
-TEST_F(SqliteTaskClaimsTest, ARestartForgetsUntilWhenRunningTasksWouldHaveWaited) {
+TEST_P(TaskClaimsTest, ARestartForgetsUntilWhenRunningTasksWouldHaveWaited) {
   const TaskHold failed = Running("k", At(3600));
   ASSERT_TRUE(store_->ReleaseTask(failed, "no compiler today", At(3600))->has_value());
   const TaskHold again{failed.task, ClaimBuilds("w", 1, At(3603)).front().fence};
@@ -281,12 +281,14 @@ TEST_F(SqliteTaskClaimsTest, ARestartForgetsUntilWhenRunningTasksWouldHaveWaited
   EXPECT_EQ(Task(again.task).not_before, Timestamp());
 }
 
-TEST_F(SqliteTaskClaimsTest, ReconnectingDoesNotShortenTheGrace) {
+TEST_P(TaskClaimsTest, ReconnectingDoesNotShortenTheGrace) {
   const TaskHold hold = Running("k", At(20));
   ASSERT_TRUE(store_->AdoptRunning(At(100), std::chrono::seconds(30)).ok());
   ASSERT_TRUE(store_->RenewLeases({hold}, At(101), std::chrono::seconds(15))->empty());
   EXPECT_EQ(Task(hold.task).lease_until, At(130));
 }
+
+FOR_EVERY_STORE(TaskClaimsTest);
 
 }  // namespace
 }  // namespace fusion

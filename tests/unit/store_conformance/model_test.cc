@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class SqliteModelTest : public StoreTest {
+class ModelTest : public StoreConformanceTest {
  protected:
   // Two kernels and a table of each of two toolkits, and statistics of one version.
   void Fill(const std::string& device) {
@@ -44,7 +44,7 @@ class SqliteModelTest : public StoreTest {
   }
 };
 
-TEST_F(SqliteModelTest, IsForgottenOfOneDevice) {
+TEST_P(ModelTest, IsForgottenOfOneDevice) {
   EXPECT_THAT(Devices(), IsEmpty());
   Fill("H200");
   Fill("A100");
@@ -63,12 +63,14 @@ TEST_F(SqliteModelTest, IsForgottenOfOneDevice) {
   EXPECT_THAT(Devices(), ElementsAre("A100", "H200"));
 }
 
-TEST_F(SqliteModelTest, IsForgottenOfAllDevices) {
+TEST_P(ModelTest, IsForgottenOfAllDevices) {
   Fill("H200");
   Fill("A100");
   ExpectForgotten("", 8, 2, 4);
   EXPECT_THAT(Devices(), IsEmpty());
 }
+
+FOR_EVERY_STORE(ModelTest);
 
 }  // namespace
 }  // namespace fusion

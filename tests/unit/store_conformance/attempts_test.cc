@@ -1,9 +1,7 @@
-// Attempts are written by triggers: every way in which a task changes hands is tried here.
+// Every way in which a task changes hands is an attempt, or the end of one.
 #include <gmock/gmock.h>
 
-#include "db/store/migrations.h"
-#include "db/store/sqlite_database.h"
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
@@ -11,10 +9,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class SqliteAttemptsTest : public StoreTest {
+class AttemptsTest : public StoreConformanceTest {
  protected:
   void SetUp() override {
-    StoreTest::SetUp();
+    StoreConformanceTest::SetUp();
     job_ = NewJob();
   }
   JobTraceRecord Trace(const std::string& job) {
@@ -41,7 +39,7 @@ class SqliteAttemptsTest : public StoreTest {
   std::string job_;
 };
 
-TEST_F(SqliteAttemptsTest, AClaimIsAnAttemptThatRuns) {
+TEST_P(AttemptsTest, AClaimIsAnAttemptThatRuns) {
   const TaskRecord task = Ensure(job_, Build("k"));
   EXPECT_THAT(Attempts(), IsEmpty());
   Claimed(At(20), "alpha", "process 7");
@@ -58,7 +56,7 @@ TEST_F(SqliteAttemptsTest, AClaimIsAnAttemptThatRuns) {
   EXPECT_EQ(attempt.ended_order, 0);
 }
 
-TEST_F(SqliteAttemptsTest, ResultsEndTheirAttempt) {
+TEST_P(AttemptsTest, ResultsEndTheirAttempt) {
   Ensure(job_, Build("k"));
   const TaskHold hold = Claimed(At(20));
   ASSERT_TRUE(store_->CompleteTask({hold, "result"}, At(30)).value());
@@ -68,7 +66,7 @@ TEST_F(SqliteAttemptsTest, ResultsEndTheirAttempt) {
   EXPECT_EQ(Attempts()[0].ended, At(30)) << "a result that is not taken ends nothing";
 }
 
-TEST_F(SqliteAttemptsTest, EveryEndSaysHow) {
+TEST_P(AttemptsTest, EveryEndSaysHow) {
   Ensure(job_, Build("k"));
   ASSERT_TRUE(store_->ReleaseTask(Claimed(At(20), "failing"), "no compiler", At(21)).value());
   Claimed(At(30), "silent");
@@ -84,7 +82,7 @@ TEST_F(SqliteAttemptsTest, EveryEndSaysHow) {
   EXPECT_THAT(Trace(job_).tasks[0].failure_message, ::testing::HasSubstr("restarted"));
 }
 
-TEST_F(SqliteAttemptsTest, CancelledWhileItRuns) {
+TEST_P(AttemptsTest, CancelledWhileItRuns) {
   Ensure(job_, Build("k"));
   Claimed(At(20));
   ASSERT_TRUE(store_->CancelJobTasks(job_, At(25)).ok());
@@ -92,7 +90,7 @@ TEST_F(SqliteAttemptsTest, CancelledWhileItRuns) {
   EXPECT_EQ(Attempts()[0].ended, At(25));
 }
 
-TEST_F(SqliteAttemptsTest, RenewedLeasesAndARestartEndNothing) {
+TEST_P(AttemptsTest, RenewedLeasesAndARestartEndNothing) {
   Ensure(job_, Build("k"));
   const TaskHold hold = Claimed(At(20));
   ASSERT_TRUE(store_->RenewLeases({hold}, At(30), std::chrono::seconds(15)).ok());
@@ -101,7 +99,7 @@ TEST_F(SqliteAttemptsTest, RenewedLeasesAndARestartEndNothing) {
   EXPECT_THAT(Ends(), ElementsAre(""));
 }
 
-TEST_F(SqliteAttemptsTest, WhatHappenedSinceOneLooked) {
+TEST_P(AttemptsTest, WhatHappenedSinceOneLooked) {
   Ensure(job_, Build("a"));
   Ensure(job_, Build("b"));
   const auto none = store_->LastAttempts().value();
@@ -122,7 +120,7 @@ TEST_F(SqliteAttemptsTest, WhatHappenedSinceOneLooked) {
   EXPECT_THAT(tasks(store_->ClaimsAfter(2, 10)), IsEmpty());
 }
 
-TEST_F(SqliteAttemptsTest, SharedWorkIsInTheTraceOfEachJob) {
+TEST_P(AttemptsTest, SharedWorkIsInTheTraceOfEachJob) {
   const std::string other = NewJob();
   const TaskRecord task = Ensure(job_, Build("k"));
   Ensure(other, Build("k"));
@@ -132,7 +130,7 @@ TEST_F(SqliteAttemptsTest, SharedWorkIsInTheTraceOfEachJob) {
   EXPECT_EQ(Trace(other).tasks[0].attempts.size(), 1u);
 }
 
-TEST_F(SqliteAttemptsTest, StagesAndTheTraceParentOfAJob) {
+TEST_P(AttemptsTest, StagesAndTheTraceParentOfAJob) {
   JobRecord record;
   record.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   const std::string job = store_->CreateJob(record, At(1))->job.id;
@@ -151,48 +149,7 @@ TEST_F(SqliteAttemptsTest, StagesAndTheTraceParentOfAJob) {
   EXPECT_TRUE(absl::IsNotFound(store_->BeginStage("jobs/none", "search", At(2)).status()));
 }
 
-// A server of the version before was stopped while a worker had a task.
-TEST_F(SqliteAttemptsTest, ADatabaseOfBeforeGoesOn) {
-  store_.reset();
-  path_ = folder_ + "/before.db";
-  size_t version = 0;
-  {
-    std::vector<Migration> before;
-    for (const Migration& migration : EmbeddedMigrations()) {
-      if (migration.sql.find("CREATE TABLE new_tasks") != std::string::npos) break;
-      before.push_back(migration);
-    }
-    ASSERT_LT(before.size(), EmbeddedMigrations().size());
-    version = before.size();
-    auto database = Database::Open(path_, Database::Mode::kReadWrite, std::chrono::seconds(1));
-    ASSERT_TRUE(database.ok()) << database.status();
-    ASSERT_TRUE(Migrate(**database, before).ok());
-    const absl::Status filled = (*database)->Execute(
-        "INSERT INTO jobs (id, state, target, graph_name, graph_hash, created_micros, updated_micros, "
-        "graph_summary, request, "
-        "error, result) VALUES ('jobs/1', 'RUNNING', 'HOST', 'g', 'h', 1, 1, x'', x'', x'', x'');"
-        "INSERT INTO tasks (id, key, kind, state, target, arch, device_uuid, priority, fence, attempts, "
-        "failures, lost_workers, "
-        "worker, instance, lease_until_micros, not_before_micros, failure, failure_message, created_micros, "
-        "updated_micros, "
-        "payload, result) VALUES ('tasks/1', 'k', 'BUILD', 'RUNNING', 'HOST', 'x86-64', '', 0, 4, 1, 0, 0, "
-        "'w', '1', 9, 0, '', "
-        "'', 1, 2, x'', x'');"
-        "INSERT INTO job_tasks VALUES ('jobs/1', 1);");
-    ASSERT_TRUE(filled.ok()) << filled;
-  }
-  Reopen();
-  EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
-  EXPECT_EQ(store_->AdoptRunning(At(5), std::chrono::seconds(30)).value(), 1);
-  EXPECT_TRUE(store_->CompleteTask({{"tasks/1", 4}, "result"}, At(6)).value());
-  const JobTraceRecord trace = Trace("jobs/1");
-  EXPECT_EQ(trace.traceparent, "");
-  ASSERT_EQ(trace.tasks.size(), 1u);
-  EXPECT_THAT(trace.tasks[0].attempts, IsEmpty()) << "nobody noted it then";
-  EXPECT_TRUE(std::filesystem::exists(path_ + ".v" + std::to_string(version) + ".backup"));
-}
-
-TEST_F(SqliteAttemptsTest, StatisticsCountWhatHasNotEnded) {
+TEST_P(AttemptsTest, StatisticsCountWhatHasNotEnded) {
   for (const char* key : {"a", "b", "c"}) Ensure(job_, Build(key));
   Ensure(job_, Time("t", "GPU-1"));
   Claimed(At(20));
@@ -208,6 +165,8 @@ TEST_F(SqliteAttemptsTest, StatisticsCountWhatHasNotEnded) {
   EXPECT_EQ(statistics.running_jobs, 0);
   EXPECT_GT(statistics.bytes, 0);
 }
+
+FOR_EVERY_STORE(AttemptsTest);
 
 }  // namespace
 }  // namespace fusion

@@ -4,12 +4,12 @@
 #include <map>
 #include <thread>
 
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
 
-using SqliteJobsTest = StoreTest;
+class JobsTest : public StoreConformanceTest {};
 
 JobUpdate ToState(JobState state) {
   JobUpdate update;
@@ -17,7 +17,7 @@ JobUpdate ToState(JobState state) {
   return update;
 }
 
-TEST_F(SqliteJobsTest, KeepsEveryFieldAcrossARestart) {
+TEST_P(JobsTest, KeepsEveryFieldAcrossARestart) {
   JobRecord job;
   job.request_id = "r1";
   job.target = "CUDA";
@@ -50,7 +50,7 @@ TEST_F(SqliteJobsTest, KeepsEveryFieldAcrossARestart) {
   EXPECT_EQ(read->updated, At(101));
 }
 
-TEST_F(SqliteJobsTest, TheSameRequestIdGivesTheSameJob) {
+TEST_P(JobsTest, TheSameRequestIdGivesTheSameJob) {
   JobRecord job;
   job.request_id = "once";
   absl::StatusOr<CreatedJob> first = store_->CreateJob(job, At(1));
@@ -63,7 +63,7 @@ TEST_F(SqliteJobsTest, TheSameRequestIdGivesTheSameJob) {
   EXPECT_EQ(store_->ListJobs(0, "")->jobs.size(), 1u);
 }
 
-TEST_F(SqliteJobsTest, TheSameRequestFromManyThreadsIsOneJob) {
+TEST_P(JobsTest, TheSameRequestFromManyThreadsIsOneJob) {
   std::vector<std::string> ids(8);
   std::vector<std::thread> threads;
   for (std::string& id : ids) {
@@ -79,7 +79,7 @@ TEST_F(SqliteJobsTest, TheSameRequestFromManyThreadsIsOneJob) {
   EXPECT_THAT(ids, ::testing::Each(ids[0]));
 }
 
-TEST_F(SqliteJobsTest, UsersDoNotShareTheIdsOfTheirRequests) {
+TEST_P(JobsTest, UsersDoNotShareTheIdsOfTheirRequests) {
   JobRecord job;
   job.request_id = "same";
   job.user = "ada";
@@ -98,26 +98,26 @@ TEST_F(SqliteJobsTest, UsersDoNotShareTheIdsOfTheirRequests) {
   EXPECT_EQ(again->job.request_id, "same");
 }
 
-TEST_F(SqliteJobsTest, JobsWithoutRequestIdAreDistinct) {
+TEST_P(JobsTest, JobsWithoutRequestIdAreDistinct) {
   EXPECT_NE(NewJob(), NewJob());
   EXPECT_EQ(store_->ListJobs(0, "")->jobs.size(), 2u);
 }
 
-TEST_F(SqliteJobsTest, AnIdThatIsTakenIsRefused) {
+TEST_P(JobsTest, AnIdThatIsTakenIsRefused) {
   JobRecord job;
   job.id = "jobs/7";
   ASSERT_TRUE(store_->CreateJob(job, At(1)).ok());
   EXPECT_EQ(store_->CreateJob(job, At(1)).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(SqliteJobsTest, AnUnknownJobIsNotFound) {
+TEST_P(JobsTest, AnUnknownJobIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(store_->GetJob("jobs/none").status()));
   EXPECT_TRUE(absl::IsNotFound(store_->UpdateJob("jobs/none", JobUpdate{}, At(1)).status()));
   EXPECT_TRUE(absl::IsNotFound(store_->AppendEvent("jobs/none", "e", At(1)).status()));
   EXPECT_TRUE(absl::IsNotFound(store_->EventsAfter("jobs/none", 0, 10).status()));
 }
 
-TEST_F(SqliteJobsTest, StatesFollowTheirOrderAndTerminalOnesNeverChange) {
+TEST_P(JobsTest, StatesFollowTheirOrderAndTerminalOnesNeverChange) {
   using S = JobState;
   const std::vector<S> all = {S::kQueued, S::kRunning, S::kSucceeded, S::kFailed, S::kCancelled};
   // Ways to reach each state, and where one may go from there.
@@ -148,7 +148,7 @@ TEST_F(SqliteJobsTest, StatesFollowTheirOrderAndTerminalOnesNeverChange) {
   }
 }
 
-TEST_F(SqliteJobsTest, ARefusedUpdateChangesNothing) {
+TEST_P(JobsTest, ARefusedUpdateChangesNothing) {
   const std::string job = NewJob();
   JobUpdate update = ToState(JobState::kSucceeded);
   update.result = "result";
@@ -159,7 +159,7 @@ TEST_F(SqliteJobsTest, ARefusedUpdateChangesNothing) {
   EXPECT_TRUE(store_->EventsAfter(job, 0, 10)->empty());
 }
 
-TEST_F(SqliteJobsTest, ListsNewestFirstInPages) {
+TEST_P(JobsTest, ListsNewestFirstInPages) {
   std::vector<std::string> ids;
   for (int i = 0; i < 7; ++i) ids.push_back(NewJob());
   std::vector<std::string> listed;
@@ -179,13 +179,13 @@ TEST_F(SqliteJobsTest, ListsNewestFirstInPages) {
   EXPECT_EQ(listed, std::vector<std::string>(ids.rbegin(), ids.rend()));
 }
 
-TEST_F(SqliteJobsTest, AForeignPageTokenIsRefused) {
+TEST_P(JobsTest, AForeignPageTokenIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(store_->ListJobs(3, "x").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(store_->ListJobs(3, "-1").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(store_->ListJobs(-3, "").status()));
 }
 
-TEST_F(SqliteJobsTest, UnfinishedJobsAreThoseToTakeUpAgain) {
+TEST_P(JobsTest, UnfinishedJobsAreThoseToTakeUpAgain) {
   const std::string queued = NewJob(), running = NewJob(), ended = NewJob();
   ASSERT_TRUE(store_->UpdateJob(running, ToState(JobState::kRunning), At(2)).ok());
   EndJob(ended);
@@ -197,7 +197,7 @@ TEST_F(SqliteJobsTest, UnfinishedJobsAreThoseToTakeUpAgain) {
   EXPECT_EQ((*jobs)[1].id, running);
 }
 
-TEST_F(SqliteJobsTest, EventsAreNumberedWithoutGapsInEachJob) {
+TEST_P(JobsTest, EventsAreNumberedWithoutGapsInEachJob) {
   const std::string a = NewJob(), b = NewJob();
   EXPECT_EQ(*store_->AppendEvent(a, "a1", At(1)), 1);
   EXPECT_EQ(*store_->AppendEvent(b, "b1", At(2)), 1);
@@ -220,7 +220,7 @@ TEST_F(SqliteJobsTest, EventsAreNumberedWithoutGapsInEachJob) {
   EXPECT_TRUE(store_->EventsAfter(a, 4, 10)->empty());
 }
 
-TEST_F(SqliteJobsTest, EventsFromManyThreadsAreNumberedWithoutGaps) {
+TEST_P(JobsTest, EventsFromManyThreadsAreNumberedWithoutGaps) {
   const std::string job = NewJob();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -234,6 +234,8 @@ TEST_F(SqliteJobsTest, EventsFromManyThreadsAreNumberedWithoutGaps) {
   ASSERT_EQ(events->size(), 40u);
   for (int i = 0; i < 40; ++i) EXPECT_EQ((*events)[i].sequence, i + 1);
 }
+
+FOR_EVERY_STORE(JobsTest);
 
 }  // namespace
 }  // namespace fusion

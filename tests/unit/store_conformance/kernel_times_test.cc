@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class SqliteKernelTimesTest : public StoreTest {
+class KernelTimesTest : public StoreConformanceTest {
  protected:
   const KernelTimesKey key_{.device_class = "H200", .cache = "COLD", .toolkit = "13.0"};
 
@@ -33,7 +33,7 @@ class SqliteKernelTimesTest : public StoreTest {
   }
 };
 
-TEST_F(SqliteKernelTimesTest, AreOfTheirDeviceCacheAndToolkit) {
+TEST_P(KernelTimesTest, AreOfTheirDeviceCacheAndToolkit) {
   EXPECT_THAT(*store_->KernelFamilies(key_), IsEmpty());
   Put(key_, "f", "8", "a", std::string("\0x", 2), 1);
   Put(key_, "f", "8", "b", "y", 2);
@@ -55,7 +55,7 @@ TEST_F(SqliteKernelTimesTest, AreOfTheirDeviceCacheAndToolkit) {
   EXPECT_THAT(Get(key_, "none"), IsEmpty());
 }
 
-TEST_F(SqliteKernelTimesTest, ChangesSeeWhatIsThereAndLeaveOutWhatIsEmpty) {
+TEST_P(KernelTimesTest, ChangesSeeWhatIsThereAndLeaveOutWhatIsEmpty) {
   Put(key_, "f", "8", "a", "1", 1);
   std::vector<std::string> seen;
   ASSERT_TRUE(store_
@@ -73,7 +73,7 @@ TEST_F(SqliteKernelTimesTest, ChangesSeeWhatIsThereAndLeaveOutWhatIsEmpty) {
   EXPECT_THAT(Get(key_, "f"), ElementsAre("8|a|12", "8|b|new"));
 }
 
-TEST_F(SqliteKernelTimesTest, TheOldestGo) {
+TEST_P(KernelTimesTest, TheOldestGo) {
   KernelTimesKey other = key_;
   other.toolkit = "12.8";
   Put(other, "f", "8", "old", "x", 1);
@@ -83,7 +83,7 @@ TEST_F(SqliteKernelTimesTest, TheOldestGo) {
   EXPECT_THAT(Get(key_, "f"), ElementsAre("8|0|again", "8|4|x", "8|3|x", "8|2|x"));
 }
 
-TEST_F(SqliteKernelTimesTest, ChangesOfThreadsComeOneAfterTheOther) {
+TEST_P(KernelTimesTest, ChangesOfThreadsComeOneAfterTheOther) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
@@ -98,6 +98,8 @@ TEST_F(SqliteKernelTimesTest, ChangesOfThreadsComeOneAfterTheOther) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(Get(key_, "f"), ElementsAre("8|a|" + std::string(100, 'x')));
 }
+
+FOR_EVERY_STORE(KernelTimesTest);
 
 }  // namespace
 }  // namespace fusion

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
@@ -15,7 +15,7 @@ std::string Point(std::initializer_list<double> values) {
   return bytes;
 }
 
-class SqliteTuningsTest : public StoreTest {
+class TuningsTest : public StoreConformanceTest {
  protected:
   TuningRecord Open(const std::string& context = "n=100", const std::string& device = "cpu",
                     bool replace = false) {
@@ -56,7 +56,7 @@ class SqliteTuningsTest : public StoreTest {
   }
 };
 
-TEST_F(SqliteTuningsTest, OpeningTwiceIsOneTuning) {
+TEST_P(TuningsTest, OpeningTwiceIsOneTuning) {
   const TuningRecord first = Open();
   EXPECT_EQ(first.id.rfind("tunings/", 0), 0u);
   EXPECT_EQ(first.loads, 1);
@@ -76,7 +76,7 @@ TEST_F(SqliteTuningsTest, OpeningTwiceIsOneTuning) {
   EXPECT_TRUE(absl::IsNotFound(store_->GetTuning("tunings/none").status()));
 }
 
-TEST_F(SqliteTuningsTest, StatisticsAreThoseOfAllRuns) {
+TEST_P(TuningsTest, StatisticsAreThoseOfAllRuns) {
   const TuningRecord tuning = Open();
   const double values[] = {3, 5, 4, 9, 2.5};
   // Two reports of two and three runs, in batches of their own.
@@ -117,7 +117,7 @@ TEST_F(SqliteTuningsTest, StatisticsAreThoseOfAllRuns) {
   EXPECT_EQ(now.reported, At(30));
 }
 
-TEST_F(SqliteTuningsTest, SumsStayWithinWhatARowHolds) {
+TEST_P(TuningsTest, SumsStayWithinWhatARowHolds) {
   const TuningRecord absurd = Open(), other = Open("n=200");
   constexpr double kGreatest = std::numeric_limits<double>::max();
   constexpr int64_t kMany = int64_t{1} << 62;
@@ -147,7 +147,7 @@ TEST_F(SqliteTuningsTest, SumsStayWithinWhatARowHolds) {
   EXPECT_EQ(configurations[0].count, int64_t{1} << 53);
 }
 
-TEST_F(SqliteTuningsTest, BatchCountsOnce) {
+TEST_P(TuningsTest, BatchCountsOnce) {
   const TuningRecord tuning = Open();
   for (int time = 0; time < 3; ++time)
     ASSERT_TRUE(Commit("p", 1, {Report(tuning, 8, 2), Report(tuning, 9, 3)}).ok());
@@ -171,7 +171,7 @@ TEST_F(SqliteTuningsTest, BatchCountsOnce) {
   EXPECT_EQ(*store_->TuningSequence("q"), 7);
 }
 
-TEST_F(SqliteTuningsTest, GroupThatFailsLeavesNothing) {
+TEST_P(TuningsTest, GroupThatFailsLeavesNothing) {
   const TuningRecord tuning = Open();
   TuningReportRecord stray = Report(tuning, 8, 2);
   stray.tuning = 999;
@@ -181,7 +181,7 @@ TEST_F(SqliteTuningsTest, GroupThatFailsLeavesNothing) {
   EXPECT_TRUE(Configurations(tuning).empty());
 }
 
-TEST_F(SqliteTuningsTest, BestFirst) {
+TEST_P(TuningsTest, BestFirst) {
   const TuningRecord tuning = Open();
   TuningReportRecord failed = Report(tuning, 4, 0, 0);
   failed.runs.failures = 1;
@@ -201,7 +201,7 @@ TEST_F(SqliteTuningsTest, BestFirst) {
   EXPECT_EQ(Get(tuning).configurations, 4);
 }
 
-TEST_F(SqliteTuningsTest, ProgressAndGenerations) {
+TEST_P(TuningsTest, ProgressAndGenerations) {
   const TuningRecord tuning = Open();
   TuningProgressUpdate update{.tuning = tuning.number};
   update.progress = {.generation = 1,
@@ -270,7 +270,7 @@ TEST_F(SqliteTuningsTest, ProgressAndGenerations) {
   EXPECT_TRUE(Configurations(tuning, 1).empty());
 }
 
-TEST_F(SqliteTuningsTest, ReplacingTheDeclarationBeginsAnew) {
+TEST_P(TuningsTest, ReplacingTheDeclarationBeginsAnew) {
   const TuningRecord tuning = Open();
   ASSERT_TRUE(Commit("p", 1, {Report(tuning, 8, 2)}).ok());
   const TuningRecord replaced = Open("n=100", "cpu", true);
@@ -280,7 +280,7 @@ TEST_F(SqliteTuningsTest, ReplacingTheDeclarationBeginsAnew) {
   EXPECT_EQ(Reports(tuning), 1u);
 }
 
-TEST_F(SqliteTuningsTest, ListsTheNewestReportFirst) {
+TEST_P(TuningsTest, ListsTheNewestReportFirst) {
   std::vector<TuningRecord> tunings;
   for (int i = 0; i < 5; ++i) tunings.push_back(Open("n=" + std::to_string(i)));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Commit("p", i + 1, {Report(tunings[i], 8, 2, 1, 100 - i)}).ok());
@@ -307,7 +307,7 @@ TEST_F(SqliteTuningsTest, ListsTheNewestReportFirst) {
   EXPECT_EQ(store_->TuningsOfSection("program", "section", 10)->size(), 1u);
 }
 
-TEST_F(SqliteTuningsTest, ReportsInPages) {
+TEST_P(TuningsTest, ReportsInPages) {
   const TuningRecord tuning = Open();
   for (int i = 1; i <= 5; ++i) ASSERT_TRUE(Commit("p", i, {Report(tuning, i, i)}).ok());
   auto page = store_->ListTuningReports(tuning.number, 3, "");
@@ -322,7 +322,7 @@ TEST_F(SqliteTuningsTest, ReportsInPages) {
   EXPECT_FALSE(store_->ListTuningReports(tuning.number, 3, "x").ok());
 }
 
-TEST_F(SqliteTuningsTest, OldReportsAndProcessesGo) {
+TEST_P(TuningsTest, OldReportsAndProcessesGo) {
   options_.tuning.reports = 100;
   options_.tuning.processes = std::chrono::seconds(60);
   Reopen();
@@ -337,6 +337,8 @@ TEST_F(SqliteTuningsTest, OldReportsAndProcessesGo) {
   EXPECT_EQ(*store_->TuningSequence("old"), 0);
   EXPECT_EQ(store_->ListTuningReports(tuning.number, 1, "")->reports[0].process, "");
 }
+
+FOR_EVERY_STORE(TuningsTest);
 
 }  // namespace
 }  // namespace fusion

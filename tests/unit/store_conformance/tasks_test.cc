@@ -1,13 +1,13 @@
 #include <gmock/gmock.h>
 
-#include "tests/unit/store/store_fixture.h"
+#include "tests/unit/store_conformance/store_conformance.h"
 
 namespace fusion {
 namespace {
 
-using SqliteTasksTest = StoreTest;
+class TasksTest : public StoreConformanceTest {};
 
-TEST_F(SqliteTasksTest, ANewTaskIsQueuedWithAllItsFields) {
+TEST_P(TasksTest, ANewTaskIsQueuedWithAllItsFields) {
   TaskSpec spec = Time("key", "GPU-1");
   spec.priority = 5;
   const TaskRecord task = Ensure(NewJob(), spec);
@@ -27,7 +27,7 @@ TEST_F(SqliteTasksTest, ANewTaskIsQueuedWithAllItsFields) {
   EXPECT_EQ(read.created, At(10));
 }
 
-TEST_F(SqliteTasksTest, EqualWorkOfSeveralJobsIsOneTask) {
+TEST_P(TasksTest, EqualWorkOfSeveralJobsIsOneTask) {
   const std::string a = NewJob(), b = NewJob();
   absl::StatusOr<std::vector<EnsuredTask>> first =
       store_->EnsureTasks(a, {Build("k"), Build("k"), Build("l")}, At(1));
@@ -46,7 +46,7 @@ TEST_F(SqliteTasksTest, EqualWorkOfSeveralJobsIsOneTask) {
   EXPECT_EQ((*second)[0].task.state, TaskState::kRunning);
 }
 
-TEST_F(SqliteTasksTest, AJobThatHasEndedOrIsUnknownTakesNoTasks) {
+TEST_P(TasksTest, AJobThatHasEndedOrIsUnknownTakesNoTasks) {
   const std::string job = NewJob();
   EndJob(job);
   EXPECT_TRUE(absl::IsFailedPrecondition(store_->EnsureTasks(job, {Build("k")}, At(3)).status()));
@@ -54,7 +54,7 @@ TEST_F(SqliteTasksTest, AJobThatHasEndedOrIsUnknownTakesNoTasks) {
   EXPECT_TRUE(ClaimBuilds("w", 10, At(4)).empty());
 }
 
-TEST_F(SqliteTasksTest, DoneBuildsAreReusedByOtherJobsOnlyFromTheBuildCache) {
+TEST_P(TasksTest, DoneBuildsAreReusedByOtherJobsOnlyFromTheBuildCache) {
   const std::string a = NewJob(), b = NewJob();
   Ensure(a, Build("cached"));
   Ensure(a, Build("timed out"));
@@ -70,7 +70,7 @@ TEST_F(SqliteTasksTest, DoneBuildsAreReusedByOtherJobsOnlyFromTheBuildCache) {
   EXPECT_NE(Ensure(b, Build("timed out")).id, claimed[1].id) << "another job tries anew";
 }
 
-TEST_F(SqliteTasksTest, ADoneBuildWhoseBinaryIsGoneIsBuiltAgain) {
+TEST_P(TasksTest, ADoneBuildWhoseBinaryIsGoneIsBuiltAgain) {
   const std::string a = NewJob(), b = NewJob();
   Ensure(a, Build("k"));
   const std::vector<TaskRecord> claimed = ClaimBuilds("w", 1, At(11));
@@ -80,7 +80,7 @@ TEST_F(SqliteTasksTest, ADoneBuildWhoseBinaryIsGoneIsBuiltAgain) {
   EXPECT_EQ(Ensure(b, Build("k")).state, TaskState::kQueued);
 }
 
-TEST_F(SqliteTasksTest, FinishedTimingsOfTheSameJobAreKeptAcrossARestart) {
+TEST_P(TasksTest, FinishedTimingsOfTheSameJobAreKeptAcrossARestart) {
   const std::string job = NewJob();
   const TaskRecord task = Ensure(job, Time("t", "GPU-1"));
   const std::vector<TaskRecord> claimed = Claim("w", "1", TaskKind::kTime, 1, At(11));
@@ -94,9 +94,9 @@ TEST_F(SqliteTasksTest, FinishedTimingsOfTheSameJobAreKeptAcrossARestart) {
   EXPECT_EQ(*store_->JobDevice(job), "GPU-1");
 }
 
-TEST_F(SqliteTasksTest, AJobWithoutTimingsHasNoDevice) { EXPECT_EQ(*store_->JobDevice(NewJob()), ""); }
+TEST_P(TasksTest, AJobWithoutTimingsHasNoDevice) { EXPECT_EQ(*store_->JobDevice(NewJob()), ""); }
 
-TEST_F(SqliteTasksTest, CancellingAJobSparesWhatAnotherLiveJobWants) {
+TEST_P(TasksTest, CancellingAJobSparesWhatAnotherLiveJobWants) {
   const std::string a = NewJob(), b = NewJob(), ended = NewJob();
   const TaskRecord alone = Ensure(a, Build("alone")), shared = Ensure(a, Build("shared"));
   const TaskRecord half = Ensure(ended, Build("half"));
@@ -117,7 +117,7 @@ TEST_F(SqliteTasksTest, CancellingAJobSparesWhatAnotherLiveJobWants) {
   EXPECT_EQ(Task(shared.id).state, TaskState::kQueued);
 }
 
-TEST_F(SqliteTasksTest, CancelledWorkIsDoneAnewWhenItIsWantedAgain) {
+TEST_P(TasksTest, CancelledWorkIsDoneAnewWhenItIsWantedAgain) {
   const std::string a = NewJob();
   const TaskRecord task = Ensure(a, Build("k"));
   ASSERT_TRUE(store_->CancelJobTasks(a, At(11)).ok());
@@ -126,7 +126,7 @@ TEST_F(SqliteTasksTest, CancelledWorkIsDoneAnewWhenItIsWantedAgain) {
   EXPECT_EQ(again.state, TaskState::kQueued);
 }
 
-TEST_F(SqliteTasksTest, OrphansAreTasksThatNoUnfinishedJobWants) {
+TEST_P(TasksTest, OrphansAreTasksThatNoUnfinishedJobWants) {
   const std::string ended = NewJob(), live = NewJob();
   const TaskRecord orphan = Ensure(ended, Build("orphan")), wanted = Ensure(live, Build("wanted"));
   EndJob(ended);
@@ -137,7 +137,7 @@ TEST_F(SqliteTasksTest, OrphansAreTasksThatNoUnfinishedJobWants) {
   EXPECT_EQ(Task(wanted.id).state, TaskState::kQueued);
 }
 
-TEST_F(SqliteTasksTest, DrainedWorkersAreRemembered) {
+TEST_P(TasksTest, DrainedWorkersAreRemembered) {
   ASSERT_TRUE(store_->SetDrained("alpha", "1").ok());
   ASSERT_TRUE(store_->SetDrained("alpha", "2").ok());
   Reopen();
@@ -145,6 +145,8 @@ TEST_F(SqliteTasksTest, DrainedWorkersAreRemembered) {
   ASSERT_TRUE(drained.ok()) << drained.status();
   EXPECT_THAT(*drained, ::testing::ElementsAre(::testing::Pair("alpha", "2")));
 }
+
+FOR_EVERY_STORE(TasksTest);
 
 }  // namespace
 }  // namespace fusion

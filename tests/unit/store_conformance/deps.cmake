@@ -1,0 +1,2 @@
+set(DEPS fusion_store)
+set(COMPILED_TOGETHER 4)
