@@ -1,4 +1,5 @@
-// Measurements, benchmark tables, and what predictions learned of them. Rules for all calls: db/store/store.h.
+// Measurements, benchmark tables, and what predictions learned of them. Rules for all calls:
+// db/store/store.h.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@ namespace {
 struct Request {
   bool positive = false;
   bool regular = false;
-  double moderate = 0;  // about how large it may be; 0: anything
+  bool condition = false;  // of an input, by what reads it itself
+  double moderate = 0;     // about how large it may be; 0: anything
 };
 
 bool IsMatrixOfElements(const Type& type) { return type.mapped && type.element_shape.size() == 2; }
@@ -31,6 +32,7 @@ int64_t ReductionLength(const Node& node, const SizeValues& sizes) {
 void Ask(Request* of, const Request& what) {
   of->positive |= what.positive;
   of->regular |= what.regular;
+  of->condition |= what.condition;
   if (what.moderate > 0)
     of->moderate = of->moderate > 0 ? std::min(of->moderate, what.moderate) : what.moderate;
 }
@@ -58,6 +60,7 @@ std::vector<Request> RequestsOf(const Graph& graph, const SizeValues& sizes) {
       const v1::ValueDomain domain = node.overload->operands[k].domain;
       request.positive |= domain == v1::POSITIVE || domain == v1::NONZERO;
       request.regular |= domain == v1::REGULAR;
+      request.condition = domain == v1::CONDITION;
       Ask(&requests[node.operands[k].value], request);
       if (domain == v1::MODERATE) Ask(&requests[node.operands[k].value], {.moderate = 1});
     }
@@ -76,6 +79,9 @@ void SetValues(const Value& value, const Request& request, v1::Buffer* input) {
   } else if (request.moderate > 0 && request.moderate < 1) {
     values->set_lower(request.positive ? request.moderate / 4 : -request.moderate);
     values->set_upper(request.moderate);
+  } else if (request.condition && !request.positive) {
+    values->set_kind(v1::InputValues::INTEGERS);
+    values->set_upper(1);
   }
 }
 

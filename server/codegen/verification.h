@@ -24,7 +24,8 @@ v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, v1::Program
 // Inputs have the values that the graph says. Else, what a function asks of an operand (v1::ValueDomain) it
 // asks of what the operand is computed from, backwards to the inputs: numbers above 0 where a value on the
 // way must be above 0 or not 0, symmetric positive definite matrices where one is inverted, and numbers so
-// small that exponents stay about 1, whatever the lengths of the sums between.
+// small that exponents stay about 1, whatever the lengths of the sums between. An input that is a condition
+// itself has entries 0 and 1.
 void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
 
 // Whether a kernel's argument is a result of it that rounding can change.

@@ -236,6 +236,21 @@ void AddEntrywise(std::map<std::string, ReferenceKernel>* table) {
   unary("tanh", [](Scalar x) { return std::tanh(x); });
   unary("erf", [](Scalar x) { return std::erf(x); });
   unary("sigmoid", [](Scalar x) { return 1 / (1 + std::exp(-x)); });
+  unary("sin", [](Scalar x) { return std::sin(x); });
+  unary("cos", [](Scalar x) { return std::cos(x); });
+  unary("silu", [](Scalar x) { return x / (1 + std::exp(-x)); });
+  // The sum of 1 and a number near -1 is rounded as 1 is.
+  (*table)["gelu"] = Entrywise(
+      1, [](Entries x) { return x[0] / 2 * (1 + std::erf(x[0] / std::sqrt(Scalar{2}))); },
+      [](Entries a, Scalar) { return a[0]; });
+  (*table)["pow"] = Entrywise(2, [](Entries x) { return std::pow(x[0], x[1]); });
+  (*table)["lt"] = Entrywise(2, [](Entries x) -> Scalar { return x[0] < x[1]; });
+  (*table)["le"] = Entrywise(2, [](Entries x) -> Scalar { return x[0] <= x[1]; });
+  (*table)["gt"] = Entrywise(2, [](Entries x) -> Scalar { return x[0] > x[1]; });
+  (*table)["ge"] = Entrywise(2, [](Entries x) -> Scalar { return x[0] >= x[1]; });
+  (*table)["eq"] = Entrywise(2, [](Entries x) -> Scalar { return x[0] == x[1]; });
+  (*table)["clamp"] = Entrywise(3, [](Entries x) { return x[0] < x[1] ? x[1] : x[0] > x[2] ? x[2] : x[0]; });
+  (*table)["where"] = Entrywise(3, [](Entries x) { return x[0] != 0 ? x[1] : x[2]; });
   unary("relu", [](Scalar x) { return std::isnan(x) ? x : x > 0 ? x : Scalar{0}; });
 }
 

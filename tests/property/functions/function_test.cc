@@ -39,6 +39,7 @@ std::vector<T> RandomEntries(const Type& type, int64_t elements, v1::ValueDomain
   for (T& entry : entries) {
     double value = domain == v1::POSITIVE ? positive(*generator) : real(*generator);
     if (domain == v1::NONZERO) value += value < 0 ? -0.25 : 0.25;
+    if (domain == v1::CONDITION) value = value < 0;
     entry = static_cast<T>(value);
   }
   // Matrices to be inverted: a heavy diagonal, so that rounding does not decide.

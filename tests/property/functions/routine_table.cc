@@ -33,25 +33,37 @@
 #include "library/functions/elements/msub/routines.h"
 #include "library/functions/entrywise/abs/routines.h"
 #include "library/functions/entrywise/add/routines.h"
+#include "library/functions/entrywise/clamp/routines.h"
+#include "library/functions/entrywise/cos/routines.h"
 #include "library/functions/entrywise/div/routines.h"
+#include "library/functions/entrywise/eq/routines.h"
 #include "library/functions/entrywise/erf/routines.h"
 #include "library/functions/entrywise/exp/routines.h"
 #include "library/functions/entrywise/fma/routines.h"
+#include "library/functions/entrywise/ge/routines.h"
+#include "library/functions/entrywise/gelu/routines.h"
+#include "library/functions/entrywise/gt/routines.h"
+#include "library/functions/entrywise/le/routines.h"
 #include "library/functions/entrywise/log/routines.h"
+#include "library/functions/entrywise/lt/routines.h"
 #include "library/functions/entrywise/max/routines.h"
 #include "library/functions/entrywise/min/routines.h"
 #include "library/functions/entrywise/mul/routines.h"
 #include "library/functions/entrywise/neg/routines.h"
+#include "library/functions/entrywise/pow/routines.h"
 #include "library/functions/entrywise/recip/routines.h"
 #include "library/functions/entrywise/relu/routines.h"
 #include "library/functions/entrywise/rsqrt/routines.h"
 #include "library/functions/entrywise/scale/routines.h"
 #include "library/functions/entrywise/shift/routines.h"
 #include "library/functions/entrywise/sigmoid/routines.h"
+#include "library/functions/entrywise/silu/routines.h"
+#include "library/functions/entrywise/sin/routines.h"
 #include "library/functions/entrywise/sqrt/routines.h"
 #include "library/functions/entrywise/square/routines.h"
 #include "library/functions/entrywise/sub/routines.h"
 #include "library/functions/entrywise/tanh/routines.h"
+#include "library/functions/entrywise/where/routines.h"
 #include "library/functions/reduce/colmax/routines.h"
 #include "library/functions/reduce/colmean/routines.h"
 #include "library/functions/reduce/colmin/routines.h"
@@ -98,25 +110,37 @@ const std::map<std::string, EntryRoutinePair>& EntryRoutines() {
       // entrywise
       ROUTINE(abs_map),
       ROUTINE(add_map),
+      ROUTINE(clamp_map),
+      ROUTINE(cos_map),
       ROUTINE(div_map),
+      ROUTINE(eq_map),
       ROUTINE(erf_map),
       ROUTINE(exp_map),
       ROUTINE(fma_map),
+      ROUTINE(ge_map),
+      ROUTINE(gelu_map),
+      ROUTINE(gt_map),
+      ROUTINE(le_map),
       ROUTINE(log_map),
+      ROUTINE(lt_map),
       ROUTINE(max_map),
       ROUTINE(min_map),
       ROUTINE(mul_map),
       ROUTINE(neg_map),
+      ROUTINE(pow_map),
       ROUTINE(recip_map),
       ROUTINE(relu_map),
       ROUTINE(rsqrt_map),
       ROUTINE(scale_map),
       ROUTINE(shift_map),
       ROUTINE(sigmoid_map),
+      ROUTINE(silu_map),
+      ROUTINE(sin_map),
       ROUTINE(sqrt_map),
       ROUTINE(square_map),
       ROUTINE(sub_map),
       ROUTINE(tanh_map),
+      ROUTINE(where_map),
       // blas1
       ROUTINE(argmax_term),
       ROUTINE(asum_term),

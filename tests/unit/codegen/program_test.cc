@@ -170,6 +170,19 @@ TEST(Verification, ExponentsOfLongSumsStayModerate) {
   EXPECT_FALSE(other.inputs(0).values().upper() > 0) << "the default is moderate enough";
 }
 
+TEST(Verification, ConditionsAmongTheInputsAreZerosAndOnes) {
+  auto graph = Parse(
+      "size n; vector[n] c, x, y, z, l, w; input c, x, y; z = where(c, x, y); l = lt(x, y);"
+      "w = where(l, x, z); return w;");
+  ASSERT_NE(graph, nullptr);
+  v1::Session session;
+  DescribeBuffers(*graph, {{"n", 8}}, &session);
+  EXPECT_EQ(session.inputs(0).values().ShortDebugString(), "kind: INTEGERS upper: 1");
+  for (int other : {1, 2})
+    EXPECT_EQ(session.inputs(other).values().kind(), v1::InputValues::DEFAULT) << "compared, not a condition";
+  EXPECT_EQ(OutputTolerances(*graph, {{"n", 8}})[0], 0) << "chosen among inputs";
+}
+
 TEST(Verification, WhatIsInvertedIsMadeOfPositiveDefiniteMatrices) {
   auto graph = Parse(
       "MATRIX2x4 H, HP; MATRIX4x4 P; MATRIX2x2 R, S, G, T, I; SCALAR s; input H, P, R, s;"
@@ -227,8 +240,11 @@ TEST(ExportedFolder, HasEverythingItNames) {
   auto reference = LowerFusion(*graph, ReferenceImplementation(*graph, NodeId{0}, sizes, model),
                                {.force_f64 = true, .simt = false});
   ASSERT_TRUE(code.ok() && reference.ok());
-  const v1::Artifact artifact = ExportFolder(
-      *graph, {.target = TargetOf(v1::CUDA), .fusions = {&*code}, .reference = {&*reference}, .sizes = sizes, .tolerances = {1e-5}});
+  const v1::Artifact artifact = ExportFolder(*graph, {.target = TargetOf(v1::CUDA),
+                                                      .fusions = {&*code},
+                                                      .reference = {&*reference},
+                                                      .sizes = sizes,
+                                                      .tolerances = {1e-5}});
   std::set<std::string> paths;
   for (const v1::ArtifactFile& file : artifact.files()) {
     EXPECT_FALSE(file.content().empty()) << file.path();

@@ -47,8 +47,8 @@ TEST_F(SqliteMeasurementsTest, HaveEveryFieldAsAColumn) {
   const absl::Status read = rows.ForEach([&] {
     ++count;
     int column = 0;
-    for (const std::string& text : {m.job, m.candidate_key, m.graph_hash, m.sizes, m.device_class, m.device_uuid,
-                                    m.arch, m.driver, m.toolkit, m.library_hash})
+    for (const std::string& text : {m.job, m.candidate_key, m.graph_hash, m.sizes, m.device_class,
+                                    m.device_uuid, m.arch, m.driver, m.toolkit, m.library_hash})
       EXPECT_EQ(rows.Text(column++), text);
     EXPECT_EQ(rows.Int(10), m.method_version);
     EXPECT_EQ(rows.Text(11), m.outcome);

@@ -32,7 +32,7 @@ class StoreConformanceTest : public StoreTest, public ::testing::WithParamInterf
   absl::StatusOr<std::unique_ptr<Store>> Open() override { return GetParam().open(folder_, options_); }
 };
 
-#define FOR_EVERY_STORE(suite)                                                  \
+#define FOR_EVERY_STORE(suite)                                                        \
   INSTANTIATE_TEST_SUITE_P(Store, suite, ::testing::ValuesIn(StoreImplementations()), \
                            [](const auto& info) { return info.param.name; })
 
